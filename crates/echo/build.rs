@@ -1,8 +1,12 @@
-//! Builds the program once more, static and without relocations: it is alone in its image, where no library is.
+//! Builds the program once more, static and without relocations: it is alone in its image, where no
+//! library is.
 //!
 //! It uses nothing but the standard library, so the compiler alone does.
 
-#![expect(clippy::disallowed_methods, reason = "a build script is told everything by its environment")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a build script is told everything by its environment"
+)]
 
 use std::env;
 use std::error::Error;
@@ -19,8 +23,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         "panic=abort",
         "strip=symbols",
     ];
+
     let built = Command::new(env::var("RUSTC")?)
-        .args(["--edition", "2024", "--crate-name", "coracle_echo_program", "--crate-type", "bin"])
+        .args([
+            "--edition",
+            "2024",
+            "--crate-name",
+            "coracle_echo_program",
+            "--crate-type",
+            "bin",
+        ])
         .args(["--target", &env::var("TARGET")?, "--cap-lints", "allow"])
         .args(flags.map(|flag| format!("-C{flag}")))
         .arg("src/bin/coracle-echo/main.rs")
@@ -30,9 +42,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .output()?;
+
     if !built.status.success() {
-        return Err(format!("the echo cannot be built: {}", String::from_utf8_lossy(&built.stderr)).into());
+        return Err(format!(
+            "the echo cannot be built: {}",
+            String::from_utf8_lossy(&built.stderr)
+        )
+        .into());
     }
+
     println!("cargo::rustc-env=CORACLE_ECHO={}", program.display());
+
     Ok(())
 }

@@ -1,9 +1,13 @@
 //! Builds the supervisor, a program of its own that travels inside this crate.
 //!
-//! It is static and not relocatable: relocations are memory that every copy of a program has for itself, and there is
-//! one copy per pod. That takes other flags than the rest of the workspace has, so it is built into a folder of its own.
+//! It is static and not relocatable: relocations are memory that every copy of a program has for
+//! itself, and there is one copy per pod. That takes other flags than the rest of the workspace
+//! has, so it is built into a folder of its own.
 
-#![expect(clippy::disallowed_methods, reason = "cargo speaks to build scripts through their environment")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "cargo speaks to build scripts through their environment"
+)]
 
 use std::env;
 use std::error::Error;
@@ -11,22 +15,37 @@ use std::path::Path;
 use std::process::Command;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let supervisor = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../supervisor").canonicalize()?;
-    println!("cargo::rerun-if-changed={}", supervisor.join("src").display());
-    println!("cargo::rerun-if-changed={}", supervisor.join("Cargo.toml").display());
+    let supervisor = Path::new(&env::var("CARGO_MANIFEST_DIR")?)
+        .join("../supervisor")
+        .canonicalize()?;
+    println!(
+        "cargo::rerun-if-changed={}",
+        supervisor.join("src").display()
+    );
+
+    println!(
+        "cargo::rerun-if-changed={}",
+        supervisor.join("Cargo.toml").display()
+    );
+
     let (target, out) = (env::var("TARGET")?, env::var("OUT_DIR")?);
     let folder = Path::new(&out).join("supervisor");
     let mut cargo = Command::new(env::var("CARGO")?);
+
     // What the build around us says about flags and targets is not meant for this program.
     for (name, _) in env::vars() {
-        let of_cargo =
-            name.starts_with("CARGO_") && !matches!(name.as_str(), "CARGO_HOME" | "CARGO_NET_OFFLINE");
+        let of_cargo = name.starts_with("CARGO_")
+            && !matches!(name.as_str(), "CARGO_HOME" | "CARGO_NET_OFFLINE");
         if of_cargo
-            || matches!(name.as_str(), "RUSTFLAGS" | "RUSTC_WRAPPER" | "RUSTC_WORKSPACE_WRAPPER" | "TARGET")
+            || matches!(
+                name.as_str(),
+                "RUSTFLAGS" | "RUSTC_WRAPPER" | "RUSTC_WORKSPACE_WRAPPER" | "TARGET"
+            )
         {
             cargo.env_remove(name);
         }
     }
+
     let flags = ["-Ctarget-feature=+crt-static", "-Crelocation-model=static"].join("\x1f");
     let built = cargo
         .current_dir(&supervisor)
@@ -39,14 +58,26 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--bin",
             "coracle-supervisor",
         ])
-        .args(["--profile", "supervisor", "--target", &target, "--target-dir"])
+        .args([
+            "--profile",
+            "supervisor",
+            "--target",
+            &target,
+            "--target-dir",
+        ])
         .arg(&folder)
         .env("CARGO_ENCODED_RUSTFLAGS", flags)
         .status()?;
+
     if !built.success() {
         return Err("the supervisor could not be built".into());
     }
-    let program = folder.join(&target).join("supervisor").join("coracle-supervisor");
+
+    let program = folder
+        .join(&target)
+        .join("supervisor")
+        .join("coracle-supervisor");
     println!("cargo::rustc-env=CORACLE_SUPERVISOR={}", program.display());
+
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! What it costs to validate, prune and default a typical running Pod and a custom resource of a realistic schema.
+//! What it costs to validate, prune and default a typical running Pod and a custom resource of a
+//! realistic schema.
 //!
 //! Walks that change the object start from a clone, which is shown too: subtract it.
 
@@ -16,20 +17,36 @@ use measure::{Case, POD, measure};
 fn main() {
     let kind = BUILTIN.kind_of("v1", "Pod").expect("Pods are built in");
     let of_pods = schema::for_kind(&BUILTIN, kind, BUILTIN.resource("", "v1", "pods"));
-    let pod = json::decode(POD, Some(BUILTIN.root(kind).node())).expect("the fixture decodes").value;
+    let pod = json::decode(POD, Some(BUILTIN.root(kind).node()))
+        .expect("the fixture decodes")
+        .value;
+
     let definition = definition();
     let of_databases = Schema::new(Props::of(&definition)).expect("the schema compiles");
     let database = database();
-    assert!(of_databases.validate(&database, &Path::Root).is_empty(), "the object is valid");
-    assert!(of_pods.validate(&pod, &Path::Root).is_empty(), "the Pod is valid");
+    assert!(
+        of_databases.validate(&database, &Path::Root).is_empty(),
+        "the object is valid"
+    );
+
+    assert!(
+        of_pods.validate(&pod, &Path::Root).is_empty(),
+        "the Pod is valid"
+    );
 
     let mut cases = Vec::new();
     cases.extend(walks("Pod", &of_pods, &pod));
     cases.extend(walks("custom resource", &of_databases, &database));
     cases.extend(defaulting("Pod, running", &pod));
     cases.extend(defaulting("Pod, as written", &written()));
-    cases.push(Case::new("schema of Pods      compile", || schema::for_kind(&BUILTIN, kind, None)));
-    cases.push(Case::new("schema of a CRD     compile", || Schema::new(Props::of(&definition))));
+
+    cases.push(Case::new("schema of Pods      compile", || {
+        schema::for_kind(&BUILTIN, kind, None)
+    }));
+    cases.push(Case::new("schema of a CRD     compile", || {
+        Schema::new(Props::of(&definition))
+    }));
+
     let about = format!(
         "a Pod of {} bytes ({} nodes), a custom resource of {} bytes ({} nodes)",
         POD.len() - 1,
@@ -48,12 +65,18 @@ fn walks<'a>(what: &str, schema: &'a Schema, object: &'a Value) -> Vec<Case<'a>>
             object
         }
     };
+
     let case = |walk: &str| format!("{what:18}  {walk:12}");
     vec![
-        Case::new(case("validate"), move || schema.validate(object, &Path::Root)),
+        Case::new(case("validate"), move || {
+            schema.validate(object, &Path::Root)
+        }),
         Case::new(case("lists"), move || schema.validate_lists(object)),
         Case::new(case("clone"), on_clone(|_, _| {})),
-        Case::new(case("+ prune"), on_clone(|schema, object| drop(schema.prune(object)))),
+        Case::new(
+            case("+ prune"),
+            on_clone(|schema, object| drop(schema.prune(object))),
+        ),
         Case::new(case("+ nulls"), on_clone(Schema::prune_nulls)),
         Case::new(case("+ default"), on_clone(fill_in)),
     ]
@@ -63,7 +86,8 @@ fn fill_in(schema: &Schema, object: &mut Value) {
     schema.default(object).expect("defaults are small");
 }
 
-/// All defaults of a Pod, those that depend on other fields too; and the copy that each round begins with.
+/// All defaults of a Pod, those that depend on other fields too; and the copy that each round
+/// begins with.
 fn defaulting(what: &str, pod: &Value) -> [Case<'static>; 2] {
     let kind = BUILTIN.kind_of("v1", "Pod").expect("Pods are built in");
     let (cloned, defaulted) = (pod.clone(), pod.clone());
@@ -71,7 +95,8 @@ fn defaulting(what: &str, pod: &Value) -> [Case<'static>; 2] {
         Case::new(format!("{what:18}  clone"), move || cloned.clone()),
         Case::new(format!("{what:18}  + defaults"), move || {
             let mut pod = defaulted.clone();
-            defaults::apply(&mut pod, kind, Timestamp::from_unix(0, 0)).expect("defaults are small");
+            defaults::apply(&mut pod, kind, Timestamp::from_unix(0, 0))
+                .expect("defaults are small");
             pod
         }),
     ]
@@ -110,6 +135,7 @@ fn definition() -> Value {
                 "required":["type","status"],"properties":{"type":{"type":"string"},"status":{"type":"string","enum":["True","False","Unknown"]},
                 "reason":{"type":"string"},"message":{"type":"string","maxLength":32768},
                 "lastTransitionTime":{"type":"string","format":"date-time"}}}}}}}}"#;
+
     json::parse(text.as_bytes()).expect("the schema is JSON")
 }
 
@@ -118,11 +144,14 @@ fn database() -> Value {
     let users: Vec<String> = (0..16)
         .map(|at| format!(r#"{{"name":"user_{at}","databases":["app_{at}","reports"],"superuser":false,"connectionLimit":{at}}}"#))
         .collect();
-    let parameters: Vec<String> = (0..24).map(|at| format!(r#""parameter_{at}":"value {at}""#)).collect();
+    let parameters: Vec<String> = (0..24)
+        .map(|at| format!(r#""parameter_{at}":"value {at}""#))
+        .collect();
     let conditions: Vec<String> = ["Ready", "Available", "BackedUp", "Upgraded"]
         .iter()
         .map(|of| format!(r#"{{"type":"{of}","status":"True","reason":"AsExpected","message":"all is well","lastTransitionTime":"2026-03-01T12:00:00Z"}}"#))
         .collect();
+
     let text = format!(
         r#"{{"apiVersion":"db.example.com/v1","kind":"Database","metadata":{{"name":"main","namespace":"prod"}},"spec":{{"engine":"postgres",
         "version":"17.2","instances":3,"storage":{{"size":"100Gi","className":"fast","accessModes":["ReadWriteOnce"]}},"users":[{}],
@@ -132,5 +161,6 @@ fn database() -> Value {
         parameters.join(","),
         conditions.join(",")
     );
+
     json::parse(text.as_bytes()).expect("the object is JSON")
 }

@@ -1,5 +1,5 @@
-//! What types and fields are for: in upstream's words where `k8s-openapi` carries them in its schemas, in ours
-//! (`catalog/descriptions.txt`) for the rest.
+//! What types and fields are for: in upstream's words where `k8s-openapi` carries them in its
+//! schemas, in ours (`catalog/descriptions.txt`) for the rest.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,10 @@ pub(crate) fn published() -> Published {
     let mut generator = SchemaGenerator::default();
     kinds(&mut generator);
     let definitions = generator.take_definitions(true);
-    definitions.iter().map(|(name, schema)| (name.clone(), descriptions(schema))).collect()
+    definitions
+        .iter()
+        .map(|(name, schema)| (name.clone(), descriptions(schema)))
+        .collect()
 }
 
 /// A kind like many. What it says of `apiVersion` and `kind` holds for every other.
@@ -27,7 +30,9 @@ pub(crate) struct Own(HashMap<String, String>);
 
 impl Own {
     pub(crate) fn parse(text: &str) -> Own {
-        let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let lines = text
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'));
         let pair = |line: &str| match line.split_once(' ') {
             Some((name, text)) => (name.to_string(), text.trim().to_string()),
             None => panic!("descriptions.txt: {line:?} says nothing"),
@@ -37,24 +42,31 @@ impl Own {
 
     fn find(&self, package: &str, declared: &Type, field: &str) -> Option<&String> {
         let of = |name: &str| {
-            self.0.get(&if field.is_empty() { name.to_string() } else { format!("{name}.{field}") })
+            self.0.get(&if field.is_empty() {
+                name.to_string()
+            } else {
+                format!("{name}.{field}")
+            })
         };
-        let is_list =
-            declared.name.ends_with("List") && declared.fields.iter().any(|field| field.name == "items");
-        of(&format!("{package}.{}", declared.name)).or_else(|| is_list.then(|| of("*List")).flatten())
+        let is_list = declared.name.ends_with("List")
+            && declared.fields.iter().any(|field| field.name == "items");
+        of(&format!("{package}.{}", declared.name))
+            .or_else(|| is_list.then(|| of("*List")).flatten())
     }
 }
 
-/// One text with every description once, and the place of each in it: of the types, then of their fields, in the order
-/// of the tables, then of the scalars by their definition names.
+/// One text with every description once, and the place of each in it: of the types, then of their
+/// fields, in the order of the tables, then of the scalars by their definition names.
 pub(crate) fn tables(pages: &[Page], published: &Published, own: &Own) -> (String, String) {
     let mut texts = String::new();
     let mut places: HashMap<&str, (usize, usize)> = HashMap::new();
+
     let (mut of_types, mut of_fields, mut of_scalars) = (Vec::new(), Vec::new(), Vec::new());
     for page in pages {
         for declared in &page.types {
             let definition = definition_name(&page.proto, &declared.name);
             let described = published.get(&definition);
+
             let common = published.get(SOME_KIND).filter(|_| declared.kind.is_some());
             let mut place = |name: &str| {
                 let found = described.and_then(|known| known.get(name));
@@ -64,32 +76,44 @@ pub(crate) fn tables(pages: &[Page], published: &Published, own: &Own) -> (Strin
                     _ => None,
                 });
                 let Some(text) = found else { return (0, 0) };
+
                 *places.entry(text).or_insert_with(|| {
                     texts.push_str(text);
                     (texts.len() - text.len(), text.len())
                 })
             };
+
             if !is_struct(declared) {
                 of_scalars.push(format!("({definition:?}, {:?})", place("")));
                 continue;
             }
+
             of_types.push(format!("{:?}", place("")));
             let mut fields: Vec<&Field> = declared.fields.iter().collect();
             fields.sort_by(|a, b| a.name.cmp(&b.name));
-            of_fields.extend(fields.iter().map(|field| format!("{:?}", place(&field.name))));
+            of_fields.extend(
+                fields
+                    .iter()
+                    .map(|field| format!("{:?}", place(&field.name))),
+            );
         }
     }
+
     of_scalars.sort();
     let mut out = String::new();
     table(&mut out, "OF_TYPES", "(u32, u32)", &of_types);
     table(&mut out, "OF_FIELDS", "(u32, u32)", &of_fields);
     table(&mut out, "OF_SCALARS", "(&str, (u32, u32))", &of_scalars);
+
     (texts, out)
 }
 
 /// `io.k8s.api.core.v1.Pod`: a type's name in OpenAPI documents.
 fn definition_name(proto_package: &str, name: &str) -> String {
-    let package = proto_package.strip_prefix("k8s.io").unwrap_or(proto_package).replace('_', "-");
+    let package = proto_package
+        .strip_prefix("k8s.io")
+        .unwrap_or(proto_package)
+        .replace('_', "-");
     format!("io.k8s{package}.{name}")
 }
 

@@ -1,4 +1,5 @@
-//! Parsed pages become Rust tables: names are resolved to indices, inlined messages to nested wires.
+//! Parsed pages become Rust tables: names are resolved to indices, inlined messages to nested
+//! wires.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -12,25 +13,45 @@ pub(crate) fn tables(pages: &[Page], gates: &[Gate], groups: &[Group]) -> String
             tables.add_type(page, declared);
         }
     }
+
     let mut out = String::new();
     let t = &tables;
     table(&mut out, "TYPES", "Type", &t.types);
     table(&mut out, "FIELDS", "Field", &t.fields);
     table(&mut out, "ALWAYS", "u16", &t.always);
     table(&mut out, "WIRES", "Wire", &t.wires);
+
     table(&mut out, "ITEMS", "Item", &t.items.rows);
     table(&mut out, "EXTRAS", "Extra", &t.extras.rows);
     table(&mut out, "UNIONS", "Union", &t.unions);
+
     table(&mut out, "KINDS", "Kind", &kinds(pages, t));
     table(&mut out, "RESOURCES", "Resource", &resources(pages));
-    table(&mut out, "GATES", "Gate", &gates.iter().map(gate).collect::<Vec<_>>());
-    table(&mut out, "GROUPS", "Group", &groups.iter().map(group).collect::<Vec<_>>());
+    table(
+        &mut out,
+        "GATES",
+        "Gate",
+        &gates.iter().map(gate).collect::<Vec<_>>(),
+    );
+
+    table(
+        &mut out,
+        "GROUPS",
+        "Group",
+        &groups.iter().map(group).collect::<Vec<_>>(),
+    );
+
     out
 }
 
 pub(crate) fn table(out: &mut String, name: &str, of: &str, rows: &[String]) {
-    writeln!(out, "pub(super) static {name}: [{of}; {}] = [\n{},\n];", rows.len(), rows.join(",\n"))
-        .expect("writing to a string");
+    writeln!(
+        out,
+        "pub(super) static {name}: [{of}; {}] = [\n{},\n];",
+        rows.len(),
+        rows.join(",\n")
+    )
+    .expect("writing to a string");
 }
 
 /// Scalars have shapes of their own; everything else is a row of `TYPES`.
@@ -84,8 +105,10 @@ impl Tables {
                 }
             }
         }
+
         let mut extras = Interned::default();
         extras.place("NO_EXTRA".to_string());
+
         Tables {
             ids,
             scalars,
@@ -105,6 +128,7 @@ impl Tables {
         let mut fields: Vec<&Field> = declared.fields.iter().collect();
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         let first_always = self.always.len();
+
         for (place, field) in fields.iter().enumerate() {
             let row = self.field(page, &name, field);
             if self.always_written(page, field) {
@@ -112,7 +136,12 @@ impl Tables {
             }
             self.fields.push(row);
         }
-        let always = format!("Span::new({first_always}, {})", self.always.len() - first_always);
+
+        let always = format!(
+            "Span::new({first_always}, {})",
+            self.always.len() - first_always
+        );
+
         let tags: Vec<(Vec<u16>, usize)> = fields
             .iter()
             .enumerate()
@@ -120,21 +149,32 @@ impl Tables {
             .map(|(place, field)| (field.tag.clone(), place))
             .collect();
         let wires = self.wire_span(&tags);
+
         let unions = self.unions.len();
         for (discriminator, members) in &declared.unions {
-            let members: Vec<String> =
-                members.iter().map(|(member, value)| format!("(t({member:?}), t({value:?}))")).collect();
+            let members: Vec<String> = members
+                .iter()
+                .map(|(member, value)| format!("(t({member:?}), t({value:?}))"))
+                .collect();
+
             let discriminator = if discriminator.is_empty() {
                 "None".to_string()
             } else {
                 format!("Some(t({discriminator:?}))")
             };
+
             self.unions.push(format!(
                 "Union {{ discriminator: {discriminator}, members: Cow::Borrowed(&[{}]) }}",
                 members.join(", ")
             ));
         }
-        assert_eq!(self.types.len(), self.ids[&name], "types are numbered in the order they are written");
+
+        assert_eq!(
+            self.types.len(),
+            self.ids[&name],
+            "types are numbered in the order they are written"
+        );
+
         self.types.push(format!(
             "ty({name:?}, {:?}, {}, {}, {start}, {}, {always}, {wires}, {unions}, {})",
             page.proto,
@@ -150,23 +190,35 @@ impl Tables {
             "Shape::Strings".to_string()
         } else if field.wrapped {
             assert_eq!(field.type_name, "{}[]string", "{type_name}.{}", field.name);
-            let item = self.items.place("Item { shape: Shape::Strings }".to_string());
+            let item = self
+                .items
+                .place("Item { shape: Shape::Strings }".to_string());
             format!("Shape::Map(ItemId({item}))")
         } else {
             self.shape(page, &field.type_name)
         };
+
         let flags = [field.required, field.pointer, field.omit, field.omit_zero];
-        let presence: u8 = flags.iter().enumerate().map(|(bit, set)| u8::from(*set) << bit).sum();
+        let presence: u8 = flags
+            .iter()
+            .enumerate()
+            .map(|(bit, set)| u8::from(*set) << bit)
+            .sum();
+
         let extra = self.extras.place(extra(field));
         format!("f({:?}, {shape}, {presence}, {extra})", field.name)
     }
 
-    /// Whether JSON shows the field even when it is not set: `codec::canonical` decides what it shows.
+    /// Whether JSON shows the field even when it is not set: `codec::canonical` decides what it
+    /// shows.
     fn always_written(&mut self, page: &Page, field: &Field) -> bool {
         let shape = self.shape(page, &field.type_name);
         let can_be_nil = field.pointer
             || field.wrapped
-            || ["Shape::List", "Shape::Map", "Shape::Bytes"].iter().any(|nil| shape.starts_with(nil));
+            || ["Shape::List", "Shape::Map", "Shape::Bytes"]
+                .iter()
+                .any(|nil| shape.starts_with(nil));
+
         match shape.trim_start_matches("Shape::") {
             _ if can_be_nil => !field.omit,
             "Time" | "MicroTime" => !field.omit_zero,
@@ -183,6 +235,7 @@ impl Tables {
                 return format!("Shape::{shape}(ItemId({item}))");
             }
         }
+
         let simple = match name {
             "string" => "String",
             "bytes" => "Bytes",
@@ -193,16 +246,26 @@ impl Tables {
             "any" => "Raw(RawKind::Any)",
             _ => return self.named_shape(page, name),
         };
+
         format!("Shape::{simple}")
     }
 
     fn named_shape(&self, page: &Page, name: &str) -> String {
-        let full = if name.contains('.') { name.to_string() } else { format!("{}.{name}", page.package) };
+        let full = if name.contains('.') {
+            name.to_string()
+        } else {
+            format!("{}.{name}", page.package)
+        };
+
         if let Some(id) = self.ids.get(&full) {
             return format!("Shape::Struct(TypeId({id}))");
         }
-        let Some(scalar) = self.scalars.get(&full) else { panic!("{}: no type {full:?}", page.package) };
+
+        let Some(scalar) = self.scalars.get(&full) else {
+            panic!("{}: no type {full:?}", page.package)
+        };
         let package = full.rsplit_once('.').expect("full names have a package").0;
+
         let schema = || self.ids[&format!("{package}.JSONSchemaProps")];
         match (scalar.as_str(), full.as_str()) {
             ("quantity", _) => "Shape::Quantity".to_string(),
@@ -228,8 +291,12 @@ impl Tables {
     fn wire_span(&mut self, tags: &[(Vec<u16>, usize)]) -> String {
         let mut by_tag: BTreeMap<u16, Vec<(Vec<u16>, usize)>> = BTreeMap::new();
         for (path, place) in tags {
-            by_tag.entry(path[0]).or_default().push((path[1..].to_vec(), *place));
+            by_tag
+                .entry(path[0])
+                .or_default()
+                .push((path[1..].to_vec(), *place));
         }
+
         let mut rows = Vec::new();
         for (tag, below) in by_tag {
             let to = match below.as_slice() {
@@ -238,9 +305,11 @@ impl Tables {
             };
             rows.push(format!("Wire {{ tag: {tag}, to: {to} }}"));
         }
+
         let start = self.wires.len();
         let len = rows.len();
         self.wires.extend(rows);
+
         format!("Span::new({start}, {len})")
     }
 }
@@ -254,12 +323,14 @@ fn extra(field: &Field) -> String {
         Some("map") => parts.push(format!("list: Some(ListType::Map({}))", texts(&field.keys))),
         Some(other) => panic!("{}: list={other}", field.name),
     }
+
     match field.map.as_deref() {
         None => {}
         Some("atomic") => parts.push("map: Some(MapType::Atomic)".to_string()),
         Some("granular") => parts.push("map: Some(MapType::Granular)".to_string()),
         Some(other) => panic!("{}: map={other}", field.name),
     }
+
     if !field.patch.is_empty() {
         let has = |word: &str| field.patch.iter().any(|part| part == word);
         parts.push(format!(
@@ -270,25 +341,36 @@ fn extra(field: &Field) -> String {
             optional(field.patch_key.as_deref())
         ));
     }
+
     if field.default.is_some() {
         parts.push(format!("default: {}", optional(field.default.as_deref())));
     }
+
     if field.shown.is_some() {
-        parts.push(format!("published_default: {}", optional(field.shown.as_deref())));
+        parts.push(format!(
+            "published_default: {}",
+            optional(field.shown.as_deref())
+        ));
     }
-    for (name, list) in
-        [("enumeration", &field.enumeration), ("known", &field.known), ("gates", &field.gates)]
-    {
+
+    for (name, list) in [
+        ("enumeration", &field.enumeration),
+        ("known", &field.known),
+        ("gates", &field.gates),
+    ] {
         if !list.is_empty() {
             parts.push(format!("{name}: {}", texts(list)));
         }
     }
+
     if field.milli {
         parts.push("milli: true".to_string());
     }
+
     if parts.is_empty() {
         return "NO_EXTRA".to_string();
     }
+
     format!("Extra {{ {}, ..NO_EXTRA }}", parts.join(", "))
 }
 
@@ -307,6 +389,7 @@ fn kinds(pages: &[Page], tables: &Tables) -> Vec<String> {
         })
         .collect();
     rows.sort();
+
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
@@ -316,11 +399,16 @@ fn resources(pages: &[Page]) -> Vec<String> {
         .flat_map(|page| page.resources.iter().map(move |resource| (page, resource)))
         .map(|(page, resource)| {
             let (group, version) = split(&page.group_version);
-            let key = (group.to_string(), version.to_string(), resource.plural.clone());
+            let key = (
+                group.to_string(),
+                version.to_string(),
+                resource.plural.clone(),
+            );
             (key, self::resource(group, version, resource))
         })
         .collect();
     rows.sort();
+
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
@@ -336,6 +424,7 @@ fn resource(group: &str, version: &str, r: &Resource) -> String {
             c.name, c.data_type, c.format, c.wide
         )
     });
+
     let subresources = r.subresources.iter().map(|s| {
         let (group, version) = split(&s.group_version);
         format!(
@@ -347,6 +436,7 @@ fn resource(group: &str, version: &str, r: &Resource) -> String {
             s.has_table
         )
     });
+
     let selectable = r.selectable.iter().map(|(name, with)| {
         let compared = match with.as_deref() {
             None => "Compared::Itself".to_string(),
@@ -355,7 +445,12 @@ fn resource(group: &str, version: &str, r: &Resource) -> String {
         };
         format!("Selectable {{ name: t({name:?}), compared: {compared} }}")
     });
-    let defaults = r.defaults.iter().map(|(path, json)| format!("(t({path:?}), t({json:?}))"));
+
+    let defaults = r
+        .defaults
+        .iter()
+        .map(|(path, json)| format!("(t({path:?}), t({json:?}))"));
+
     let storage = match (&r.storage, &r.hash) {
         (Some((group_version, prefix, media)), Some((hash, published))) => {
             let (group, version) = split(group_version);
@@ -368,6 +463,7 @@ fn resource(group: &str, version: &str, r: &Resource) -> String {
         (None, None) => "None".to_string(),
         _ => panic!("{}: storage and hash go together", r.plural),
     };
+
     format!(
         "Resource {{ group: t({group:?}), version: t({version:?}), plural: t({:?}), singular: t({:?}), \
          kind: t({:?}), short_names: {}, categories: {}, namespaced: {}, verbs: {}, subresources: {}, \
@@ -406,11 +502,17 @@ fn gate(gate: &Gate) -> String {
 }
 
 fn group(group: &Group) -> String {
-    format!("Group {{ name: t({:?}), versions: {} }}", group.name, texts(&group.versions))
+    format!(
+        "Group {{ name: t({:?}), versions: {} }}",
+        group.name,
+        texts(&group.versions)
+    )
 }
 
 fn split(group_version: &str) -> (&str, &str) {
-    group_version.rsplit_once('/').unwrap_or(("", group_version))
+    group_version
+        .rsplit_once('/')
+        .unwrap_or(("", group_version))
 }
 
 fn texts(list: &[String]) -> String {

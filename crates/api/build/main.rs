@@ -1,8 +1,9 @@
-//! Compiles the catalogue: `catalog/**/*.cat` (see `catalog/README.md` for the format) becomes static tables.
+//! Compiles the catalogue: `catalog/**/*.cat` (see `catalog/README.md` for the format) becomes
+//! static tables.
 //!
-//! `parse` reads each page into plain structs and complains with file and line; `emit` resolves names across pages
-//! and writes `OUT_DIR/tables.rs`, which `src/catalog/builtin.rs` includes. `descriptions` asks `k8s-openapi`, then
-//! `catalog/descriptions.txt`, what the fields are for.
+//! `parse` reads each page into plain structs and complains with file and line; `emit` resolves
+//! names across pages and writes `OUT_DIR/tables.rs`, which `src/catalog/builtin.rs` includes.
+//! `descriptions` asks `k8s-openapi`, then `catalog/descriptions.txt`, what the fields are for.
 
 mod descriptions;
 mod emit;
@@ -11,21 +12,32 @@ mod parse;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-#[expect(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
-#[expect(clippy::disallowed_methods, reason = "and this is how cargo talks to a build script")]
+#[expect(
+    clippy::print_stdout,
+    reason = "this is how a build script talks to cargo"
+)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "and this is how cargo talks to a build script"
+)]
 fn main() {
     println!("cargo::rerun-if-changed=catalog");
     println!("cargo::rerun-if-changed=build");
+
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("catalog");
     let mut files = Vec::new();
     pages(&root, &mut files);
     files.sort();
-    let pages: Vec<parse::Page> =
-        files.iter().map(|file| parse::page(&file.display().to_string(), &read(file))).collect();
+    let pages: Vec<parse::Page> = files
+        .iter()
+        .map(|file| parse::page(&file.display().to_string(), &read(file)))
+        .collect();
+
     let gates = parse::gates(&read(&root.join("gates.txt")));
     let groups = parse::groups(&read(&root.join("groups.txt")));
     let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
-    fs::write(out.join("tables.rs"), emit::tables(&pages, &gates, &groups)).expect("OUT_DIR is writable");
+    fs::write(out.join("tables.rs"), emit::tables(&pages, &gates, &groups))
+        .expect("OUT_DIR is writable");
     let own = descriptions::Own::parse(&read(&root.join("descriptions.txt")));
     let (texts, places) = descriptions::tables(&pages, &descriptions::published(), &own);
     fs::write(out.join("descriptions.txt"), texts).expect("OUT_DIR is writable");

@@ -1,7 +1,7 @@
 //! The catalogue's text format, read line by line.
 //!
-//! Every mistake ends the build with `file:line: what is wrong`, so that editing the API is a conversation with the
-//! compiler.
+//! Every mistake ends the build with `file:line: what is wrong`, so that editing the API is a
+//! conversation with the compiler.
 
 #[derive(Default)]
 pub(crate) struct Page {
@@ -102,11 +102,13 @@ pub(crate) struct Group {
 
 pub(crate) fn page(file: &str, text: &str) -> Page {
     let mut page = Page::default();
+
     enum Open {
         Nothing,
         Resource,
         Type,
     }
+
     let mut open = Open::Nothing;
     for (number, line) in text.lines().enumerate() {
         let fail = |what: &str| -> ! { panic!("{file}:{}: {what}: {line:?}", number + 1) };
@@ -114,6 +116,7 @@ pub(crate) fn page(file: &str, text: &str) -> Page {
         if trimmed.is_empty() || trimmed.starts_with('#') {
             continue;
         }
+
         let (word, rest) = cut(trimmed);
         if !line.starts_with(' ') {
             match word {
@@ -135,17 +138,21 @@ pub(crate) fn page(file: &str, text: &str) -> Page {
                 }
                 _ => fail("expected package, group-version, proto, resource or type"),
             }
+
             continue;
         }
+
         let result = match open {
             Open::Resource => resource_line(page.resources.last_mut().expect("open"), word, rest),
             Open::Type => type_line(page.types.last_mut().expect("open"), word, rest),
             Open::Nothing => Err("an indented line belongs to a resource or a type"),
         };
+
         if let Err(what) = result {
             fail(what);
         }
     }
+
     page
 }
 
@@ -154,8 +161,14 @@ fn type_head(rest: &str, group_version: &str) -> Type {
         Some((declared, scalar)) => (declared, Some(scalar.to_string())),
         None => (rest, None),
     };
+
     let mut words = declared.split_whitespace();
-    let mut declared = Type { name: words.next().unwrap_or_default().to_string(), scalar, ..Type::default() };
+    let mut declared = Type {
+        name: words.next().unwrap_or_default().to_string(),
+        scalar,
+        ..Type::default()
+    };
+
     for word in words {
         match word.split_once('=').unwrap_or((word, "")) {
             ("kind", "") => declared.kind = Some(group_version.to_string()),
@@ -165,6 +178,7 @@ fn type_head(rest: &str, group_version: &str) -> Type {
             _ => panic!("type {}: unknown word {word:?}", declared.name),
         }
     }
+
     declared
 }
 
@@ -199,29 +213,43 @@ fn resource_line(resource: &mut Resource, word: &str, rest: &str) -> Result<(), 
             let mut what = words(what);
             let has_table = what.last().is_none_or(|word| word != "no-table");
             what.truncate(what.len() - usize::from(!has_table));
+
             let (name, group_version, kind) = match what.as_slice() {
                 [name, kind] => (name.clone(), String::new(), kind.clone()),
                 [name, group_version, kind] => (name.clone(), group_version.clone(), kind.clone()),
                 _ => return Err(expected),
             };
+
             let verbs = words(verbs);
-            resource.subresources.push(Subresource { name, group_version, kind, verbs, has_table });
+            resource.subresources.push(Subresource {
+                name,
+                group_version,
+                kind,
+                verbs,
+                has_table,
+            });
         }
-        "column" => resource
-            .columns
-            .push(column(rest).ok_or("expected: column \"NAME\" TYPE [format=F] [wide] of=PATH | : TEXT")?),
+        "column" => resource.columns.push(
+            column(rest)
+                .ok_or("expected: column \"NAME\" TYPE [format=F] [wide] of=PATH | : TEXT")?,
+        ),
         "default" => {
-            let (path, json) = rest.split_once(" = ").ok_or("expected: default PATH = JSON")?;
+            let (path, json) = rest
+                .split_once(" = ")
+                .ok_or("expected: default PATH = JSON")?;
             resource.defaults.push((path.to_string(), json.to_string()));
         }
         _ => return Err("unknown line of a resource"),
     }
+
     Ok(())
 }
 
 fn column(rest: &str) -> Option<Column> {
     let (name, rest) = rest.strip_prefix('"')?.split_once('"')?;
-    let (rest, words) = rest.split_once(" : ").map_or((rest, None), |(rest, words)| (rest, Some(words)));
+    let (rest, words) = rest
+        .split_once(" : ")
+        .map_or((rest, None), |(rest, words)| (rest, Some(words)));
     let mut column = Column {
         name: name.to_string(),
         data_type: String::new(),
@@ -229,6 +257,7 @@ fn column(rest: &str) -> Option<Column> {
         wide: false,
         described: Err(words.unwrap_or_default().to_string()),
     };
+
     for word in rest.split_whitespace() {
         match word.split_once('=') {
             Some(("format", format)) => column.format = format.to_string(),
@@ -238,41 +267,67 @@ fn column(rest: &str) -> Option<Column> {
             _ => return None,
         }
     }
+
     let described = column.described.as_ref().is_ok() || words.is_some();
     (!column.data_type.is_empty() && described).then_some(column)
 }
 
 fn type_line(into: &mut Type, word: &str, rest: &str) -> Result<(), &'static str> {
     if word == "union" {
-        let (discriminator, members) =
-            rest.split_once(": ").ok_or("expected: union FIELD: MEMBER=VALUE …")?;
-        let pair =
-            |word: &str| word.split_once('=').map(|(member, value)| (member.to_string(), value.to_string()));
-        let members = members.split_whitespace().map(pair).collect::<Option<Vec<_>>>();
+        let (discriminator, members) = rest
+            .split_once(": ")
+            .ok_or("expected: union FIELD: MEMBER=VALUE …")?;
+        let pair = |word: &str| {
+            word.split_once('=')
+                .map(|(member, value)| (member.to_string(), value.to_string()))
+        };
+
+        let members = members
+            .split_whitespace()
+            .map(pair)
+            .collect::<Option<Vec<_>>>();
         let members = members.ok_or("expected MEMBER=VALUE")?;
-        into.unions.push((discriminator.trim_matches('-').to_string(), members));
+        into.unions
+            .push((discriminator.trim_matches('-').to_string(), members));
         return Ok(());
     }
+
     let (type_name, rest) = cut(rest);
-    let mut field = Field { name: word.trim_end_matches(['?', '!']).to_string(), ..Field::default() };
+
+    let mut field = Field {
+        name: word.trim_end_matches(['?', '!']).to_string(),
+        ..Field::default()
+    };
     let marks = &word[field.name.len()..];
     (field.omit, field.required) = (marks.contains('?'), marks.contains('!'));
     field.pointer = type_name.starts_with('*');
     field.type_name = type_name.trim_start_matches('*').to_string();
+
     for word in split_outside_quotes(rest, ' ') {
         field_word(&mut field, word)?;
     }
+
     into.fields.push(field);
+
     Ok(())
 }
 
 fn field_word(field: &mut Field, word: &str) -> Result<(), &'static str> {
     if let Some(tag) = word.strip_prefix('@') {
-        field.tag = tag.split('.').map(|part| part.parse().expect("a tag is a number")).collect();
+        field.tag = tag
+            .split('.')
+            .map(|part| part.parse().expect("a tag is a number"))
+            .collect();
         return Ok(());
     }
+
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
-    let choices = || split_outside_quotes(value, '|').into_iter().map(|c| c.trim_matches('"').to_string());
+    let choices = || {
+        split_outside_quotes(value, '|')
+            .into_iter()
+            .map(|c| c.trim_matches('"').to_string())
+    };
+
     match name {
         "wrapped" => field.wrapped = true,
         "omitzero" => field.omit_zero = true,
@@ -281,7 +336,11 @@ fn field_word(field: &mut Field, word: &str) -> Result<(), &'static str> {
         "list" => match value.strip_prefix("map(") {
             Some(keys) => {
                 field.list = Some("map".to_string());
-                field.keys = keys.trim_end_matches(')').split(',').map(str::to_string).collect();
+                field.keys = keys
+                    .trim_end_matches(')')
+                    .split(',')
+                    .map(str::to_string)
+                    .collect();
             }
             None => field.list = Some(value.to_string()),
         },
@@ -303,6 +362,7 @@ fn field_word(field: &mut Field, word: &str) -> Result<(), &'static str> {
         "known" => field.known = choices().collect(),
         _ => return Err("unknown word of a field"),
     }
+
     Ok(())
 }
 
@@ -330,7 +390,11 @@ pub(crate) fn groups(text: &str) -> Vec<Group> {
     rows.map(|line| {
         let (name, versions) = cut(line);
         Group {
-            name: if name == "core" { String::new() } else { name.to_string() },
+            name: if name == "core" {
+                String::new()
+            } else {
+                name.to_string()
+            },
             versions: words(versions),
         }
     })

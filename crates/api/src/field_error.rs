@@ -1,7 +1,8 @@
-//! What is wrong with one field: `spec.replicas: Invalid value: -1: must be greater than or equal to 0`.
+//! What is wrong with one field: `spec.replicas: Invalid value: -1: must be greater than or equal
+//! to 0`.
 //!
-//! Whoever validates says which field, what it found there and what it wanted; the server puts the parts into
-//! `Status.details.causes` and the whole into the message. The texts are upstream's.
+//! Whoever validates says which field, what it found there and what it wanted; the server puts the
+//! parts into `Status.details.causes` and the whole into the message. The texts are upstream's.
 
 use std::fmt;
 
@@ -93,13 +94,23 @@ impl FieldError {
 
     /// A string that is none of those allowed here.
     pub fn not_supported(path: &Path<'_>, found: &str, supported: &[&str]) -> FieldError {
-        let quoted: Vec<String> = supported.iter().map(|value| Quoted(value).to_string()).collect();
+        let quoted: Vec<String> = supported
+            .iter()
+            .map(|value| Quoted(value).to_string())
+            .collect();
+
         let detail = match quoted.as_slice() {
             [] => String::new(),
             values => format!("supported values: {}", values.join(", ")),
         };
+
         let bad_value = Some(Quoted(found).to_string());
-        FieldError { kind: FieldErrorKind::NotSupported, field: place(path), bad_value, detail }
+        FieldError {
+            kind: FieldErrorKind::NotSupported,
+            field: place(path),
+            bad_value,
+            detail,
+        }
     }
 
     /// A value that must be given.
@@ -115,7 +126,12 @@ impl FieldError {
     /// A value that stands there a second time; `shown` is the value as the message shows it.
     pub fn duplicate(path: &Path<'_>, shown: String) -> FieldError {
         let kind = FieldErrorKind::Duplicate;
-        FieldError { kind, field: place(path), bad_value: Some(shown), detail: String::new() }
+        FieldError {
+            kind,
+            field: place(path),
+            bad_value: Some(shown),
+            detail: String::new(),
+        }
     }
 
     /// Something that is not the writer's fault.
@@ -127,7 +143,12 @@ impl FieldError {
     pub fn not_found(path: &Path<'_>, found: &str) -> FieldError {
         let kind = FieldErrorKind::NotFound;
         let bad_value = Some(Quoted(found).to_string());
-        FieldError { kind, field: place(path), bad_value, detail: String::new() }
+        FieldError {
+            kind,
+            field: place(path),
+            bad_value,
+            detail: String::new(),
+        }
     }
 
     /// A list longer than so many items.
@@ -135,7 +156,12 @@ impl FieldError {
         let unit = if most == 1 { "item" } else { "items" };
         let detail = format!("must have at most {most} {unit}");
         let kind = FieldErrorKind::TooMany;
-        FieldError { kind, field: place(path), bad_value: Some(found.to_string()), detail }
+        FieldError {
+            kind,
+            field: place(path),
+            bad_value: Some(found.to_string()),
+            detail,
+        }
     }
 
     /// A text longer than so many bytes.
@@ -148,8 +174,17 @@ impl FieldError {
         )
     }
 
-    fn without_value(kind: FieldErrorKind, path: &Path<'_>, detail: impl Into<String>) -> FieldError {
-        FieldError { kind, field: place(path), bad_value: None, detail: detail.into() }
+    fn without_value(
+        kind: FieldErrorKind,
+        path: &Path<'_>,
+        detail: impl Into<String>,
+    ) -> FieldError {
+        FieldError {
+            kind,
+            field: place(path),
+            bad_value: None,
+            detail: detail.into(),
+        }
     }
 
     /// The message without the field, as `Status.details.causes` has it.
@@ -165,7 +200,11 @@ pub fn refuse(
     messages: impl IntoIterator<Item = impl Into<String>>,
     errors: &mut FieldErrors,
 ) {
-    errors.extend(messages.into_iter().map(|message| FieldError::invalid_str(path, found, message)));
+    errors.extend(
+        messages
+            .into_iter()
+            .map(|message| FieldError::invalid_str(path, found, message)),
+    );
 }
 
 /// A value as messages show it.
@@ -214,11 +253,11 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// Errors as they are gathered: together they take a bounded amount of memory, however many there are. Printed each once:
-/// alone as it is, together as `[a, b]`.
+/// Errors as they are gathered: together they take a bounded amount of memory, however many there
+/// are. Printed each once: alone as it is, together as `[a, b]`.
 ///
-/// An object of a few hundred kilobytes can have a hundred thousand errors, each of which names its field and shows its
-/// value; nobody reads so many, and an answer says each of them twice.
+/// An object of a few hundred kilobytes can have a hundred thousand errors, each of which names its
+/// field and shows its value; nobody reads so many, and an answer says each of them twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldErrors {
     found: Vec<FieldError>,
@@ -237,13 +276,20 @@ const OVERHEAD: usize = 64;
 impl FieldError {
     /// About how much memory it takes.
     fn bytes(&self) -> usize {
-        self.field.len() + self.detail.len() + self.bad_value.as_ref().map_or(0, String::len) + OVERHEAD
+        self.field.len()
+            + self.detail.len()
+            + self.bad_value.as_ref().map_or(0, String::len)
+            + OVERHEAD
     }
 }
 
 impl FieldErrors {
     pub const fn new() -> FieldErrors {
-        FieldErrors { found: Vec::new(), bytes: 0, is_cut: false }
+        FieldErrors {
+            found: Vec::new(),
+            bytes: 0,
+            is_cut: false,
+        }
     }
 
     /// Adds an error, unless there are too many; then the last one says so.
@@ -253,7 +299,11 @@ impl FieldErrors {
             self.found.push(error);
         } else if !self.is_cut {
             let detail = "there are more errors than can be shown";
-            self.found.push(FieldError::without_value(FieldErrorKind::Invalid, &Path::Root, detail));
+            self.found.push(FieldError::without_value(
+                FieldErrorKind::Invalid,
+                &Path::Root,
+                detail,
+            ));
             self.is_cut = true;
         }
     }
@@ -323,6 +373,7 @@ impl fmt::Display for FieldErrors {
                 texts.push(text);
             }
         }
+
         match texts.as_slice() {
             [only] => out.write_str(only),
             several => write!(out, "[{}]", several.join(", ")),
@@ -347,11 +398,23 @@ mod tests {
         let spec = Path::Root.field("spec");
         let mode = spec.field("mode");
         let error = FieldError::not_supported(&mode, "X", &["A", "B"]);
-        assert_eq!(error.to_string(), r#"spec.mode: Unsupported value: "X": supported values: "A", "B""#);
-        assert_eq!(error.body().to_string(), r#"Unsupported value: "X": supported values: "A", "B""#);
+        assert_eq!(
+            error.to_string(),
+            r#"spec.mode: Unsupported value: "X": supported values: "A", "B""#
+        );
+
+        assert_eq!(
+            error.body().to_string(),
+            r#"Unsupported value: "X": supported values: "A", "B""#
+        );
+
         assert_eq!(error.kind.reason(), "FieldValueNotSupported");
+
         let nowhere = FieldError::invalid_str(&Path::Root, "a~b", "is odd");
-        assert_eq!(nowhere.to_string(), r#"<nil>: Invalid value: "a~b": is odd"#);
+        assert_eq!(
+            nowhere.to_string(),
+            r#"<nil>: Invalid value: "a~b": is odd"#
+        );
     }
 
     #[test]
@@ -363,23 +426,36 @@ mod tests {
             r#"a: Invalid value: "x""#
         );
         let both = FieldErrors::from_iter([one.clone(), two, one]);
-        assert_eq!(both.to_string(), r#"[a: Invalid value: "x", b: Invalid value: "x": no]"#);
+        assert_eq!(
+            both.to_string(),
+            r#"[a: Invalid value: "x", b: Invalid value: "x": no]"#
+        );
     }
 
     #[test]
     fn errors_take_a_bounded_amount_of_memory() {
-        let error =
-            |place: usize| FieldError::duplicate(&Path::Root.field("a").index(place), "x".repeat(1000));
+        let error = |place: usize| {
+            FieldError::duplicate(&Path::Root.field("a").index(place), "x".repeat(1000))
+        };
         let mut errors = FieldErrors::default();
         (0..100_000).for_each(|place| errors.push(error(place)));
         assert!(errors.is_full());
         assert!(errors.len() < 2000, "{}", errors.len());
+
         let last = errors.last().map(FieldError::to_string);
-        assert_eq!(last.as_deref(), Some("<nil>: Invalid value: there are more errors than can be shown"));
+        assert_eq!(
+            last.as_deref(),
+            Some("<nil>: Invalid value: there are more errors than can be shown")
+        );
+
         // One that is large on its own is shown all the same.
-        let large =
-            FieldErrors::from(FieldError::invalid_str(&Path::Root.field("a"), &"x".repeat(2 << 20), "no"));
+        let large = FieldErrors::from(FieldError::invalid_str(
+            &Path::Root.field("a"),
+            &"x".repeat(2 << 20),
+            "no",
+        ));
         assert!(large.to_string().starts_with("a: Invalid value: \"xxx"));
+
         assert_eq!(large.len(), 1);
     }
 }

@@ -1,7 +1,8 @@
 //! Names of container images: `registry.example:5000/team/app:1.2@sha256:…`.
 //!
-//! Read as the reference grammar of the distribution project has it, after the completion that runtimes do: a name
-//! without a registry is one of the default registry, and there without a folder one of `library/`.
+//! Read as the reference grammar of the distribution project has it, after the completion that
+//! runtimes do: a name without a registry is one of the default registry, and there without a
+//! folder one of `library/`.
 
 /// What a name of an image says beyond the repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,22 +25,31 @@ impl<'a> ImageName<'a> {
         if text.len() == 64 && text.bytes().all(is_lower_hex) {
             return None;
         }
+
         let (domain, rest) = split_domain(text);
         let (rest, digest) = match rest.split_once('@') {
             Some((rest, digest)) => (rest, Some(digest)),
             None => (rest, None),
         };
+
         let (path, tag) = match rest.split_once(':') {
             Some((path, tag)) => (path, Some(tag)),
             None => (rest, None),
         };
-        let completed = if domain.is_none_or(is_default) && !path.contains('/') { LIBRARY.len() } else { 0 };
+
+        let completed = if domain.is_none_or(is_default) && !path.contains('/') {
+            LIBRARY.len()
+        } else {
+            0
+        };
+
         // What looks like a host and is none may still be a folder: `a_b.c/app`.
         let valid = domain.is_none_or(|domain| is_domain(domain) || is_path_component(domain))
             && path.split('/').all(is_path_component)
             && path.len() + completed <= LONGEST_PATH
             && tag.is_none_or(is_tag)
             && digest.is_none_or(is_digest);
+
         valid.then_some(ImageName { tag, digest })
     }
 
@@ -60,7 +70,9 @@ fn is_default(domain: &str) -> bool {
 fn split_domain(text: &str) -> (Option<&str>, &str) {
     match text.split_once('/') {
         Some((first, rest))
-            if first == "localhost" || first.contains(['.', ':']) || first.contains(char::is_uppercase) =>
+            if first == "localhost"
+                || first.contains(['.', ':'])
+                || first.contains(char::is_uppercase) =>
         {
             (Some(first), rest)
         }
@@ -70,10 +82,15 @@ fn split_domain(text: &str) -> (Option<&str>, &str) {
 
 /// A host name, an IPv4 address or an IPv6 address in brackets, and perhaps a port.
 fn is_domain(text: &str) -> bool {
-    let (host, port) = match text.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+    let (host, port) = match text
+        .strip_prefix('[')
+        .and_then(|inner| inner.split_once(']'))
+    {
         Some((address, rest)) => {
-            let well_formed =
-                !address.is_empty() && address.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':');
+            let well_formed = !address.is_empty()
+                && address
+                    .bytes()
+                    .all(|byte| byte.is_ascii_hexdigit() || byte == b':');
             if !well_formed || !(rest.is_empty() || rest.starts_with(':')) {
                 return false;
             }
@@ -92,10 +109,13 @@ fn is_host_component(text: &str) -> bool {
     let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     ends(text.as_bytes().first())
         && ends(text.as_bytes().last())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// Lower-case letters and digits, parted by one point, one or two underscores, or any number of dashes.
+/// Lower-case letters and digits, parted by one point, one or two underscores, or any number of
+/// dashes.
 fn is_path_component(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let mut separators = text.split(|letter: char| letter.is_ascii() && is_word(letter as u8));
@@ -111,12 +131,16 @@ fn is_tag(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     text.len() <= LONGEST_TAG
         && text.bytes().next().is_some_and(is_word)
-        && text.bytes().all(|byte| is_word(byte) || matches!(byte, b'.' | b'-'))
+        && text
+            .bytes()
+            .all(|byte| is_word(byte) || matches!(byte, b'.' | b'-'))
 }
 
 /// One of the three algorithms there are, and as many digits as it yields.
 fn is_digest(text: &str) -> bool {
-    let Some((algorithm, digits)) = text.split_once(':') else { return false };
+    let Some((algorithm, digits)) = text.split_once(':') else {
+        return false;
+    };
     let length = match algorithm {
         "sha256" => 64,
         "sha384" => 96,
@@ -138,43 +162,129 @@ mod tests {
 
     fn check(names: &[&str], expected: Option<bool>) {
         for name in names {
-            assert_eq!(ImageName::parse(name).map(ImageName::is_latest), expected, "{name:?}");
+            assert_eq!(
+                ImageName::parse(name).map(ImageName::is_latest),
+                expected,
+                "{name:?}"
+            );
         }
     }
 
     #[test]
     fn a_name_with_the_tag_latest_or_with_nothing_is_the_newest() {
         check(
-            &["app", "team/app", "localhost/app", "reg.example:5000/a/b", "[::1]:5000/a", "UPPER/a"],
+            &[
+                "app",
+                "team/app",
+                "localhost/app",
+                "reg.example:5000/a/b",
+                "[::1]:5000/a",
+                "UPPER/a",
+            ],
             Some(true),
         );
+
         check(
-            &["app:latest", "reg.example/app:latest", "a__b/c--d.e_f", "a_b.c/app", "Reg.Example/app"],
+            &[
+                "app:latest",
+                "reg.example/app:latest",
+                "a__b/c--d.e_f",
+                "a_b.c/app",
+                "Reg.Example/app",
+            ],
             Some(true),
         );
+
         check(&[&format!("app:latest@{DIGEST}")], Some(true));
     }
 
     #[test]
     fn a_name_with_another_tag_or_a_digest_is_not() {
-        check(&["app:1", "reg.example:5000/a:v1.2-rc_3", "app:Latest", "app:_"], Some(false));
-        check(&[&format!("app@{DIGEST}"), &format!("app:1@{DIGEST}")], Some(false));
+        check(
+            &[
+                "app:1",
+                "reg.example:5000/a:v1.2-rc_3",
+                "app:Latest",
+                "app:_",
+            ],
+            Some(false),
+        );
+
+        check(
+            &[&format!("app@{DIGEST}"), &format!("app:1@{DIGEST}")],
+            Some(false),
+        );
     }
 
     #[test]
     fn what_the_grammar_does_not_have_is_no_name() {
         check(
-            &["", " app", "app ", "App", "team/App:1", "a//b", "a/", "/a", "-a", "a-", "a..b", "a___b"],
+            &[
+                "",
+                " app",
+                "app ",
+                "App",
+                "team/App:1",
+                "a//b",
+                "a/",
+                "/a",
+                "-a",
+                "a-",
+                "a..b",
+                "a___b",
+            ],
             None,
         );
-        check(&["app:", "app:-1", "app:a:b", "reg.example:x/a", "-.example/a", "[::1/a", "[]/a", "é"], None);
-        check(&["app@", "app@sha256:00", "app@md5:00000000000000000000000000000000", "app@sha256"], None);
+
         check(
-            &[&DIGEST[7..], &DIGEST.to_uppercase(), &"a".repeat(256), &format!("a:{}", "b".repeat(129))],
+            &[
+                "app:",
+                "app:-1",
+                "app:a:b",
+                "reg.example:x/a",
+                "-.example/a",
+                "[::1/a",
+                "[]/a",
+                "é",
+            ],
             None,
         );
+
+        check(
+            &[
+                "app@",
+                "app@sha256:00",
+                "app@md5:00000000000000000000000000000000",
+                "app@sha256",
+            ],
+            None,
+        );
+
+        check(
+            &[
+                &DIGEST[7..],
+                &DIGEST.to_uppercase(),
+                &"a".repeat(256),
+                &format!("a:{}", "b".repeat(129)),
+            ],
+            None,
+        );
+
         check(&[&format!("app@{}", DIGEST.replace('0', "A"))], None);
-        check(&["a".repeat(248).as_str(), &format!("reg.example/{}", "a".repeat(256))], None);
-        check(&["a".repeat(247).as_str(), &format!("reg.example/{}", "a".repeat(255))], Some(true));
+        check(
+            &[
+                "a".repeat(248).as_str(),
+                &format!("reg.example/{}", "a".repeat(256)),
+            ],
+            None,
+        );
+
+        check(
+            &[
+                "a".repeat(247).as_str(),
+                &format!("reg.example/{}", "a".repeat(255)),
+            ],
+            Some(true),
+        );
     }
 }

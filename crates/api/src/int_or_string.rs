@@ -43,7 +43,9 @@ impl IntOrString {
 
     /// A text from a command line: a number if it is one.
     pub fn parse(text: &str) -> IntOrString {
-        let number = parse_int(text).ok().and_then(|number| i32::try_from(number).ok());
+        let number = parse_int(text)
+            .ok()
+            .and_then(|number| i32::try_from(number).ok());
         number.map_or_else(|| IntOrString::String(Text::new(text)), IntOrString::Int)
     }
 
@@ -54,7 +56,10 @@ impl IntOrString {
             IntOrString::String(text) => text,
         };
         let digits = text.strip_suffix('%').ok_or(ScaleError::NotAPercentage)?;
-        let percent = parse_int(digits).map_err(|cause| ScaleError::Number { value: text.clone(), cause })?;
+        let percent = parse_int(digits).map_err(|cause| ScaleError::Number {
+            value: text.clone(),
+            cause,
+        })?;
         Ok(percentage(percent, total, rounding))
     }
 }
@@ -93,9 +98,23 @@ mod tests {
 
     fn check(text: &str, total: i32, up: Result<i64, &str>, down: Result<i64, &str>) {
         let value = IntOrString::parse(text);
-        let scaled = |rounding| value.scaled(total, rounding).map_err(|error| error.to_string());
-        assert_eq!(scaled(Rounding::Up), up.map_err(str::to_owned), "{text} of {total}, up");
-        assert_eq!(scaled(Rounding::Down), down.map_err(str::to_owned), "{text} of {total}, down");
+        let scaled = |rounding| {
+            value
+                .scaled(total, rounding)
+                .map_err(|error| error.to_string())
+        };
+
+        assert_eq!(
+            scaled(Rounding::Up),
+            up.map_err(str::to_owned),
+            "{text} of {total}, up"
+        );
+
+        assert_eq!(
+            scaled(Rounding::Down),
+            down.map_err(str::to_owned),
+            "{text} of {total}, down"
+        );
     }
 
     #[test]
@@ -112,20 +131,26 @@ mod tests {
 
     #[test]
     fn what_is_no_percentage_is_refused_in_upstreams_words() {
-        let no_percentage = "invalid value for IntOrString: invalid type: string is not a percentage";
+        let no_percentage =
+            "invalid value for IntOrString: invalid type: string is not a percentage";
         check("abc", 10, Err(no_percentage), Err(no_percentage));
         let no_number = "invalid value for IntOrString: invalid value \"a%\": strconv.Atoi: parsing \"a\": invalid syntax";
         check("a%", 10, Err(no_number), Err(no_number));
-        let empty =
-            "invalid value for IntOrString: invalid value \"%\": strconv.Atoi: parsing \"\": invalid syntax";
+        let empty = "invalid value for IntOrString: invalid value \"%\": strconv.Atoi: parsing \"\": invalid syntax";
         check("%", 10, Err(empty), Err(empty));
     }
 
     #[test]
     fn a_text_that_is_a_number_is_a_number() {
         assert_eq!(IntOrString::parse("80"), IntOrString::Int(80));
-        assert_eq!(IntOrString::parse("2147483648"), IntOrString::String("2147483648".into()));
-        assert_eq!(IntOrString::from_value(&Value::from("http")), Some(IntOrString::String("http".into())));
+        assert_eq!(
+            IntOrString::parse("2147483648"),
+            IntOrString::String("2147483648".into())
+        );
+        assert_eq!(
+            IntOrString::from_value(&Value::from("http")),
+            Some(IntOrString::String("http".into()))
+        );
         assert_eq!(Value::from(IntOrString::Int(80)), Value::Int(80));
     }
 }

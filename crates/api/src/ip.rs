@@ -1,8 +1,9 @@
 //! Addresses and networks as text: what is one, and in which form it should be written.
 //!
-//! Old fields took whatever Go's parser once took: leading zeros (which other programs read as octal) and IPv4 in IPv6's
-//! clothes. [`parse`] and [`Network::parse`] still do, so that what was stored can be read; [`check`] and
-//! [`check_network`] refuse such forms where something new is written, and the warnings name the better one.
+//! Old fields took whatever Go's parser once took: leading zeros (which other programs read as
+//! octal) and IPv4 in IPv6's clothes. [`parse`] and [`Network::parse`] still do, so that what was
+//! stored can be read; [`check`] and [`check_network`] refuse such forms where something new is
+//! written, and the warnings name the better one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,7 +15,11 @@ use crate::value::Path;
 pub fn parse(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         let address = Ipv6Addr::from_str_with_zeros(text)?;
-        return Some(address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4));
+        return Some(
+            address
+                .to_ipv4_mapped()
+                .map_or(IpAddr::V6(address), IpAddr::V4),
+        );
     }
     v4_with_zeros(text).map(IpAddr::V4)
 }
@@ -24,7 +29,8 @@ pub fn is_v6(text: &str) -> bool {
     matches!(parse(text), Some(IpAddr::V6(_)))
 }
 
-/// An address as a field may newly have it. `known` are texts that it had before: they stay allowed.
+/// An address as a field may newly have it. `known` are texts that it had before: they stay
+/// allowed.
 pub fn check(text: &str, known: &[String], at: &Path<'_>, errors: &mut FieldErrors) {
     let why = match parse(text) {
         None => Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
@@ -43,7 +49,10 @@ pub fn check_canonical(text: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     if let Some(address) = parse(text).filter(|_| errors.len() == before)
         && address.to_string() != text
     {
-        let why = format!("must be in canonical form ({})", Quoted(&address.to_string()));
+        let why = format!(
+            "must be in canonical form ({})",
+            Quoted(&address.to_string())
+        );
         errors.push(FieldError::invalid_str(at, text, why));
     }
 }
@@ -54,10 +63,13 @@ pub fn warning(text: &str, at: &Path<'_>) -> Option<String> {
     let canonical = address.to_string();
     let (found, better) = (Quoted(text), Quoted(&canonical));
     if odd(text).is_some() {
-        return Some(format!("{at}: non-standard IP address {found} is invalid: use {better}"));
+        return Some(format!(
+            "{at}: non-standard IP address {found} is invalid: use {better}"
+        ));
     }
-    (address.is_ipv6() && canonical != text)
-        .then(|| format!("{at}: IPv6 address {found} should be in RFC 5952 canonical format ({better})"))
+    (address.is_ipv6() && canonical != text).then(|| {
+        format!("{at}: IPv6 address {found} should be in RFC 5952 canonical format ({better})")
+    })
 }
 
 /// What is wrong with a form that only the lenient parser takes.
@@ -74,21 +86,46 @@ fn odd(text: &str) -> Option<&'static str> {
 /// Addresses that stand for this host, this link or nothing cannot be reached by others.
 pub fn check_reachable(text: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     let Some(address) = parse(text) else {
-        errors.push(FieldError::invalid_str(at, text, "must be a valid IP address"));
+        errors.push(FieldError::invalid_str(
+            at,
+            text,
+            "must be a valid IP address",
+        ));
         return;
     };
+
     let (link_local, link_multicast) = match address {
         IpAddr::V4(v4) => (v4.is_link_local(), v4.octets()[..3] == [224, 0, 0]),
-        IpAddr::V6(v6) => (v6.is_unicast_link_local(), v6.segments()[0] & 0xff0f == 0xff02),
+        IpAddr::V6(v6) => (
+            v6.is_unicast_link_local(),
+            v6.segments()[0] & 0xff0f == 0xff02,
+        ),
     };
+
     let rules = [
-        (address.is_unspecified(), format!("may not be unspecified ({text})")),
-        (address.is_loopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)".to_owned()),
-        (link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)".to_owned()),
-        (link_multicast, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)".to_owned()),
+        (
+            address.is_unspecified(),
+            format!("may not be unspecified ({text})"),
+        ),
+        (
+            address.is_loopback(),
+            "may not be in the loopback range (127.0.0.0/8, ::1/128)".to_owned(),
+        ),
+        (
+            link_local,
+            "may not be in the link-local range (169.254.0.0/16, fe80::/10)".to_owned(),
+        ),
+        (
+            link_multicast,
+            "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)".to_owned(),
+        ),
     ];
+
     errors.extend(
-        rules.into_iter().filter(|rule| rule.0).map(|(_, why)| FieldError::invalid_str(at, text, why)),
+        rules
+            .into_iter()
+            .filter(|rule| rule.0)
+            .map(|(_, why)| FieldError::invalid_str(at, text, why)),
     );
 }
 
@@ -106,22 +143,35 @@ impl Network {
         let (address, bits) = text.split_once('/')?;
         let written_v6 = address.contains(':');
         let address = parse(address)?;
+
         if bits.is_empty() || bits.len() > 5 || !bits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
+
         let bits: u8 = bits.parse().ok()?;
         let most = if written_v6 { 128 } else { 32 };
         if bits > most {
             return None;
         }
+
         // IPv4 in disguise has its 96 leading bits in the prefix.
-        let bits = if written_v6 && address.is_ipv4() { bits.checked_sub(96)? } else { bits };
+        let bits = if written_v6 && address.is_ipv4() {
+            bits.checked_sub(96)?
+        } else {
+            bits
+        };
+
         Some(Network { address, bits })
     }
 
     /// The first address.
     pub fn first(self) -> IpAddr {
-        let kept = |width: u32| u128::MAX.checked_shl(width - u32::from(self.bits)).unwrap_or(0);
+        let kept = |width: u32| {
+            u128::MAX
+                .checked_shl(width - u32::from(self.bits))
+                .unwrap_or(0)
+        };
+
         match self.address {
             IpAddr::V4(v4) => {
                 let mask = u32::try_from(kept(32) & u128::from(u32::MAX)).expect("32 bits");
@@ -133,13 +183,19 @@ impl Network {
 
     pub fn contains(self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4()
-            && Network { address, bits: self.bits }.first() == self.first()
+            && Network {
+                address,
+                bits: self.bits,
+            }
+            .first()
+                == self.first()
     }
 
     /// How many addresses it has; as many as fit into the number, if there are more.
     pub fn size(self) -> u64 {
         let width: u32 = if self.address.is_ipv4() { 32 } else { 128 };
-        1u64.checked_shl(width - u32::from(self.bits)).unwrap_or(u64::MAX)
+        1u64.checked_shl(width - u32::from(self.bits))
+            .unwrap_or(u64::MAX)
     }
 
     /// The address at a place counted from the first.
@@ -149,7 +205,9 @@ impl Network {
                 let place = u32::try_from(place).unwrap_or(u32::MAX);
                 IpAddr::V4(Ipv4Addr::from_bits(v4.to_bits().saturating_add(place)))
             }
-            IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits().saturating_add(u128::from(place)))),
+            IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(
+                v6.to_bits().saturating_add(u128::from(place)),
+            )),
         }
     }
 }
@@ -182,15 +240,21 @@ pub fn check_canonical_network(text: &str, at: &Path<'_>, errors: &mut FieldErro
     if let Some(network) = Network::parse(text).filter(|_| errors.len() == before)
         && network.to_string() != text
     {
-        let why = format!("must be in canonical form ({})", Quoted(&network.to_string()));
+        let why = format!(
+            "must be in canonical form ({})",
+            Quoted(&network.to_string())
+        );
         errors.push(FieldError::invalid_str(at, text, why));
     }
 }
 
 /// What is to be said about a network that is taken, but oddly written.
 pub fn network_warnings(text: &str, at: &Path<'_>) -> Vec<String> {
-    let Some(network) = Network::parse(text) else { return Vec::new() };
+    let Some(network) = Network::parse(text) else {
+        return Vec::new();
+    };
     let mut warnings = Vec::new();
+
     let (found, whole) = (Quoted(text), network.to_string());
     if network.first() != network.address {
         let width = if network.address.is_ipv4() { 32 } else { 128 };
@@ -201,21 +265,30 @@ pub fn network_warnings(text: &str, at: &Path<'_>) -> Vec<String> {
             Quoted(&single)
         ));
     }
+
     if odd_network(text).is_some() {
-        warnings.push(format!("{at}: non-standard CIDR value {found} is invalid: use {}", Quoted(&whole)));
+        warnings.push(format!(
+            "{at}: non-standard CIDR value {found} is invalid: use {}",
+            Quoted(&whole)
+        ));
     }
+
     if warnings.is_empty() && network.address.is_ipv6() && whole != text {
         let better = Quoted(&whole);
-        warnings
-            .push(format!("{at}: IPv6 CIDR value {found} should be in RFC 5952 canonical format ({better})"));
+        warnings.push(format!(
+            "{at}: IPv6 CIDR value {found} should be in RFC 5952 canonical format ({better})"
+        ));
     }
+
     warnings
 }
 
 fn odd_network(text: &str) -> Option<&'static str> {
     let (address, bits) = text.split_once('/')?;
     match odd(address) {
-        Some("must not be an IPv4-mapped IPv6 address") => Some("must not have an IPv4-mapped IPv6 address"),
+        Some("must not be an IPv4-mapped IPv6 address") => {
+            Some("must not have an IPv4-mapped IPv6 address")
+        }
         Some(_) => Some("must not have leading 0s in IP or prefix length"),
         None if bits.len() > 1 && bits.starts_with('0') => {
             Some("must not have leading 0s in IP or prefix length")
@@ -244,7 +317,8 @@ trait WithZeros: Sized {
 
 impl WithZeros for Ipv6Addr {
     fn from_str_with_zeros(text: &str) -> Option<Ipv6Addr> {
-        let Some((head, tail)) = text.rsplit_once(':').filter(|(_, tail)| tail.contains('.')) else {
+        let Some((head, tail)) = text.rsplit_once(':').filter(|(_, tail)| tail.contains('.'))
+        else {
             return text.parse().ok();
         };
         format!("{head}:{}", v4_with_zeros(tail)?).parse().ok()
@@ -264,13 +338,28 @@ mod tests {
     #[test]
     fn odd_forms_are_read_and_refused() {
         let check = |text: &str, address: Option<&str>, expected: &str| {
-            assert_eq!(parse(text).map(|address| address.to_string()).as_deref(), address, "{text}");
-            assert_eq!(messages(|at, errors| check(text, &[], at, errors)).join("; "), expected, "{text}");
+            assert_eq!(
+                parse(text).map(|address| address.to_string()).as_deref(),
+                address,
+                "{text}"
+            );
+
+            assert_eq!(
+                messages(|at, errors| check(text, &[], at, errors)).join("; "),
+                expected,
+                "{text}"
+            );
         };
+
         let invalid = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
         check("10.0.0.1", Some("10.0.0.1"), "");
         check("010.000.0.1", Some("10.0.0.1"), "must not have leading 0s");
-        check("::ffff:1.2.3.4", Some("1.2.3.4"), "must not be an IPv4-mapped IPv6 address");
+        check(
+            "::ffff:1.2.3.4",
+            Some("1.2.3.4"),
+            "must not be an IPv4-mapped IPv6 address",
+        );
+
         check("2001:DB8::1", Some("2001:db8::1"), "");
         check("2001:db8:0:0:0:0:0:1", Some("2001:db8::1"), "");
         check("1.2.3", None, invalid);
@@ -295,13 +384,39 @@ mod tests {
             );
         };
         check("10.0.0.0/8", "");
+
         check("2001:db8::/64", "");
-        check("10.0.0.1/8", "must not have bits set beyond the prefix length");
-        check("010.0.0.0/8", "must not have leading 0s in IP or prefix length");
-        check("10.0.0.0/08", "must not have leading 0s in IP or prefix length");
-        check("::ffff:10.0.0.0/104", "must not have an IPv4-mapped IPv6 address");
-        for bad in ["10.0.0.0", "10.0.0.0/33", "10.0.0.0/", "x/8", "2001:db8::/129"] {
-            check(bad, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+        check(
+            "10.0.0.1/8",
+            "must not have bits set beyond the prefix length",
+        );
+
+        check(
+            "010.0.0.0/8",
+            "must not have leading 0s in IP or prefix length",
+        );
+
+        check(
+            "10.0.0.0/08",
+            "must not have leading 0s in IP or prefix length",
+        );
+
+        check(
+            "::ffff:10.0.0.0/104",
+            "must not have an IPv4-mapped IPv6 address",
+        );
+
+        for bad in [
+            "10.0.0.0",
+            "10.0.0.0/33",
+            "10.0.0.0/",
+            "x/8",
+            "2001:db8::/129",
+        ] {
+            check(
+                bad,
+                "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+            );
         }
     }
 
@@ -313,10 +428,14 @@ mod tests {
             warning("010.0.0.1", at).as_deref(),
             Some(r#"f: non-standard IP address "010.0.0.1" is invalid: use "10.0.0.1""#)
         );
+
         assert_eq!(
             warning("2001:DB8::1", at).as_deref(),
-            Some(r#"f: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format ("2001:db8::1")"#)
+            Some(
+                r#"f: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format ("2001:db8::1")"#
+            )
         );
+
         assert_eq!(
             network_warnings("10.0.0.1/8", at),
             [
@@ -328,20 +447,37 @@ mod tests {
     #[test]
     fn networks_count_their_addresses() {
         let network = Network::parse("10.0.0.0/24").unwrap();
-        assert_eq!((network.size(), network.nth(7).to_string()), (256, "10.0.0.7".to_owned()));
+        assert_eq!(
+            (network.size(), network.nth(7).to_string()),
+            (256, "10.0.0.7".to_owned())
+        );
+
         assert!(network.contains("10.0.0.255".parse().unwrap()));
         assert!(!network.contains("10.0.1.0".parse().unwrap()));
         assert_eq!(Network::parse("2001:db8::/32").unwrap().size(), u64::MAX);
-        assert!(Network::parse("0.0.0.0/0").unwrap().contains("1.2.3.4".parse().unwrap()));
+        assert!(
+            Network::parse("0.0.0.0/0")
+                .unwrap()
+                .contains("1.2.3.4".parse().unwrap())
+        );
     }
 
     #[test]
     fn unreachable_addresses_are_named() {
-        let check = |text: &str| messages(|at, errors| check_reachable(text, at, errors)).join("; ");
+        let check =
+            |text: &str| messages(|at, errors| check_reachable(text, at, errors)).join("; ");
         assert_eq!(check("8.8.8.8"), "");
         assert_eq!(check("::"), "may not be unspecified (::)");
-        assert_eq!(check("127.1.2.3"), "may not be in the loopback range (127.0.0.0/8, ::1/128)");
-        assert_eq!(check("fe80::1"), "may not be in the link-local range (169.254.0.0/16, fe80::/10)");
+        assert_eq!(
+            check("127.1.2.3"),
+            "may not be in the loopback range (127.0.0.0/8, ::1/128)"
+        );
+
+        assert_eq!(
+            check("fe80::1"),
+            "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
+        );
+
         assert_eq!(
             check("224.0.0.9"),
             "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"

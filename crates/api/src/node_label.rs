@@ -2,12 +2,21 @@
 
 /// What to say of a node label that has gone out of use.
 pub fn deprecation(key: &str) -> Option<&'static str> {
-    DEPRECATED.iter().find(|(label, _)| *label == key).map(|(_, message)| *message)
+    DEPRECATED
+        .iter()
+        .find(|(label, _)| *label == key)
+        .map(|(_, message)| *message)
 }
 
 const DEPRECATED: [(&str, &str); 8] = [
-    ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
-    ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
+    (
+        "beta.kubernetes.io/arch",
+        "deprecated since v1.14; use \"kubernetes.io/arch\" instead",
+    ),
+    (
+        "beta.kubernetes.io/os",
+        "deprecated since v1.14; use \"kubernetes.io/os\" instead",
+    ),
     (
         "failure-domain.beta.kubernetes.io/region",
         "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
@@ -25,5 +34,8 @@ const DEPRECATED: [(&str, &str); 8] = [
         "scheduler.alpha.kubernetes.io/preferAvoidPods",
         "deprecated since v1.22; use Taints and Tolerations instead",
     ),
-    ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
+    (
+        "node-role.kubernetes.io/master",
+        "use \"node-role.kubernetes.io/control-plane\" instead",
+    ),
 ];

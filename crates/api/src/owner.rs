@@ -32,14 +32,27 @@ impl<'a> OwnerReference<'a> {
     }
 
     /// The reference that a controller puts on what it makes for `owner`.
-    pub fn to_controller(owner: ObjectMeta<'a>, api_version: &'a str, kind: &'a str) -> OwnerReference<'a> {
+    pub fn to_controller(
+        owner: ObjectMeta<'a>,
+        api_version: &'a str,
+        kind: &'a str,
+    ) -> OwnerReference<'a> {
         let (name, uid) = (owner.name(), owner.uid());
-        OwnerReference { api_version, kind, name, uid, controller: true, block_owner_deletion: true }
+        OwnerReference {
+            api_version,
+            kind,
+            name,
+            uid,
+            controller: true,
+            block_owner_deletion: true,
+        }
     }
 
     /// The API group of the owner's kind; empty for the core group.
     pub fn group(&self) -> &'a str {
-        self.api_version.split_once('/').map_or("", |(group, _)| group)
+        self.api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group)
     }
 
     /// The reference as an object carries it. Flags that are not set are left out.
@@ -51,10 +64,19 @@ impl<'a> OwnerReference<'a> {
             (Text::const_new("name"), text(self.name)),
             (Text::const_new("uid"), text(self.uid)),
         ];
-        let flags = [("controller", self.controller), ("blockOwnerDeletion", self.block_owner_deletion)];
+
+        let flags = [
+            ("controller", self.controller),
+            ("blockOwnerDeletion", self.block_owner_deletion),
+        ];
+
         members.extend(
-            flags.into_iter().filter(|(_, set)| *set).map(|(name, _)| (Text::const_new(name), true.into())),
+            flags
+                .into_iter()
+                .filter(|(_, set)| *set)
+                .map(|(name, _)| (Text::const_new(name), true.into())),
         );
+
         Value::Object(Map::from_members(members))
     }
 }
@@ -71,7 +93,9 @@ pub fn is_controlled_by(object: ObjectMeta<'_>, owner: ObjectMeta<'_>) -> bool {
 
 /// Whether `owner` is among the object's owners.
 pub fn is_owned_by(object: ObjectMeta<'_>, owner: ObjectMeta<'_>) -> bool {
-    object.owner_references().any(|reference| reference.uid == owner.uid())
+    object
+        .owner_references()
+        .any(|reference| reference.uid == owner.uid())
 }
 
 #[cfg(test)]
@@ -87,7 +111,11 @@ mod tests {
 
     #[test]
     fn the_controller_is_the_owner_that_says_so() {
-        let (set, other, mut pod) = (object("web", "u1"), object("cm", "u2"), object("web-x", "u3"));
+        let (set, other, mut pod) = (
+            object("web", "u1"),
+            object("cm", "u2"),
+            object("web-x", "u3"),
+        );
         let mut plain = OwnerReference::to_controller(other.meta(), "v1", "ConfigMap");
         (plain.controller, plain.block_owner_deletion) = (false, false);
         let manager = OwnerReference::to_controller(set.meta(), "apps/v1", "ReplicaSet");
@@ -106,11 +134,12 @@ mod tests {
     #[test]
     fn a_namesake_is_not_the_controller() {
         let (set, mut pod) = (object("web", "u1"), object("web-x", "u3"));
-        pod.meta_mut().set_owner_references([OwnerReference::to_controller(
-            set.meta(),
-            "apps/v1",
-            "ReplicaSet",
-        )]);
+        pod.meta_mut()
+            .set_owner_references([OwnerReference::to_controller(
+                set.meta(),
+                "apps/v1",
+                "ReplicaSet",
+            )]);
         assert!(!is_controlled_by(pod.meta(), object("web", "u9").meta()));
     }
 }

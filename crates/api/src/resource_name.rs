@@ -1,7 +1,8 @@
-//! The names of resources: `cpu`, `hugepages-2Mi`, `example.com/gpu`, and in quotas `requests.cpu`, `pods`.
+//! The names of resources: `cpu`, `hugepages-2Mi`, `example.com/gpu`, and in quotas `requests.cpu`,
+//! `pods`.
 //!
-//! A name without a domain is Kubernetes' own ("native"); one with a domain is an extended resource, which is counted in
-//! whole units and never given out twice.
+//! A name without a domain is Kubernetes' own ("native"); one with a domain is an extended
+//! resource, which is counted in whole units and never given out twice.
 
 /// Whether the name is Kubernetes' own: without a domain, or with one of its own.
 pub fn is_native(name: &str) -> bool {
@@ -36,7 +37,10 @@ pub fn is_whole(name: &str) -> bool {
 
 /// Whether the system knows it, be it in a container, on a node or in a quota.
 pub fn is_known(name: &str) -> bool {
-    COMPUTED.contains(&name) || COUNTED.contains(&name) || name == "storage" || is_huge_page_in_quota(name)
+    COMPUTED.contains(&name)
+        || COUNTED.contains(&name)
+        || name == "storage"
+        || is_huge_page_in_quota(name)
 }
 
 /// Whether a container may ask for it by that name without a domain.
@@ -99,14 +103,21 @@ mod tests {
                 ('c', is_known_to_containers(name)),
                 ('q', is_known_to_quotas(name)),
             ];
-            all.into_iter().filter(|(_, is)| *is).map(|(letter, _)| letter).collect::<String>()
+
+            all.into_iter()
+                .filter(|(_, is)| *is)
+                .map(|(letter, _)| letter)
+                .collect::<String>()
         };
         let check = |name: &str, expected: &str| assert_eq!(classes(name), expected, "{name}");
         check("cpu", "nokcq");
+
         check("storage", "nok");
+
         check("pods", "nowkq");
         check("requests.cpu", "nokq");
         check("hugepages-2Mi", "nkcq");
+
         check("requests.hugepages-2Mi", "nokq");
         check("example.com/gpu", "xw");
         check("kubernetes.io/gpu", "no");

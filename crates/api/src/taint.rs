@@ -1,7 +1,7 @@
 //! Taints keep pods off a node, tolerations let them on.
 //!
-//! The scheduler asks for the first taint that nobody tolerates, the taint manager how long a pod may stay. Both work
-//! on small borrowed structs, made from objects where they are.
+//! The scheduler asks for the first taint that nobody tolerates, the taint manager how long a pod
+//! may stay. Both work on small borrowed structs, made from objects where they are.
 
 use crate::names;
 use crate::value::Value;
@@ -44,7 +44,8 @@ pub enum TolerationOperator {
     Exists,
     /// The taint's number is less than the toleration's. Gate `TaintTolerationComparisonOperators`.
     Lt,
-    /// The taint's number is greater than the toleration's. Gate `TaintTolerationComparisonOperators`.
+    /// The taint's number is greater than the toleration's. Gate
+    /// `TaintTolerationComparisonOperators`.
     Gt,
     /// A word that this version does not know: tolerates nothing.
     Unknown,
@@ -53,7 +54,11 @@ pub enum TolerationOperator {
 impl<'a> Taint<'a> {
     pub fn from_value(taint: &'a Value) -> Taint<'a> {
         let text = |name| taint.get(name).and_then(Value::as_str).unwrap_or_default();
-        Taint { key: text("key"), value: text("value"), effect: text("effect") }
+        Taint {
+            key: text("key"),
+            value: text("value"),
+            effect: text("effect"),
+        }
     }
 
     /// Whether the taint keeps new pods off the node, not only as a preference.
@@ -64,7 +69,13 @@ impl<'a> Taint<'a> {
 
 impl<'a> Toleration<'a> {
     pub fn from_value(toleration: &'a Value) -> Toleration<'a> {
-        let text = |name| toleration.get(name).and_then(Value::as_str).unwrap_or_default();
+        let text = |name| {
+            toleration
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+
         Toleration {
             key: text("key"),
             operator: TolerationOperator::from_name(text("operator")),
@@ -111,7 +122,11 @@ impl TolerationOperator {
 
 /// Both as numbers, if both are written as people write numbers.
 fn numbers(one: &str, other: &str) -> Option<(i64, i64)> {
-    let number = |text: &str| text.parse().ok().filter(|_| names::decimal_integer(text).is_empty());
+    let number = |text: &str| {
+        text.parse()
+            .ok()
+            .filter(|_| names::decimal_integer(text).is_empty())
+    };
     Some((number(one)?, number(other)?))
 }
 
@@ -121,8 +136,11 @@ pub fn find_untolerated<'t>(
     tolerations: &[Toleration<'_>],
     comparisons: bool,
 ) -> Option<Taint<'t>> {
-    let tolerated =
-        |taint: &Taint<'_>| tolerations.iter().any(|toleration| toleration.tolerates(taint, comparisons));
+    let tolerated = |taint: &Taint<'_>| {
+        tolerations
+            .iter()
+            .any(|toleration| toleration.tolerates(taint, comparisons))
+    };
     taints.into_iter().find(|taint| !tolerated(taint))
 }
 
@@ -136,15 +154,17 @@ pub enum Stay {
     Forever,
 }
 
-/// The stay that a pod's tolerations buy it on a node with these taints of effect `NoExecute`. For every taint the
-/// first toleration that covers it counts; the shortest stay decides.
+/// The stay that a pod's tolerations buy it on a node with these taints of effect `NoExecute`. For
+/// every taint the first toleration that covers it counts; the shortest stay decides.
 pub fn stay<'t>(
     taints: impl IntoIterator<Item = Taint<'t>>,
     tolerations: &[Toleration<'_>],
     comparisons: bool,
 ) -> Stay {
     let under = |taint: Taint<'t>| {
-        let toleration = tolerations.iter().find(|toleration| toleration.tolerates(&taint, comparisons));
+        let toleration = tolerations
+            .iter()
+            .find(|toleration| toleration.tolerates(&taint, comparisons));
         match toleration.map(|toleration| toleration.seconds) {
             None => Stay::Not,
             Some(None) => Stay::Forever,
@@ -152,6 +172,7 @@ pub fn stay<'t>(
             Some(Some(seconds)) => Stay::Seconds(seconds),
         }
     };
+
     taints.into_iter().map(under).min().unwrap_or(Stay::Forever)
 }
 
@@ -163,9 +184,20 @@ mod tests {
         Taint { key, value, effect }
     }
 
-    fn toleration<'a>(key: &'a str, operator: &str, value: &'a str, effect: &'a str) -> Toleration<'a> {
+    fn toleration<'a>(
+        key: &'a str,
+        operator: &str,
+        value: &'a str,
+        effect: &'a str,
+    ) -> Toleration<'a> {
         let operator = TolerationOperator::from_name(operator);
-        Toleration { key, operator, value, effect, seconds: None }
+        Toleration {
+            key,
+            operator,
+            value,
+            effect,
+            seconds: None,
+        }
     }
 
     #[test]
@@ -176,6 +208,7 @@ mod tests {
             assert_eq!(found, expected, "{toleration:?}");
         };
         check(("gpu", "Equal", "5", "NoSchedule"), true);
+
         check(("gpu", "", "5", ""), true);
         check(("gpu", "Equal", "6", ""), false);
         check(("gpu", "Exists", "", "NoSchedule"), true);
@@ -183,6 +216,7 @@ mod tests {
         check(("cpu", "Exists", "", ""), false);
         check(("", "Exists", "", ""), true);
         check(("", "Equal", "5", ""), true);
+
         check(("gpu", "Lt", "6", ""), true);
         check(("gpu", "Lt", "5", ""), false);
         check(("gpu", "Gt", "4", ""), true);
@@ -201,27 +235,65 @@ mod tests {
 
     #[test]
     fn the_first_taint_that_nobody_tolerates_is_found() {
-        let taints = [taint("a", "", effect::NO_SCHEDULE), taint("b", "", effect::NO_EXECUTE)];
+        let taints = [
+            taint("a", "", effect::NO_SCHEDULE),
+            taint("b", "", effect::NO_EXECUTE),
+        ];
+
         let tolerates_a = [toleration("a", "Exists", "", "")];
-        assert_eq!(find_untolerated(taints, &tolerates_a, false), Some(taints[1]));
+        assert_eq!(
+            find_untolerated(taints, &tolerates_a, false),
+            Some(taints[1])
+        );
+
         assert_eq!(find_untolerated(taints, &[], false), Some(taints[0]));
-        assert_eq!(find_untolerated(taints, &[toleration("", "Exists", "", "")], false), None);
+        assert_eq!(
+            find_untolerated(taints, &[toleration("", "Exists", "", "")], false),
+            None
+        );
+
         assert_eq!(find_untolerated([], &[], false), None);
+
         let soft = taint("c", "", effect::PREFER_NO_SCHEDULE);
         assert!(!soft.repels() && taints.iter().all(Taint::repels));
     }
 
     #[test]
     fn the_shortest_stay_decides() {
-        let taints = [taint("a", "", effect::NO_EXECUTE), taint("b", "", effect::NO_EXECUTE)];
-        let for_seconds = |key, seconds| Toleration { seconds, ..toleration(key, "Exists", "", "") };
+        let taints = [
+            taint("a", "", effect::NO_EXECUTE),
+            taint("b", "", effect::NO_EXECUTE),
+        ];
+
+        let for_seconds = |key, seconds| Toleration {
+            seconds,
+            ..toleration(key, "Exists", "", "")
+        };
+
         let check = |tolerations: &[Toleration<'_>], expected: Stay| {
-            assert_eq!(stay(taints, tolerations, false), expected, "{tolerations:?}");
+            assert_eq!(
+                stay(taints, tolerations, false),
+                expected,
+                "{tolerations:?}"
+            );
         };
         check(&[for_seconds("", None)], Stay::Forever);
-        check(&[for_seconds("a", Some(300)), for_seconds("b", Some(20))], Stay::Seconds(20));
-        check(&[for_seconds("a", Some(300)), for_seconds("b", None)], Stay::Seconds(300));
-        check(&[for_seconds("a", Some(300)), for_seconds("b", Some(0))], Stay::Not);
+
+        check(
+            &[for_seconds("a", Some(300)), for_seconds("b", Some(20))],
+            Stay::Seconds(20),
+        );
+
+        check(
+            &[for_seconds("a", Some(300)), for_seconds("b", None)],
+            Stay::Seconds(300),
+        );
+
+        check(
+            &[for_seconds("a", Some(300)), for_seconds("b", Some(0))],
+            Stay::Not,
+        );
+
         check(&[for_seconds("a", Some(300))], Stay::Not);
         check(&[], Stay::Not);
         assert_eq!(stay([], &[], false), Stay::Forever);
@@ -233,11 +305,19 @@ mod tests {
         let members = value.as_object_mut().unwrap();
         members.insert("key", "a");
         members.insert("effect", "NoExecute");
-        assert_eq!(Taint::from_value(&value), taint("a", "", effect::NO_EXECUTE));
+        assert_eq!(
+            Taint::from_value(&value),
+            taint("a", "", effect::NO_EXECUTE)
+        );
+
         let members = value.as_object_mut().unwrap();
         members.insert("operator", "Exists");
         members.insert("tolerationSeconds", 300i64);
-        let expected = Toleration { seconds: Some(300), ..toleration("a", "Exists", "", "NoExecute") };
+
+        let expected = Toleration {
+            seconds: Some(300),
+            ..toleration("a", "Exists", "", "NoExecute")
+        };
         assert_eq!(Toleration::from_value(&value), expected);
     }
 }

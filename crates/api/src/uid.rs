@@ -33,13 +33,21 @@ impl FromStr for Uid {
         if text.len() != 36 || DASHES.iter().any(|place| text[*place] != b'-') {
             return Err(NotAUid);
         }
-        let mut digits =
-            (0..36).filter(|place| !DASHES.contains(place)).map(|place| char::from(text[place]).to_digit(16));
+
+        let mut digits = (0..36)
+            .filter(|place| !DASHES.contains(place))
+            .map(|place| char::from(text[place]).to_digit(16));
+
         let mut bytes = [0; 16];
         for byte in &mut bytes {
-            let (high, low) = digits.next().flatten().zip(digits.next().flatten()).ok_or(NotAUid)?;
+            let (high, low) = digits
+                .next()
+                .flatten()
+                .zip(digits.next().flatten())
+                .ok_or(NotAUid)?;
             *byte = u8::try_from(high << 4 | low).expect("two hexadecimal digits are a byte");
         }
+
         Ok(Uid(bytes))
     }
 }
@@ -72,15 +80,26 @@ mod tests {
 
     #[test]
     fn random_bits_become_a_uuid_of_version_four() {
-        assert_eq!(Uid::from_random([0xff; 16]).to_string(), "ffffffff-ffff-4fff-bfff-ffffffffffff");
-        assert_eq!(Uid::from_random([0; 16]).to_string(), "00000000-0000-4000-8000-000000000000");
+        assert_eq!(
+            Uid::from_random([0xff; 16]).to_string(),
+            "ffffffff-ffff-4fff-bfff-ffffffffffff"
+        );
+        assert_eq!(
+            Uid::from_random([0; 16]).to_string(),
+            "00000000-0000-4000-8000-000000000000"
+        );
     }
 
     #[test]
     fn a_uuid_reads_back_and_nothing_else_does() {
         let text = "0b9c1fd2-6c1b-4e83-9f3a-5a7f2f0d5b11";
         assert_eq!(text.parse::<Uid>().unwrap().to_string(), text);
-        for bad in ["", "0b9c1fd26c1b4e839f3a5a7f2f0d5b11", "0b9c1fd2-6c1b-4e83-9f3a-5a7f2f0d5b1g", "é"] {
+        for bad in [
+            "",
+            "0b9c1fd26c1b4e839f3a5a7f2f0d5b11",
+            "0b9c1fd2-6c1b-4e83-9f3a-5a7f2f0d5b1g",
+            "é",
+        ] {
             assert_eq!(bad.parse::<Uid>(), Err(NotAUid), "{bad}");
         }
     }

@@ -1,8 +1,10 @@
-//! Recorded requests and answers, replayed through server-side apply: who owns what after each, and what is refused.
+//! Recorded requests and answers, replayed through server-side apply: who owns what after each, and
+//! what is refused.
 //!
-//! Only the part that is pure is played. What an applied configuration makes of a recorded object is worked out; what
-//! a create, update or patch made is taken from the record, as defaulting and admission had their hands in it. There
-//! the recorded owners must be those of the recorded change, less what was added after ownership was told.
+//! Only the part that is pure is played. What an applied configuration makes of a recorded object
+//! is worked out; what a create, update or patch made is taken from the record, as defaulting and
+//! admission had their hands in it. There the recorded owners must be those of the recorded change,
+//! less what was added after ownership was told.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -36,16 +38,21 @@ fn recorded_scenarios_have_the_same_owners() {
     assert!(count("written") >= 110, "{counts:?}");
 }
 
-/// The record has the members of a set in the order of their names, so this is about what each is called. The order is
-/// the business of `fields_v1`'s own tests.
+/// The record has the members of a set in the order of their names, so this is about what each is
+/// called. The order is the business of `fields_v1`'s own tests.
 #[test]
 fn recorded_sets_are_written_as_they_were() {
     let folder = recorded::place("golden");
     let mut sets = Vec::new();
     for file in recorded::files(&folder, ".json") {
-        collect_sets(&json::parse(&std::fs::read(file).unwrap()).unwrap(), &mut sets);
+        collect_sets(
+            &json::parse(&std::fs::read(file).unwrap()).unwrap(),
+            &mut sets,
+        );
     }
+
     assert!(sets.len() > 200, "only {} sets are recorded", sets.len());
+
     for set in sets {
         let written = fields_v1::encode(&fields_v1::decode(&json::to_string(&set)).unwrap());
         assert_eq!(json::parse(written.as_str().as_bytes()).unwrap(), set);
@@ -55,7 +62,11 @@ fn recorded_sets_are_written_as_they_were() {
 fn collect_sets(value: &Value, sets: &mut Vec<Value>) {
     match value {
         Value::Object(map) => {
-            sets.extend(map.get("fieldsV1").filter(|set| set.as_object().is_some()).cloned());
+            sets.extend(
+                map.get("fieldsV1")
+                    .filter(|set| set.as_object().is_some())
+                    .cloned(),
+            );
             map.values().for_each(|value| collect_sets(value, sets));
         }
         Value::Array(items) => items.iter().for_each(|value| collect_sets(value, sets)),
@@ -89,7 +100,13 @@ impl Scenario {
         let scenario = json::parse(&std::fs::read(file).unwrap()).unwrap();
         let steps = scenario.get("steps").unwrap().as_array().unwrap().to_vec();
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
-        Scenario { name, steps, live: BTreeMap::new(), unknown: BTreeSet::new(), custom: BTreeMap::new() }
+        Scenario {
+            name,
+            steps,
+            live: BTreeMap::new(),
+            unknown: BTreeSet::new(),
+            custom: BTreeMap::new(),
+        }
     }
 
     fn play(mut self, counts: &mut BTreeMap<&'static str, usize>) {
@@ -102,20 +119,36 @@ impl Scenario {
     fn step(&mut self, step: &Value) -> &'static str {
         let text = |name: &str| step.get(name).and_then(Value::as_str).unwrap_or_default();
         let (path, query) = text("path").split_once('?').unwrap_or((text("path"), ""));
-        if let Some(parent) = path.strip_suffix("/scale").filter(|_| step.get("body").is_some()) {
+        if let Some(parent) = path
+            .strip_suffix("/scale")
+            .filter(|_| step.get("body").is_some())
+        {
             return self.scale(step, parent);
         }
-        let Some(target) = self.target(path) else { return "of no known kind" };
+
+        let Some(target) = self.target(path) else {
+            return "of no known kind";
+        };
         let content_type = header(step, "Content-Type");
-        let status = step.at(&["expect", "status"]).and_then(Value::as_int).unwrap_or_default();
+        let status = step
+            .at(&["expect", "status"])
+            .and_then(Value::as_int)
+            .unwrap_or_default();
+
         if query.contains("dryRun") {
             return "dry run";
         }
+
         self.learn_custom(step);
+
         match text("method") {
-            "PATCH" if content_type.contains("apply-patch") => self.apply(step, &target, query, status),
+            "PATCH" if content_type.contains("apply-patch") => {
+                self.apply(step, &target, query, status)
+            }
             "GET" | "HEAD" => {
-                if let Some(object) = recorded_object(step).filter(|_| target.subresource.is_empty()) {
+                if let Some(object) =
+                    recorded_object(step).filter(|_| target.subresource.is_empty())
+                {
                     self.unknown.remove(&target.path);
                     self.live.insert(target.path, object);
                 }
@@ -125,52 +158,87 @@ impl Scenario {
                 self.live.remove(&target.path);
                 "deleted"
             }
-            "POST" | "PUT" | "PATCH" if (200..300).contains(&status) => self.write(step, &target, query),
+            "POST" | "PUT" | "PATCH" if (200..300).contains(&status) => {
+                self.write(step, &target, query)
+            }
             _ => "refused for other reasons",
         }
     }
 
     fn apply(&mut self, step: &Value, target: &Target, query: &str, status: i64) -> &'static str {
-        let Some(config) = step.get("body").filter(|body| body.get("$raw").is_none()) else { return "raw" };
+        let Some(config) = step.get("body").filter(|body| body.get("$raw").is_none()) else {
+            return "raw";
+        };
         let manager = parameter(query, "fieldManager");
+
         let force = parameter(query, "force") == "true";
         if !rules::check_patch_options(&manager, force.then_some(true), true).is_empty() {
             assert_eq!(status, 422, "{}: {step:?}", self.name);
             return "refused";
         }
+
         if self.unknown.contains(&target.path) {
             return "onto something unknown";
         }
+
         let live = self.live.get(&target.path);
-        let applied = self.with_tracker(target, |tracker| tracker.apply(live, config, &manager, force, NOON));
-        let place =
-            format!("{}, {}", self.name, step.get("name").and_then(Value::as_str).unwrap_or_default());
+        let applied = self.with_tracker(target, |tracker| {
+            tracker.apply(live, config, &manager, force, NOON)
+        });
+        let place = format!(
+            "{}, {}",
+            self.name,
+            step.get("name").and_then(Value::as_str).unwrap_or_default()
+        );
+
         match applied {
             Err(error) => {
-                let expected = step.at(&["expect", "body", "message"]).and_then(Value::as_str);
+                let expected = step
+                    .at(&["expect", "body", "message"])
+                    .and_then(Value::as_str);
                 assert_eq!(Some(error.to_string().as_str()), expected, "{place}");
+
                 if let ApplyError::Conflicts(conflicts) = error {
-                    let causes =
-                        step.at(&["expect", "body", "details", "causes"]).and_then(Value::as_array).unwrap();
-                    let fields: Vec<_> =
-                        causes.iter().map(|cause| cause.get("field").and_then(Value::as_str)).collect();
-                    let ours: Vec<String> =
-                        conflicts.0.iter().map(|conflict| conflict.path.to_string()).collect();
+                    let causes = step
+                        .at(&["expect", "body", "details", "causes"])
+                        .and_then(Value::as_array)
+                        .unwrap();
+
+                    let fields: Vec<_> = causes
+                        .iter()
+                        .map(|cause| cause.get("field").and_then(Value::as_str))
+                        .collect();
+
+                    let ours: Vec<String> = conflicts
+                        .0
+                        .iter()
+                        .map(|conflict| conflict.path.to_string())
+                        .collect();
+
                     assert_eq!(
-                        ours.iter().map(|path| Some(path.as_str())).collect::<Vec<_>>(),
+                        ours.iter()
+                            .map(|path| Some(path.as_str()))
+                            .collect::<Vec<_>>(),
                         fields,
                         "{place}"
                     );
                 }
+
                 "refused"
             }
             Ok(_) if status >= 300 => "refused later",
             Ok(mut applied) => {
                 settle(&mut applied).unwrap();
+
                 if let Some(expected) = recorded_entries(step) {
                     assert_eq!(entries(&applied), entries_of(expected), "{place}");
                 }
-                self.live.insert(target.path.clone(), recorded_object(step).unwrap_or(applied));
+
+                self.live.insert(
+                    target.path.clone(),
+                    recorded_object(step).unwrap_or(applied),
+                );
+
                 "applied"
             }
         }
@@ -178,72 +246,136 @@ impl Scenario {
 
     /// A create, update or patch whose result was recorded whole, or can be worked out.
     fn write(&mut self, step: &Value, target: &Target, query: &str) -> &'static str {
-        let is_create =
-            step.get("method").and_then(Value::as_str) == Some("POST") && target.subresource.is_empty();
+        let is_create = step.get("method").and_then(Value::as_str) == Some("POST")
+            && target.subresource.is_empty();
         let recorded = recorded_object(step);
         let Some(mut new) = recorded.clone().or_else(|| self.worked_out(step, target)) else {
             self.live.remove(&target.path);
             self.unknown.insert(target.path.clone());
             return "not recorded whole";
         };
+
         if new.get("kind").and_then(Value::as_str) != Some(&target.kind) {
             return "recorded in another form";
         }
-        let path =
-            if is_create { format!("{}/{}", target.path, new.meta().name()) } else { target.path.clone() };
-        let live = if is_create { None } else { self.live.get(&path) };
+
+        let path = if is_create {
+            format!("{}/{}", target.path, new.meta().name())
+        } else {
+            target.path.clone()
+        };
+
+        let live = if is_create {
+            None
+        } else {
+            self.live.get(&path)
+        };
+
         if live.is_none() && !is_create {
             self.live.extend(recorded.map(|recorded| (path, recorded)));
             return "onto something unknown";
         }
+
         // A list that was sent empty is not there any more, once the object was kept.
-        for (name, value) in step.get("body").and_then(Value::as_object).into_iter().flat_map(Map::iter) {
+        for (name, value) in step
+            .get("body")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flat_map(Map::iter)
+        {
             if value.as_array().is_some_and(<[Value]>::is_empty) {
                 new.as_object_mut().unwrap().insert(name, value.clone());
             }
         }
+
         if step.at(&["body", "metadata", "managedFields"]).is_none() {
             new.meta_mut().members().remove("managedFields");
         }
+
         let agent = header(step, "User-Agent");
-        let agent = if agent.is_empty() { "golden".to_owned() } else { agent };
+        let agent = if agent.is_empty() {
+            "golden".to_owned()
+        } else {
+            agent
+        };
         let manager = rules::manager_or_user_agent(&parameter(query, "fieldManager"), &agent);
         let result = self.with_tracker(target, |tracker| tracker.update(live, new, &manager, NOON));
-        let place =
-            format!("{}, {}", self.name, step.get("name").and_then(Value::as_str).unwrap_or_default());
+
+        let place = format!(
+            "{}, {}",
+            self.name,
+            step.get("name").and_then(Value::as_str).unwrap_or_default()
+        );
         let mut ours = result.unwrap_or_else(|error| panic!("{place}: {error}"));
+
         let expected = recorded_entries(step);
         if let Some(expected) = expected {
             check_written(&entries(&ours), &entries_of(expected), &place);
         }
+
         settle(&mut ours).unwrap();
         self.unknown.remove(&path);
-        self.live.insert(path, recorded.filter(|_| expected.is_some()).unwrap_or(ours));
-        if expected.is_some() { "written" } else { "written, owners not recorded" }
+        self.live.insert(
+            path,
+            recorded.filter(|_| expected.is_some()).unwrap_or(ours),
+        );
+
+        if expected.is_some() {
+            "written"
+        } else {
+            "written, owners not recorded"
+        }
     }
 
     /// A write to the scale of an object: who owns the replicas then is seen in what comes after.
     fn scale(&mut self, step: &Value, parent: &str) -> &'static str {
-        let status = step.at(&["expect", "status"]).and_then(Value::as_int).unwrap_or_default();
-        let Some(live) = self.live.get(parent).filter(|_| status == 200) else { return "no scale" };
-        let Some(replicas) = step.at(&["body", "spec", "replicas"]).cloned() else { return "no scale" };
-        let api_version = live.get("apiVersion").and_then(Value::as_str).unwrap().to_owned();
-        let mapping = [(Text::new(&api_version), Some(FieldPath::fields(&["spec", "replicas"])))];
-        let scale = Scale { api_version: &api_version, replicas: &mapping };
+        let status = step
+            .at(&["expect", "status"])
+            .and_then(Value::as_int)
+            .unwrap_or_default();
+
+        let Some(live) = self.live.get(parent).filter(|_| status == 200) else {
+            return "no scale";
+        };
+        let Some(replicas) = step.at(&["body", "spec", "replicas"]).cloned() else {
+            return "no scale";
+        };
+        let api_version = live
+            .get("apiVersion")
+            .and_then(Value::as_str)
+            .unwrap()
+            .to_owned();
+
+        let mapping = [(
+            Text::new(&api_version),
+            Some(FieldPath::fields(&["spec", "replicas"])),
+        )];
+
+        let scale = Scale {
+            api_version: &api_version,
+            replicas: &mapping,
+        };
+
         let owners = Owners::decode(live).unwrap();
+
         let object = |replicas: Option<&Value>| {
             let mut object = json::parse(
                 br#"{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"s","uid":"u"}}"#,
             )
             .unwrap();
+
             let spec = object.as_object_mut().unwrap().object_mut("spec");
             if let Some(replicas) = replicas.filter(|replicas| **replicas != Value::Int(0)) {
                 spec.insert("replicas", replicas.clone());
             }
+
             object
         };
         let mut before = object(live.at(&["spec", "replicas"]));
-        scale.owners_of_scale(&owners).encode(&mut before, Form::Text);
+        scale
+            .owners_of_scale(&owners)
+            .encode(&mut before, Form::Text);
+
         let of = Type::of_kind("autoscaling/v1", "Scale").unwrap();
         let tracker = Tracker {
             api_version: "autoscaling/v1",
@@ -253,12 +385,20 @@ impl Scenario {
             filters: &[],
             convert: &only_version,
         };
-        let after = tracker.update(Some(&before), object(Some(&replicas)), "golden", NOON).unwrap();
+
+        let after = tracker
+            .update(Some(&before), object(Some(&replicas)), "golden", NOON)
+            .unwrap();
         let owners = scale.owners_of_parent(&owners, &Owners::decode(&after).unwrap());
         let mut new = live.clone();
-        new.as_object_mut().unwrap().object_mut("spec").insert("replicas", replicas);
+        new.as_object_mut()
+            .unwrap()
+            .object_mut("spec")
+            .insert("replicas", replicas);
+
         owners.encode(&mut new, Form::Text);
         self.live.insert(parent.to_owned(), new);
+
         "scaled"
     }
 
@@ -269,40 +409,49 @@ impl Scenario {
         if header(step, "Content-Type").contains("merge-patch") {
             merge_patch(&mut object, body);
         } else if step.get("method").and_then(Value::as_str) == Some("PUT") {
-            let (kept, replaced) =
-                if target.subresource == "status" { (body, &object) } else { (&object, body) };
+            let (kept, replaced) = if target.subresource == "status" {
+                (body, &object)
+            } else {
+                (&object, body)
+            };
             let status = kept.get("status").cloned();
+
             let mut new = replaced.clone();
             new.as_object_mut()?.remove("status");
+
             if let Some(status) = status {
                 new.as_object_mut()?.insert("status", status);
             }
+
             new.meta_mut().set_uid(object.meta().uid());
             object = new;
         } else {
             return None;
         }
+
         settle(&mut object)?;
+
         Some(object)
     }
 
     fn with_tracker<T>(&self, target: &Target, work: impl FnOnce(Tracker<'_>) -> T) -> T {
         let (group, version) = split_api_version(&target.api_version);
-        let declared = self
-            .custom
-            .iter()
-            .find(|((known, of, _), (kind, _))| known == group && of == version && *kind == target.kind);
+        let declared = self.custom.iter().find(|((known, of, _), (kind, _))| {
+            known == group && of == version && *kind == target.kind
+        });
         let of = match (Type::of_kind(&target.api_version, &target.kind), declared) {
             (Some(of), _) => of,
             (None, Some((_, (_, Some(declared))))) => Type::Declared(declared),
             _ => Type::Deduced,
         };
+
         let reset = match target.subresource.as_str() {
             "status" => Set::of([FieldPath::fields(&["spec"])]),
             "" if target.has_status => Set::of([FieldPath::fields(&["status"])]),
             _ => Set::new(),
         };
         let filters = [(Text::new(&target.api_version), Filter::Without(reset))];
+
         work(Tracker {
             api_version: &target.api_version,
             kind: &target.kind,
@@ -320,6 +469,7 @@ impl Scenario {
             ["apis", group, version, ..] => (*group, *version, 3),
             _ => return None,
         };
+
         let mut resource = parts.split_off(rest);
         if resource.first() == Some(&"namespaces")
             && resource.len() > 2
@@ -328,37 +478,72 @@ impl Scenario {
         {
             resource.drain(..2);
         }
-        let (plural, subresource) = (*resource.first()?, resource.get(2).copied().unwrap_or_default());
+
+        let (plural, subresource) = (
+            *resource.first()?,
+            resource.get(2).copied().unwrap_or_default(),
+        );
+
         let (kind, has_status) = match BUILTIN.resource(group, version, plural) {
-            Some(known) => {
-                (known.kind.to_string(), known.subresources.iter().any(|sub| sub.name == "status"))
-            }
+            Some(known) => (
+                known.kind.to_string(),
+                known.subresources.iter().any(|sub| sub.name == "status"),
+            ),
             None => {
                 let key = (group.to_owned(), version.to_owned(), plural.to_owned());
                 (self.custom.get(&key)?.0.clone(), true)
             }
         };
+
         let path = match subresource {
             "" => path.to_owned(),
-            subresource => path.strip_suffix(subresource)?.trim_end_matches('/').to_owned(),
+            subresource => path
+                .strip_suffix(subresource)?
+                .trim_end_matches('/')
+                .to_owned(),
         };
+
         // Only of objects themselves and their status: other subresources have kinds of their own.
         if !matches!(subresource, "" | "status") {
             return None;
         }
+
         let api_version = coracle_api::catalog::api_version(group, version).to_string();
-        Some(Target { api_version, kind, subresource: subresource.to_owned(), path, has_status })
+        Some(Target {
+            api_version,
+            kind,
+            subresource: subresource.to_owned(),
+            path,
+            has_status,
+        })
     }
 
     /// Remembers the schemas of a CustomResourceDefinition.
     fn learn_custom(&mut self, step: &Value) {
-        let Some(spec) = step.at(&["body", "spec"]) else { return };
-        let Some(names) = spec.get("names").filter(|_| spec.get("versions").is_some()) else { return };
-        let text = |value: &Value, name: &str| {
-            value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+        let Some(spec) = step.at(&["body", "spec"]) else {
+            return;
         };
-        for version in spec.get("versions").and_then(Value::as_array).unwrap_or_default() {
-            let key = (text(spec, "group"), text(version, "name"), text(names, "plural"));
+        let Some(names) = spec.get("names").filter(|_| spec.get("versions").is_some()) else {
+            return;
+        };
+        let text = |value: &Value, name: &str| {
+            value
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+
+        for version in spec
+            .get("versions")
+            .and_then(Value::as_array)
+            .unwrap_or_default()
+        {
+            let key = (
+                text(spec, "group"),
+                text(version, "name"),
+                text(names, "plural"),
+            );
             let schema = version.at(&["schema", "openAPIV3Schema"]);
             let declared = schema.and_then(|schema| Declared::object(schema, false).ok());
             self.custom.insert(key, (text(names, "kind"), declared));
@@ -366,22 +551,41 @@ impl Scenario {
     }
 }
 
-/// Owners from the record: those that ours has too, and nothing else. What was added to the object after owners were
-/// told (by admission, by the registry) is not owned, so the recorded fields may be fewer.
+/// Owners from the record: those that ours has too, and nothing else. What was added to the object
+/// after owners were told (by admission, by the registry) is not owned, so the recorded fields may
+/// be fewer.
 fn check_written(ours: &[(String, String)], recorded: &[(String, String)], place: &str) {
-    let managers =
-        |entries: &[(String, String)]| entries.iter().map(|(manager, _)| manager.clone()).collect::<Vec<_>>();
+    let managers = |entries: &[(String, String)]| {
+        entries
+            .iter()
+            .map(|(manager, _)| manager.clone())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(managers(ours), managers(recorded), "{place}");
+
     for ((manager, ours), (_, recorded)) in ours.iter().zip(recorded) {
-        let (ours, recorded) = (fields_v1::decode(ours).unwrap(), fields_v1::decode(recorded).unwrap());
+        let (ours, recorded) = (
+            fields_v1::decode(ours).unwrap(),
+            fields_v1::decode(recorded).unwrap(),
+        );
+
         let surplus = recorded.difference(&ours);
-        assert!(surplus.is_empty(), "{place}: {manager} owns {:?} as well", surplus.paths());
+        assert!(
+            surplus.is_empty(),
+            "{place}: {manager} owns {:?} as well",
+            surplus.paths()
+        );
     }
 }
 
 /// The entries of an object: who, and which fields.
 fn entries(object: &Value) -> Vec<(String, String)> {
-    entries_of(object.at(&["metadata", "managedFields"]).and_then(Value::as_array).unwrap_or_default())
+    entries_of(
+        object
+            .at(&["metadata", "managedFields"])
+            .and_then(Value::as_array)
+            .unwrap_or_default(),
+    )
 }
 
 fn entries_of(entries: &[Value]) -> Vec<(String, String)> {
@@ -392,7 +596,12 @@ fn entries_of(entries: &[Value]) -> Vec<(String, String)> {
         }
         entry
     });
-    object.meta_mut().members().insert("managedFields", timeless.collect::<Vec<_>>());
+
+    object
+        .meta_mut()
+        .members()
+        .insert("managedFields", timeless.collect::<Vec<_>>());
+
     let owners = Owners::decode(&object).unwrap();
     let shown = owners.iter().map(|owner| {
         let manager = &owner.manager;
@@ -402,6 +611,7 @@ fn entries_of(entries: &[Value]) -> Vec<(String, String)> {
         );
         (who, fields_v1::encode(&owner.fields).as_str().to_owned())
     });
+
     shown.collect()
 }
 
@@ -433,7 +643,9 @@ fn settle(object: &mut Value) -> Option<()> {
 fn recorded_entries(step: &Value) -> Option<&[Value]> {
     let body = step.at(&["expect", "body"])?;
     let picked = body.get("/metadata/managedFields");
-    picked.or_else(|| body.at(&["metadata", "managedFields"]))?.as_array()
+    picked
+        .or_else(|| body.at(&["metadata", "managedFields"]))?
+        .as_array()
 }
 
 fn filled(value: &Value) -> Value {
@@ -446,9 +658,11 @@ fn filled(value: &Value) -> Value {
             Value::Int(30000)
         }
         Value::Array(items) => Value::Array(items.iter().map(filled).collect()),
-        Value::Object(map) => {
-            Value::Object(map.iter().map(|(name, value)| (Text::new(name), filled(value))).collect::<Map>())
-        }
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .map(|(name, value)| (Text::new(name), filled(value)))
+                .collect::<Map>(),
+        ),
         other => other.clone(),
     }
 }
@@ -458,9 +672,11 @@ fn merge_patch(target: &mut Value, patch: &Value) {
         *target = patch.clone();
         return;
     };
+
     if target.as_object().is_none() {
         *target = Value::object();
     }
+
     let members = target.as_object_mut().unwrap();
     for (name, value) in patch.iter() {
         if value.is_null() {
@@ -472,10 +688,17 @@ fn merge_patch(target: &mut Value, patch: &Value) {
 }
 
 fn header(step: &Value, name: &str) -> String {
-    step.at(&["headers", name]).and_then(Value::as_str).unwrap_or_default().to_owned()
+    step.at(&["headers", name])
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn parameter(query: &str, name: &str) -> String {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned()).next().unwrap_or_default()
+    pairs
+        .filter(|(key, _)| *key == name)
+        .map(|(_, value)| value.to_owned())
+        .next()
+        .unwrap_or_default()
 }

@@ -5,7 +5,9 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 
-use coracle_api::apply::{ApplyError, Element, FieldPath, Owner, Owners, Set, Tracker, Type, only_version};
+use coracle_api::apply::{
+    ApplyError, Element, FieldPath, Owner, Owners, Set, Tracker, Type, only_version,
+};
 use coracle_api::catalog::{BUILTIN, Kind};
 use coracle_api::codec::{canonical, json};
 use coracle_api::fuzz::objects::{self, Seeded};
@@ -15,12 +17,20 @@ use coracle_api::{Map, Value};
 const SEEDS: u64 = 12;
 const NOON: Timestamp = Timestamp::from_unix(1_772_366_400, 0);
 
-/// Runs `check` on two generated configurations of every kind that is kept; a failure names kind and seed.
+/// Runs `check` on two generated configurations of every kind that is kept; a failure names kind
+/// and seed.
 fn for_every_kind(check: impl Fn(&World<'_>, &Value, &Value) -> Result<(), String>) {
     let mut checked = 0;
-    for resource in BUILTIN.resources().iter().filter(|resource| resource.storage.is_some()) {
-        let kind = BUILTIN.kind(&resource.group, &resource.version, &resource.kind).unwrap();
+    for resource in BUILTIN
+        .resources()
+        .iter()
+        .filter(|resource| resource.storage.is_some())
+    {
+        let kind = BUILTIN
+            .kind(&resource.group, &resource.version, &resource.kind)
+            .unwrap();
         let api_version = kind.api_version();
+
         let of = Type::of_kind(&api_version, &kind.name).unwrap();
         let world = World {
             kind,
@@ -33,23 +43,42 @@ fn for_every_kind(check: impl Fn(&World<'_>, &Value, &Value) -> Result<(), Strin
                 convert: &only_version,
             },
         };
+
         for seed in 0..SEEDS {
             let mut random = Seeded::new(seed);
             let [ours, other] = [(); 2].map(|()| world.config(&mut random));
+
             // Every other pair has much in common, and differs in the details.
-            let theirs = if seed % 2 == 0 { other } else { mixed(&ours, &other, &mut random) };
+            let theirs = if seed % 2 == 0 {
+                other
+            } else {
+                mixed(&ours, &other, &mut random)
+            };
+
             // Lists of made-up objects may well hold an element twice.
-            if [&ours, &theirs].into_iter().any(|config| world.apply(None, config, "try", true).is_err()) {
+            if [&ours, &theirs]
+                .into_iter()
+                .any(|config| world.apply(None, config, "try", true).is_err())
+            {
                 continue;
             }
+
             checked += 1;
+
             if let Err(error) = check(&world, &ours, &theirs) {
                 let texts = [&ours, &theirs].map(json::to_string);
-                panic!("{api_version} {} seed {seed}: {error}\n{}\n{}", kind.name, texts[0], texts[1]);
+                panic!(
+                    "{api_version} {} seed {seed}: {error}\n{}\n{}",
+                    kind.name, texts[0], texts[1]
+                );
             }
         }
     }
-    assert!(checked > 400, "only {checked} configurations were good enough");
+
+    assert!(
+        checked > 400,
+        "only {checked} configurations were good enough"
+    );
 }
 
 /// A configuration with some of each, and with some of it said differently.
@@ -65,9 +94,12 @@ fn mixed(ours: &Value, other: &Value, random: &mut Seeded) -> Value {
             }
             Value::Object(mixed)
         }
-        Value::Array(items) => {
-            Value::Array(items.iter().map(|item| mixed(item, &Value::Null, random)).collect())
-        }
+        Value::Array(items) => Value::Array(
+            items
+                .iter()
+                .map(|item| mixed(item, &Value::Null, random))
+                .collect(),
+        ),
         Value::Int(number) if random.one_in(3) => Value::Int(number ^ 1),
         other => other.clone(),
     }
@@ -100,13 +132,16 @@ impl World<'_> {
     ) -> Result<Value, ApplyError> {
         let applied = self.tracker.apply(live, config, manager, force, NOON)?;
         let node = BUILTIN.root(self.kind).node();
-        let mut kept = json::decode(&json::to_vec(&applied), Some(node)).unwrap().value;
+        let mut kept = json::decode(&json::to_vec(&applied), Some(node))
+            .unwrap()
+            .value;
         canonical::canonicalize(&mut kept, node);
         Ok(kept)
     }
 
     fn force(&self, live: Option<&Value>, config: &Value, manager: &str) -> Value {
-        self.apply(live, config, manager, true).unwrap_or_else(|error| panic!("{}: {error}", self.kind.name))
+        self.apply(live, config, manager, true)
+            .unwrap_or_else(|error| panic!("{}: {error}", self.kind.name))
     }
 }
 
@@ -115,7 +150,9 @@ fn owners(object: &Value) -> Vec<Owner> {
 }
 
 fn owned_by(object: &Value, manager: &str) -> Set {
-    let owner = owners(object).into_iter().find(|owner| owner.manager.name == manager);
+    let owner = owners(object)
+        .into_iter()
+        .find(|owner| owner.manager.name == manager);
     owner.map(|owner| owner.fields).unwrap_or_default()
 }
 
@@ -123,12 +160,20 @@ fn owned_by(object: &Value, manager: &str) -> Set {
 fn settled(value: &Value) -> Value {
     match value {
         Value::Raw(raw) => settled(&json::parse(raw.as_str().as_bytes()).unwrap()),
-        Value::Array(items) => {
-            Value::Array(items.iter().filter(|item| !item.is_null()).map(settled).collect())
-        }
+        Value::Array(items) => Value::Array(
+            items
+                .iter()
+                .filter(|item| !item.is_null())
+                .map(settled)
+                .collect(),
+        ),
         Value::Object(map) => {
-            let kept = map.iter().map(|(name, value)| (name.into(), settled(value)));
-            let empty = |value: &Value| value.is_null() || value.as_array().is_some_and(<[Value]>::is_empty);
+            let kept = map
+                .iter()
+                .map(|(name, value)| (name.into(), settled(value)));
+            let empty = |value: &Value| {
+                value.is_null() || value.as_array().is_some_and(<[Value]>::is_empty)
+            };
             Value::Object(kept.filter(|(_, value)| !empty(value)).collect::<Map>())
         }
         other => other.clone(),
@@ -139,7 +184,11 @@ fn same(what: &str, found: &Value, expected: &Value) -> Result<(), String> {
     if found == expected {
         return Ok(());
     }
-    Err(format!("{what}\n found {}\n wanted {}", json::to_string(found), json::to_string(expected)))
+    Err(format!(
+        "{what}\n found {}\n wanted {}",
+        json::to_string(found),
+        json::to_string(expected)
+    ))
 }
 
 #[test]
@@ -148,7 +197,9 @@ fn applying_twice_is_applying_once() {
         let once = world.force(None, ours, "us");
         same("alone", &world.force(Some(&once), ours, "us"), &once)?;
         let once = world.force(Some(&world.force(None, theirs, "them")), ours, "us");
-        let twice = world.apply(Some(&once), ours, "us", false).map_err(|error| error.to_string())?;
+        let twice = world
+            .apply(Some(&once), ours, "us", false)
+            .map_err(|error| error.to_string())?;
         same("among others", &twice, &once)
     });
 }
@@ -162,16 +213,23 @@ fn whoever_forces_owns_exactly_the_fields_of_the_configuration() {
         if forced != alone {
             return Err(format!("{forced:?} instead of {alone:?}"));
         }
-        // Nothing more: whatever is owned is there. Nothing less: whatever is there is owned, or part of what is.
+
+        // Nothing more: whatever is owned is there. Nothing less: whatever is there is owned, or
+        // part of what is.
         let mut owned = HashSet::new();
         for path in forced.paths() {
             let place = place_of(ours, &path).ok_or_else(|| format!("{path} is nowhere"))?;
             owned.insert(place);
         }
+
         let mut all = Vec::new();
         leaves(ours, &mut Vec::new(), &mut all);
+
         let is_owned = |leaf: &Vec<Step>| (1..=leaf.len()).any(|end| owned.contains(&leaf[..end]));
-        match all.iter().find(|leaf| !is_identity(leaf) && !is_owned(leaf)) {
+        match all
+            .iter()
+            .find(|leaf| !is_identity(leaf) && !is_owned(leaf))
+        {
             None => Ok(()),
             Some(leaf) => Err(format!("nobody owns {leaf:?}")),
         }
@@ -187,6 +245,7 @@ fn after_a_forced_apply_two_own_a_field_only_if_they_say_the_same() {
         let before = owned_by(&there, "them");
         let kept = settled(&there);
         let forced = world.force(Some(&there), ours, "us");
+
         let (us, them) = (owned_by(&forced, "us"), owned_by(&forced, "them"));
         for path in before.leaves().intersection(&us.leaves()).paths() {
             // Theirs as it is kept: without zeros that need not be said, and with those that are.
@@ -196,18 +255,28 @@ fn after_a_forced_apply_two_own_a_field_only_if_they_say_the_same() {
                 // It is mentioned, and nothing is said about it.
                 continue;
             }
+
             match (them.has(&path.0), their == Some(our)) {
                 (true, true) => shared.set(shared.get() + 1),
                 (false, false) => taken.set(taken.get() + 1),
                 (true, false) => return Err(format!("both own {path}, but say different things")),
                 // What is owned as a whole may be kept with more zeros than were said.
                 (false, true) if matches!(our, Value::Array(_) | Value::Object(_)) => {}
-                (false, true) => return Err(format!("{path} was taken from somebody who says the same")),
+                (false, true) => {
+                    return Err(format!("{path} was taken from somebody who says the same"));
+                }
             }
         }
+
         Ok(())
     });
-    assert!(shared.get() > 100 && taken.get() > 100, "{} were shared, {} taken", shared.get(), taken.get());
+
+    assert!(
+        shared.get() > 100 && taken.get() > 100,
+        "{} were shared, {} taken",
+        shared.get(),
+        taken.get()
+    );
 }
 
 /// A step down a tree: a member's name, or an element's place.
@@ -227,7 +296,9 @@ fn place_of(object: &Value, path: &FieldPath) -> Option<Vec<Step>> {
             }
             Element::Key(key) => {
                 let fits = |item: &Value, if_absent: bool| {
-                    key.iter().all(|(name, value)| item.get(name).map_or(if_absent, |found| found == value))
+                    key.iter().all(|(name, value)| {
+                        item.get(name).map_or(if_absent, |found| found == value)
+                    })
                 };
                 // What is left out is the default; an element that says it all comes first.
                 let exact = items.iter().position(|item| fits(item, false));
@@ -237,30 +308,41 @@ fn place_of(object: &Value, path: &FieldPath) -> Option<Vec<Step>> {
             Element::Index(_) => return None,
         };
         at = &items[index];
+
         place.push(index.to_string());
     }
+
     Some(place)
 }
 
 fn value_at<'v>(object: &'v Value, path: &FieldPath) -> Option<&'v Value> {
-    place_of(object, path)?.iter().try_fold(object, |value, step| match value {
-        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
-        other => other.get(step),
-    })
+    place_of(object, path)?
+        .iter()
+        .try_fold(object, |value, step| match value {
+            Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+            other => other.get(step),
+        })
 }
 
 /// The places of everything that holds nothing else.
 fn leaves(value: &Value, at: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
     let below: Vec<(Step, &Value)> = match value {
-        Value::Object(map) => map.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-        Value::Array(items) => {
-            items.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect()
-        }
+        Value::Object(map) => map
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(index, value)| (index.to_string(), value))
+            .collect(),
         _ => Vec::new(),
     };
+
     if below.is_empty() {
         found.push(at.clone());
     }
+
     for (step, value) in below {
         at.push(step);
         leaves(value, at, found);
@@ -297,16 +379,28 @@ fn leaving_everything_out_leaves_what_the_others_own() {
         let members = nothing.as_object_mut().unwrap();
         members.insert("apiVersion", world.tracker.api_version);
         members.insert("kind", world.tracker.kind);
-        let left = world.apply(Some(&both), &nothing, "us", false).map_err(|error| error.to_string())?;
+
+        let left = world
+            .apply(Some(&both), &nothing, "us", false)
+            .map_err(|error| error.to_string())?;
         if owned_by(&left, "them") != owned_by(&alone, "them") || owners(&left).len() > 1 {
             return Err(format!("the owners are {:?}", owners(&left)));
         }
+
         // What nobody tracks stays as it is.
         let without_identity = |object: &Value| {
             let mut object = object.clone();
-            object.meta_mut().members().retain(|name, _| !UNTRACKED.contains(&name));
+            object
+                .meta_mut()
+                .members()
+                .retain(|name, _| !UNTRACKED.contains(&name));
             settled(&object)
         };
-        same("left over", &without_identity(&left), &without_identity(&alone))
+
+        same(
+            "left over",
+            &without_identity(&left),
+            &without_identity(&alone),
+        )
     });
 }

@@ -1,4 +1,5 @@
-//! Whole objects in other versions: recorded views of one object, full objects there and back, and any object at all.
+//! Whole objects in other versions: recorded views of one object, full objects there and back, and
+//! any object at all.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -32,11 +33,16 @@ fn kind_of(object: &Value) -> &'static Kind {
     BUILTIN.kind_of(text("apiVersion"), text("kind")).unwrap()
 }
 
-/// In a scenario, two answers that show one object in two versions: step that shows it in one, step in the other.
+/// In a scenario, two answers that show one object in two versions: step that shows it in one, step
+/// in the other.
 const VIEWS: [(&str, &str, &str); 4] = [
     ("policy-hpa.json", "v2 minimal", "v1 view"),
     ("policy-hpa.json", "v1 create", "v2 view"),
-    ("policy-hpa.json", "v2 many metrics", "v1 view of many metrics"),
+    (
+        "policy-hpa.json",
+        "v2 many metrics",
+        "v1 view of many metrics",
+    ),
     ("cluster-lease-event.json", "event", "as events.k8s.io"),
 ];
 
@@ -48,14 +54,26 @@ fn one_object_is_shown_in_each_version_as_upstream_shows_it() {
         let scenario = json::parse(&std::fs::read(file).unwrap()).unwrap();
         let answer = |step: &str| {
             let steps = scenario.get("steps").unwrap().as_array().unwrap();
-            let step = steps.iter().find(|found| found.get("name").unwrap().as_str() == Some(step)).unwrap();
+            let step = steps
+                .iter()
+                .find(|found| found.get("name").unwrap().as_str() == Some(step))
+                .unwrap();
             let body = step.at(&["expect", "body"]).unwrap();
+
             // Written as it stands in the file: `<` is not escaped there.
-            let text = json::to_string(body).replace(r"\u003c\u003ctime\u003e\u003e", "2026-01-02T03:04:05Z");
+            let text = json::to_string(body)
+                .replace(r"\u003c\u003ctime\u003e\u003e", "2026-01-02T03:04:05Z");
+
             read(text.as_bytes(), kind_of(body))
         };
+
         let (shown, other) = (answer(first), answer(second));
-        assert_eq!(convert(shown.clone(), kind_of(&other)).unwrap(), other, "{first}");
+        assert_eq!(
+            convert(shown.clone(), kind_of(&other)).unwrap(),
+            other,
+            "{first}"
+        );
+
         assert_eq!(convert(other, kind_of(&shown)).unwrap(), shown, "{second}");
     }
 }
@@ -64,11 +82,26 @@ fn one_object_is_shown_in_each_version_as_upstream_shows_it() {
 fn there_and_back(object: Value, there: &Kind) -> Value {
     let home = kind_of(&object);
     let round = |object: Value| convert(convert(object, there).unwrap(), home).unwrap();
+
     let once = round(object);
-    assert_eq!(round(once.clone()), once, "{} {}", home.api_version(), home.name);
+    assert_eq!(
+        round(once.clone()),
+        once,
+        "{} {}",
+        home.api_version(),
+        home.name
+    );
+
     let mut settled = once.clone();
     canonical::canonicalize(&mut settled, BUILTIN.root(home).node());
-    assert_eq!(settled, once, "the form of {} {}", home.api_version(), home.name);
+    assert_eq!(
+        settled,
+        once,
+        "the form of {} {}",
+        home.api_version(),
+        home.name
+    );
+
     once
 }
 
@@ -78,19 +111,30 @@ fn full_objects_survive_a_round_trip() {
     let mut checked = 0;
     for (served, stored) in moved_kinds() {
         for (home, there) in [(served, stored), (stored, served)] {
-            let group = if home.group.is_empty() { "core" } else { &home.group };
+            let group = if home.group.is_empty() {
+                "core"
+            } else {
+                &home.group
+            };
             let file = folder.join(format!("{group}.{}.{}.json", home.version, home.name));
+
             // Definitions have no full object in the version that is stored.
-            let Ok(text) = std::fs::read(&file) else { continue };
+            let Ok(text) = std::fs::read(&file) else {
+                continue;
+            };
             let object = read(&text, home);
             let back = there_and_back(object.clone(), there);
-            // The full autoscaler says things that contradict each other: of those only one part can survive.
+
+            // The full autoscaler says things that contradict each other: of those only one part
+            // can survive.
             if home.name != "HorizontalPodAutoscaler" {
                 assert_eq!(back, object, "{}", file.display());
             }
+
             checked += 1;
         }
     }
+
     assert!(checked >= 8, "only {checked} objects");
 }
 
@@ -105,6 +149,7 @@ fn any_object_is_settled_after_one_round_trip() {
                 fields.insert("apiVersion", home.api_version());
                 fields.insert("kind", home.name.clone());
                 let before = object.clone();
+
                 let back = there_and_back(object, there);
                 if home.name == "Event" {
                     let mut before = before;
@@ -122,11 +167,19 @@ fn any_object_that_stays_in_its_version_is_settled_after_one_round() {
         for seed in 0..20 {
             let root = BUILTIN.root(kind).node();
             let mut object = objects::value(root, &mut Seeded::new(seed * 1_000 + place as u64));
-            let Some(fields) = object.as_object_mut() else { continue };
+            let Some(fields) = object.as_object_mut() else {
+                continue;
+            };
             fields.insert("apiVersion", kind.api_version());
             fields.insert("kind", kind.name.clone());
+
             if let Ok(once) = convert(object, kind) {
-                assert_eq!(convert(once.clone(), kind).unwrap(), once, "{}, seed {seed}", kind.name);
+                assert_eq!(
+                    convert(once.clone(), kind).unwrap(),
+                    once,
+                    "{}, seed {seed}",
+                    kind.name
+                );
             }
         }
     }

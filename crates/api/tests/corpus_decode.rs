@@ -1,7 +1,9 @@
-//! The recorded corpus at the decoder: what the real server could not read, and in which words; and what it could.
+//! The recorded corpus at the decoder: what the real server could not read, and in which words; and
+//! what it could.
 //!
-//! Only creates are looked at, and only how far the decoder comes: `cannot be handled as` answers must be refused with
-//! the same text, and objects that were accepted, or refused by validation, must be read.
+//! Only creates are looked at, and only how far the decoder comes: `cannot be handled as` answers
+//! must be refused with the same text, and objects that were accepted, or refused by validation,
+//! must be read.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -27,12 +29,23 @@ fn the_decoder_reads_and_refuses_what_the_real_server_does() {
     for file in recorded::files(&folder, ".jsonl") {
         replay(&file, &mut tally);
     }
+
     eprintln!(
         "{} refusals and {} readings as recorded, {} cases are not about decoding",
         tally.refused, tally.read, tally.passed_over
     );
-    assert!(tally.refused > 500 && tally.read > 4000, "the corpus has hardly any cases");
-    assert!(tally.different.is_empty(), "{} differ:\n{}", tally.different.len(), tally.different.join("\n"));
+
+    assert!(
+        tally.refused > 500 && tally.read > 4000,
+        "the corpus has hardly any cases"
+    );
+
+    assert!(
+        tally.different.is_empty(),
+        "{} differ:\n{}",
+        tally.different.len(),
+        tally.different.join("\n")
+    );
 }
 
 #[derive(Default)]
@@ -45,16 +58,25 @@ struct Tally {
 
 fn replay(file: &Path, tally: &mut Tally) {
     let text = std::fs::read_to_string(file).unwrap();
-    let mut lines = text.lines().map(|line| json::parse_literal(line.as_bytes()).unwrap());
+    let mut lines = text
+        .lines()
+        .map(|line| json::parse_literal(line.as_bytes()).unwrap());
     let head = lines.next().unwrap();
+
     let field = |name: &str| head.get(name).and_then(Value::as_str).unwrap();
     let Some(kind) = BUILTIN.kind_of(field("apiVersion"), field("kind")) else {
         tally.passed_over += lines.count();
         return;
     };
+
     let of = BUILTIN.root(kind);
     for case in lines {
-        let id = format!("{}:{}", file.file_stem().unwrap().display(), text_of(case.get("id").unwrap()));
+        let id = format!(
+            "{}:{}",
+            file.file_stem().unwrap().display(),
+            text_of(case.get("id").unwrap())
+        );
+
         match check(&head, &case, of) {
             None => tally.passed_over += 1,
             Some(Ok(Outcome::Refused)) => tally.refused += 1,
@@ -74,20 +96,33 @@ fn check(head: &Value, case: &Value, of: Struct<'_>) -> Option<Result<Outcome, S
     if case.get("method").is_some() || case.get("sub").is_some() || case.get("replace").is_some() {
         return None;
     }
+
     let answer = case.get("answer")?;
     let message = answer.get("message").map(text_of);
     let refusal = message.as_deref().and_then(|message| {
         let (_, rest) = message.split_once(" cannot be handled as a ")?;
-        rest.split_once(": ").map(|(_, refusal)| refusal.to_string())
+        rest.split_once(": ")
+            .map(|(_, refusal)| refusal.to_string())
     });
-    if refusal.as_ref().is_some_and(|refusal| BEFORE_THE_TYPE.iter().any(|start| refusal.starts_with(start)))
-    {
+
+    if refusal.as_ref().is_some_and(|refusal| {
+        BEFORE_THE_TYPE
+            .iter()
+            .any(|start| refusal.starts_with(start))
+    }) {
         return None;
     }
+
     let code = answer.get("code").and_then(Value::as_int);
     let was_read = matches!(code, Some(200 | 201))
-        || answer.get("reason").is_some_and(|reason| text_of(reason) == "Invalid");
-    let lenient = case.get("query").is_some_and(|query| !text_of(query).contains("fieldValidation=Strict"));
+        || answer
+            .get("reason")
+            .is_some_and(|reason| text_of(reason) == "Invalid");
+
+    let lenient = case
+        .get("query")
+        .is_some_and(|query| !text_of(query).contains("fieldValidation=Strict"));
+
     let found = read(&body(head, case), of, lenient);
     match (refusal, found) {
         (Some(expected), Err(found)) if shortened(&found) == expected => Some(Ok(Outcome::Refused)),
@@ -99,19 +134,24 @@ fn check(head: &Value, case: &Value, of: Struct<'_>) -> Option<Result<Outcome, S
 }
 
 fn read(text: &str, of: Struct<'_>, lenient: bool) -> Result<(), String> {
-    let decoded = json::decode(text.as_bytes(), Some(of.node())).map_err(|error| error.to_string())?;
+    let decoded =
+        json::decode(text.as_bytes(), Some(of.node())).map_err(|error| error.to_string())?;
     if lenient || decoded.strict.is_empty() {
         return Ok(());
     }
-    Err(format!("strict decoding error: {}", decoded.strict.join(", ")))
+    Err(format!(
+        "strict decoding error: {}",
+        decoded.strict.join(", ")
+    ))
 }
 
-/// A text as the corpus records it: the layouts of times look like times to it, and forty of one character and more
-/// are `<<x*300>>`.
+/// A text as the corpus records it: the layouts of times look like times to it, and forty of one
+/// character and more are `<<x*300>>`.
 fn shortened(text: &str) -> String {
     let text = text
         .replace("2006-01-02T15:04:05Z", "<<time>>")
         .replace("2006-01-02T15:04:05.000000Z", "<<microtime>>");
+
     let mut runs: Vec<(char, usize)> = Vec::new();
     for character in text.chars() {
         match runs.last_mut() {
@@ -119,10 +159,12 @@ fn shortened(text: &str) -> String {
             _ => runs.push((character, 1)),
         }
     }
+
     let written = runs.into_iter().map(|(character, count)| match count {
         ..40 => character.to_string().repeat(count),
         _ => format!("<<{character}*{count}>>"),
     });
+
     written.collect()
 }
 
@@ -135,10 +177,14 @@ fn every_kind_of_the_corpus_is_known() {
         let text = std::fs::read_to_string(file).unwrap();
         let head = json::parse(text.lines().next().unwrap().as_bytes()).unwrap();
         let field = |name: &str| head.get(name).and_then(Value::as_str).unwrap();
-        if BUILTIN.kind_of(field("apiVersion"), field("kind")).is_none() {
+        if BUILTIN
+            .kind_of(field("apiVersion"), field("kind"))
+            .is_none()
+        {
             *unknown.entry(field("kind").to_string()).or_default() += 1;
         }
     }
+
     assert_eq!(
         unknown.into_keys().collect::<Vec<_>>(),
         ["Widget"],

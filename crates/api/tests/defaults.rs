@@ -20,21 +20,39 @@ const NOW: Timestamp = Timestamp::from_unix(1_700_000_000, 999_999_999);
 fn recorded_objects_get_what_upstream_gave_them() {
     let recorded = read("defaults-cases.json");
     let cases = recorded.get("cases").unwrap().as_array().unwrap();
+
     let mut wrong = Vec::new();
     for case in cases {
         let name = case.get("name").unwrap().as_str().unwrap();
         let kind = kind_of(case.get("in").unwrap());
         let root = BUILTIN.root(kind).node();
-        let object = json::decode(&json::to_vec(case.get("in").unwrap()), Some(root)).unwrap().value;
-        let mut expected = json::decode(&json::to_vec(case.get("out").unwrap()), Some(root)).unwrap().value;
+        let object = json::decode(&json::to_vec(case.get("in").unwrap()), Some(root))
+            .unwrap()
+            .value;
+
+        let mut expected = json::decode(&json::to_vec(case.get("out").unwrap()), Some(root))
+            .unwrap()
+            .value;
         canonical::canonicalize(&mut expected, root);
+
         let found = defaulted(object, kind);
         if found != expected {
-            wrong.push(format!("{name}:\n  {}\n  {}", json::to_string(&found), json::to_string(&expected)));
+            wrong.push(format!(
+                "{name}:\n  {}\n  {}",
+                json::to_string(&found),
+                json::to_string(&expected)
+            ));
         }
     }
+
     assert!(cases.len() >= 56, "only {} cases", cases.len());
-    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {} differ:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -43,30 +61,50 @@ fn every_kind_gets_exactly_the_defaults_it_has() {
     let recorded = recorded.get("kinds").unwrap().as_object().unwrap();
     let mut wrong = Vec::new();
     let mut checked = 0;
-    let stored_or_served = BUILTIN.kinds().iter().filter(|kind| is_stored_or_served(kind));
+    let stored_or_served = BUILTIN
+        .kinds()
+        .iter()
+        .filter(|kind| is_stored_or_served(kind));
+
     for kind in stored_or_served {
         let id = format!("{} {}", kind.api_version(), kind.name);
         for form in ["bare", "filled"] {
-            let expected = recorded.get(&id).and_then(|kind| kind.get(form)).and_then(Value::as_object);
+            let expected = recorded
+                .get(&id)
+                .and_then(|kind| kind.get(form))
+                .and_then(Value::as_object);
+
             let mut found = set_by_defaults(kind, form == "filled");
             for (path, value) in expected.into_iter().flat_map(Map::iter) {
                 checked += 1;
-                if !found.remove(path).is_some_and(|found| is_expected(&found, value)) {
-                    wrong.push(format!("{id}, {form}: {path} is not {}", json::to_string(value)));
+
+                if !found
+                    .remove(path)
+                    .is_some_and(|found| is_expected(&found, value))
+                {
+                    wrong.push(format!(
+                        "{id}, {form}: {path} is not {}",
+                        json::to_string(value)
+                    ));
                 }
             }
+
             // What was recorded ends eight levels down, and has no objects of no name.
             found.retain(|path, _| path.matches('.').count() < 8);
-            wrong.extend(
-                found
-                    .iter()
-                    .map(|(path, value)| format!("{id}, {form}: {path} became {}", json::to_string(value))),
-            );
+            wrong.extend(found.iter().map(|(path, value)| {
+                format!("{id}, {form}: {path} became {}", json::to_string(value))
+            }));
         }
     }
+
     println!("{checked} defaults checked");
     assert!(checked > 600, "only {checked} defaults");
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -91,7 +129,11 @@ fn kind_of(object: &Value) -> &'static Kind {
 fn is_stored_or_served(kind: &Kind) -> bool {
     let of = |group: &str, version: &str| kind.group == group && kind.version == version;
     BUILTIN.resources().iter().any(|resource| {
-        let stored = resource.storage.as_ref().is_some_and(|storage| of(&storage.group, &storage.version));
+        let stored = resource
+            .storage
+            .as_ref()
+            .is_some_and(|storage| of(&storage.group, &storage.version));
+
         kind.name == resource.kind && (of(&resource.group, &resource.version) || stored)
             || resource
                 .subresources
@@ -133,8 +175,8 @@ fn is_expected(found: &Value, recorded: &Value) -> bool {
     }
 }
 
-/// What was set or taken away, by its path. A part that was not there before is one entry, if it is no struct that was
-/// made for its fields.
+/// What was set or taken away, by its path. A part that was not there before is one entry, if it is
+/// no struct that was made for its fields.
 fn differences(
     before: Option<&Value>,
     after: Option<&Value>,
@@ -144,11 +186,25 @@ fn differences(
     match (before, after) {
         (before, after) if before == after => {}
         (_, Some(Value::Object(map))) if !map.is_empty() => {
-            let gone = before.and_then(Value::as_object).into_iter().flat_map(Map::keys);
+            let gone = before
+                .and_then(Value::as_object)
+                .into_iter()
+                .flat_map(Map::keys);
+
             let gone = gone.filter(|name| !map.contains_key(name));
             for name in map.keys().chain(gone) {
-                let below = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-                differences(before.and_then(|before| before.get(name)), map.get(name), below, found);
+                let below = if path.is_empty() {
+                    name.to_owned()
+                } else {
+                    format!("{path}.{name}")
+                };
+
+                differences(
+                    before.and_then(|before| before.get(name)),
+                    map.get(name),
+                    below,
+                    found,
+                );
             }
         }
         (Some(Value::Array(before)), Some(Value::Array(after))) if before.len() == after.len() => {
@@ -158,7 +214,11 @@ fn differences(
         }
         (_, Some(Value::Array(after))) if !after.is_empty() => {
             for (index, after) in after.iter().enumerate() {
-                let place = if index == 0 { String::new() } else { index.to_string() };
+                let place = if index == 0 {
+                    String::new()
+                } else {
+                    index.to_string()
+                };
                 differences(None, Some(after), format!("{path}[{place}]"), found);
             }
         }
@@ -174,7 +234,9 @@ fn differences(
 
 /// An object in which every list has one element and every struct is present.
 fn filled(of: Struct<'_>) -> Value {
-    Filler { around: Vec::new() }.of(of.node()).unwrap_or_default()
+    Filler { around: Vec::new() }
+        .of(of.node())
+        .unwrap_or_default()
 }
 
 struct Filler {

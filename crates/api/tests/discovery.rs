@@ -31,10 +31,20 @@ fn entries(resource: &Resource) -> Vec<Value> {
     });
     let fields = own.as_object_mut().unwrap();
     put_list(fields, "shortNames", &resource.short_names);
+
     put_list(fields, "categories", &resource.categories);
-    if let Some(storage) = resource.storage.as_ref().filter(|storage| storage.hash_published) {
-        fields.insert("storageVersionHash".to_string(), json!(storage.hash.as_str()));
+
+    if let Some(storage) = resource
+        .storage
+        .as_ref()
+        .filter(|storage| storage.hash_published)
+    {
+        fields.insert(
+            "storageVersionHash".to_string(),
+            json!(storage.hash.as_str()),
+        );
     }
+
     let below = resource.subresources.iter().map(|subresource| {
         let mut entry = json!({
             "name": format!("{}/{}", resource.plural, subresource.name),
@@ -43,19 +53,27 @@ fn entries(resource: &Resource) -> Vec<Value> {
             "namespaced": resource.namespaced,
             "verbs": texts(&subresource.verbs),
         });
-        for (name, text) in [("group", &subresource.group), ("version", &subresource.version)] {
+
+        for (name, text) in [
+            ("group", &subresource.group),
+            ("version", &subresource.version),
+        ] {
             if !text.is_empty() {
                 entry[name] = json!(text.as_str());
             }
         }
+
         entry
     });
+
     std::iter::once(own).chain(below).collect()
 }
 
 fn by_name(list: &Value) -> BTreeMap<String, Value> {
     let entries = list.as_array().unwrap().iter();
-    entries.map(|entry| (entry["name"].as_str().unwrap().to_string(), entry.clone())).collect()
+    entries
+        .map(|entry| (entry["name"].as_str().unwrap().to_string(), entry.clone()))
+        .collect()
 }
 
 #[test]
@@ -68,6 +86,7 @@ fn every_resource_of_every_group_version_comes_from_the_catalogue() {
                 "" => format!("api-{version}.json"),
                 name => format!("apis-{name}-{version}.json"),
             };
+
             let recorded: Value =
                 serde_json::from_slice(&std::fs::read(folder.join(&file)).unwrap()).unwrap();
             let ours: Vec<Value> = BUILTIN
@@ -76,22 +95,36 @@ fn every_resource_of_every_group_version_comes_from_the_catalogue() {
                 .filter(|resource| resource.group == group.name && resource.version == *version)
                 .flat_map(entries)
                 .collect();
-            assert_eq!(by_name(&json!(ours)), by_name(&recorded["resources"]), "{file}");
+
+            assert_eq!(
+                by_name(&json!(ours)),
+                by_name(&recorded["resources"]),
+                "{file}"
+            );
+
             documents += 1;
         }
     }
+
     let recorded = recorded::files(&folder, ".json");
     let group_versions = recorded.iter().filter(|file| {
         let name = file.file_name().unwrap().to_str().unwrap();
         name.starts_with("api") && name.contains('-')
     });
-    assert_eq!(documents, group_versions.count(), "documents of group-versions");
+
+    assert_eq!(
+        documents,
+        group_versions.count(),
+        "documents of group-versions"
+    );
 }
 
 #[test]
 fn groups_and_their_preferred_versions_come_in_the_recorded_order() {
     let folder = recorded::place("facts/discovery");
-    let recorded: Value = serde_json::from_slice(&std::fs::read(folder.join("apis.json")).unwrap()).unwrap();
+    let recorded: Value =
+        serde_json::from_slice(&std::fs::read(folder.join("apis.json")).unwrap()).unwrap();
+
     let ours: Vec<Value> = catalog::groups()
         .iter()
         .filter(|group| !group.name.is_empty())
@@ -116,30 +149,54 @@ fn storage_facts_and_columns_are_the_recorded_ones() {
         serde_json::from_slice(&std::fs::read(folder.join("storage.json")).unwrap()).unwrap();
     let columns: Value =
         serde_json::from_slice(&std::fs::read(folder.join("table-columns.json")).unwrap()).unwrap();
+
     for recorded in storage["resources"].as_array().unwrap() {
         let text = |name: &str| recorded[name].as_str().unwrap_or_default();
         for version in recorded["served"].as_array().unwrap() {
             let version = version.as_str().unwrap();
-            let resource = BUILTIN.resource(text("group"), version, text("resource")).unwrap();
-            assert_eq!(resource.storage.is_some(), recorded["stored"].as_bool().unwrap(), "{recorded}");
+            let resource = BUILTIN
+                .resource(text("group"), version, text("resource"))
+                .unwrap();
+            assert_eq!(
+                resource.storage.is_some(),
+                recorded["stored"].as_bool().unwrap(),
+                "{recorded}"
+            );
+
             if let Some(storage) = &resource.storage {
                 assert_eq!(storage.hash, text("hash"));
                 assert_eq!(storage.prefix, text("prefix"));
                 assert_eq!(storage.json, text("media") == "json");
-                assert_eq!(storage.version, recorded["storage"]["version"].as_str().unwrap());
+                assert_eq!(
+                    storage.version,
+                    recorded["storage"]["version"].as_str().unwrap()
+                );
             }
-            let selectable: Vec<&str> = resource.selectable.iter().map(|field| field.name.as_str()).collect();
+
+            let selectable: Vec<&str> = resource
+                .selectable
+                .iter()
+                .map(|field| field.name.as_str())
+                .collect();
             assert_eq!(json!(selectable), recorded["selectable"], "{recorded}");
+
             let rule = |name: &str| recorded[name].as_bool().unwrap_or_default();
             assert_eq!(resource.has_generation, rule("generation"), "{recorded}");
-            assert_eq!(resource.create_on_update, rule("createOnUpdate"), "{recorded}");
+            assert_eq!(
+                resource.create_on_update,
+                rule("createOnUpdate"),
+                "{recorded}"
+            );
+
             assert_eq!(resource.needs_version, rule("needsVersion"), "{recorded}");
         }
     }
+
     for (key, recorded) in columns.as_object().unwrap() {
         let (api_version, plural) = key.split_once(' ').unwrap();
         let (group, version) = catalog::split_api_version(api_version);
         let resource = BUILTIN.resource(group, version, plural).unwrap();
+
         let ours: Vec<Value> = resource
             .columns
             .iter()
@@ -161,43 +218,68 @@ fn every_field_fact_is_the_recorded_one() {
     let folder = recorded::place("facts");
     let facts: Value =
         serde_json::from_slice(&std::fs::read(folder.join("api-facts.json")).unwrap()).unwrap();
+
     let mut fields = 0;
     for (name, recorded) in facts["types"].as_object().unwrap() {
         if recorded["legacy"] == true || !recorded["scalar"].is_null() {
             continue;
         }
-        let of = BUILTIN.type_named(name).unwrap_or_else(|| panic!("no type {name}"));
-        assert_eq!(of.declared.atomic, recorded["map-type"] == "atomic", "{name}");
+
+        let of = BUILTIN
+            .type_named(name)
+            .unwrap_or_else(|| panic!("no type {name}"));
+        assert_eq!(
+            of.declared.atomic,
+            recorded["map-type"] == "atomic",
+            "{name}"
+        );
+
         let recorded_fields = recorded["fields"].as_array().unwrap();
         assert_eq!(of.fields().len(), recorded_fields.len(), "{name}");
+
         for recorded in recorded_fields {
             let place = format!("{name}.{}", recorded["name"].as_str().unwrap());
-            let field =
-                of.field(recorded["name"].as_str().unwrap()).unwrap_or_else(|| panic!("no field {place}"));
+            let field = of
+                .field(recorded["name"].as_str().unwrap())
+                .unwrap_or_else(|| panic!("no field {place}"));
             let presence = field.field.presence;
             assert_eq!(presence.required(), recorded["required"] == true, "{place}");
             assert_eq!(presence.pointer(), recorded["ptr"] == true, "{place}");
             assert_eq!(presence.omit_empty(), recorded["omit"] == true, "{place}");
+
             let tag = match &recorded["tag"] {
                 Value::Number(tag) => vec![u16::try_from(tag.as_u64().unwrap()).unwrap()],
-                Value::Array(path) => {
-                    path.iter().map(|t| u16::try_from(t.as_u64().unwrap()).unwrap()).collect()
-                }
+                Value::Array(path) => path
+                    .iter()
+                    .map(|t| u16::try_from(t.as_u64().unwrap()).unwrap())
+                    .collect(),
                 _ => Vec::new(),
             };
             assert_eq!(of.tag(field.name()), tag, "{place}");
+
             let extra = field.extra();
-            assert_eq!(extra.patch.merge_key.as_deref(), recorded["patchKey"].as_str(), "{place}");
             assert_eq!(
-                extra.patch.merge,
-                recorded["patch"].as_str().unwrap_or_default().contains("merge"),
+                extra.patch.merge_key.as_deref(),
+                recorded["patchKey"].as_str(),
                 "{place}"
             );
+
+            assert_eq!(
+                extra.patch.merge,
+                recorded["patch"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .contains("merge"),
+                "{place}"
+            );
+
             let list = |name: &str| recorded.get(name).cloned().unwrap_or_else(|| json!([]));
             assert_eq!(texts(&extra.enumeration), list("enum"), "{place}");
             assert_eq!(texts(&extra.known), list("known"), "{place}");
+
             fields += 1;
         }
     }
+
     assert!(fields > 3_700, "{fields} fields compared");
 }

@@ -1,5 +1,5 @@
-//! The fuzz targets, run briefly: over the corpus, over changes of it, and over large hostile inputs whose cost is
-//! counted in steps.
+//! The fuzz targets, run briefly: over the corpus, over changes of it, and over large hostile
+//! inputs whose cost is counted in steps.
 
 use std::path::{Path, PathBuf};
 
@@ -22,13 +22,34 @@ const TARGETS: &[Target] = &[
     ("yaml", fuzz::yaml),
 ];
 
-/// Inputs that would be slow to a careless reader: the target, and what is repeated between a start and an end.
+/// Inputs that would be slow to a careless reader: the target, and what is repeated between a start
+/// and an end.
 const HOSTILE: &[(&str, &str, &str, &str)] = &[
     ("apply", "{\"spec\":{\"tolerations\":[", "{},", "{}]}}"),
-    ("apply", "{\"metadata\":{\"labels\":{", "\"b\":\"\",\"a\":\"\",", "\"c\":\"\"}}}"),
-    ("apply", "{}\n{\"spec\":{\"containers\":[", "{\"name\":\"a\"},", "{\"name\":\"b\"}]}}"),
-    ("apply", "{}\n{\"metadata\":{\"managedFields\":[", "{\"manager\":\"a\"},", "{}]}}"),
-    ("apply", "{\"a\":[", "1,", "2]}\n{}\n{\"properties\":{\"a\":{\"x-kubernetes-list-type\":\"set\"}}}"),
+    (
+        "apply",
+        "{\"metadata\":{\"labels\":{",
+        "\"b\":\"\",\"a\":\"\",",
+        "\"c\":\"\"}}}",
+    ),
+    (
+        "apply",
+        "{}\n{\"spec\":{\"containers\":[",
+        "{\"name\":\"a\"},",
+        "{\"name\":\"b\"}]}}",
+    ),
+    (
+        "apply",
+        "{}\n{\"metadata\":{\"managedFields\":[",
+        "{\"manager\":\"a\"},",
+        "{}]}}",
+    ),
+    (
+        "apply",
+        "{\"a\":[",
+        "1,",
+        "2]}\n{}\n{\"properties\":{\"a\":{\"x-kubernetes-list-type\":\"set\"}}}",
+    ),
     ("fields_v1", "", "{\"f:a\":", ""),
     ("fields_v1", "{\"z:\":", "[", ""),
     ("fields_v1", "{\"f:", "a", "\":{}}"),
@@ -38,16 +59,36 @@ const HOSTILE: &[(&str, &str, &str, &str)] = &[
     ("json", "", "[", ""),
     ("json", "", "{\"a\":", ""),
     ("json", "[", "0,", "0]"),
-    ("json", "{\"metadata\":{\"labels\":{", "\"b\":\"\",\"a\":\"\",", "\"c\":\"\"}}}"),
+    (
+        "json",
+        "{\"metadata\":{\"labels\":{",
+        "\"b\":\"\",\"a\":\"\",",
+        "\"c\":\"\"}}}",
+    ),
     ("json", "{", "\"kind\":\"\",", "\"x\":0}"),
     ("json", "{\"spec\":{\"containers\":[", "{},", "{}]}}"),
     ("json", "\"", "\\ud800", "\""),
     ("json", "", " ", "1"),
     ("json", "-", "9", "e1"),
     ("json", "{\"data\":[", "[],", "[]]}"),
-    ("json_patch", "{}\n[", "{\"op\":\"test\",\"path\":\"/a\"},", "{}]"),
-    ("json_patch", "{\"a\":[", "1,", "2]}\n[{\"op\":\"test\",\"path\":\"/a\",\"value\":[1]}]"),
-    ("json_patch", "{}\n[{\"op\":\"add\",\"path\":\"", "/a", "\"}]"),
+    (
+        "json_patch",
+        "{}\n[",
+        "{\"op\":\"test\",\"path\":\"/a\"},",
+        "{}]",
+    ),
+    (
+        "json_patch",
+        "{\"a\":[",
+        "1,",
+        "2]}\n[{\"op\":\"test\",\"path\":\"/a\",\"value\":[1]}]",
+    ),
+    (
+        "json_patch",
+        "{}\n[{\"op\":\"add\",\"path\":\"",
+        "/a",
+        "\"}]",
+    ),
     ("json_patch", "{}\n{", "\"b\":0,\"a\":1,", "\"c\":0}"),
     ("protobuf", "", "\n\0", ""),
     ("protobuf", "", "\u{13}", ""),
@@ -66,7 +107,12 @@ const HOSTILE: &[(&str, &str, &str, &str)] = &[
         "\"b\":{\"default\":1},\"a\":{},",
         "\"c\":{}}},\"value\":{}}",
     ),
-    ("schema", "{\"schema\":{\"enum\":[", "0,", "1]},\"value\":2}"),
+    (
+        "schema",
+        "{\"schema\":{\"enum\":[",
+        "0,",
+        "1]},\"value\":2}",
+    ),
     (
         "schema",
         "{\"schema\":{\"properties\":{\"x\":{\"x-kubernetes-list-type\":\"set\"}}},\"value\":{\"x\":[",
@@ -96,8 +142,18 @@ const HOSTILE: &[(&str, &str, &str, &str)] = &[
         "{\"name\":1},",
         "{\"name\":2}]}}\n{\"spec\":{\"volumes\":[{\"name\":1}]}}",
     ),
-    ("strategic_merge", "{}\n{\"spec\":{", "\"$setElementOrder/volumes\":[],", "\"volumes\":[]}}"),
-    ("strategic_merge", "{\"a\":[{}]}\n{\"a\":[", "{\"$patch\":\"delete\"},", "{}]}"),
+    (
+        "strategic_merge",
+        "{}\n{\"spec\":{",
+        "\"$setElementOrder/volumes\":[],",
+        "\"volumes\":[]}}",
+    ),
+    (
+        "strategic_merge",
+        "{\"a\":[{}]}\n{\"a\":[",
+        "{\"$patch\":\"delete\"},",
+        "{}]}",
+    ),
     ("yaml", "", "[", ""),
     ("yaml", "", "{a: ", ""),
     ("yaml", "[", "a, ", "b]"),
@@ -132,7 +188,13 @@ fn changes_of_the_corpus_keep_every_property() {
             for _ in 0..=below(&mut chance, 4) {
                 change(&mut data, other, &mut chance);
             }
-            run(name, &format!("{file}, changed in round {round}"), *target, &data);
+
+            run(
+                name,
+                &format!("{file}, changed in round {round}"),
+                *target,
+                &data,
+            );
         }
     }
 }
@@ -152,22 +214,33 @@ fn four_times_the_input_costs_at_most_six_times_the_steps() {
 }
 
 fn check_cost((name, start, repeated, end): (&str, &str, &str, &str)) {
-    let (_, target) = TARGETS.iter().find(|(target, _)| *target == name).expect("a target of the table");
+    let (_, target) = TARGETS
+        .iter()
+        .find(|(target, _)| *target == name)
+        .expect("a target of the table");
+
     let cost = |size: usize| {
         let input = [start, repeated.repeat(size / repeated.len()).as_str(), end].concat();
         steps::taken_by(|| target(input.as_bytes()))
     };
     let (small, large) = (cost(256 << 10), cost(1 << 20));
+
     let what = format!("{name}: {start:?}, then {repeated:?} over and over, then {end:?}");
     assert!(small > 0, "nothing counts the steps of {what}");
-    assert!(large <= 6 * small, "{small} steps for 256 KiB, {large} for 1 MiB of {what}");
+    assert!(
+        large <= 6 * small,
+        "{small} steps for 256 KiB, {large} for 1 MiB of {what}"
+    );
 }
 
 #[test]
 fn every_corpus_has_a_target() {
     for folder in std::fs::read_dir(corpus_root()).unwrap() {
         let folder = folder.unwrap().file_name().into_string().unwrap();
-        assert!(TARGETS.iter().any(|(name, _)| *name == folder), "nobody runs fuzz/corpus/{folder}");
+        assert!(
+            TARGETS.iter().any(|(name, _)| *name == folder),
+            "nobody runs fuzz/corpus/{folder}"
+        );
     }
 }
 
@@ -189,12 +262,18 @@ fn corpus(name: &str) -> Vec<(String, Vec<u8>)> {
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .map(|file| file.expect("the folder can be listed").path())
         .map(|path| {
-            let name = path.file_name().expect("a file of the folder").to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .expect("a file of the folder")
+                .to_string_lossy()
+                .into_owned();
             (name, std::fs::read(&path).expect("a file of the corpus"))
         })
         .collect();
     files.sort();
+
     assert!(!files.is_empty(), "{} is empty", folder.display());
+
     files
 }
 
@@ -203,8 +282,11 @@ fn change(data: &mut Vec<u8>, other: &[u8], chance: &mut Seeded) {
     let place = below(chance, data.len() + 1);
     let byte = match below(chance, 3) {
         0 => u8::try_from(below(chance, 256)).expect("below 256"),
-        _ => *other.get(below(chance, other.len().max(1))).unwrap_or(&b'0'),
+        _ => *other
+            .get(below(chance, other.len().max(1)))
+            .unwrap_or(&b'0'),
     };
+
     match below(chance, 5) {
         0 if place < data.len() => data[place] = byte,
         1 if place < data.len() => drop(data.remove(place)),

@@ -1,4 +1,5 @@
-//! Fields of disabled features, in the objects of the corpus: what the real server took away goes, and nothing else does.
+//! Fields of disabled features, in the objects of the corpus: what the real server took away goes,
+//! and nothing else does.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -18,13 +19,19 @@ use corpus::{body, text_of};
 fn what_the_real_server_took_away_goes_and_nothing_else() {
     let folder = recorded::place("corpus");
     let mut taken = BTreeSet::new();
+
     let (mut checked, mut wrong) = (0, Vec::new());
     for file in recorded::files(&folder, ".jsonl") {
         let text = std::fs::read_to_string(&file).unwrap();
-        let mut lines = text.lines().map(|line| json::parse_literal(line.as_bytes()).unwrap());
+        let mut lines = text
+            .lines()
+            .map(|line| json::parse_literal(line.as_bytes()).unwrap());
         let head = lines.next().unwrap();
         let field = |name: &str| head.get(name).and_then(Value::as_str).unwrap();
-        let Some(kind) = BUILTIN.kind_of(field("apiVersion"), field("kind")) else { continue };
+
+        let Some(kind) = BUILTIN.kind_of(field("apiVersion"), field("kind")) else {
+            continue;
+        };
         for case in lines.filter(is_accepted_create) {
             checked += 1;
             for (pointer, gone) in compared(&head, &case, kind) {
@@ -35,33 +42,62 @@ fn what_the_real_server_took_away_goes_and_nothing_else() {
             }
         }
     }
+
     println!("{checked} objects, {taken:?} taken away");
     assert!(checked > 1000, "only {checked} objects");
-    assert!(wrong.is_empty(), "{} were kept by the real server:\n{}", wrong.len(), wrong.join("\n"));
-    let expected =
-        ["ints", "podCertificate", "preferredHolder", "stopSignal", "strategy", "strings", "versions"];
+    assert!(
+        wrong.is_empty(),
+        "{} were kept by the real server:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+
+    let expected = [
+        "ints",
+        "podCertificate",
+        "preferredHolder",
+        "stopSignal",
+        "strategy",
+        "strings",
+        "versions",
+    ];
+
     for name in expected {
         assert!(taken.contains(name), "no {name} was taken away");
     }
 }
 
 fn is_accepted_create(case: &Value) -> bool {
-    let create = !["method", "sub", "replace", "raw"].iter().any(|name| case.get(name).is_some());
+    let create = !["method", "sub", "replace", "raw"]
+        .iter()
+        .any(|name| case.get(name).is_some());
     create && case.at(&["answer", "code"]).and_then(Value::as_int) == Some(201)
 }
 
 /// What is taken away from the object of a case, and whether the real server did so.
 fn compared(head: &Value, case: &Value, kind: &Kind) -> Vec<(String, bool)> {
     let text = body(head, case);
-    let object = json::decode(text.as_bytes(), Some(BUILTIN.root(kind).node())).unwrap().value;
+    let object = json::decode(text.as_bytes(), Some(BUILTIN.root(kind).node()))
+        .unwrap()
+        .value;
     let mut left = object.clone();
     drop_disabled(&mut left, None, kind);
+
     let mut lost = Vec::new();
     losses(&object, Some(&left), "", &mut lost);
     let base = case.get("base").map(text_of);
-    let of_base = base.and_then(|base| head.at(&["bases", &base, "gone"])).and_then(Value::as_array);
+    let of_base = base
+        .and_then(|base| head.at(&["bases", &base, "gone"]))
+        .and_then(Value::as_array);
+
     let of_case = case.at(&["answer", "gone"]).and_then(Value::as_array);
-    let gone: Vec<String> = of_base.into_iter().chain(of_case).flatten().map(text_of).collect();
+    let gone: Vec<String> = of_base
+        .into_iter()
+        .chain(of_case)
+        .flatten()
+        .map(text_of)
+        .collect();
+
     lost.into_iter()
         .map(|pointer| {
             let known = gone.contains(&pointer);
@@ -78,7 +114,12 @@ fn losses(before: &Value, after: Option<&Value>, pointer: &str, lost: &mut Vec<S
         (Value::Object(map), Some(after)) => {
             for (name, value) in map.iter() {
                 let escaped = name.replace('~', "~0").replace('/', "~1");
-                losses(value, after.get(name), &format!("{pointer}/{escaped}"), lost);
+                losses(
+                    value,
+                    after.get(name),
+                    &format!("{pointer}/{escaped}"),
+                    lost,
+                );
             }
         }
         (Value::Array(items), Some(after)) => {

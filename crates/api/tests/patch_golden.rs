@@ -1,7 +1,8 @@
 //! The recorded patches of the real server, replayed on the engines.
 //!
-//! The server fills in defaults and managed fields that no engine knows of; so what an engine makes must be *in* what
-//! the server answered, with lists in the same order, and refusals must have the same text.
+//! The server fills in defaults and managed fields that no engine knows of; so what an engine makes
+//! must be *in* what the server answered, with lists in the same order, and refusals must have the
+//! same text.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -12,7 +13,8 @@ use coracle_api::codec::json;
 use coracle_api::patch::{self, merge, strategic};
 use coracle_api::{Map, Value};
 
-/// Steps whose outcome is decided behind the engine: by validation, or by the road from trees to typed objects.
+/// Steps whose outcome is decided behind the engine: by validation, or by the road from trees to
+/// typed objects.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("patch-merge", "deleting a required thing"),
     ("patch-merge", "managedFields reset"),
@@ -27,6 +29,7 @@ fn recorded_patches_have_the_recorded_outcome() {
         if !name.starts_with("patch-") {
             continue;
         }
+
         let scenario = json::parse(&std::fs::read(&file).unwrap()).unwrap();
         let mut object = Map::new();
         for step in scenario.get("steps").and_then(Value::as_array).unwrap() {
@@ -47,25 +50,42 @@ fn replay(step: &Value, object: &mut Map) -> Result<(), String> {
         *object = body.as_object().unwrap().clone();
         return Ok(());
     }
+
     let text = match body.get("$raw") {
         Some(raw) => raw.as_str().unwrap().as_bytes().to_vec(),
         None => json::to_vec(body),
     };
+
     let expected = step.get("expect").unwrap();
     if expected.get("status").and_then(Value::as_int) == Some(404) {
         return Ok(());
     }
+
     let of = kind_of(object);
-    let media_type = step.at(&["headers", "Content-Type"]).and_then(Value::as_str).unwrap();
-    let outcome = apply(media_type, &text, object.clone(), of).and_then(|patched| typed(&patched, of));
+    let media_type = step
+        .at(&["headers", "Content-Type"])
+        .and_then(Value::as_str)
+        .unwrap();
+
+    let outcome =
+        apply(media_type, &text, object.clone(), of).and_then(|patched| typed(&patched, of));
     match (outcome, expected.get("status").and_then(Value::as_int)) {
         (Ok(patched), Some(200)) => {
             *object = patched;
-            compare(step, &Value::Object(object.clone()), expected.get("body").unwrap())
+            compare(
+                step,
+                &Value::Object(object.clone()),
+                expected.get("body").unwrap(),
+            )
         }
         (Err(refusal), Some(400 | 422 | 500)) => {
-            let message = expected.at(&["body", "message"]).and_then(Value::as_str).unwrap();
-            let general = message == "the server rejected our request due to an error in our request";
+            let message = expected
+                .at(&["body", "message"])
+                .and_then(Value::as_str)
+                .unwrap();
+
+            let general =
+                message == "the server rejected our request due to an error in our request";
             if general || message.ends_with(&refusal) {
                 Ok(())
             } else {
@@ -77,7 +97,10 @@ fn replay(step: &Value, object: &mut Map) -> Result<(), String> {
 }
 
 fn kind_of(object: &Map) -> Struct<'static> {
-    let kind = BUILTIN.kind_of(object.str("apiVersion").unwrap(), object.str("kind").unwrap());
+    let kind = BUILTIN.kind_of(
+        object.str("apiVersion").unwrap(),
+        object.str("kind").unwrap(),
+    );
     BUILTIN.root(kind.unwrap())
 }
 
@@ -86,23 +109,31 @@ fn apply(media_type: &str, text: &[u8], object: Map, of: Struct<'static>) -> Res
     let object = Value::Object(object);
     match media_type {
         "application/json-patch+json" => {
-            let patch = patch::json::decode(text).map_err(|error| text_of(&error))?.patch;
+            let patch = patch::json::decode(text)
+                .map_err(|error| text_of(&error))?
+                .patch;
             patch.apply(object).map_err(|error| text_of(&error))
         }
-        "application/merge-patch+json" => {
-            Ok(merge::apply(object, merge::decode(text).map_err(|error| text_of(&error))?.patch))
-        }
+        "application/merge-patch+json" => Ok(merge::apply(
+            object,
+            merge::decode(text).map_err(|error| text_of(&error))?.patch,
+        )),
         _ => {
-            let patch = strategic::decode(text).map_err(|error| text_of(&error))?.patch;
+            let patch = strategic::decode(text)
+                .map_err(|error| text_of(&error))?
+                .patch;
             let object = object.as_object().unwrap().clone();
-            strategic::apply(object, patch, of).map(Value::Object).map_err(|error| text_of(&error))
+            strategic::apply(object, patch, of)
+                .map(Value::Object)
+                .map_err(|error| text_of(&error))
         }
     }
 }
 
 /// What the server makes of the patched tree: an object of its type.
 fn typed(patched: &Value, of: Struct<'static>) -> Result<Map, String> {
-    let decoded = json::decode(&json::to_vec(patched), Some(of.node())).map_err(|error| error.to_string())?;
+    let decoded =
+        json::decode(&json::to_vec(patched), Some(of.node())).map_err(|error| error.to_string())?;
     Ok(decoded.value.as_object().unwrap().clone())
 }
 
@@ -110,15 +141,21 @@ fn compare(step: &Value, found: &Value, expected: &Value) -> Result<(), String> 
     if step.get("pick").is_none() && step.get("keys").is_none() {
         return contained(found, expected, "");
     }
+
     for (pointer, expected) in expected.as_object().unwrap().iter() {
         let found = at(found, pointer);
         if step.get("keys").is_some() {
-            let names =
-                found.and_then(Value::as_array).into_iter().flatten().map(|item| item.get("name").cloned());
+            let names = found
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .map(|item| item.get("name").cloned());
             let names = names.map(Option::unwrap).collect::<Vec<_>>();
             same(&Value::Array(names), expected, pointer)?;
         } else if expected.as_str() == Some("<absent>") {
-            let empty = |value: &Value| value.is_null() || value.as_array().is_some_and(<[Value]>::is_empty);
+            let empty = |value: &Value| {
+                value.is_null() || value.as_array().is_some_and(<[Value]>::is_empty)
+            };
             if let Some(found) = found.filter(|found| !empty(found)) {
                 return Err(format!("{pointer} is {}", json::to_string(found)));
             }
@@ -126,14 +163,18 @@ fn compare(step: &Value, found: &Value, expected: &Value) -> Result<(), String> 
             contained(found, expected, pointer)?;
         }
     }
+
     Ok(())
 }
 
 fn at<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> {
-    pointer.split('/').skip(1).try_fold(value, |value, part| match value {
-        Value::Array(items) => items.get(part.parse::<usize>().unwrap()),
-        other => other.get(part),
-    })
+    pointer
+        .split('/')
+        .skip(1)
+        .try_fold(value, |value, part| match value {
+            Value::Array(items) => items.get(part.parse::<usize>().unwrap()),
+            other => other.get(part),
+        })
 }
 
 /// Everything that `found` has is the same in `expected`, which may have more.
@@ -142,7 +183,9 @@ fn contained(found: &Value, expected: &Value, place: &str) -> Result<(), String>
         (Value::Object(found), Value::Object(expected)) => {
             for (name, found) in found.iter().filter(|(_, value)| !value.is_null()) {
                 let place = format!("{place}/{name}");
-                let expected = expected.get(name).ok_or_else(|| format!("{place} should not be there"))?;
+                let expected = expected
+                    .get(name)
+                    .ok_or_else(|| format!("{place} should not be there"))?;
                 contained(found, expected, &place)?;
             }
             Ok(())
@@ -161,5 +204,9 @@ fn same(found: &Value, expected: &Value, place: &str) -> Result<(), String> {
     if found == expected {
         return Ok(());
     }
-    Err(format!("{place} is {}, not {}", json::to_string(found), json::to_string(expected)))
+    Err(format!(
+        "{place} is {}, not {}",
+        json::to_string(found),
+        json::to_string(expected)
+    ))
 }

@@ -39,13 +39,18 @@ fn same(what: &str, found: &Value, expected: &Value) -> Result<(), String> {
     if found == expected {
         return Ok(());
     }
-    Err(format!("{what}\n found {}\n wanted {}", json::to_string(found), json::to_string(expected)))
+    Err(format!(
+        "{what}\n found {}\n wanted {}",
+        json::to_string(found),
+        json::to_string(expected)
+    ))
 }
 
 #[test]
 fn json_reads_back_what_was_written() {
     for_every_kind(|node, object| {
-        let decoded = json::decode(&json::to_vec(object), Some(node)).map_err(|error| error.to_string())?;
+        let decoded =
+            json::decode(&json::to_vec(object), Some(node)).map_err(|error| error.to_string())?;
         if !decoded.strict.is_empty() {
             return Err(format!("{:?}", decoded.strict));
         }
@@ -56,11 +61,19 @@ fn json_reads_back_what_was_written() {
 #[test]
 fn yaml_reads_back_what_was_printed() {
     for_every_kind(|node, object| {
-        let value = yaml::decode(yaml::print(object).as_bytes()).map_err(|error| error.to_string())?;
-        let decoded = json::decode(&json::to_vec(&value), Some(node)).map_err(|error| error.to_string())?;
-        // Members of a raw value have no order in YAML, nor do its numbers keep their text: as text, once more.
+        let value =
+            yaml::decode(yaml::print(object).as_bytes()).map_err(|error| error.to_string())?;
+        let decoded =
+            json::decode(&json::to_vec(&value), Some(node)).map_err(|error| error.to_string())?;
+
+        // Members of a raw value have no order in YAML, nor do its numbers keep their text: as
+        // text, once more.
         let (found, wanted) = (yaml::print(&decoded.value), yaml::print(object));
-        if found == wanted { Ok(()) } else { Err(format!("yaml\n{found}\n{wanted}")) }
+        if found == wanted {
+            Ok(())
+        } else {
+            Err(format!("yaml\n{found}\n{wanted}"))
+        }
     });
 }
 
@@ -82,31 +95,45 @@ fn protobuf_reads_back_the_canonical_form() {
         if of.declared.json_only {
             return Ok(());
         }
+
         let mut canonical = object.clone();
         canonical::canonicalize(&mut canonical, node);
         let bytes = protobuf::encode(&canonical, of).map_err(|error| error.to_string())?;
         let envelope = protobuf::open(&bytes).map_err(|error| error.to_string())?;
         let decoded = protobuf::decode_opened(&envelope, of).map_err(|error| error.to_string())?;
+
         let again = protobuf::encode(&decoded, of).map_err(|error| error.to_string())?;
         if again != bytes {
             return Err("the same object has other bytes".to_string());
         }
-        same("protobuf", &decoded, &as_protobuf_keeps_it(canonical, node, true))
+
+        same(
+            "protobuf",
+            &decoded,
+            &as_protobuf_keeps_it(canonical, node, true),
+        )
     });
 }
 
-/// Protobuf cannot tell an empty list or map from one that is not there, and has no place for apiVersion and kind below
-/// the top.
+/// Protobuf cannot tell an empty list or map from one that is not there, and has no place for
+/// apiVersion and kind below the top.
 fn as_protobuf_keeps_it(mut value: Value, node: Node<'static>, top: bool) -> Value {
     match (&mut value, node.as_struct()) {
         (Value::Object(map), Some(of)) => {
-            map.retain(|name, _| top || !matches!(name, "apiVersion" | "kind") || !of.tag(name).is_empty());
+            map.retain(|name, _| {
+                top || !matches!(name, "apiVersion" | "kind") || !of.tag(name).is_empty()
+            });
+
             for (name, found) in map.iter_mut() {
                 let shape = of.field(name).unwrap().node();
                 let kept = as_protobuf_keeps_it(found.take(), shape, false);
                 *found = match kept {
-                    Value::Array(items) if items.is_empty() && shape.shape != Shape::Strings => Value::Null,
-                    Value::Object(map) if map.is_empty() && matches!(shape.shape, Shape::Map(_)) => {
+                    Value::Array(items) if items.is_empty() && shape.shape != Shape::Strings => {
+                        Value::Null
+                    }
+                    Value::Object(map)
+                        if map.is_empty() && matches!(shape.shape, Shape::Map(_)) =>
+                    {
                         Value::Null
                     }
                     kept => kept,
@@ -119,12 +146,15 @@ fn as_protobuf_keeps_it(mut value: Value, node: Node<'static>, top: bool) -> Val
             }
         }
         (Value::Array(items), None) => {
-            let Some(item) = node.item() else { return value };
+            let Some(item) = node.item() else {
+                return value;
+            };
             for found in items {
                 *found = as_protobuf_keeps_it(found.take(), item, false);
             }
         }
         _ => {}
     }
+
     value
 }

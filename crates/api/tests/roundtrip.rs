@@ -1,4 +1,5 @@
-//! Objects as upstream writes them, in every form: each decodes to the same tree and encodes to the same bytes.
+//! Objects as upstream writes them, in every form: each decodes to the same tree and encodes to the
+//! same bytes.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -10,18 +11,26 @@ use coracle_api::Value;
 use coracle_api::catalog::{BUILTIN, Struct};
 use coracle_api::codec::{canonical, json, protobuf};
 
-/// Kinds that no v1.36 server serves have no catalogue page; everything else in the folder must be known.
+/// Kinds that no v1.36 server serves have no catalogue page; everything else in the folder must be
+/// known.
 fn root(file: &Path) -> Option<Struct<'static>> {
     let name = file.file_name().unwrap().to_str().unwrap();
-    let name = name.trim_end_matches(".json").trim_end_matches(".empty").trim_end_matches(".zeros");
+    let name = name
+        .trim_end_matches(".json")
+        .trim_end_matches(".empty")
+        .trim_end_matches(".zeros");
     let (group_version, kind) = name.rsplit_once('.').unwrap();
     let (group, version) = group_version.rsplit_once('.').unwrap();
     let group = if group == "core" { "" } else { group };
+
     // No kind of its own: its envelope carries two empty strings.
     if kind == "WatchEvent" {
         return BUILTIN.type_named("meta.v1.WatchEvent");
     }
-    BUILTIN.kind(group, version, kind).map(|kind| BUILTIN.root(kind))
+
+    BUILTIN
+        .kind(group, version, kind)
+        .map(|kind| BUILTIN.root(kind))
 }
 
 fn decode_json(text: &[u8], of: Struct<'static>) -> Result<Value, String> {
@@ -37,7 +46,11 @@ fn decode_json(text: &[u8], of: Struct<'static>) -> Result<Value, String> {
 fn same_json(value: &Value, original: &[u8]) -> Result<(), String> {
     let ours: serde_json::Value = serde_json::from_slice(&json::to_vec(value)).unwrap();
     let theirs: serde_json::Value = serde_json::from_slice(original).unwrap();
-    if ours == theirs { Ok(()) } else { Err(format!("\n   ours {ours}\n theirs {theirs}")) }
+    if ours == theirs {
+        Ok(())
+    } else {
+        Err(format!("\n   ours {ours}\n theirs {theirs}"))
+    }
 }
 
 fn check(file: &Path, of: Struct<'static>) -> Result<(), String> {
@@ -45,11 +58,14 @@ fn check(file: &Path, of: Struct<'static>) -> Result<(), String> {
     let bytes = std::fs::read(file.with_extension("pb")).unwrap();
     let from_json = decode_json(&text, of).map_err(|error| format!("json: {error}"))?;
     let envelope = protobuf::open(&bytes).map_err(|error| format!("envelope: {error}"))?;
-    let from_bytes = protobuf::decode_opened(&envelope, of).map_err(|error| format!("protobuf: {error}"))?;
+    let from_bytes =
+        protobuf::decode_opened(&envelope, of).map_err(|error| format!("protobuf: {error}"))?;
     same_json(&from_json, &text).map_err(|error| format!("json to json: {error}"))?;
     same_json(&from_bytes, &text).map_err(|error| format!("protobuf to json: {error}"))?;
+
     for (form, value) in [("json", &from_json), ("protobuf", &from_bytes)] {
-        let encoded = protobuf::encode(value, of).map_err(|error| format!("{form} to protobuf: {error}"))?;
+        let encoded =
+            protobuf::encode(value, of).map_err(|error| format!("{form} to protobuf: {error}"))?;
         if encoded != bytes {
             let at = encoded.iter().zip(&bytes).position(|(a, b)| a != b);
             return Err(format!(
@@ -59,6 +75,7 @@ fn check(file: &Path, of: Struct<'static>) -> Result<(), String> {
             ));
         }
     }
+
     Ok(())
 }
 
@@ -75,7 +92,12 @@ fn check_folder(folder: &str, expected: usize) {
             Err(error) => failed.push(format!("{}: {error}", file.file_name().unwrap().display())),
         }
     }
-    eprintln!("{passed} passed, {} failed, {not_served} of kinds that nothing serves", failed.len());
+
+    eprintln!(
+        "{passed} passed, {} failed, {not_served} of kinds that nothing serves",
+        failed.len()
+    );
+
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     assert_eq!(passed, expected, "files of served and wire-only kinds");
 }

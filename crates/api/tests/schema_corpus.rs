@@ -1,6 +1,6 @@
-//! The schema engine against what a real API server answered: the definitions it refused, and the custom resources it
-//! refused, defaulted and pruned. Only the engine's part of each answer is looked at: names, metadata and CEL are
-//! others' business.
+//! The schema engine against what a real API server answered: the definitions it refused, and the
+//! custom resources it refused, defaulted and pruned. Only the engine's part of each answer is
+//! looked at: names, metadata and CEL are others' business.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -30,19 +30,26 @@ const OTHERWISE: [&str; 2] = [
 fn definitions_are_refused_in_upstreams_words() {
     let name = "apiextensions.k8s.io-v1-CustomResourceDefinition.jsonl";
     let cases = Cases::read(name);
+
     let mut tally = Tally::default();
     for case in cases.creations() {
-        let Some(sent) = cases.sent(case) else { continue };
+        let Some(sent) = cases.sent(case) else {
+            continue;
+        };
         let expected = match (case["answer"]["code"].as_i64(), causes(case)) {
             (Some(201), _) => Vec::new(),
             (Some(422), causes) => causes.into_iter().filter(is_about_a_schema).collect(),
             _ => continue,
         };
-        let Some(found) = definition_causes(&sent) else { continue };
+
+        let Some(found) = definition_causes(&sent) else {
+            continue;
+        };
         if !OTHERWISE.contains(&case["id"].as_str().unwrap()) {
             tally.compare(case, expected, found);
         }
     }
+
     tally.finish("definitions");
 }
 
@@ -52,6 +59,7 @@ fn custom_resources_are_validated_pruned_and_defaulted_as_upstream_does() {
     let cases = Cases::read(name);
     let crd = &cases.head["setup"][0]["object"];
     let engine = Engine::new(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]);
+
     let mut tally = Tally::default();
     for case in &cases.cases {
         if case.get("sub").is_some() || case.get("raw").is_some() || case.get("dup").is_some() {
@@ -59,6 +67,7 @@ fn custom_resources_are_validated_pruned_and_defaulted_as_upstream_does() {
         }
         engine.replay(&cases, case, &mut tally);
     }
+
     tally.finish("custom resources");
 }
 
@@ -67,18 +76,23 @@ fn golden_definitions_are_refused_in_upstreams_words() {
     let golden = recorded::place("golden");
     let mut tally = Tally::default();
     for file in ["crd-structural.json", "crd-validation.json"] {
-        let scenario: Json = serde_json::from_slice(&std::fs::read(golden.join(file)).unwrap()).unwrap();
+        let scenario: Json =
+            serde_json::from_slice(&std::fs::read(golden.join(file)).unwrap()).unwrap();
         for step in scenario["steps"].as_array().unwrap() {
             if step["body"]["kind"] != "CustomResourceDefinition" || step["method"] != "POST" {
                 continue;
             }
+
             let answer = &step["expect"];
             let expected = listed_causes(&answer["body"]["details"]["causes"]);
             let expected = expected.into_iter().filter(is_about_a_schema).collect();
-            let Some(found) = definition_causes(&step["body"]) else { continue };
+            let Some(found) = definition_causes(&step["body"]) else {
+                continue;
+            };
             tally.compare(&json!({"id": step["name"]}), expected, found);
         }
     }
+
     tally.finish("golden definitions");
 }
 
@@ -86,31 +100,47 @@ fn golden_definitions_are_refused_in_upstreams_words() {
 fn golden_objects_are_validated_pruned_and_defaulted() {
     let golden = recorded::place("golden");
     let scenario: Json =
-        serde_json::from_slice(&std::fs::read(golden.join("crd-validation.json")).unwrap()).unwrap();
+        serde_json::from_slice(&std::fs::read(golden.join("crd-validation.json")).unwrap())
+            .unwrap();
     let steps = scenario["steps"].as_array().unwrap();
     let engine = Engine::new(&steps[0]["body"]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]);
+
     let mut tally = Tally::default();
     for step in &steps[1..] {
         if step["method"] != "POST" || step["body"].get("$raw").is_some() {
             continue;
         }
+
         let id = json!({"id": step["name"]});
         let mut object = tree(&step["body"]);
         let unknown = engine.admit(&mut object);
+
         let body = &step["expect"]["body"];
         match step["expect"]["status"].as_i64() {
-            Some(422) => {
-                tally.compare(&id, listed_causes(&body["details"]["causes"]), engine.errors(&object, None))
-            }
-            Some(400) => {
-                tally.say(&id, body["message"].as_str().unwrap().ends_with(&strict(&unknown)), &unknown)
-            }
+            Some(422) => tally.compare(
+                &id,
+                listed_causes(&body["details"]["causes"]),
+                engine.errors(&object, None),
+            ),
+            Some(400) => tally.say(
+                &id,
+                body["message"]
+                    .as_str()
+                    .unwrap()
+                    .ends_with(&strict(&unknown)),
+                &unknown,
+            ),
             _ => {
                 let spec = body.get("spec").unwrap_or(&body["/spec"]);
-                tally.say(&id, *spec == plain(&object)["spec"], &plain(&object)["spec"]);
+                tally.say(
+                    &id,
+                    *spec == plain(&object)["spec"],
+                    &plain(&object)["spec"],
+                );
             }
         }
     }
+
     tally.finish("golden objects");
 }
 
@@ -120,7 +150,9 @@ struct Engine {
 
 impl Engine {
     fn new(schema: &Json) -> Engine {
-        Engine { schema: Schema::new(Props::of(&tree(schema))).unwrap() }
+        Engine {
+            schema: Schema::new(Props::of(&tree(schema))).unwrap(),
+        }
     }
 
     /// What decoding does: unknown fields are dropped and returned, the rest is filled in.
@@ -145,25 +177,37 @@ impl Engine {
     }
 
     fn replay(&self, cases: &Cases, case: &Json, tally: &mut Tally) {
-        let update = case["method"].as_str().is_some_and(|method| method != "POST");
+        let update = case["method"]
+            .as_str()
+            .is_some_and(|method| method != "POST");
         let (sent, old) = if update {
             let mut live = tree(&cases.base(case)["object"]);
             self.admit(&mut live);
-            let start =
-                if case.get("replace").is_some() { cases.base(case)["object"].clone() } else { plain(&live) };
+            let start = if case.get("replace").is_some() {
+                cases.base(case)["object"].clone()
+            } else {
+                plain(&live)
+            };
             (patched(start, case), Some(live))
         } else {
             (cases.sent(case), None)
         };
         let Some(sent) = sent else { return };
+
         let mut object = tree(&sent);
         let unknown = self.admit(&mut object);
+
         let code = case["answer"]["code"].as_i64().unwrap();
+
         let query = case["query"].as_str().unwrap_or("fieldValidation=Strict");
         match code {
             200 | 201 if !update => {
                 let expected = cases.answered(case, &sent);
-                tally.say(case, expected["spec"] == plain(&object)["spec"], &plain(&object)["spec"]);
+                tally.say(
+                    case,
+                    expected["spec"] == plain(&object)["spec"],
+                    &plain(&object)["spec"],
+                );
             }
             200 | 201 => tally.compare(case, Vec::new(), self.errors(&object, old.as_ref())),
             422 if sent["kind"] == "Widget" && sent["apiVersion"] == cases.head["apiVersion"] => {
@@ -208,15 +252,23 @@ fn is_about_a_schema(cause: &Cause) -> bool {
 
 /// What the engine says about the schemas of a definition; None: the definition cannot be decoded.
 fn definition_causes(definition: &Json) -> Option<Vec<Cause>> {
-    let kind = BUILTIN.kind_of("apiextensions.k8s.io/v1", "CustomResourceDefinition").unwrap();
+    let kind = BUILTIN
+        .kind_of("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+        .unwrap();
     let text = serde_json::to_vec(definition).unwrap();
-    let decoded = json::decode(&text, Some(BUILTIN.root(kind).node())).ok()?.value;
+    let decoded = json::decode(&text, Some(BUILTIN.root(kind).node()))
+        .ok()?
+        .value;
     let versions = decoded.at(&["spec", "versions"])?.as_array()?;
     let spec = Path::Root.field("spec");
+
     let mut found = Vec::new();
     for (index, version) in versions.iter().enumerate() {
-        let Some(schema) = version.at(&["schema", "openAPIV3Schema"]) else { continue };
+        let Some(schema) = version.at(&["schema", "openAPIV3Schema"]) else {
+            continue;
+        };
         let with_status = version.at(&["subresources", "status"]).is_some();
+
         let (list, item, alone);
         let at: &Path<'_> = if versions.len() == 1 {
             alone = spec.field("validation");
@@ -227,31 +279,59 @@ fn definition_causes(definition: &Json) -> Option<Vec<Cause>> {
             alone = item.field("schema");
             &alone
         };
-        let errors =
-            check::schema(Props::of(schema), with_status, Demands::ALL, &at.field("openAPIV3Schema"));
+
+        let errors = check::schema(
+            Props::of(schema),
+            with_status,
+            Demands::ALL,
+            &at.field("openAPIV3Schema"),
+        );
         found.extend(errors.iter().map(cause));
     }
+
     Some(found)
 }
 
 fn strict(unknown: &[String]) -> String {
-    let texts: Vec<String> = unknown.iter().map(|field| format!("unknown field \"{field}\"")).collect();
+    let texts: Vec<String> = unknown
+        .iter()
+        .map(|field| format!("unknown field \"{field}\""))
+        .collect();
     format!("strict decoding error: {}", texts.join(", "))
 }
 
 fn cause(error: &FieldError) -> Cause {
-    [error.field.clone(), error.kind.reason().to_owned(), error.body().to_string()]
+    [
+        error.field.clone(),
+        error.kind.reason().to_owned(),
+        error.body().to_string(),
+    ]
 }
 
 fn causes(case: &Json) -> Vec<Cause> {
-    let listed = case["answer"]["causes"].as_array().cloned().unwrap_or_default();
-    listed.iter().map(|cause| [0, 1, 2].map(|at| cause[at].as_str().unwrap_or_default().to_owned())).collect()
+    let listed = case["answer"]["causes"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    listed
+        .iter()
+        .map(|cause| [0, 1, 2].map(|at| cause[at].as_str().unwrap_or_default().to_owned()))
+        .collect()
 }
 
 fn listed_causes(causes: &Json) -> Vec<Cause> {
     let listed = causes.as_array().cloned().unwrap_or_default();
     let text = |cause: &Json, name: &str| cause[name].as_str().unwrap_or_default().to_owned();
-    listed.iter().map(|cause| [text(cause, "field"), text(cause, "reason"), text(cause, "message")]).collect()
+    listed
+        .iter()
+        .map(|cause| {
+            [
+                text(cause, "field"),
+                text(cause, "reason"),
+                text(cause, "message"),
+            ]
+        })
+        .collect()
 }
 
 fn tree(value: &Json) -> Value {
@@ -270,16 +350,23 @@ struct Cases {
 
 impl Cases {
     fn read(name: &str) -> Cases {
-        let file = recorded::files(&recorded::place("corpus"), name).pop().unwrap();
+        let file = recorded::files(&recorded::place("corpus"), name)
+            .pop()
+            .unwrap();
         let text = std::fs::read_to_string(file).unwrap();
         let mut lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        Cases { head: lines.next().unwrap(), cases: lines.collect() }
+        Cases {
+            head: lines.next().unwrap(),
+            cases: lines.collect(),
+        }
     }
 
     fn creations(&self) -> impl Iterator<Item = &Json> {
-        self.cases
-            .iter()
-            .filter(|case| ["method", "sub", "raw", "dup"].iter().all(|name| case.get(name).is_none()))
+        self.cases.iter().filter(|case| {
+            ["method", "sub", "raw", "dup"]
+                .iter()
+                .all(|name| case.get(name).is_none())
+        })
     }
 
     fn base(&self, case: &Json) -> &Json {
@@ -298,35 +385,47 @@ impl Cases {
         let members = |value: &Json| value.as_object().cloned().unwrap_or_default().into_iter();
         let mut set: BTreeMap<String, Json> = members(&self.base(case)["set"]).collect();
         set.extend(members(&case["answer"]["set"]));
+
         let listed = |name: &str| case["answer"][name].as_array().cloned().unwrap_or_default();
         for pointer in listed("notset") {
             set.remove(pointer.as_str().unwrap());
         }
+
         let mut object = sent.clone();
         for pointer in listed("gone") {
             change(&mut object, pointer.as_str().unwrap(), None);
         }
+
         for (pointer, value) in set {
             change(&mut object, &pointer, Some(value));
         }
+
         object
     }
 }
 
 fn patched(mut object: Json, case: &Json) -> Option<Json> {
-    for step in case["patch"].as_array().map(Vec::as_slice).unwrap_or_default() {
+    for step in case["patch"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+    {
         let path = step["path"].as_str()?;
         let value = (step["op"] != "remove").then(|| expanded(&step["value"]));
         if !change(&mut object, path, value) {
             return None;
         }
     }
+
     Some(object)
 }
 
 /// Sets or removes what a pointer names; false: there is nothing around it.
 fn change(object: &mut Json, pointer: &str, value: Option<Json>) -> bool {
-    let Some((parent, last)) = pointer.rsplit_once('/') else { return false };
+    let Some((parent, last)) = pointer.rsplit_once('/') else {
+        return false;
+    };
+
     let last = last.replace("~1", "/").replace("~0", "~");
     match (object.pointer_mut(parent), value) {
         (Some(Json::Object(map)), Some(value)) => drop(map.insert(last, value)),
@@ -338,6 +437,7 @@ fn change(object: &mut Json, pointer: &str, value: Option<Json>) -> bool {
         (Some(Json::Array(items)), None) => drop(items.remove(last.parse().unwrap())),
         _ => return false,
     }
+
     true
 }
 
@@ -355,14 +455,18 @@ fn expanded(value: &Json) -> Json {
         Json::Object(map) if map.contains_key("$list") => {
             let count = map["$list"][0].as_u64().unwrap();
             let element = |index: u64| {
-                let text = serde_json::to_string(&map["$list"][1]).unwrap().replace('#', &index.to_string());
+                let text = serde_json::to_string(&map["$list"][1])
+                    .unwrap()
+                    .replace('#', &index.to_string());
                 expanded(&serde_json::from_str(&text).unwrap())
             };
             Json::Array((0..count).map(element).collect())
         }
-        Json::Object(map) => {
-            Json::Object(map.iter().map(|(name, value)| (name.clone(), expanded(value))).collect())
-        }
+        Json::Object(map) => Json::Object(
+            map.iter()
+                .map(|(name, value)| (name.clone(), expanded(value)))
+                .collect(),
+        ),
         Json::Array(items) => Json::Array(items.iter().map(expanded).collect()),
         other => other.clone(),
     }
@@ -380,12 +484,17 @@ impl Tally {
             expected.sort();
             found.sort();
         }
+
         let same = expected.len() == found.len()
-            && expected
-                .iter()
-                .zip(&found)
-                .all(|(expected, found)| expected[..2] == found[..2] && is_the_text(&expected[2], &found[2]));
-        self.say(case, same, &format!("\n  expected {expected:#?}\n  found {found:#?}"));
+            && expected.iter().zip(&found).all(|(expected, found)| {
+                expected[..2] == found[..2] && is_the_text(&expected[2], &found[2])
+            });
+
+        self.say(
+            case,
+            same,
+            &format!("\n  expected {expected:#?}\n  found {found:#?}"),
+        );
     }
 
     fn say(&mut self, case: &Json, same: bool, found: &impl std::fmt::Debug) {
@@ -400,32 +509,53 @@ impl Tally {
         for failure in &self.failed {
             eprintln!("{}", failure.replace("\\n", "\n").replace("\\\"", "\""));
         }
-        eprintln!("{what}: {} passed, {} failed", self.passed, self.failed.len());
-        assert!(self.passed > 0 && self.failed.is_empty(), "{what}: {} differ", self.failed.len());
+
+        eprintln!(
+            "{what}: {} passed, {} failed",
+            self.passed,
+            self.failed.len()
+        );
+
+        assert!(
+            self.passed > 0 && self.failed.is_empty(),
+            "{what}: {} differ",
+            self.failed.len()
+        );
     }
 }
 
-/// Whether a text is the recorded one, in which `<<dump>>` stands for any text and `<<x*300>>` for 300 times x.
+/// Whether a text is the recorded one, in which `<<dump>>` stands for any text and `<<x*300>>` for
+/// 300 times x.
 fn is_the_text(recorded: &str, found: &str) -> bool {
     if let Some((start, rest)) = recorded.split_once("<<dump>>") {
-        return found.strip_prefix(start).is_some_and(|found| found.ends_with(rest));
+        return found
+            .strip_prefix(start)
+            .is_some_and(|found| found.ends_with(rest));
     }
+
     let mut written = String::new();
     let mut rest = recorded;
     while let Some((before, behind)) = rest.split_once("<<") {
-        let Some((inside, after)) = behind.split_once(">>") else { break };
-        let Some((repeated, times)) = inside.split_once('*') else { break };
+        let Some((inside, after)) = behind.split_once(">>") else {
+            break;
+        };
+        let Some((repeated, times)) = inside.split_once('*') else {
+            break;
+        };
         written += before;
         written += &repeated.repeat(times.parse().unwrap_or_default());
         rest = after;
     }
+
     written += rest;
+
     written == found
 }
 
 #[test]
 fn the_engine_names_what_other_crates_need() {
-    // Server-side apply walks compiled schemas: list types, keys and defaults of keys are within reach.
+    // Server-side apply walks compiled schemas: list types, keys and defaults of keys are within
+    // reach.
     let schema = json!({"type": "object", "properties": {"l": {
         "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k", "p"],
         "items": {"type": "object", "properties": {"k": {"type": "string"}, "p": {"type": "string", "default": "TCP"}}}
@@ -435,6 +565,7 @@ fn the_engine_names_what_other_crates_need() {
     assert_eq!(list.list_keys().unwrap(), ["k", "p"]);
     assert!(!list.is_atomic());
     assert_eq!(list.types, schema::Types::One(schema::Type::Array));
+
     let key = compiled.member(compiled.item(list).unwrap(), "p").unwrap();
     assert_eq!(key.default, Some(Value::string("TCP")));
 }

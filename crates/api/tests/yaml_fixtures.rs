@@ -10,8 +10,8 @@ fn what_upstream_printed_is_printed_the_same_again() {
     let mut differ = Vec::new();
     for file in recorded::files(&folder, ".yaml") {
         let text = std::fs::read_to_string(&file).unwrap();
-        let value =
-            yaml::decode(text.as_bytes()).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let value = yaml::decode(text.as_bytes())
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         if yaml::print(&value) != text {
             differ.push(file.display().to_string());
         }

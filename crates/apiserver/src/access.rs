@@ -1,4 +1,5 @@
-//! Who comes in, and what they may do: what the chain asks about every request, and the registry about some.
+//! Who comes in, and what they may do: what the chain asks about every request, and the registry
+//! about some.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,8 +7,8 @@ use std::{fs, io};
 
 use crate::authn::Authentication;
 use crate::authn::token::{
-    BadTokenFile, BootstrapTokens, Issuer, KeyError, ServiceAccountTokens, SigningKey, StaticTokens,
-    TokenAuthenticator, Tokens, VerifyingKey,
+    BadTokenFile, BootstrapTokens, Issuer, KeyError, ServiceAccountTokens, SigningKey,
+    StaticTokens, TokenAuthenticator, Tokens, VerifyingKey,
 };
 use crate::authz::{AlwaysAllow, AlwaysDeny, Authorization, Authorizer, Node, Rbac};
 use crate::bootstrap;
@@ -88,8 +89,15 @@ impl Access {
                 Mode::Rbac => rbac.clone(),
             }
         };
+
         let chain = modes.iter().map(authorizer).collect();
-        Access { authentication, authorization: Authorization { chain }, rbac, tokens, issuer }
+        Access {
+            authentication,
+            authorization: Authorization { chain },
+            rbac,
+            tokens,
+            issuer,
+        }
     }
 }
 
@@ -101,27 +109,57 @@ impl TokenConfig {
         if let Some(file) = &self.static_file {
             let text = String::from_utf8_lossy(&read(file)?).into_owned();
             let tokens = StaticTokens::read(&text, audiences());
-            let tokens = tokens.map_err(|error| TokenError::Static { file: file.clone(), error })?;
+            let tokens = tokens.map_err(|error| TokenError::Static {
+                file: file.clone(),
+                error,
+            })?;
             known_to.push(Box::new(tokens));
         }
-        let issuer = self.service_accounts.as_ref().map(|of| of.issuer(audiences())).transpose()?;
+
+        let issuer = self
+            .service_accounts
+            .as_ref()
+            .map(|of| of.issuer(audiences()))
+            .transpose()?;
+
         if let (Some(issuer), Some(of)) = (&issuer, &self.service_accounts) {
             let (keys, issuers) = (issuer.keys.clone(), of.issuers.clone());
-            known_to.push(Box::new(ServiceAccountTokens::new(caches.clone(), keys, issuers, audiences())));
+            known_to.push(Box::new(ServiceAccountTokens::new(
+                caches.clone(),
+                keys,
+                issuers,
+                audiences(),
+            )));
         }
+
         if self.bootstrap {
-            known_to.push(Box::new(BootstrapTokens { caches: caches.clone(), audiences: audiences() }));
+            known_to.push(Box::new(BootstrapTokens {
+                caches: caches.clone(),
+                audiences: audiences(),
+            }));
         }
-        Ok((Tokens { known_to, audiences: audiences() }, issuer))
+
+        Ok((
+            Tokens {
+                known_to,
+                audiences: audiences(),
+            },
+            issuer,
+        ))
     }
 }
 
 impl ServiceAccountConfig {
     fn issuer(&self, audiences: Vec<String>) -> Result<Issuer, TokenError> {
         let file = &self.signing_key_file;
-        let wrong = |file: &PathBuf, error| TokenError::Key { file: file.clone(), error };
+        let wrong = |file: &PathBuf, error| TokenError::Key {
+            file: file.clone(),
+            error,
+        };
+
         let pem = read(file)?;
         let key = SigningKey::read(&pem).map_err(|error| wrong(file, error))?;
+
         let mut keys = vec![key.public().clone()];
         for file in &self.key_files {
             for key in VerifyingKey::read(&read(file)?).map_err(|error| wrong(file, error))? {
@@ -130,6 +168,7 @@ impl ServiceAccountConfig {
                 }
             }
         }
+
         Ok(Issuer {
             name: self.issuers.first().cloned().unwrap_or_default(),
             key,
@@ -143,5 +182,8 @@ impl ServiceAccountConfig {
 }
 
 fn read(file: &PathBuf) -> Result<Vec<u8>, TokenError> {
-    fs::read(file).map_err(|error| TokenError::Read { file: file.clone(), error })
+    fs::read(file).map_err(|error| TokenError::Read {
+        file: file.clone(),
+        error,
+    })
 }

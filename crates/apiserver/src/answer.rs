@@ -19,14 +19,23 @@ pub type BrokenOff = Box<dyn std::error::Error + Send + Sync>;
 pub type Answer = Response<Body>;
 
 pub fn bytes(status: StatusCode, content_type: &str, content: impl Into<Bytes>) -> Answer {
-    let mut response =
-        Response::new(Full::new(content.into()).map_err(|never| match never {}).boxed_unsync());
+    let mut response = Response::new(
+        Full::new(content.into())
+            .map_err(|never| match never {})
+            .boxed_unsync(),
+    );
     *response.status_mut() = status;
+
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, private"),
+    );
+
     if let Ok(value) = HeaderValue::from_str(content_type) {
         headers.insert(header::CONTENT_TYPE, value);
     }
+
     response
 }
 
@@ -37,18 +46,27 @@ pub fn text(status: StatusCode, content: &str) -> Answer {
 /// To a path that leads nowhere.
 pub fn no_such_page() -> Answer {
     let mut answer = text(StatusCode::NOT_FOUND, "404 page not found\n");
-    answer.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer.headers_mut().insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
     answer
 }
 
 /// Whether the client takes compressed content.
 pub fn takes_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT_ENCODING);
-    let mut codings =
-        values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let mut codings = values
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+
     codings.any(|coding| {
         let (name, quality) = coding.split_once(';').unwrap_or((coding, ""));
-        let refused = quality.trim().strip_prefix("q=").is_some_and(|q| q.trim().parse() == Ok(0.0_f32));
+        let refused = quality
+            .trim()
+            .strip_prefix("q=")
+            .is_some_and(|q| q.trim().parse() == Ok(0.0_f32));
         name.trim().eq_ignore_ascii_case("gzip") && !refused
     })
 }
@@ -63,12 +81,18 @@ pub fn pieces(content_type: &str, pieces: LongList, gzip: bool) -> Answer {
         }
     });
     let frames = stream::iter(frames);
-    let mut response =
-        bytes(StatusCode::OK, content_type, Bytes::new()).map(|_| StreamBody::new(frames).boxed_unsync());
+
+    let mut response = bytes(StatusCode::OK, content_type, Bytes::new())
+        .map(|_| StreamBody::new(frames).boxed_unsync());
     if gzip {
-        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        response
+            .headers_mut()
+            .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response
+            .headers_mut()
+            .insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     }
+
     response
 }
 
@@ -79,10 +103,14 @@ pub fn empty(status: StatusCode) -> Answer {
     response
 }
 
-/// The answer to HEAD: all that would be said with GET but the body, which HTTP/2 would send after all.
+/// The answer to HEAD: all that would be said with GET but the body, which HTTP/2 would send after
+/// all.
 pub fn without_body(mut answer: Answer) -> Answer {
     if let Some(length) = answer.body().size_hint().exact() {
-        answer.headers_mut().entry(header::CONTENT_LENGTH).or_insert(HeaderValue::from(length));
+        answer
+            .headers_mut()
+            .entry(header::CONTENT_LENGTH)
+            .or_insert(HeaderValue::from(length));
     }
     answer.map(|_| Empty::new().map_err(|never| match never {}).boxed_unsync())
 }
@@ -96,19 +124,28 @@ pub fn value(status: StatusCode, value: &Value, form: Form) -> Answer {
 pub fn error(error: &ApiError, form: Form) -> Answer {
     let mut answer = value(error.code, &error.to_status(), form);
     if let Some(seconds) = error.retry_after {
-        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        answer
+            .headers_mut()
+            .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     with_warnings(answer, &error.warnings)
 }
 
 /// Puts a warning before those that are there.
 pub fn with_first_warning(mut answer: Answer, warning: &str) -> Answer {
-    let later: Vec<HeaderValue> = answer.headers().get_all(header::WARNING).iter().cloned().collect();
+    let later: Vec<HeaderValue> = answer
+        .headers()
+        .get_all(header::WARNING)
+        .iter()
+        .cloned()
+        .collect();
+
     answer.headers_mut().remove(header::WARNING);
     let mut answer = with_warnings(answer, &[warning.to_owned()]);
     for warning in later {
         answer.headers_mut().append(header::WARNING, warning);
     }
+
     answer
 }
 

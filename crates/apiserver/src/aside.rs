@@ -2,8 +2,8 @@
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Does work of which nobody knows how long it takes. Where the runtime has several threads, another one takes over what
-/// this one would have to do meanwhile.
+/// Does work of which nobody knows how long it takes. Where the runtime has several threads,
+/// another one takes over what this one would have to do meanwhile.
 pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
@@ -17,7 +17,11 @@ mod tests {
 
     #[test]
     fn other_tasks_of_the_same_worker_go_on() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .unwrap();
+
         let (told, heard) = std::sync::mpsc::channel();
         let done = runtime.block_on(async {
             let slow = tokio::spawn(async move {
@@ -33,7 +37,9 @@ mod tests {
     #[test]
     fn it_is_done_anywhere() {
         assert_eq!(aside(|| 1), 1);
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         assert_eq!(runtime.block_on(async { aside(|| 2) }), 2);
     }
 }

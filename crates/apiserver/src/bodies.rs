@@ -1,7 +1,8 @@
 //! How much of the bodies of requests is held at a time, of one user and of all together.
 //!
-//! A body is held from its first byte until its request is answered, and a client decides how slowly it comes. Without a
-//! bound, any client that may send requests could fill the server's memory with bodies that never end.
+//! A body is held from its first byte until its request is answered, and a client decides how
+//! slowly it comes. Without a bound, any client that may send requests could fill the server's
+//! memory with bodies that never end.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -43,7 +44,11 @@ pub(crate) struct Holding {
 
 impl Bodies {
     pub(crate) fn holding(self: &Arc<Self>, user: &str) -> Arc<Holding> {
-        Arc::new(Holding { bodies: self.clone(), user: user.to_owned(), bytes: Mutex::default() })
+        Arc::new(Holding {
+            bodies: self.clone(),
+            user: user.to_owned(),
+            bytes: Mutex::default(),
+        })
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -90,7 +95,10 @@ pub(crate) struct Counted<B> {
 
 impl<B: RequestBody> Counted<B> {
     pub(crate) fn new(body: B, holding: Arc<Holding>) -> Counted<B> {
-        Counted { body: Box::pin(body), holding }
+        Counted {
+            body: Box::pin(body),
+            holding,
+        }
     }
 }
 
@@ -131,8 +139,12 @@ mod tests {
         assert!(ann.add(1).is_err());
         assert!(bodies.holding("ann").add(1).is_err());
 
-        let others: Vec<_> = (1..MOST / MOST_OF_ONE).map(|n| bodies.holding(&n.to_string())).collect();
-        others.iter().for_each(|other| other.add(MOST_OF_ONE).unwrap());
+        let others: Vec<_> = (1..MOST / MOST_OF_ONE)
+            .map(|n| bodies.holding(&n.to_string()))
+            .collect();
+        others
+            .iter()
+            .for_each(|other| other.add(MOST_OF_ONE).unwrap());
         assert!(bodies.holding("late").add(1).is_err());
 
         drop(ann);

@@ -6,8 +6,14 @@ use crate::request::Target;
 use crate::served::Served;
 
 const DEPRECATED: [(&str, &str); 2] = [
-    ("componentstatuses", "v1 ComponentStatus is deprecated in v1.19+"),
-    ("endpoints", "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+    (
+        "componentstatuses",
+        "v1 ComponentStatus is deprecated in v1.19+",
+    ),
+    (
+        "endpoints",
+        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    ),
 ];
 
 /// The answer to a request, with a word about the kind that it asks for.
@@ -16,7 +22,9 @@ pub(crate) fn noted(
     served: &Served,
     result: Result<Answer, ApiError>,
 ) -> Result<Answer, ApiError> {
-    let Some(warning) = warning(target, served) else { return result };
+    let Some(warning) = warning(target, served) else {
+        return result;
+    };
     match result {
         Ok(answer) => Ok(answer::with_first_warning(answer, warning)),
         // Nobody looked at the kind.
@@ -29,7 +37,8 @@ fn warning<'a>(target: &Target, served: &'a Served) -> Option<&'a str> {
     if let Some((_, version)) = served.custom() {
         return version.warning.as_deref();
     }
-    let found =
-        DEPRECATED.into_iter().find(|(plural, _)| target.group.is_empty() && target.resource == *plural);
+    let found = DEPRECATED
+        .into_iter()
+        .find(|(plural, _)| target.group.is_empty() && target.resource == *plural);
     found.map(|(_, warning)| warning)
 }

@@ -79,6 +79,7 @@ impl Health {
             "readyz" => Endpoint::Readyz,
             _ => return None,
         };
+
         let checks = self.checks(endpoint);
         match parts.next() {
             None => Some(self.all(endpoint, &checks, query).await),
@@ -96,6 +97,7 @@ impl Health {
         let mut excluded: Vec<&str> = query.all("exclude").collect();
         excluded.sort_unstable();
         excluded.dedup();
+
         let (mut text, mut failed) = (String::new(), Vec::new());
         for (name, check) in checks {
             if let Some(place) = excluded.iter().position(|excluded| excluded == name) {
@@ -103,6 +105,7 @@ impl Health {
                 text.push_str(&format!("[+]{name} excluded: ok\n"));
                 continue;
             }
+
             match self.check(check).await {
                 Ok(()) => text.push_str(&format!("[+]{name} ok\n")),
                 Err(why) => {
@@ -112,40 +115,71 @@ impl Health {
                 }
             }
         }
+
         if !excluded.is_empty() {
             let names: Vec<String> = excluded.iter().map(|name| format!("{name:?}")).collect();
             let names = names.join(",");
-            text.push_str(&format!("warn: some health checks cannot be excluded: no matches for {names}\n"));
+            text.push_str(&format!(
+                "warn: some health checks cannot be excluded: no matches for {names}\n"
+            ));
         }
+
         if !failed.is_empty() {
-            info!(endpoint = endpoint.name(), failed = failed.join(", "), "health check failed");
+            info!(
+                endpoint = endpoint.name(),
+                failed = failed.join(", "),
+                "health check failed"
+            );
             return failure(&format!("{text}{} check failed\n", endpoint.name()));
         }
+
         let text = match query.get("verbose") {
             None => "ok".to_string(),
             Some(_) => format!("{text}{} check passed\n", endpoint.name()),
         };
+
         nosniff(answer::text(StatusCode::OK, &text))
     }
 
     fn checks(&self, endpoint: Endpoint) -> Vec<(String, Check)> {
         let is_ready = endpoint == Endpoint::Readyz;
-        let mut checks = vec![("ping".to_string(), Check::Ping), ("etcd".to_string(), Check::Store)];
+        let mut checks = vec![
+            ("ping".to_string(), Check::Ping),
+            ("etcd".to_string(), Check::Store),
+        ];
+
         if is_ready {
             checks.push(("etcd-readiness".to_string(), Check::Store));
         }
-        let place = |hook: &Hook| ORDER.iter().position(|name| *name == hook.name).unwrap_or(ORDER.len());
+
+        let place = |hook: &Hook| {
+            ORDER
+                .iter()
+                .position(|name| *name == hook.name)
+                .unwrap_or(ORDER.len())
+        };
+
         let mut hooks = self.hooks.clone();
         hooks.sort_by_key(|hook| place(hook));
+
         for hook in hooks {
-            checks.push((format!("poststarthook/{}", hook.name), Check::Hook(hook.clone())));
+            checks.push((
+                format!("poststarthook/{}", hook.name),
+                Check::Hook(hook.clone()),
+            ));
+
             if hook.name == AUTOREGISTRATION {
-                checks.push(("autoregister-completion".to_string(), Check::Autoregistered(hook)));
+                checks.push((
+                    "autoregister-completion".to_string(),
+                    Check::Autoregistered(hook),
+                ));
             }
         }
+
         if is_ready {
             checks.push(("shutdown".to_string(), Check::Shutdown));
         }
+
         checks
     }
 
@@ -155,7 +189,9 @@ impl Health {
             Check::Store => match tokio::time::timeout(STORE_WITHIN, self.store.status()).await {
                 Ok(Ok(_)) => Ok(()),
                 Ok(Err(error)) => Err(format!("error getting data from etcd: {error}")),
-                Err(_) => Err("error getting data from etcd: context deadline exceeded".to_string()),
+                Err(_) => {
+                    Err("error getting data from etcd: context deadline exceeded".to_string())
+                }
             },
             Check::Hook(hook) if hook.is_done() => Ok(()),
             Check::Hook(_) => Err("not finished".to_string()),
@@ -172,7 +208,11 @@ impl Health {
         for endpoint in [Endpoint::Healthz, Endpoint::Livez, Endpoint::Readyz] {
             paths.push(format!("/{}", endpoint.name()));
             let checks = self.checks(endpoint);
-            paths.extend(checks.into_iter().map(|(name, _)| format!("/{}/{name}", endpoint.name())));
+            paths.extend(
+                checks
+                    .into_iter()
+                    .map(|(name, _)| format!("/{}/{name}", endpoint.name())),
+            );
         }
         paths
     }
@@ -183,6 +223,9 @@ fn failure(text: &str) -> Answer {
 }
 
 fn nosniff(mut answer: Answer) -> Answer {
-    answer.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer.headers_mut().insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
     answer
 }

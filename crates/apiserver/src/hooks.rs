@@ -13,12 +13,16 @@ pub struct Hook {
 
 impl Hook {
     pub fn new(name: &'static str) -> Arc<Hook> {
-        Arc::new(Hook { name, done: watch::Sender::new(false) })
+        Arc::new(Hook {
+            name,
+            done: watch::Sender::new(false),
+        })
     }
 
     /// Its work has been done once; it may go on to keep it so.
     pub fn done(&self) {
-        self.done.send_if_modified(|done| !std::mem::replace(done, true));
+        self.done
+            .send_if_modified(|done| !std::mem::replace(done, true));
     }
 
     pub fn is_done(&self) -> bool {

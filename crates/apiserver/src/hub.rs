@@ -1,8 +1,8 @@
 //! The one shape that everything between a body and its answer works on: the version that is kept.
 //!
-//! Most resources are kept in the version they are served in. Where they are not, and where several resources show the
-//! same stored objects, bodies are converted to the hub when they are read, and answers from it when they are written.
-//! Custom resources are converted by their definition.
+//! Most resources are kept in the version they are served in. Where they are not, and where several
+//! resources show the same stored objects, bodies are converted to the hub when they are read, and
+//! answers from it when they are written. Custom resources are converted by their definition.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,8 @@ use crate::definitions::Compiled;
 /// How objects of a resource are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Hub<'a> {
-    /// The resource that shows them as they are kept, if one does: its selectable fields are those that are compared.
+    /// The resource that shows them as they are kept, if one does: its selectable fields are those
+    /// that are compared.
     pub resource: &'a Resource,
     pub kind: &'a Kind,
     pub of: Struct<'a>,
@@ -32,8 +33,16 @@ impl Hub<'static> {
         };
         let kind = BUILTIN.kind(group, version, &resource.kind);
         let kind = kind.expect("the kind that a resource is kept as is in the catalogue");
-        let resource = BUILTIN.resource(group, version, &resource.plural).unwrap_or(resource);
-        Hub { resource, kind, of: BUILTIN.root(kind), definition: None }
+        let resource = BUILTIN
+            .resource(group, version, &resource.plural)
+            .unwrap_or(resource);
+
+        Hub {
+            resource,
+            kind,
+            of: BUILTIN.root(kind),
+            definition: None,
+        }
     }
 }
 
@@ -53,7 +62,8 @@ impl Hub<'_> {
         Ok(object)
     }
 
-    /// The same for an object that was kept, maybe long ago: what it is made of may have changed since.
+    /// The same for an object that was kept, maybe long ago: what it is made of may have changed
+    /// since.
     pub fn read_in(&self, object: Value) -> Result<Value, ConvertError> {
         match self.definition {
             Some(definition) => self.take_in(definition.read(object)),
@@ -83,14 +93,29 @@ mod tests {
         for resource in BUILTIN.resources() {
             Hub::of(resource);
         }
-        let hub = |group, version, plural| Hub::of(BUILTIN.resource(group, version, plural).unwrap());
+
+        let hub =
+            |group, version, plural| Hub::of(BUILTIN.resource(group, version, plural).unwrap());
         let events = hub("events.k8s.io", "v1", "events");
-        assert!(std::ptr::eq(events.resource, hub("", "v1", "events").resource));
+        assert!(std::ptr::eq(
+            events.resource,
+            hub("", "v1", "events").resource
+        ));
+
         assert_eq!(events.kind.api_version(), "v1");
-        assert_eq!(hub("autoscaling", "v1", "horizontalpodautoscalers").kind.version, "v2");
+        assert_eq!(
+            hub("autoscaling", "v1", "horizontalpodautoscalers")
+                .kind
+                .version,
+            "v2"
+        );
+
         let definitions = hub("apiextensions.k8s.io", "v1", "customresourcedefinitions");
         assert_eq!(
-            (definitions.kind.version.as_str(), definitions.resource.version.as_str()),
+            (
+                definitions.kind.version.as_str(),
+                definitions.resource.version.as_str()
+            ),
             ("v1beta1", "v1")
         );
     }

@@ -1,7 +1,7 @@
 //! The door for components of the same process: no socket, no TLS, and the same chain.
 //!
-//! Whoever assembles the process says who a component is; authorization, flow control, admission and everything that
-//! follows are the same as for a connection.
+//! Whoever assembles the process says who a component is; authorization, flow control, admission
+//! and everything that follows are the same as for a connection.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use tokio::sync::watch;
 use crate::authn::{Peer, User};
 use crate::chain::Chain;
 
-/// A door that is made before the server, so that clients can be made before it as well. Clones are the same door.
+/// A door that is made before the server, so that clients can be made before it as well. Clones are
+/// the same door.
 #[derive(Clone, Default)]
 pub struct InProcess {
     state: Arc<watch::Sender<State>>,
@@ -33,14 +34,18 @@ enum State {
 }
 
 impl InProcess {
-    /// A client that is `user` to the server. What it asks before the server has started waits for that.
+    /// A client that is `user` to the server. What it asks before the server has started waits for
+    /// that.
     pub fn client(&self, user: User, world: World) -> Client {
         Client::new(self.transport(user), world)
     }
 
     /// The way that requests of `user` take.
     pub fn transport(&self, user: User) -> Arc<dyn Transport> {
-        Arc::new(Entrance { state: self.state.subscribe(), peer: Peer::known(user) })
+        Arc::new(Entrance {
+            state: self.state.subscribe(),
+            peer: Peer::known(user),
+        })
     }
 
     pub(crate) fn open(&self, chain: Arc<Chain>) {
@@ -70,12 +75,20 @@ struct Entrance {
 impl Transport for Entrance {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
         let mut state = self.state.clone();
-        let state = state.wait_for(|state| !matches!(state, State::Closed)).await.map(|state| state.clone());
+        let state = state
+            .wait_for(|state| !matches!(state, State::Closed))
+            .await
+            .map(|state| state.clone());
+
         let Ok(State::Open(chain)) = state else {
             let server = "the server of this process".to_string();
-            return Err(TransportError::Connect { server, source: io::ErrorKind::ConnectionRefused.into() });
+            return Err(TransportError::Connect {
+                server,
+                source: io::ErrorKind::ConnectionRefused.into(),
+            });
         };
         let answer = chain.answer(request.map(Full::new), &self.peer).await;
+
         Ok(answer.map(|body| body.map_err(BodyError).boxed_unsync()))
     }
 }
@@ -84,7 +97,8 @@ impl Transport for Entrance {
 mod tests {
     use super::*;
 
-    /// Hundreds are under way at once, each is moved into its box, and what is rare has a box of its own.
+    /// Hundreds are under way at once, each is moved into its box, and what is rare has a box of
+    /// its own.
     #[test]
     fn a_request_under_way_is_small() {
         let way = InProcess::default().transport(User::default());

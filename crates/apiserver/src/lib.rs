@@ -1,13 +1,15 @@
 //! One request from TLS to bytes.
 //!
-//! A connection arrives at [`serve`]: TLS, HTTP/1.1 or HTTP/2, its limits. Each request of it goes to [`handler`], which
-//! takes the path apart ([`request`]), knows who asks ([`authn`]) and what they may do ([`authz`]), finds the resource in the catalogue and hands over to
-//! the [`registry`]: one road for every kind, with create, get, list, watch, update, patch and delete. A write is brought
-//! into the version that is kept ([`hub`]), passes [`admission`], is shaped and judged by its kind's strategy, encoded
-//! once and swapped into the store; the feed of the [`cache`] brings it back, and only then is it answered. Reads and
-//! watches stop at the cache. [`render`] gives objects the form that was asked for, [`answer`] makes the response,
-//! [`status`] the refusals. [`connect`] leads to nodes and pods: logs, commands, ports, proxies. [`discovery`] tells what there is, [`openapi`] what it looks like, [`bootstrap`] makes what a
-//! new cluster has.
+//! A connection arrives at [`serve`]: TLS, HTTP/1.1 or HTTP/2, its limits. Each request of it goes
+//! to [`handler`], which takes the path apart ([`request`]), knows who asks ([`authn`]) and what
+//! they may do ([`authz`]), finds the resource in the catalogue and hands over to the [`registry`]:
+//! one road for every kind, with create, get, list, watch, update, patch and delete. A write is
+//! brought into the version that is kept ([`hub`]), passes [`admission`], is shaped and judged by
+//! its kind's strategy, encoded once and swapped into the store; the feed of the [`cache`] brings
+//! it back, and only then is it answered. Reads and watches stop at the cache. [`render`] gives
+//! objects the form that was asked for, [`answer`] makes the response, [`status`] the refusals.
+//! [`connect`] leads to nodes and pods: logs, commands, ports, proxies. [`discovery`] tells what
+//! there is, [`openapi`] what it looks like, [`bootstrap`] makes what a new cluster has.
 //!
 //! Not here yet: the strategies of many kinds.
 

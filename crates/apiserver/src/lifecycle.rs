@@ -1,7 +1,8 @@
 //! The stages of a server's life, and the requests that are under way.
 //!
-//! *Serving*; then *leaving*: everything is answered as before, but `/readyz` says no, so that nobody new is sent here;
-//! then *draining*: no connection is accepted, no short request begins, watches end, and those that have begun finish.
+//! *Serving*; then *leaving*: everything is answered as before, but `/readyz` says no, so that
+//! nobody new is sent here; then *draining*: no connection is accepted, no short request begins,
+//! watches end, and those that have begun finish.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -38,7 +39,12 @@ impl Lifecycle {
     /// Resolves when the server begins to drain.
     pub async fn draining(&self) {
         // The sender lives as long as `self`.
-        drop(self.stage.subscribe().wait_for(|stage| *stage >= Stage::Draining).await);
+        drop(
+            self.stage
+                .subscribe()
+                .wait_for(|stage| *stage >= Stage::Draining)
+                .await,
+        );
     }
 
     /// Begins a short request; `None`: too late.

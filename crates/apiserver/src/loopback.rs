@@ -1,5 +1,5 @@
-//! The server as its own client: what it keeps in the API itself goes through the registry like everybody's, under the
-//! name `system:apiserver`.
+//! The server as its own client: what it keeps in the API itself goes through the registry like
+//! everybody's, under the name `system:apiserver`.
 
 use std::sync::Arc;
 
@@ -23,11 +23,14 @@ pub struct Loopback {
 
 impl Loopback {
     pub fn new(registry: Arc<Registry>) -> Loopback {
-        Loopback { registry, caller: Arc::new(Caller::system()) }
+        Loopback {
+            registry,
+            caller: Arc::new(Caller::system()),
+        }
     }
 
-    /// An object as it is now, with its owners, to be changed; `key` is `namespace/name`, or the name of a cluster-wide
-    /// object.
+    /// An object as it is now, with its owners, to be changed; `key` is `namespace/name`, or the
+    /// name of a cluster-wide object.
     pub fn get(&self, resource: &'static Resource, key: &str) -> Option<Value> {
         let cache = self.cache(resource);
         Some(cache.get(key)?.value(cache.hub().of))
@@ -35,8 +38,15 @@ impl Loopback {
 
     /// The objects of a resource.
     pub fn cache(&self, resource: &'static Resource) -> &Arc<Cache> {
-        let prefix = resource.storage.as_ref().map(|storage| storage.prefix.as_str()).unwrap_or_default();
-        self.registry.caches.get(prefix).expect("what the server keeps in the API is kept")
+        let prefix = resource
+            .storage
+            .as_ref()
+            .map(|storage| storage.prefix.as_str())
+            .unwrap_or_default();
+        self.registry
+            .caches
+            .get(prefix)
+            .expect("what the server keeps in the API is kept")
     }
 
     /// Creates an object; that it is there already is no error.
@@ -48,7 +58,11 @@ impl Loopback {
         object: &Value,
     ) -> Result<(), ApiError> {
         let scope = Scope::new(resource, namespace, &self.caller);
-        match self.registry.create(&scope, &body(object), &options(manager, None)).await {
+        match self
+            .registry
+            .create(&scope, &body(object), &options(manager, None))
+            .await
+        {
             Err(error) if error.code != StatusCode::CONFLICT => Err(error),
             _ => Ok(()),
         }
@@ -65,8 +79,10 @@ impl Loopback {
     ) -> Result<Arc<Entry>, ApiError> {
         let scope = Scope::new(resource, namespace, &self.caller);
         let name = object.meta().name();
-        let written =
-            self.registry.update(&scope, name, part, &body(object), &options(manager, None)).await?;
+        let written = self
+            .registry
+            .update(&scope, name, part, &body(object), &options(manager, None))
+            .await?;
         Ok(written.entry)
     }
 
@@ -78,7 +94,11 @@ impl Loopback {
         name: &str,
     ) -> Result<(), ApiError> {
         let scope = Scope::new(resource, namespace, &self.caller);
-        match self.registry.delete(&scope, name, &DeleteOptions::default()).await {
+        match self
+            .registry
+            .delete(&scope, name, &DeleteOptions::default())
+            .await
+        {
             Err(error) if error.code != StatusCode::NOT_FOUND => Err(error),
             _ => Ok(()),
         }
@@ -94,20 +114,38 @@ impl Loopback {
     ) -> Result<(), ApiError> {
         let scope = Scope::new(resource, namespace, &self.caller);
         let (name, text) = (object.meta().name(), json::to_vec(object));
-        self.registry.apply(&scope, name, Part::Status, &text, &options(manager, Some(true))).await?;
+        self.registry
+            .apply(
+                &scope,
+                name,
+                Part::Status,
+                &text,
+                &options(manager, Some(true)),
+            )
+            .await?;
+
         Ok(())
     }
 }
 
 /// A built-in resource.
 pub fn resource(group: &str, version: &str, plural: &str) -> &'static Resource {
-    BUILTIN.resource(group, version, plural).expect("the resource is built in")
+    BUILTIN
+        .resource(group, version, plural)
+        .expect("the resource is built in")
 }
 
 fn body(object: &Value) -> Body {
-    Body { bytes: json::to_vec(object).into(), media_type: MediaType::Json }
+    Body {
+        bytes: json::to_vec(object).into(),
+        media_type: MediaType::Json,
+    }
 }
 
 fn options(manager: &str, force: Option<bool>) -> WriteOptions {
-    WriteOptions { field_manager: manager.to_string(), force, ..WriteOptions::default() }
+    WriteOptions {
+        field_manager: manager.to_string(),
+        force,
+        ..WriteOptions::default()
+    }
 }

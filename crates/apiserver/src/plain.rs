@@ -28,12 +28,17 @@ impl Server {
     ) -> Result<Answer, ApiError> {
         if OpenApi::is_at(path) {
             let catalog = self.registry.caches.definitions().catalog();
-            return Ok(self.openapi.answer(head, query, &catalog, (self.registry.now)()).await);
+            return Ok(self
+                .openapi
+                .answer(head, query, &catalog, (self.registry.now)())
+                .await);
         }
+
         // Whatever the method.
         if let Some(health) = self.health.answer(path, query).await {
             return Ok(health);
         }
+
         let known = match path {
             "/metrics" => {
                 let page = self.metrics.page(&self.registry.caches);
@@ -58,6 +63,7 @@ impl Server {
                 form,
             ),
         };
+
         match known {
             Some(_) if head.method != Method::GET && head.method != Method::HEAD => {
                 Err(ApiError::method_not_allowed())
@@ -78,45 +84,80 @@ impl Server {
         media_type: &'static str,
     ) -> Option<Result<Answer, ApiError>> {
         let document = document(self.registry.access.issuer.as_ref()?)?;
-        let accept = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+        let accept = head
+            .headers
+            .get(header::ACCEPT)
+            .and_then(|value| value.to_str().ok());
+
         if let Err(refused) = media_type::produces(accept.unwrap_or_default(), &[media_type]) {
             return Some(Err(ApiError::not_acceptable_here(refused.to_string())));
         }
+
         let mut answer = answer::bytes(StatusCode::OK, media_type, json::to_vec(&document));
         let for_an_hour = HeaderValue::from_static("public, max-age=3600");
-        answer.headers_mut().insert(header::CACHE_CONTROL, for_an_hour);
+        answer
+            .headers_mut()
+            .insert(header::CACHE_CONTROL, for_an_hour);
+
         Some(Ok(answer))
     }
 
     /// Every path that leads somewhere, resources aside.
     fn index(&self) -> Value {
         let mut paths = self.health.paths();
-        let fixed =
-            ["/apis", "/apis/", "/api", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version"];
+        let fixed = [
+            "/apis",
+            "/apis/",
+            "/api",
+            "/metrics",
+            "/openapi/v2",
+            "/openapi/v3",
+            "/openapi/v3/",
+            "/version",
+        ];
         paths.extend(fixed.map(str::to_string));
+
         if self.registry.access.issuer.is_some() {
-            paths.extend(["/.well-known/openid-configuration", "/openid/v1/jwks"].map(str::to_string));
+            paths.extend(
+                ["/.well-known/openid-configuration", "/openid/v1/jwks"].map(str::to_string),
+            );
         }
+
         let definitions = self.registry.caches.definitions();
         for group in Landscape::new(&definitions).groups() {
-            let base =
-                if group.name.is_empty() { "/api".to_string() } else { format!("/apis/{}", group.name) };
-            paths.extend(group.versions.iter().map(|version| format!("{base}/{version}")));
+            let base = if group.name.is_empty() {
+                "/api".to_string()
+            } else {
+                format!("/apis/{}", group.name)
+            };
+
+            paths.extend(
+                group
+                    .versions
+                    .iter()
+                    .map(|version| format!("{base}/{version}")),
+            );
+
             paths.push(base);
         }
+
         paths.sort_unstable();
         paths.dedup();
         let mut index = Map::new();
         index.insert("paths", paths.iter().map(Value::string).collect::<Vec<_>>());
+
         Value::Object(index)
     }
 }
 
 /// How documents are written that people read more often than programs.
-const INDENTED: Form = Form { media_type: MediaType::Json, pretty: true };
+const INDENTED: Form = Form {
+    media_type: MediaType::Json,
+    pretty: true,
+};
 
-/// What was noted of an object, by its UID. Whoever may read this path may read it; the UID is known to those who may read
-/// the object.
+/// What was noted of an object, by its UID. Whoever may read this path may read it; the UID is
+/// known to those who may read the object.
 const WHY: &str = "/coracle/why/";
 
 fn noted(stages: &[Stage]) -> Value {
@@ -161,5 +202,6 @@ fn version() -> Value {
     ] {
         version.insert(name, text);
     }
+
     Value::Object(version)
 }

@@ -1,5 +1,5 @@
-//! The server assembled: caches over a store, the road over the caches, the chain before the road, a listener before it
-//! all; and beside them what keeps the cluster's own objects.
+//! The server assembled: caches over a store, the road over the caches, the chain before the road,
+//! a listener before it all; and beside them what keeps the cluster's own objects.
 
 use std::convert::Infallible;
 use std::io;
@@ -43,7 +43,8 @@ use crate::serve::files::{FileError, FromFiles};
 use crate::serve::{self, CertificateFiles, Serving, TlsConfig, TlsError};
 use crate::storage::compaction;
 
-/// At shutdown, requests that have begun may take this long at most, however long they were promised.
+/// At shutdown, requests that have begun may take this long at most, however long they were
+/// promised.
 const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 
 /// What a server is to be. Made once, from a command line.
@@ -66,7 +67,8 @@ pub struct Config {
     pub anonymous: bool,
     /// Whether others write to the store as well.
     pub shared_store: bool,
-    /// How long the store's past is kept, where nobody else sees to that: so long, and at most twice as long.
+    /// How long the store's past is kept, where nobody else sees to that: so long, and at most
+    /// twice as long.
     pub compaction: Option<Duration>,
     /// Which admission plugins are on.
     pub admission: Wishes,
@@ -88,7 +90,8 @@ pub struct Config {
     pub kubelets: KubeletConfig,
     /// What components of the same process have noted of objects.
     pub journal: Journal,
-    /// Whether the objects that every cluster has are made and kept. Simulations of thousands of clusters go without.
+    /// Whether the objects that every cluster has are made and kept. Simulations of thousands of
+    /// clusters go without.
     pub bootstrap: bool,
 }
 
@@ -97,7 +100,10 @@ impl Config {
     pub fn in_process() -> Config {
         let nowhere = PathBuf::new;
         Config {
-            certificate: CertificateFiles { certificate: nowhere(), key: nowhere() },
+            certificate: CertificateFiles {
+                certificate: nowhere(),
+                key: nowhere(),
+            },
             tls13_only: false,
             http2: true,
             http2_streams: 100,
@@ -108,7 +114,10 @@ impl Config {
             anonymous: false,
             shared_store: false,
             compaction: None,
-            admission: Wishes { enable: vec!["NodeRestriction".to_string()], ..Wishes::default() },
+            admission: Wishes {
+                enable: vec!["NodeRestriction".to_string()],
+                ..Wishes::default()
+            },
             allow_privileged: true,
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
@@ -119,7 +128,10 @@ impl Config {
             advertised: Advertised {
                 address: IpAddr::V4(Ipv4Addr::LOCALHOST),
                 port: 6443,
-                service_cidrs: vec![IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(10, 96, 0, 0), 12))],
+                service_cidrs: vec![IpNet::V4(Ipv4Net::new_assert(
+                    Ipv4Addr::new(10, 96, 0, 0),
+                    12,
+                ))],
                 node_port: 0,
             },
             kubelets: KubeletConfig::default(),
@@ -153,7 +165,8 @@ pub enum RunError {
     Listener(io::Error),
 }
 
-/// Serves at its doors until `stop` says so; `ready` is called once, when the server is ready in every respect.
+/// Serves at its doors until `stop` says so; `ready` is called once, when the server is ready in
+/// every respect.
 pub async fn run(
     config: &Config,
     doors: Doors,
@@ -162,22 +175,42 @@ pub async fn run(
     stop: watch::Receiver<bool>,
     ready: impl FnOnce() + Send,
 ) -> Result<(), RunError> {
-    let Doors { listener, in_process } = doors;
+    let Doors {
+        listener,
+        in_process,
+    } = doors;
     let _open = in_process.until_dropped();
-    let address = listener.as_ref().map(TcpListener::local_addr).transpose().map_err(RunError::Listener)?;
+
+    let address = listener
+        .as_ref()
+        .map(TcpListener::local_addr)
+        .transpose()
+        .map_err(RunError::Listener)?;
+
     let metrics = Arc::new(Metrics::default());
-    let store: Arc<dyn Store> = Arc::new(MeasuredStore { store, metrics: metrics.clone() });
+    let store: Arc<dyn Store> = Arc::new(MeasuredStore {
+        store,
+        metrics: metrics.clone(),
+    });
+
     let caches = Arc::new(Caches::new());
     let from = part(caches.fill(&*store)).await?;
     let trusted = Trusted::read(config)?;
     let (tokens, issuer) = config.tokens.open(&caches)?;
     let tokens = Arc::new(tokens);
+
     let authentication = authentication(config, &trusted, tokens.clone());
     let registry = Arc::new(Registry {
         store: store.clone(),
         caches: caches.clone(),
         admission: Admission::new(&config.admission),
-        access: Access::new(authentication, &config.authorization, tokens, issuer, &caches),
+        access: Access::new(
+            authentication,
+            &config.authorization,
+            tokens,
+            issuer,
+            &caches,
+        ),
         node_ports: NodePorts::new(config.node_ports.clone()),
         expiry: Expiry::new(config.event_ttl),
         shared_store: config.shared_store,
@@ -185,8 +218,10 @@ pub async fn run(
         now: world.now,
         random: world.random,
     });
+
     let house = assemble(config, trusted, address, registry, world, metrics)?;
     let hooks = &house.hooks;
+
     tokio::select! {
         biased;
         () = part(serve(listener, &house)) => Ok(()),
@@ -199,8 +234,8 @@ pub async fn run(
     }
 }
 
-/// Feeds the caches, as a task of its own: every write waits for them, so no other part is asked first, and the thread
-/// that the server was started on need not be woken for each.
+/// Feeds the caches, as a task of its own: every write waits for them, so no other part is asked
+/// first, and the thread that the server was started on need not be woken for each.
 async fn fed(caches: &Arc<Caches>, store: &Arc<dyn Store>, from: Revision) -> Infallible {
     let (caches, store) = (caches.clone(), store.clone());
     let mut feed = JoinSet::new();
@@ -213,7 +248,9 @@ async fn fed(caches: &Arc<Caches>, store: &Arc<dyn Store>, from: Revision) -> In
 }
 
 /// A part of the server's work, boxed: only so the compiler sees that the whole may be a task.
-fn part<'a, T>(work: impl Future<Output = T> + Send + 'a) -> Pin<Box<dyn Future<Output = T> + Send + 'a>> {
+fn part<'a, T>(
+    work: impl Future<Output = T> + Send + 'a,
+) -> Pin<Box<dyn Future<Output = T> + Send + 'a>> {
     Box::pin(work)
 }
 
@@ -245,14 +282,26 @@ fn assemble(
     world: World,
     metrics: Arc<Metrics>,
 ) -> Result<House, RunError> {
-    let (hooks, lifecycle, flow) = (Hooks::new(), Arc::new(Lifecycle::default()), Arc::new(Flow::default()));
-    let health = Health { store: registry.store.clone(), lifecycle: lifecycle.clone(), hooks: hooks.all() };
+    let (hooks, lifecycle, flow) = (
+        Hooks::new(),
+        Arc::new(Lifecycle::default()),
+        Arc::new(Flow::default()),
+    );
+
+    let health = Health {
+        store: registry.store.clone(),
+        lifecycle: lifecycle.clone(),
+        hooks: hooks.all(),
+    };
+
     let identity = Identity::read(&config.kubelets).map_err(RunError::Kubelets)?;
     let server = Arc::new(Server {
         registry: registry.clone(),
         connect: Connect::new(config.kubelets.clone(), identity, registry.clone()),
         openapi: OpenApi::default(),
-        address: address.map(|address| address.to_string()).unwrap_or_default(),
+        address: address
+            .map(|address| address.to_string())
+            .unwrap_or_default(),
         health,
         lifecycle: lifecycle.clone(),
         metrics: metrics.clone(),
@@ -260,6 +309,7 @@ fn assemble(
         journal: config.journal.clone(),
         bodies: Arc::default(),
     });
+
     let chain = Arc::new(Chain {
         server,
         flow: flow.clone(),
@@ -268,14 +318,26 @@ fn assemble(
         metrics,
         world,
     });
-    let serving = address.map(|_| serving(config, chain.clone(), world)).transpose()?;
+
+    let serving = address
+        .map(|_| serving(config, chain.clone(), world))
+        .transpose()?;
     let facts = bootstrap::Facts {
         advertised: config.advertised.clone(),
         client_authorities: trusted.clients,
         proxy_authorities: trusted.proxies,
         front_proxy: config.front_proxy.clone(),
     };
-    Ok(House { chain, serving, flow, loopback: Loopback::new(registry), facts, hooks, lifecycle })
+
+    Ok(House {
+        chain,
+        serving,
+        flow,
+        loopback: Loopback::new(registry),
+        facts,
+        hooks,
+        lifecycle,
+    })
 }
 
 /// What connections are served with.
@@ -286,6 +348,7 @@ fn serving(config: &Config, chain: Arc<Chain>, world: World) -> Result<Arc<Servi
         http2: config.http2,
         now: world.now,
     })?;
+
     Ok(Arc::new(Serving {
         chain,
         acceptor,
@@ -299,6 +362,7 @@ async fn begin(config: &Config, house: &House, caches: &Caches, store: &dyn Stor
     caches.complete(store).await;
     let hooks = &house.hooks;
     hooks.informers.done();
+
     hooks.storage.done();
     let bootstrap = async {
         match config.bootstrap {
@@ -306,12 +370,17 @@ async fn begin(config: &Config, house: &House, caches: &Caches, store: &dyn Stor
             false => hooks.bootstrap.all().iter().for_each(|hook| hook.done()),
         }
     };
+
     let defined = definitions::run(&house.loopback, &hooks.definitions);
-    tokio::join!(flow::run(&house.flow, &house.loopback, &hooks.flow), bootstrap, defined);
+    tokio::join!(
+        flow::run(&house.flow, &house.loopback, &hooks.flow),
+        bootstrap,
+        defined
+    );
 }
 
-/// Opens the door of this process when its components may do what they are there for: those who came earlier would be
-/// refused, and stay away for a second and more. Never returns.
+/// Opens the door of this process when its components may do what they are there for: those who
+/// came earlier would be refused, and stay away for a second and more. Never returns.
 async fn let_in(door: &InProcess, house: &House) {
     house.hooks.bootstrap.roles.finished().await;
     door.open(house.chain.clone());
@@ -368,7 +437,11 @@ impl Hooks {
 
     fn all(&self) -> Vec<Arc<Hook>> {
         let mut all = self.bootstrap.all();
-        all.extend([self.informers.clone(), self.storage.clone(), self.flow.clone()]);
+        all.extend([
+            self.informers.clone(),
+            self.storage.clone(),
+            self.flow.clone(),
+        ]);
         all.extend(self.definitions.all());
         all
     }
@@ -383,8 +456,16 @@ struct Trusted {
 impl Trusted {
     fn read(config: &Config) -> Result<Trusted, FileError> {
         Ok(Trusted {
-            clients: config.client_authorities.as_deref().map(authorities).transpose()?,
-            proxies: config.front_proxy.as_ref().map(|proxy| authorities(&proxy.authorities)).transpose()?,
+            clients: config
+                .client_authorities
+                .as_deref()
+                .map(authorities)
+                .transpose()?,
+            proxies: config
+                .front_proxy
+                .as_ref()
+                .map(|proxy| authorities(&proxy.authorities))
+                .transpose()?,
         })
     }
 }
@@ -408,9 +489,18 @@ fn authentication(config: &Config, trusted: &Trusted, tokens: Arc<Tokens>) -> Au
             headers,
         }));
     }
+
     if let Some(authorities) = &trusted.clients {
-        chain.push(Box::new(ClientCertificates { authorities: authorities.clone() }));
+        chain.push(Box::new(ClientCertificates {
+            authorities: authorities.clone(),
+        }));
     }
+
     chain.push(Box::new(BearerTokens { tokens }));
-    Authentication { chain, anonymous: config.anonymous, proxy_headers }
+
+    Authentication {
+        chain,
+        anonymous: config.anonymous,
+        proxy_headers,
+    }
 }

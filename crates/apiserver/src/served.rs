@@ -1,4 +1,5 @@
-//! What a path can name: a resource of the catalogue's own, or one that a definition adds at run time.
+//! What a path can name: a resource of the catalogue's own, or one that a definition adds at run
+//! time.
 
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use crate::cache::Caches;
 use crate::definitions::{Custom, Version};
 use crate::hub::Hub;
 
-/// A resource in one version, for as long as somebody holds this: a definition may change or go meanwhile.
+/// A resource in one version, for as long as somebody holds this: a definition may change or go
+/// meanwhile.
 #[derive(Clone)]
 pub enum Served {
     BuiltIn(BuiltIn),
@@ -29,7 +31,12 @@ impl BuiltIn {
     pub fn of(resource: &'static Resource) -> BuiltIn {
         let kind = BUILTIN.kind(&resource.group, &resource.version, &resource.kind);
         let kind = kind.expect("the kind of a resource is in the catalogue");
-        BuiltIn { resource, kind, of: BUILTIN.root(kind), hub: Hub::of(resource) }
+        BuiltIn {
+            resource,
+            kind,
+            of: BUILTIN.root(kind),
+            hub: Hub::of(resource),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Refusals, and the Status object that tells a client of them.
 //!
-//! Everything on the road refuses with an [`ApiError`]; this is the only place that turns one into an HTTP answer. The
-//! texts are upstream's: clients match on reasons, people read the messages.
+//! Everything on the road refuses with an [`ApiError`]; this is the only place that turns one into
+//! an HTTP answer. The texts are upstream's: clients match on reasons, people read the messages.
 
 use coracle_api::catalog::{Kind, Resource};
 use coracle_api::field_error::FieldErrors;
@@ -73,13 +73,21 @@ impl ApiError {
 
     pub fn internal(message: impl Into<String>) -> ApiError {
         let message = message.into();
-        let cause = Cause { reason: "", message: message.clone(), field: String::new() };
+        let cause = Cause {
+            reason: "",
+            message: message.clone(),
+            field: String::new(),
+        };
+
         ApiError::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "InternalError",
             format!("Internal error occurred: {message}"),
         )
-        .with(Details { causes: vec![cause], ..Details::default() })
+        .with(Details {
+            causes: vec![cause],
+            ..Details::default()
+        })
     }
 
     /// A failure that upstream hands on as it is, without a reason.
@@ -90,7 +98,10 @@ impl ApiError {
     /// The client is to come again in a second.
     pub fn too_many_requests(message: impl Into<String>) -> ApiError {
         let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
-        ApiError { retry_after: Some(1), ..error }
+        ApiError {
+            retry_after: Some(1),
+            ..error
+        }
     }
 
     pub fn shutting_down() -> ApiError {
@@ -99,12 +110,19 @@ impl ApiError {
             "ServiceUnavailable",
             "apiserver is shutting down",
         );
-        ApiError { retry_after: Some(1), ..error }
+        ApiError {
+            retry_after: Some(1),
+            ..error
+        }
     }
 
     /// Somebody whom the request is to be handed on to does not answer.
     pub fn service_unavailable(message: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+        ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ServiceUnavailable",
+            message,
+        )
     }
 
     pub fn unauthorized() -> ApiError {
@@ -119,25 +137,41 @@ impl ApiError {
 
     /// Nothing is served at that path.
     pub fn no_such_resource() -> ApiError {
-        ApiError::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
-            .with(Details::default())
+        ApiError::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+        .with(Details::default())
     }
 
     pub fn method_not_allowed() -> ApiError {
         let message = "the server does not allow this method on the requested resource";
-        ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).with(Details::default())
+        ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+            .with(Details::default())
     }
 
     pub fn already_exists(resource: &Resource, name: &str, being_deleted: bool) -> ApiError {
-        let prefix = if being_deleted { "object is being deleted: " } else { "" };
-        let message = format!("{prefix}{} {} already exists", qualified(resource), Quoted(name));
+        let prefix = if being_deleted {
+            "object is being deleted: "
+        } else {
+            ""
+        };
+        let message = format!(
+            "{prefix}{} {} already exists",
+            qualified(resource),
+            Quoted(name)
+        );
         ApiError::new(StatusCode::CONFLICT, "AlreadyExists", message).with(about(resource, name))
     }
 
     /// `why`: the object has been modified, a precondition failed.
     pub fn conflict(resource: &Resource, name: &str, why: &str) -> ApiError {
-        let message =
-            format!("Operation cannot be fulfilled on {} {}: {why}", qualified(resource), Quoted(name));
+        let message = format!(
+            "Operation cannot be fulfilled on {} {}: {why}",
+            qualified(resource),
+            Quoted(name)
+        );
         ApiError::new(StatusCode::CONFLICT, "Conflict", message).with(about(resource, name))
     }
 
@@ -147,13 +181,19 @@ impl ApiError {
             "" => kind.name.to_string(),
             group => format!("{}.{group}", kind.name),
         };
-        let message = format!("Operation cannot be fulfilled on {qualified} {}: {why}", Quoted(name));
+
+        let message = format!(
+            "Operation cannot be fulfilled on {qualified} {}: {why}",
+            Quoted(name)
+        );
+
         let details = Details {
             name: name.to_string(),
             group: kind.group.to_string(),
             kind: kind.name.to_string(),
             ..Details::default()
         };
+
         ApiError::new(StatusCode::CONFLICT, "Conflict", message).with(details)
     }
 
@@ -165,29 +205,43 @@ impl ApiError {
             message: "Too large resource version".to_string(),
             field: String::new(),
         };
-        let mut error = ApiError::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
-            .with(Details { causes: vec![cause], ..Details::default() });
+
+        let mut error =
+            ApiError::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).with(Details {
+                causes: vec![cause],
+                ..Details::default()
+            });
         error.retry_after = Some(1);
+
         error
     }
 
     pub fn forbidden(resource: &Resource, name: &str, why: &str) -> ApiError {
         let message = match name {
             "" => format!("{} is forbidden: {why}", qualified(resource)),
-            name => format!("{} {} is forbidden: {why}", qualified(resource), Quoted(name)),
+            name => format!(
+                "{} {} is forbidden: {why}",
+                qualified(resource),
+                Quoted(name)
+            ),
         };
         ApiError::new(StatusCode::FORBIDDEN, "Forbidden", message).with(about(resource, name))
     }
 
     /// A request that authorization does not let through; `why` begins with who cannot do what.
     pub fn denied(details: Details, why: &str) -> ApiError {
-        let message = match (details.kind.as_str(), details.group.as_str(), details.name.as_str()) {
+        let message = match (
+            details.kind.as_str(),
+            details.group.as_str(),
+            details.name.as_str(),
+        ) {
             ("", ..) => format!("forbidden: {why}"),
             (kind, "", "") => format!("{kind} is forbidden: {why}"),
             (kind, group, "") => format!("{kind}.{group} is forbidden: {why}"),
             (kind, "", name) => format!("{kind} \"{name}\" is forbidden: {why}"),
             (kind, group, name) => format!("{kind}.{group} \"{name}\" is forbidden: {why}"),
         };
+
         ApiError::new(StatusCode::FORBIDDEN, "Forbidden", message).with(details)
     }
 
@@ -202,7 +256,13 @@ impl ApiError {
             message: error.body().to_string(),
             field: error.field.clone(),
         });
-        let qualified = if group.is_empty() { kind.to_string() } else { format!("{kind}.{group}") };
+
+        let qualified = if group.is_empty() {
+            kind.to_string()
+        } else {
+            format!("{kind}.{group}")
+        };
+
         let details = Details {
             name: name.to_string(),
             group: group.to_string(),
@@ -210,6 +270,7 @@ impl ApiError {
             uid: String::new(),
             causes: causes.collect(),
         };
+
         ApiError::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "Invalid",
@@ -220,17 +281,29 @@ impl ApiError {
 
     pub fn too_large(limit: usize) -> ApiError {
         let message = format!("Request entity too large: limit is {limit}");
-        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+        ApiError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            message,
+        )
     }
 
     /// Lists whose elements would take more memory than one request may.
     pub fn too_many_elements() -> ApiError {
         let message = "Request entity too large: the lists of the object have too many elements";
-        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+        ApiError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            message,
+        )
     }
 
     pub fn unsupported_media_type(message: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+        ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            message,
+        )
     }
 
     pub fn not_acceptable(message: impl Into<String>) -> ApiError {
@@ -252,18 +325,22 @@ impl ApiError {
         let mut status = Map::new();
         status.insert("apiVersion", "v1");
         status.insert("kind", "Status");
+
         let mut metadata = Map::new();
         if !self.continue_token.is_empty() {
             metadata.insert("continue", self.continue_token.as_str());
         }
+
         status.insert("metadata", metadata);
         status.insert("status", "Failure");
+
         if !self.message.is_empty() {
             status.insert("message", self.message.as_str());
         }
         if !self.reason.is_empty() {
             status.insert("reason", self.reason);
         }
+
         if let Some(details) = &self.details {
             let mut shown = details.to_map();
             if let Some(seconds) = self.retry_after {
@@ -271,7 +348,9 @@ impl ApiError {
             }
             status.insert("details", shown);
         }
+
         status.insert("code", i64::from(self.code.as_u16()));
+
         Value::Object(status)
     }
 }
@@ -289,16 +368,24 @@ impl From<TooMuchAdded> for ApiError {
 impl Details {
     pub fn to_map(&self) -> Map {
         let mut map = Map::new();
-        for (name, text) in
-            [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)]
-        {
+        for (name, text) in [
+            ("name", &self.name),
+            ("group", &self.group),
+            ("kind", &self.kind),
+            ("uid", &self.uid),
+        ] {
             if !text.is_empty() {
                 map.insert(name, text.as_str());
             }
         }
+
         if !self.causes.is_empty() {
-            map.insert("causes", self.causes.iter().map(Cause::to_value).collect::<Vec<_>>());
+            map.insert(
+                "causes",
+                self.causes.iter().map(Cause::to_value).collect::<Vec<_>>(),
+            );
         }
+
         map
     }
 }
@@ -306,7 +393,11 @@ impl Details {
 impl Cause {
     fn to_value(&self) -> Value {
         let mut map = Map::new();
-        for (name, text) in [("reason", self.reason), ("message", &self.message), ("field", &self.field)] {
+        for (name, text) in [
+            ("reason", self.reason),
+            ("message", &self.message),
+            ("field", &self.field),
+        ] {
             if !text.is_empty() {
                 map.insert(name, text);
             }

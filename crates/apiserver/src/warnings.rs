@@ -8,8 +8,8 @@ const MOST_CHARACTERS: usize = 4 * 1024;
 /// Where there are more, each warning is cut to so many.
 const CUT: usize = 256;
 
-/// Warnings as they are gathered. Once there are more than are ever sent the rest is not kept, so that an object about
-/// which much can be said costs no more than others.
+/// Warnings as they are gathered. Once there are more than are ever sent the rest is not kept, so
+/// that an object about which much can be said costs no more than others.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     texts: Vec<String>,
@@ -42,7 +42,8 @@ impl Extend<String> for Gathered {
     }
 }
 
-/// Those that are sent: each once, all of them whole if that is not too much, else the first ones cut.
+/// Those that are sent: each once, all of them whole if that is not too much, else the first ones
+/// cut.
 pub(crate) fn sent(warnings: &[String]) -> Vec<&str> {
     let mut seen = HashSet::new();
     let once: Vec<&str> = warnings
@@ -51,15 +52,24 @@ pub(crate) fn sent(warnings: &[String]) -> Vec<&str> {
         .filter(|warning| !warning.is_empty() && seen.insert(*warning))
         .take(MOST_CHARACTERS)
         .collect();
-    let whole = once.iter().map(|warning| warning.chars().count()).sum::<usize>();
+
+    let whole = once
+        .iter()
+        .map(|warning| warning.chars().count())
+        .sum::<usize>();
+
     if whole <= MOST_CHARACTERS {
         return once;
     }
+
     let mut written = 0;
-    let cut = once.into_iter().map(|warning| match warning.char_indices().nth(CUT) {
-        Some((end, _)) => &warning[..end],
-        None => warning,
-    });
+    let cut = once
+        .into_iter()
+        .map(|warning| match warning.char_indices().nth(CUT) {
+            Some((end, _)) => &warning[..end],
+            None => warning,
+        });
+
     cut.take_while(|warning| {
         let fits = written < MOST_CHARACTERS;
         written += warning.chars().count();
@@ -74,11 +84,20 @@ mod tests {
 
     #[test]
     fn warnings_are_sent_once_each_and_cut_where_they_are_too_many() {
-        let texts = |warnings: &[&str]| warnings.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let texts = |warnings: &[&str]| {
+            warnings
+                .iter()
+                .map(|text| (*text).to_owned())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(sent(&texts(&["a", "b", "a", ""])), ["a", "b"]);
+
         let one = "x".repeat(4096);
         assert_eq!(sent(std::slice::from_ref(&one)), [one.as_str()]);
-        let many: Vec<String> = (0..100).map(|place| format!("{place:03}{}", "ä".repeat(500))).collect();
+
+        let many: Vec<String> = (0..100)
+            .map(|place| format!("{place:03}{}", "ä".repeat(500)))
+            .collect();
         let found = sent(&many);
         assert_eq!(found.len(), 16);
         assert!(found.iter().all(|warning| warning.chars().count() == 256));
@@ -89,8 +108,15 @@ mod tests {
         let mut gathered = Gathered::default();
         (0..1_000_000).for_each(|place| gathered.push(format!("warning {place}")));
         assert!(gathered.is_full());
+
         let texts = gathered.into_texts();
         assert!(texts.len() < 10_000, "{}", texts.len());
-        assert!(sent(&texts).iter().map(|warning| warning.len()).sum::<usize>() >= MOST_CHARACTERS);
+        assert!(
+            sent(&texts)
+                .iter()
+                .map(|warning| warning.len())
+                .sum::<usize>()
+                >= MOST_CHARACTERS
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! A watch: its events in the form that was asked for, until its time is over, its reader is too slow, or the server ends.
+//! A watch: its events in the form that was asked for, until its time is over, its reader is too
+//! slow, or the server ends.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -40,40 +41,66 @@ impl Server {
     ) -> Result<Answer, ApiError> {
         let watch = self.registry.watch(scope, options).await;
         let mut writer = EventWriter::new(rendering, served.clone(), self.registry.now)?;
+
         let trees = extensions.get::<TakesTrees>().map(|_| Trees::default());
         if let Some(trees) = &trees {
             let caches = &self.registry.caches;
             writer = writer.for_trees(trees.clone(), caches.trees.clone());
-            let cache = scope.resource.storage.as_ref().and_then(|storage| caches.get(&storage.prefix));
+            let cache = scope
+                .resource
+                .storage
+                .as_ref()
+                .and_then(|storage| caches.get(&storage.prefix));
             cache.inspect(|cache| cache.read_as_trees.store(true, Ordering::Relaxed));
         }
+
         let content_type = writer.content_type();
         let events = match watch {
             Ok(events) => events,
             // The stream has begun for a client that asks for what is gone: it is told inside.
-            Err(gone) if gone.code == StatusCode::GONE => return Ok(told_inside(&gone, writer, trees)),
+            Err(gone) if gone.code == StatusCode::GONE => {
+                return Ok(told_inside(&gone, writer, trees));
+            }
             Err(error) => return Err(error),
         };
-        // How new a watch must be that names no version is asked first, and there is no time for that.
+
+        // How new a watch must be that names no version is asked first, and there is no time for
+        // that.
         if options.timeout == Some(Duration::ZERO) && !options.version_given {
             let (code, reason) = (StatusCode::INTERNAL_SERVER_ERROR, "InternalError");
-            return Ok(told_inside(&ApiError::new(code, reason, "context deadline exceeded"), writer, trees));
+            return Ok(told_inside(
+                &ApiError::new(code, reason, "context deadline exceeded"),
+                writer,
+                trees,
+            ));
         }
+
         let now = Instant::now();
         let asked = options.timeout.and_then(|timeout| now.checked_add(timeout));
         let ends = asked.unwrap_or_else(|| now + self.watch_lasts());
+
         let sent = self.metrics.watch_events(served);
-        let state = (events, writer, self.lifecycle.subscribe(), sent, bookmark_after(now, ends));
+        let state = (
+            events,
+            writer,
+            self.lifecycle.subscribe(),
+            sent,
+            bookmark_after(now, ends),
+        );
+
         let body = StreamBody::new(stream::unfold(
             state,
             move |(mut events, mut writer, mut stages, sent, mut bookmark_at)| async move {
                 let chunk = tokio::select! {
                     biased;
                     chunk = next_chunk(&mut events, &mut writer, &mut bookmark_at, ends) => chunk?,
-                    // A client that finds its stream ended watches on, with another server if there is one.
+                    // A client that finds its stream ended watches on, with another server if there
+                    // is one.
                     _ = stages.wait_for(|stage| *stage >= Stage::Draining) => return None,
                 };
+
                 sent.add(writer.take_written());
+
                 Some((
                     Ok::<_, answer::BrokenOff>(Frame::data(Bytes::from(chunk))),
                     (events, writer, stages, sent, bookmark_at),
@@ -81,16 +108,25 @@ impl Server {
             },
         ));
         let mut response = Response::new(body.boxed_unsync());
+
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+
+        headers.insert(
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("no-cache, private"),
+        );
+
         Ok(with_trees(response, trees))
     }
 
     /// Not the same for all: those who began together should not come back together.
     fn watch_lasts(&self) -> Duration {
         let share = (self.registry.random)() % 1000;
-        self.min_watch + self.min_watch.mul_f64(f64::from(u32::try_from(share).unwrap_or_default()) / 1000.0)
+        self.min_watch
+            + self
+                .min_watch
+                .mul_f64(f64::from(u32::try_from(share).unwrap_or_default()) / 1000.0)
     }
 }
 
@@ -98,7 +134,10 @@ impl Server {
 fn told_inside(error: &ApiError, mut writer: EventWriter, trees: Option<Trees>) -> Answer {
     let mut told = Vec::new();
     writer.error(error, &mut told);
-    with_trees(answer::bytes(StatusCode::OK, writer.content_type(), told), trees)
+    with_trees(
+        answer::bytes(StatusCode::OK, writer.content_type(), told),
+        trees,
+    )
 }
 
 /// Tells a reader in the same process where the events of its watch are.
@@ -109,8 +148,8 @@ fn with_trees(mut answer: Answer, trees: Option<Trees>) -> Answer {
     answer
 }
 
-/// When a watch gets its next bookmark: before long, and shortly before it ends, so that whoever watches on begins near
-/// the present.
+/// When a watch gets its next bookmark: before long, and shortly before it ends, so that whoever
+/// watches on begins near the present.
 fn bookmark_after(now: Instant, ends: Instant) -> Instant {
     let regular = now + BOOKMARK_EVERY;
     match ends.checked_sub(BOOKMARK_BEFORE_END) {
@@ -131,13 +170,16 @@ async fn next_chunk(
             let next = pin!(events.next(writer));
             tokio::select! {
                 biased;
-                // Whoever is overtaken finds the stream ended and watches anew from what it has seen.
+                // Whoever is overtaken finds the stream ended and watches anew from what it has
+                // seen.
                 chunk = next => return chunk.ok(),
                 () = tokio::time::sleep_until(ends) => return None,
                 () = tokio::time::sleep_until(*bookmark_at) => {}
             }
         }
+
         *bookmark_at = bookmark_after(Instant::now(), ends);
+
         if let Some(bookmark) = events.bookmark(writer).ok()? {
             return Some(bookmark);
         }
@@ -153,9 +195,14 @@ mod tests {
         let began = Instant::now();
         let check = |now: u64, ends: u64, expected: u64| {
             let at = |seconds| began + Duration::from_secs(seconds);
-            assert_eq!(bookmark_after(at(now), at(ends)), at(expected), "{now} of {ends}");
+            assert_eq!(
+                bookmark_after(at(now), at(ends)),
+                at(expected),
+                "{now} of {ends}"
+            );
         };
         check(0, 1800, 60);
+
         check(60, 1800, 120);
         check(1740, 1800, 1798);
         check(1798, 1800, 1858);

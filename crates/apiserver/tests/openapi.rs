@@ -1,4 +1,5 @@
-//! The documents of a server, compared with the facts of a real one: every type, every field, all that schemas say.
+//! The documents of a server, compared with the facts of a real one: every type, every field, all
+//! that schemas say.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -26,13 +27,20 @@ impl Documents {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
+
         let (head, ()) = request.body(()).unwrap().into_parts();
         assert!(OpenApi::is_at(head.uri.path()));
+
         let query = Query::parse(head.uri.query().unwrap_or_default());
         let now = Timestamp::from_unix(1_700_000_000, 0);
         let answer = self.0.answer(&head, &query, &Catalog::builtin(), now).await;
         let (head, body) = answer.into_parts();
-        (head.status, head.headers, body.collect().await.unwrap().to_bytes())
+
+        (
+            head.status,
+            head.headers,
+            body.collect().await.unwrap().to_bytes(),
+        )
     }
 
     async fn json(&self, uri: &str) -> Value {
@@ -45,8 +53,19 @@ impl Documents {
     async fn index(&self) -> BTreeMap<String, String> {
         let index = self.json("/openapi/v3").await;
         let paths = index.get("paths").unwrap().as_object().unwrap();
-        let url = |entry: &Value| entry.get("serverRelativeURL").unwrap().as_str().unwrap().to_string();
-        paths.iter().map(|(name, entry)| (name.to_string(), url(entry))).collect()
+        let url = |entry: &Value| {
+            entry
+                .get("serverRelativeURL")
+                .unwrap()
+                .as_str()
+                .unwrap()
+                .to_string()
+        };
+
+        paths
+            .iter()
+            .map(|(name, entry)| (name.to_string(), url(entry)))
+            .collect()
     }
 }
 
@@ -68,22 +87,34 @@ async fn every_type_and_field_is_described_as_the_real_server_describes_it() {
     let facts = facts(&std::fs::read(recorded::place("facts/api-facts.json")).unwrap());
     let documents = Documents(OpenApi::default());
     let whole = documents.json("/openapi/v2").await;
+
     let mut v3: BTreeMap<String, Value> = BTreeMap::new();
     for url in documents.index().await.values() {
         let document = documents.json(url).await;
-        let schemas = document.at(&["components", "schemas"]).and_then(Value::as_object);
+        let schemas = document
+            .at(&["components", "schemas"])
+            .and_then(Value::as_object);
         for (name, schema) in schemas.into_iter().flat_map(coracle_api::Map::iter) {
             v3.insert(name.to_string(), schema.clone());
         }
     }
+
     let v2 = whole.get("definitions").unwrap().as_object().unwrap();
     let names: Vec<&str> = v3.keys().map(String::as_str).collect();
-    assert_eq!(v2.keys().collect::<Vec<_>>(), names, "both versions know the same types");
+    assert_eq!(
+        v2.keys().collect::<Vec<_>>(),
+        names,
+        "both versions know the same types"
+    );
+
     for resource in BUILTIN.resources() {
-        let kind = BUILTIN.kind(&resource.group, &resource.version, &resource.kind).unwrap();
+        let kind = BUILTIN
+            .kind(&resource.group, &resource.version, &resource.kind)
+            .unwrap();
         let name = BUILTIN.root(kind).definition_name();
         assert!(v3.contains_key(&name), "{name}");
     }
+
     let mut fields = 0;
     for (name, schema) in &v3 {
         let Some(of) = facts.get(name) else {
@@ -94,76 +125,169 @@ async fn every_type_and_field_is_described_as_the_real_server_describes_it() {
             fields += compare_type(name, of, schema, v2.get(name).unwrap());
         }
     }
-    assert!(names.len() > 580 && fields > 2400, "{} types, {fields} fields", names.len());
+
+    assert!(
+        names.len() > 580 && fields > 2400,
+        "{} types, {fields} fields",
+        names.len()
+    );
 }
 
 /// Compares a type in both versions, and says how many fields it has.
 fn compare_type(name: &str, of: &Value, v3: &Value, v2: &Value) -> usize {
-    let fields = of.get("fields").and_then(Value::as_array).unwrap_or_default();
-    assert_eq!(of.get("map-type"), v3.get("x-kubernetes-map-type"), "{name}");
+    let fields = of
+        .get("fields")
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+
+    assert_eq!(
+        of.get("map-type"),
+        v3.get("x-kubernetes-map-type"),
+        "{name}"
+    );
+
     assert_eq!(of.get("unions"), v3.get("x-kubernetes-unions"), "{name}");
+
     let field_name = |field: &Value| field.get("name").unwrap().as_str().unwrap().to_string();
-    let mut required: Vec<String> =
-        fields.iter().filter(|field| field.get("required").is_some()).map(field_name).collect();
+    let mut required: Vec<String> = fields
+        .iter()
+        .filter(|field| field.get("required").is_some())
+        .map(field_name)
+        .collect();
     required.sort();
+
     for schema in [v3, v2] {
         let properties = schema.get("properties").and_then(Value::as_object);
-        let found: Vec<&str> = properties.into_iter().flat_map(coracle_api::Map::keys).collect();
-        assert_eq!(found, fields.iter().map(field_name).collect::<Vec<_>>(), "{name}");
-        let listed = schema.get("required").and_then(Value::as_array).unwrap_or_default();
+        let found: Vec<&str> = properties
+            .into_iter()
+            .flat_map(coracle_api::Map::keys)
+            .collect();
+
+        assert_eq!(
+            found,
+            fields.iter().map(field_name).collect::<Vec<_>>(),
+            "{name}"
+        );
+
+        let listed = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .unwrap_or_default();
         let mut listed: Vec<&str> = listed.iter().filter_map(Value::as_str).collect();
         listed.sort_unstable();
         assert_eq!(listed, required, "{name}");
     }
+
     for field in fields {
         let place = format!("{name}.{}", field_name(field));
-        let at = |schema: &Value| schema.at(&["properties", &field_name(field)]).unwrap().clone();
+        let at = |schema: &Value| {
+            schema
+                .at(&["properties", &field_name(field)])
+                .unwrap()
+                .clone()
+        };
         compare_field(&place, field, &at(v3), "#/components/schemas/");
+
         compare_field(&place, field, &at(v2), "#/definitions/");
-        let default = at(v3).get("default").cloned().filter(|default| *default != Value::object());
+
+        let default = at(v3)
+            .get("default")
+            .cloned()
+            .filter(|default| *default != Value::object());
         assert_eq!(default.as_ref(), field.get("default"), "{place}");
+
         assert!(at(v2).get("default").is_none(), "{place}");
     }
+
     fields.len()
 }
 
 fn compare_field(place: &str, fact: &Value, schema: &Value, references: &str) {
     let same = |of: &str, mark: &str| {
-        assert_eq!(fact.get(of), schema.get(&format!("x-kubernetes-{mark}")), "{place}: {mark}");
+        assert_eq!(
+            fact.get(of),
+            schema.get(&format!("x-kubernetes-{mark}")),
+            "{place}: {mark}"
+        );
     };
     same("list", "list-type");
+
     same("keys", "list-map-keys");
     same("map", "map-type");
     same("patch", "patch-strategy");
+
     same("patchKey", "patch-merge-key");
-    compare_shape(place, fact.get("type").unwrap().as_str().unwrap(), schema, references, fact.get("enum"));
+    compare_shape(
+        place,
+        fact.get("type").unwrap().as_str().unwrap(),
+        schema,
+        references,
+        fact.get("enum"),
+    );
 }
 
-/// Compares the form of a value with what the facts call it: `[]core.v1.Container`, `integer:int32`.
-fn compare_shape(place: &str, fact: &str, schema: &Value, references: &str, choices: Option<&Value>) {
-    for (mark, name, below) in [("[]", "array", "items"), ("map[string]", "object", "additionalProperties")] {
+/// Compares the form of a value with what the facts call it: `[]core.v1.Container`,
+/// `integer:int32`.
+fn compare_shape(
+    place: &str,
+    fact: &str,
+    schema: &Value,
+    references: &str,
+    choices: Option<&Value>,
+) {
+    for (mark, name, below) in [
+        ("[]", "array", "items"),
+        ("map[string]", "object", "additionalProperties"),
+    ] {
         if let Some(inner) = fact.strip_prefix(mark) {
-            assert_eq!(schema.get("type").and_then(Value::as_str), Some(name), "{place}");
-            return compare_shape(place, inner, schema.get(below).unwrap(), references, choices);
+            assert_eq!(
+                schema.get("type").and_then(Value::as_str),
+                Some(name),
+                "{place}"
+            );
+
+            return compare_shape(
+                place,
+                inner,
+                schema.get(below).unwrap(),
+                references,
+                choices,
+            );
         }
     }
+
     assert_eq!(schema.get("enum"), choices, "{place}");
+
     let alone = schema.get("allOf").and_then(|all| all.as_array()?.first());
     if let Some(reference) = alone.unwrap_or(schema).get("$ref").and_then(Value::as_str) {
         let last = fact.rsplit('.').next().unwrap();
         assert!(reference.starts_with(references), "{place}: {reference}");
-        assert!(reference.ends_with(&format!(".{last}")), "{place}: {fact} is {reference}");
+        assert!(
+            reference.ends_with(&format!(".{last}")),
+            "{place}: {fact} is {reference}"
+        );
         return;
     }
+
     // Lists of strings with a name of their own are written out.
-    let fact = if fact.ends_with(".ExtraValue") || fact.ends_with(".Verbs") { "strings" } else { fact };
+    let fact = if fact.ends_with(".ExtraValue") || fact.ends_with(".Verbs") {
+        "strings"
+    } else {
+        fact
+    };
+
     let text = |name| schema.get(name).and_then(Value::as_str);
     let (name, format) = match fact.split_once(':') {
         _ if fact == "strings" => ("array", None),
         Some((name, format)) => (name, Some(format)),
         None => (fact, None),
     };
-    assert_eq!((text("type"), text("format")), (Some(name), format), "{place}");
+
+    assert_eq!(
+        (text("type"), text("format")),
+        (Some(name), format),
+        "{place}"
+    );
 }
 
 #[tokio::test]
@@ -175,24 +299,41 @@ async fn documents_come_in_every_form_and_only_once() {
     assert_eq!(headers["content-type"], "application/json");
     assert_eq!(headers["cache-control"], "public, immutable");
     assert_eq!(headers["expires"], "Wed, 13 Nov 2024 22:13:20 GMT");
+
     let etag = headers["etag"].to_str().unwrap();
-    assert!(url.ends_with(&format!("?hash={}", etag.trim_matches('"'))), "{url}: {etag}");
+    assert!(
+        url.ends_with(&format!("?hash={}", etag.trim_matches('"'))),
+        "{url}: {etag}"
+    );
 
     let (_, headers, packed) = documents.get(&url, &[("accept-encoding", "gzip")]).await;
     assert_eq!(headers["content-encoding"], "gzip");
-    assert!(packed.starts_with(b"\x1f\x8b") && packed.len() * 5 < plain.len(), "{}", packed.len());
+    assert!(
+        packed.starts_with(b"\x1f\x8b") && packed.len() * 5 < plain.len(),
+        "{}",
+        packed.len()
+    );
 
     let protobuf = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
     let (_, headers, binary) = documents.get(&url, &[("accept", protobuf)]).await;
     assert_eq!(
-        (headers["content-type"].to_str().unwrap(), headers["etag"].to_str().unwrap()),
+        (
+            headers["content-type"].to_str().unwrap(),
+            headers["etag"].to_str().unwrap()
+        ),
         (protobuf, etag)
     );
+
     assert!(binary.starts_with(b"\x0a\x053.0.0"), "{:?}", &binary[..16]);
 
-    let (status, headers, body) = documents.get("/openapi/v3/apis/apps/v1", &[("if-none-match", etag)]).await;
+    let (status, headers, body) = documents
+        .get("/openapi/v3/apis/apps/v1", &[("if-none-match", etag)])
+        .await;
     assert_eq!((status, body.len()), (StatusCode::NOT_MODIFIED, 0));
-    assert!(!headers.contains_key("content-type") && !headers.contains_key("expires"), "{headers:?}");
+    assert!(
+        !headers.contains_key("content-type") && !headers.contains_key("expires"),
+        "{headers:?}"
+    );
 
     let (status, headers, _) = documents.get("/openapi/v3/apis/apps/v1?hash=0", &[]).await;
     assert_eq!(

@@ -17,8 +17,8 @@ pub struct Ceiling {
 }
 
 impl Group {
-    /// The limits that apply to this group from above, whatever its own are. A node inside a container finds there
-    /// what the container may use.
+    /// The limits that apply to this group from above, whatever its own are. A node inside a
+    /// container finds there what the container may use.
     pub fn ceiling(&self) -> Ceiling {
         let memory = match self.hierarchies().version() {
             Version::V1 => "memory.limit_in_bytes",
@@ -26,15 +26,21 @@ impl Group {
         };
 
         Ceiling {
-            memory: self.strictest_above("memory", memory).filter(|limit| *limit < NO_LIMIT),
+            memory: self
+                .strictest_above("memory", memory)
+                .filter(|limit| *limit < NO_LIMIT),
             pids: self.strictest_above("pids", "pids.max"),
         }
     }
 
-    /// The smallest number in the files of that name above this group, up to the root of what is mounted.
+    /// The smallest number in the files of that name above this group, up to the root of what is
+    /// mounted.
     fn strictest_above(&self, controller: &str, file: &str) -> Option<u64> {
         let (mount, folder) = self.mount_and_folder(controller)?;
-        let above = folder.ancestors().skip(1).take_while(|above| above.starts_with(mount));
+        let above = folder
+            .ancestors()
+            .skip(1)
+            .take_while(|above| above.starts_with(mount));
         above.filter_map(|above| limit_in(&above.join(file))).min()
     }
 }

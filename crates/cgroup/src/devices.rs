@@ -1,7 +1,7 @@
 //! Which devices a group may open. Everything is refused but what a rule allows.
 //!
-//! Version 1 takes the rules as text. Version 2 takes a program, which is assembled here: it compares what is asked for
-//! with each rule in turn.
+//! Version 1 takes the rules as text. Version 2 takes a program, which is assembled here: it
+//! compares what is asked for with each rule in turn.
 
 use crate::sys::Instruction;
 
@@ -21,12 +21,24 @@ pub struct Access {
 }
 
 impl Access {
-    pub const ALL: Self = Self { read: true, write: true, make: true };
-    pub const MAKE: Self = Self { read: false, write: false, make: true };
+    pub const ALL: Self = Self {
+        read: true,
+        write: true,
+        make: true,
+    };
+    pub const MAKE: Self = Self {
+        read: false,
+        write: false,
+        make: true,
+    };
 
     /// As in `rwm`.
     pub fn parse(text: &str) -> Self {
-        Self { read: text.contains('r'), write: text.contains('w'), make: text.contains('m') }
+        Self {
+            read: text.contains('r'),
+            write: text.contains('w'),
+            make: text.contains('m'),
+        }
     }
 }
 
@@ -41,7 +53,12 @@ pub struct DeviceRule {
 
 impl DeviceRule {
     /// Every device.
-    pub const ALL: Self = Self { kind: DeviceKind::Any, major: None, minor: None, access: Access::ALL };
+    pub const ALL: Self = Self {
+        kind: DeviceKind::Any,
+        major: None,
+        minor: None,
+        access: Access::ALL,
+    };
 
     pub(crate) fn v1(&self) -> String {
         let kind = match self.kind {
@@ -49,10 +66,26 @@ impl DeviceRule {
             DeviceKind::Character => 'c',
             DeviceKind::Block => 'b',
         };
-        let number = |number: Option<u32>| number.map_or("*".to_owned(), |number| number.to_string());
-        let letters = [(self.access.read, 'r'), (self.access.write, 'w'), (self.access.make, 'm')];
-        let access: String = letters.iter().filter(|(may, _)| *may).map(|(_, letter)| letter).collect();
-        format!("{kind} {}:{} {access}", number(self.major), number(self.minor))
+
+        let number =
+            |number: Option<u32>| number.map_or("*".to_owned(), |number| number.to_string());
+        let letters = [
+            (self.access.read, 'r'),
+            (self.access.write, 'w'),
+            (self.access.make, 'm'),
+        ];
+
+        let access: String = letters
+            .iter()
+            .filter(|(may, _)| *may)
+            .map(|(_, letter)| letter)
+            .collect();
+
+        format!(
+            "{kind} {}:{} {access}",
+            number(self.major),
+            number(self.minor)
+        )
     }
 }
 
@@ -63,8 +96,8 @@ const MAKE: i32 = 1;
 const READ: i32 = 2;
 const WRITE: i32 = 4;
 
-/// The program of these rules. It is asked with the kind (lower half) and the access (upper half) of a word, then
-/// the major and the minor number, and answers 1 for yes.
+/// The program of these rules. It is asked with the kind (lower half) and the access (upper half)
+/// of a word, then the major and the minor number, and answers 1 for yes.
 pub(crate) fn program(rules: &[DeviceRule]) -> Vec<Instruction> {
     let (asked, kind, access, major, minor, scratch) = (1, 2, 3, 4, 5, 6);
     let mut program = vec![
@@ -75,6 +108,7 @@ pub(crate) fn program(rules: &[DeviceRule]) -> Vec<Instruction> {
         Instruction::load(major, asked, 4),
         Instruction::load(minor, asked, 8),
     ];
+
     for rule in rules {
         let mut checks: Vec<Vec<Instruction>> = Vec::new();
         let unequal = |register, value| vec![Instruction::jump_unless_equal(register, value)];
@@ -83,28 +117,60 @@ pub(crate) fn program(rules: &[DeviceRule]) -> Vec<Instruction> {
             DeviceKind::Block => checks.push(unequal(kind, BLOCK)),
             DeviceKind::Character => checks.push(unequal(kind, CHARACTER)),
         }
+
         if rule.access != Access::ALL {
-            let allowed = [(rule.access.read, READ), (rule.access.write, WRITE), (rule.access.make, MAKE)];
-            let allowed: i32 = allowed.iter().filter(|(may, _)| *may).map(|(_, bit)| bit).sum();
+            let allowed = [
+                (rule.access.read, READ),
+                (rule.access.write, WRITE),
+                (rule.access.make, MAKE),
+            ];
+
+            let allowed: i32 = allowed
+                .iter()
+                .filter(|(may, _)| *may)
+                .map(|(_, bit)| bit)
+                .sum();
+
             checks.push(vec![
                 Instruction::copy(scratch, access),
                 Instruction::and(scratch, !allowed & (READ | WRITE | MAKE)),
                 Instruction::jump_unless_equal(scratch, 0),
             ]);
         }
-        checks.extend(rule.major.map(|number| unequal(major, number.cast_signed())));
-        checks.extend(rule.minor.map(|number| unequal(minor, number.cast_signed())));
-        let (yes, always) = ([Instruction::set(0, 1), Instruction::exit()], checks.is_empty());
+
+        checks.extend(
+            rule.major
+                .map(|number| unequal(major, number.cast_signed())),
+        );
+
+        checks.extend(
+            rule.minor
+                .map(|number| unequal(minor, number.cast_signed())),
+        );
+
+        let (yes, always) = (
+            [Instruction::set(0, 1), Instruction::exit()],
+            checks.is_empty(),
+        );
         let whole: Vec<Instruction> = checks.into_iter().flatten().chain(yes).collect();
         let length = whole.len();
+
         // Whoever does not match goes on behind this rule.
-        program.extend(whole.into_iter().enumerate().map(|(at, one)| one.landing(length - at - 1)));
+        program.extend(
+            whole
+                .into_iter()
+                .enumerate()
+                .map(|(at, one)| one.landing(length - at - 1)),
+        );
+
         if always {
             // The kernel refuses a program with instructions that are never reached.
             return program;
         }
     }
+
     program.extend([Instruction::set(0, 0), Instruction::exit()]);
+
     program
 }
 
@@ -127,10 +193,21 @@ mod tests {
     #[test]
     fn the_kernel_takes_the_program() {
         let rules = [
-            DeviceRule { kind: DeviceKind::Character, major: Some(1), minor: Some(3), access: Access::ALL },
-            DeviceRule { kind: DeviceKind::Block, major: None, minor: None, access: Access::MAKE },
+            DeviceRule {
+                kind: DeviceKind::Character,
+                major: Some(1),
+                minor: Some(3),
+                access: Access::ALL,
+            },
+            DeviceRule {
+                kind: DeviceKind::Block,
+                major: None,
+                minor: None,
+                access: Access::MAKE,
+            },
         ];
         crate::sys::load_device_program(&program(&rules)).unwrap();
+
         crate::sys::load_device_program(&program(&[DeviceRule::ALL])).unwrap();
         crate::sys::load_device_program(&program(&[])).unwrap();
     }

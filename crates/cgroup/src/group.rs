@@ -17,8 +17,8 @@ use crate::limits::{Limits, Setting, controller_of, is_unlimited};
 use crate::usage::{self, CpuUsage, MemoryUsage, Usage};
 use crate::{Error, sys};
 
-/// How far apart we look whether killed processes are gone: mostly they are at once. But one that has the least share of
-/// a busy machine needs its turn even to end, and that may take seconds.
+/// How far apart we look whether killed processes are gone: mostly they are at once. But one that
+/// has the least share of a busy machine needs its turn even to end, and that may take seconds.
 fn pauses() -> impl Iterator<Item = Duration> {
     let (soon, later) = (Duration::from_millis(2), Duration::from_millis(50));
     iter::repeat_n(soon, 50).chain(iter::repeat_n(later, 600))
@@ -52,12 +52,18 @@ pub struct OomFile {
 
 impl Group {
     pub(crate) fn new(hierarchies: Hierarchies, path: &str) -> Self {
-        Self { hierarchies, path: path.to_owned() }
+        Self {
+            hierarchies,
+            path: path.to_owned(),
+        }
     }
 
     /// The group below this one.
     pub fn child(&self, name: &str) -> Self {
-        Self { path: format!("{}/{name}", self.path), ..self.clone() }
+        Self {
+            path: format!("{}/{name}", self.path),
+            ..self.clone()
+        }
     }
 
     /// The path from the root of the hierarchies, with a slash before it.
@@ -77,6 +83,7 @@ impl Group {
                 fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
                 continue;
             }
+
             if let Hierarchies::V1 { .. } = self.hierarchies {
                 let folder = mount.join(&self.path);
                 fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
@@ -85,6 +92,7 @@ impl Group {
                 }
                 continue;
             }
+
             let mut folder = mount.to_owned();
             for name in self.path.split('/').filter(|name| !name.is_empty()) {
                 let above = folder.clone();
@@ -96,6 +104,7 @@ impl Group {
                 enable_controllers(&above)?;
             }
         }
+
         Ok(())
     }
 
@@ -104,13 +113,14 @@ impl Group {
         self.limit_as_possible(limits).map(drop)
     }
 
-    /// The same, and answers with what the host cannot limit: a controller that it does not have, or a single file of
-    /// one that it has.
+    /// The same, and answers with what the host cannot limit: a controller that it does not have,
+    /// or a single file of one that it has.
     pub fn limit_as_possible(&self, limits: &Limits) -> Result<BTreeSet<String>, Error> {
         let settings = match self.hierarchies.version() {
             Version::V1 => limits.v1(),
             Version::V2 => limits.v2(),
         };
+
         let mut missing = BTreeSet::new();
         let mut refused = Vec::new();
         for setting in settings {
@@ -119,11 +129,13 @@ impl Group {
                 set => missing.extend(set?),
             }
         }
-        // Memory may not be more than memory and swap together, nor a quota more than that of the group above allows:
-        // what may be written before what depends on what there was.
+
+        // Memory may not be more than memory and swap together, nor a quota more than that of the
+        // group above allows: what may be written before what depends on what there was.
         for setting in refused {
             missing.extend(self.set(&setting)?);
         }
+
         Ok(missing)
     }
 
@@ -132,13 +144,20 @@ impl Group {
         let Setting { file, value } = setting;
         let controller = controller_of(file);
         let folder = self.folder(controller);
-        let written =
-            folder.as_ref().map_or(Ok(false), |folder| write_if_there(&folder.join(file), value))?;
+
+        let written = folder.as_ref().map_or(Ok(false), |folder| {
+            write_if_there(&folder.join(file), value)
+        })?;
         if written || is_unlimited(value) {
             return Ok(None);
         }
+
         let has_controller = folder.is_some_and(|folder| self.has_controller(&folder, controller));
-        Ok(Some(if has_controller { file.clone() } else { controller.to_owned() }))
+        Ok(Some(if has_controller {
+            file.clone()
+        } else {
+            controller.to_owned()
+        }))
     }
 
     fn has_controller(&self, folder: &Path, controller: &str) -> bool {
@@ -154,19 +173,28 @@ impl Group {
     pub fn allow_devices(&self, rules: &[DeviceRule]) -> Result<(), Error> {
         match &self.hierarchies {
             Hierarchies::V1 { .. } => {
-                let Some(folder) = self.folder("devices") else { return Ok(()) };
+                let Some(folder) = self.folder("devices") else {
+                    return Ok(());
+                };
                 write(&folder.join("devices.deny"), "a")?;
                 let path = folder.join("devices.allow");
-                let mut file =
-                    fs::File::options().write(true).open(&path).map_err(Error::io("open", &path))?;
+                let mut file = fs::File::options()
+                    .write(true)
+                    .open(&path)
+                    .map_err(Error::io("open", &path))?;
+
                 // The kernel takes one rule with each write.
                 rules.iter().try_for_each(|rule| {
-                    file.write_all(rule.v1().as_bytes()).map_err(Error::io("write", &path))
+                    file.write_all(rule.v1().as_bytes())
+                        .map_err(Error::io("write", &path))
                 })
             }
             Hierarchies::V2 { root } => {
                 let path = root.join(&self.path);
-                let failed = |source: io::Error| Error::DeviceRules { path: path.clone(), source };
+                let failed = |source: io::Error| Error::DeviceRules {
+                    path: path.clone(),
+                    source,
+                };
                 let program = sys::load_device_program(&devices::program(rules)).map_err(failed)?;
                 let folder = fs::File::open(&path).map_err(failed)?;
                 sys::attach_device_program(folder.as_fd(), &program).map_err(failed)
@@ -176,9 +204,12 @@ impl Group {
 
     pub fn placement(&self) -> Placement {
         match &self.hierarchies {
-            Hierarchies::V1 { .. } => {
-                Placement::Tasks(self.folders().into_iter().map(|folder| folder.join("tasks")).collect())
-            }
+            Hierarchies::V1 { .. } => Placement::Tasks(
+                self.folders()
+                    .into_iter()
+                    .map(|folder| folder.join("tasks"))
+                    .collect(),
+            ),
             Hierarchies::V2 { root } => Placement::Folder(root.join(&self.path)),
         }
     }
@@ -188,16 +219,22 @@ impl Group {
             Hierarchies::V1 { .. } => "memory.oom_control",
             Hierarchies::V2 { .. } => "memory.events",
         };
-        Some(OomFile { path: self.folder("memory")?.join(file), key: "oom_kill" })
+        Some(OomFile {
+            path: self.folder("memory")?.join(file),
+            key: "oom_kill",
+        })
     }
 
     /// Processes of this group that were killed for want of memory.
     pub fn oom_kills(&self) -> u64 {
-        self.oom_file().map_or(0, |file| usage::count(&usage::read(&file.path), file.key))
+        self.oom_file()
+            .map_or(0, |file| usage::count(&usage::read(&file.path), file.key))
     }
 
     pub fn usage(&self) -> Usage {
-        let pids = self.folder("pids").map_or(0, |folder| usage::number(&folder.join("pids.current")));
+        let pids = self
+            .folder("pids")
+            .map_or(0, |folder| usage::number(&folder.join("pids.current")));
         match &self.hierarchies {
             Hierarchies::V1 { .. } => Usage {
                 cpu: CpuUsage {
@@ -212,7 +249,11 @@ impl Group {
             },
             Hierarchies::V2 { root } => {
                 let folder = root.join(&self.path);
-                Usage { cpu: usage::v2_cpu(&folder), memory: usage::v2_memory(&folder), pids }
+                Usage {
+                    cpu: usage::v2_cpu(&folder),
+                    memory: usage::v2_memory(&folder),
+                    pids,
+                }
             }
         }
     }
@@ -222,10 +263,14 @@ impl Group {
         let Some(folder) = self.folders().into_iter().find(|folder| folder.is_dir()) else {
             return Vec::new();
         };
-        usage::read(&folder.join("cgroup.procs")).lines().filter_map(|line| line.parse().ok()).collect()
+        usage::read(&folder.join("cgroup.procs"))
+            .lines()
+            .filter_map(|line| line.parse().ok())
+            .collect()
     }
 
-    /// Kills every process in this group and waits until they are gone. Blocks for up to half a minute.
+    /// Kills every process in this group and waits until they are gone. Blocks for up to half a
+    /// minute.
     pub fn kill(&self) -> Result<(), Error> {
         for pause in pauses() {
             let processes = self.processes();
@@ -254,7 +299,9 @@ impl Group {
 
     /// Removes the group and all below it. One that is gone is no error; one with processes is.
     pub fn remove(&self) -> Result<(), Error> {
-        self.folders().iter().try_for_each(|folder| remove_tree(folder))
+        self.folders()
+            .iter()
+            .try_for_each(|folder| remove_tree(folder))
     }
 
     /// The group's folder where a controller is.
@@ -277,14 +324,22 @@ impl Group {
 
     /// The group's folder in every hierarchy.
     pub fn folders(&self) -> Vec<PathBuf> {
-        self.hierarchies.mounts().into_iter().map(|mount| mount.join(&self.path)).collect()
+        self.hierarchies
+            .mounts()
+            .into_iter()
+            .map(|mount| mount.join(&self.path))
+            .collect()
     }
 }
 
-/// A new group of version 1 has no processors and no memory of its own, and no process can join it until it has: it gets
-/// what the group above has. The groups between the mount and it are given theirs first.
+/// A new group of version 1 has no processors and no memory of its own, and no process can join it
+/// until it has: it gets what the group above has. The groups between the mount and it are given
+/// theirs first.
 fn inherit(mount: &Path, folder: &Path, file: &str) -> Result<(), Error> {
-    let mut above: Vec<&Path> = folder.ancestors().take_while(|above| above.starts_with(mount)).collect();
+    let mut above: Vec<&Path> = folder
+        .ancestors()
+        .take_while(|above| above.starts_with(mount))
+        .collect();
     above.reverse();
 
     let mut inherited = String::new();
@@ -297,6 +352,7 @@ fn inherit(mount: &Path, folder: &Path, file: &str) -> Result<(), Error> {
             inherited = own;
         }
     }
+
     Ok(())
 }
 
@@ -309,7 +365,9 @@ fn enable_controllers(folder: &Path) -> Result<(), Error> {
         there.split_whitespace().any(|name| name == *one)
             && !enabled.split_whitespace().any(|name| name == *one)
     });
-    wanted.map(|controller| format!("+{controller}")).try_for_each(|text| write(&control, &text))
+    wanted
+        .map(|controller| format!("+{controller}"))
+        .try_for_each(|text| write(&control, &text))
 }
 
 fn write(file: &Path, value: &str) -> Result<(), Error> {
@@ -326,8 +384,8 @@ fn write_if_there(file: &Path, value: &str) -> Result<bool, Error> {
     }
 }
 
-/// Removes groups, the deepest first. A container that may make groups of its own makes as many as it likes, one below
-/// the other.
+/// Removes groups, the deepest first. A container that may make groups of its own makes as many as
+/// it likes, one below the other.
 fn remove_tree(folder: &Path) -> Result<(), Error> {
     let mut way = vec![folder.to_owned()];
     while let Some(here) = way.pop() {
@@ -345,7 +403,9 @@ fn first_below(folder: &Path) -> Result<Option<PathBuf>, Error> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         other => other.map_err(Error::io("read", folder))?,
     };
-    let mut folders = below.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut folders = below
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     Ok(folders.next().map(|entry| entry.path()))
 }
 

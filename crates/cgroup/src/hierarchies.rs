@@ -17,7 +17,8 @@ pub enum Version {
 /// The hierarchies of cgroups that a host has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hierarchies {
-    /// Where each controller is mounted. Some share a mount; named hierarchies are in here by `name=…`.
+    /// Where each controller is mounted. Some share a mount; named hierarchies are in here by
+    /// `name=…`.
     V1 {
         controllers: Arc<BTreeMap<String, PathBuf>>,
     },
@@ -27,7 +28,8 @@ pub enum Hierarchies {
 }
 
 impl Hierarchies {
-    /// Finds what this process sees. Where controllers are mounted in both versions, the first one has them.
+    /// Finds what this process sees. Where controllers are mounted in both versions, the first one
+    /// has them.
     pub fn detect() -> Result<Self, Error> {
         let path = Path::new("/proc/self/mountinfo");
         let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
@@ -63,9 +65,9 @@ impl Hierarchies {
     pub(crate) fn hands_down(&self, mount: &Path) -> bool {
         match self {
             Hierarchies::V2 { .. } => true,
-            Hierarchies::V1 { controllers } => {
-                controllers.get("cpuset").is_some_and(|cpuset| cpuset == mount)
-            }
+            Hierarchies::V1 { controllers } => controllers
+                .get("cpuset")
+                .is_some_and(|cpuset| cpuset == mount),
         }
     }
 
@@ -73,30 +75,44 @@ impl Hierarchies {
         let mut controllers = BTreeMap::new();
         let mut unified = None;
         for line in mountinfo.lines() {
-            let Some((front, back)) = line.split_once(" - ") else { continue };
-            let Some(place) = front.split(' ').nth(4) else { continue };
+            let Some((front, back)) = line.split_once(" - ") else {
+                continue;
+            };
+            let Some(place) = front.split(' ').nth(4) else {
+                continue;
+            };
+
             let mut back = back.split(' ');
             match back.next() {
                 Some("cgroup2") => unified = unified.or(Some(PathBuf::from(place))),
                 Some("cgroup") => {
                     let options = back.nth(1).unwrap_or_default();
                     for option in options.split(',').filter(|option| is_controller(option)) {
-                        controllers.entry(option.to_owned()).or_insert_with(|| PathBuf::from(place));
+                        controllers
+                            .entry(option.to_owned())
+                            .or_insert_with(|| PathBuf::from(place));
                     }
                 }
                 _ => {}
             }
         }
+
         if controllers.contains_key("memory") || controllers.contains_key("cpu") {
-            return Some(Hierarchies::V1 { controllers: Arc::new(controllers) });
+            return Some(Hierarchies::V1 {
+                controllers: Arc::new(controllers),
+            });
         }
+
         unified.map(|root| Hierarchies::V2 { root })
     }
 }
 
 /// Mount options of a cgroup mount that are no controllers.
 fn is_controller(option: &str) -> bool {
-    let plain = matches!(option, "rw" | "ro" | "xattr" | "noprefix" | "clone_children" | "cpuset_v2_mode");
+    let plain = matches!(
+        option,
+        "rw" | "ro" | "xattr" | "noprefix" | "clone_children" | "cpuset_v2_mode"
+    );
     !plain && !option.starts_with("release_agent=")
 }
 
@@ -113,12 +129,19 @@ mod tests {
 
     #[test]
     fn a_host_of_one_hierarchy_is_of_version_two() {
-        assert_eq!(Hierarchies::parse(UNIFIED), Some(Hierarchies::V2 { root: "/sys/fs/cgroup".into() }));
+        assert_eq!(
+            Hierarchies::parse(UNIFIED),
+            Some(Hierarchies::V2 {
+                root: "/sys/fs/cgroup".into()
+            })
+        );
     }
 
     #[test]
     fn a_host_of_both_is_of_the_version_that_has_the_controllers() {
-        let Some(Hierarchies::V1 { controllers }) = Hierarchies::parse(HYBRID) else { panic!("version 1") };
+        let Some(Hierarchies::V1 { controllers }) = Hierarchies::parse(HYBRID) else {
+            panic!("version 1")
+        };
         let names: Vec<&str> = controllers.keys().map(String::as_str).collect();
         assert_eq!(names, ["cpu", "cpuacct", "memory", "name=systemd"]);
         assert_eq!(controllers["cpu"], controllers["cpuacct"]);
@@ -126,6 +149,9 @@ mod tests {
 
     #[test]
     fn a_host_without_any_has_none() {
-        assert_eq!(Hierarchies::parse("25 1 8:1 / / rw - ext4 /dev/sda rw\n"), None);
+        assert_eq!(
+            Hierarchies::parse("25 1 8:1 / / rw - ext4 /dev/sda rw\n"),
+            None
+        );
     }
 }

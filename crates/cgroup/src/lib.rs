@@ -1,7 +1,8 @@
 //! cgroups, of version 1 and 2 alike: create, limit, read, kill, remove.
 //!
-//! [`Hierarchies`] finds what the host has mounted; a [`Group`] is one path in all of it. Both versions are worked with
-//! through the files of their folders, and nothing is kept in memory: what is on the host is the truth.
+//! [`Hierarchies`] finds what the host has mounted; a [`Group`] is one path in all of it. Both
+//! versions are worked with through the files of their folders, and nothing is kept in memory: what
+//! is on the host is the truth.
 
 mod ceiling;
 mod devices;
@@ -28,16 +29,26 @@ pub enum Error {
     #[error("the host has no cgroups mounted")]
     NotMounted,
     #[error("cannot {deed} {path}")]
-    Io { deed: &'static str, path: PathBuf, source: std::io::Error },
+    Io {
+        deed: &'static str,
+        path: PathBuf,
+        source: std::io::Error,
+    },
     #[error("processes in {0} do not end")]
     DoesNotEnd(PathBuf),
     #[error("cannot attach the device rules to {path}")]
-    DeviceRules { path: PathBuf, source: std::io::Error },
+    DeviceRules {
+        path: PathBuf,
+        source: std::io::Error,
+    },
 }
 
 impl Error {
     /// For `map_err`: what was done, and to which file.
-    pub(crate) fn io(deed: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn io(
+        deed: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Error::Io { deed, path, source }
     }

@@ -48,81 +48,129 @@ pub(crate) fn is_unlimited(value: &str) -> bool {
 impl Limits {
     pub(crate) fn v1(&self) -> Vec<Setting> {
         let mut settings = Vec::new();
-        let mut set = |file: &str, value: String| settings.push(Setting { file: file.to_owned(), value });
+        let mut set = |file: &str, value: String| {
+            settings.push(Setting {
+                file: file.to_owned(),
+                value,
+            })
+        };
+
         if let Some(shares) = self.cpu_shares {
             set("cpu.shares", shares.to_string());
         }
+
         if let Some(period) = self.cpu_period {
             set("cpu.cfs_period_us", period.to_string());
         }
+
         if let Some(quota) = self.cpu_quota {
             set("cpu.cfs_quota_us", quota.to_string());
         }
+
         if let Some(memory) = self.memory {
             set("memory.limit_in_bytes", memory.to_string());
         }
+
         if let Some(both) = self.memory_and_swap {
             set("memory.memsw.limit_in_bytes", both.to_string());
         }
+
         if let Some(pids) = self.pids {
             set("pids.max", or_max(pids));
         }
+
         if let Some(cpus) = &self.cpuset_cpus {
             set("cpuset.cpus", cpus.clone());
         }
+
         if let Some(mems) = &self.cpuset_mems {
             set("cpuset.mems", mems.clone());
         }
+
         for (size, limit) in &self.hugepages {
             set(&format!("hugetlb.{size}.limit_in_bytes"), limit.to_string());
         }
+
         settings
     }
 
     pub(crate) fn v2(&self) -> Vec<Setting> {
         let mut settings = Vec::new();
-        let mut set = |file: &str, value: String| settings.push(Setting { file: file.to_owned(), value });
-        let weight = self.cpu_weight.or(self.cpu_shares.map(container_weight).filter(|weight| *weight > 0));
+        let mut set = |file: &str, value: String| {
+            settings.push(Setting {
+                file: file.to_owned(),
+                value,
+            })
+        };
+
+        let weight = self.cpu_weight.or(self
+            .cpu_shares
+            .map(container_weight)
+            .filter(|weight| *weight > 0));
+
         if let Some(weight) = weight {
             set("cpu.weight", weight.to_string());
         }
+
         if self.cpu_quota.is_some() || self.cpu_period.is_some() {
-            let quota =
-                self.cpu_quota.filter(|quota| *quota > 0).map_or("max".to_owned(), |quota| quota.to_string());
-            set("cpu.max", format!("{quota} {}", self.cpu_period.unwrap_or(100_000)));
+            let quota = self
+                .cpu_quota
+                .filter(|quota| *quota > 0)
+                .map_or("max".to_owned(), |quota| quota.to_string());
+            set(
+                "cpu.max",
+                format!("{quota} {}", self.cpu_period.unwrap_or(100_000)),
+            );
         }
+
         if let Some(memory) = self.memory {
             set("memory.max", or_max(memory));
         }
+
         if let Some(both) = self.memory_and_swap {
             // Version 2 counts swap by itself.
-            let swap = if both < 0 { both } else { both - self.memory.unwrap_or(0).max(0) };
+            let swap = if both < 0 {
+                both
+            } else {
+                both - self.memory.unwrap_or(0).max(0)
+            };
             set("memory.swap.max", or_max(swap));
         }
+
         if self.oom_group {
             set("memory.oom.group", "1".to_owned());
         }
+
         if let Some(pids) = self.pids {
             set("pids.max", or_max(pids));
         }
+
         if let Some(cpus) = &self.cpuset_cpus {
             set("cpuset.cpus", cpus.clone());
         }
+
         if let Some(mems) = &self.cpuset_mems {
             set("cpuset.mems", mems.clone());
         }
+
         for (size, limit) in &self.hugepages {
             set(&format!("hugetlb.{size}.max"), limit.to_string());
         }
+
         for (file, value) in &self.unified {
             set(file, value.clone());
         }
+
         settings
     }
 }
 
 fn or_max(limit: i64) -> String {
-    if limit < 0 { "max".to_owned() } else { limit.to_string() }
+    if limit < 0 {
+        "max".to_owned()
+    } else {
+        limit.to_string()
+    }
 }
 
 #[cfg(test)]
@@ -131,12 +179,20 @@ mod tests {
 
     fn check(limits: &Limits, v1: &[(&str, &str)], v2: &[(&str, &str)]) {
         let written = |settings: Vec<Setting>| -> Vec<String> {
-            settings.into_iter().map(|Setting { file, value }| format!("{file}={value}")).collect()
+            settings
+                .into_iter()
+                .map(|Setting { file, value }| format!("{file}={value}"))
+                .collect()
         };
+
         let expected = |pairs: &[(&str, &str)]| -> Vec<String> {
-            pairs.iter().map(|(file, value)| format!("{file}={value}")).collect()
+            pairs
+                .iter()
+                .map(|(file, value)| format!("{file}={value}"))
+                .collect()
         };
         assert_eq!(written(limits.v1()), expected(v1));
+
         assert_eq!(written(limits.v2()), expected(v2));
     }
 
@@ -150,9 +206,14 @@ mod tests {
                 cpu_period: Some(100_000),
                 ..Limits::default()
             },
-            &[("cpu.shares", "1024"), ("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "50000")],
+            &[
+                ("cpu.shares", "1024"),
+                ("cpu.cfs_period_us", "100000"),
+                ("cpu.cfs_quota_us", "50000"),
+            ],
             &[("cpu.weight", "100"), ("cpu.max", "50000 100000")],
         );
+
         check(
             &Limits {
                 memory: Some(64 << 20),
@@ -165,7 +226,11 @@ mod tests {
                 ("memory.memsw.limit_in_bytes", "83886080"),
                 ("pids.max", "max"),
             ],
-            &[("memory.max", "67108864"), ("memory.swap.max", "16777216"), ("pids.max", "max")],
+            &[
+                ("memory.max", "67108864"),
+                ("memory.swap.max", "16777216"),
+                ("pids.max", "max"),
+            ],
         );
     }
 }

@@ -19,32 +19,67 @@ impl Instruction {
 
     /// `to = the word at from + offset`
     pub(crate) fn load(to: u8, from: u8, offset: i16) -> Self {
-        Self { code: 0x61, registers: to | from << 4, offset, value: 0 }
+        Self {
+            code: 0x61,
+            registers: to | from << 4,
+            offset,
+            value: 0,
+        }
     }
 
     pub(crate) fn copy(to: u8, from: u8) -> Self {
-        Self { code: 0xbf, registers: to | from << 4, offset: 0, value: 0 }
+        Self {
+            code: 0xbf,
+            registers: to | from << 4,
+            offset: 0,
+            value: 0,
+        }
     }
 
     pub(crate) fn set(register: u8, value: i32) -> Self {
-        Self { code: 0xb7, registers: register, offset: 0, value }
+        Self {
+            code: 0xb7,
+            registers: register,
+            offset: 0,
+            value,
+        }
     }
 
     pub(crate) fn and(register: u8, value: i32) -> Self {
-        Self { code: 0x54, registers: register, offset: 0, value }
+        Self {
+            code: 0x54,
+            registers: register,
+            offset: 0,
+            value,
+        }
     }
 
     pub(crate) fn shift_right(register: u8, bits: i32) -> Self {
-        Self { code: 0x74, registers: register, offset: 0, value: bits }
+        Self {
+            code: 0x74,
+            registers: register,
+            offset: 0,
+            value: bits,
+        }
     }
 
     /// Leaves the rule; [`Instruction::landing`] says whereto.
     pub(crate) fn jump_unless_equal(register: u8, value: i32) -> Self {
-        Self { code: Self::JUMP_UNLESS_EQUAL, registers: register, offset: 0, value }
+        Self {
+            code: Self::JUMP_UNLESS_EQUAL,
+            registers: register,
+            offset: 0,
+            value,
+        }
     }
 
     pub(crate) fn exit() -> Self {
-        Self { code: 0x95, registers: 0, offset: 0, value: 0 }
+        Self {
+            code: 0x95,
+            registers: 0,
+            offset: 0,
+            value: 0,
+        }
     }
 
     /// A jump so many instructions ahead; what is no jump stays as it is.
@@ -89,11 +124,18 @@ pub(crate) fn load_device_program(program: &[Instruction]) -> io::Result<OwnedFd
         license: c"Apache-2.0".as_ptr() as u64,
         ..LoadAttributes::default()
     };
-    // SAFETY: the attributes, the instructions and the text they point to live until the call is over; the kernel verifies
-    // the program.
+
+    // SAFETY: the attributes, the instructions and the text they point to live until the call is
+    // over; the kernel verifies the program.
     let descriptor = unsafe {
-        libc::syscall(libc::SYS_bpf, BPF_PROG_LOAD, &raw const attributes, size_of::<LoadAttributes>())
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_PROG_LOAD,
+            &raw const attributes,
+            size_of::<LoadAttributes>(),
+        )
     };
+
     match i32::try_from(descriptor) {
         // SAFETY: the descriptor is new, and nobody else knows it.
         Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
@@ -109,9 +151,20 @@ pub(crate) fn attach_device_program(group: BorrowedFd<'_>, program: &OwnedFd) ->
         kind: BPF_CGROUP_DEVICE,
         flags: BPF_F_ALLOW_MULTI,
     };
+
     // SAFETY: the attributes live until the call is over, and both descriptors are open.
     let done = unsafe {
-        libc::syscall(libc::SYS_bpf, BPF_PROG_ATTACH, &raw const attributes, size_of::<AttachAttributes>())
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_PROG_ATTACH,
+            &raw const attributes,
+            size_of::<AttachAttributes>(),
+        )
     };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }

@@ -39,7 +39,8 @@ pub(crate) fn v1_memory(folder: &Path) -> MemoryUsage {
         usage,
         working_set: usage.saturating_sub(count(&counts, "total_inactive_file")),
         rss: count(&counts, "total_rss"),
-        limit: Some(number(&folder.join("memory.limit_in_bytes"))).filter(|limit| *limit < NO_LIMIT),
+        limit: Some(number(&folder.join("memory.limit_in_bytes")))
+            .filter(|limit| *limit < NO_LIMIT),
         page_faults: count(&counts, "total_pgfault"),
         major_page_faults: count(&counts, "total_pgmajfault"),
     }
@@ -60,10 +61,13 @@ pub(crate) fn v2_memory(folder: &Path) -> MemoryUsage {
 }
 
 pub(crate) fn v2_cpu(folder: &Path) -> CpuUsage {
-    CpuUsage { nanoseconds: count(&read(&folder.join("cpu.stat")), "usage_usec") * 1000 }
+    CpuUsage {
+        nanoseconds: count(&read(&folder.join("cpu.stat")), "usage_usec") * 1000,
+    }
 }
 
-/// The number in a file; nothing where there is no such file: not every controller is on every host.
+/// The number in a file; nothing where there is no such file: not every controller is on every
+/// host.
 pub(crate) fn number(file: &Path) -> u64 {
     read(file).trim().parse().unwrap_or(0)
 }
@@ -71,7 +75,10 @@ pub(crate) fn number(file: &Path) -> u64 {
 /// A file of lines `KEY COUNT`: the count of a key.
 pub(crate) fn count(text: &str, key: &str) -> u64 {
     let mut pairs = text.lines().filter_map(|line| line.split_once(' '));
-    pairs.find(|(name, _)| *name == key).and_then(|(_, count)| count.trim().parse().ok()).unwrap_or(0)
+    pairs
+        .find(|(name, _)| *name == key)
+        .and_then(|(_, count)| count.trim().parse().ok())
+        .unwrap_or(0)
 }
 
 pub(crate) fn read(file: &Path) -> String {

@@ -5,7 +5,8 @@ pub fn pod_weight(shares: u64) -> u64 {
     1 + (shares.clamp(2, 262_144) - 2) * 9999 / 262_142
 }
 
-/// The weight of a container: the curve of the OCI runtimes, on which 1024 shares are the default weight of 100.
+/// The weight of a container: the curve of the OCI runtimes, on which 1024 shares are the default
+/// weight of 100.
 pub fn container_weight(shares: u64) -> u64 {
     match shares {
         0 => 0,
@@ -17,7 +18,9 @@ pub fn container_weight(shares: u64) -> u64 {
             let exponent = (log * log + 125.0 * log) / 612.0 - 7.0 / 34.0;
             // Between 1 and 10,000, by the arms above.
             let weight = 10_f64.powf(exponent).ceil();
-            (1..=10_000_u32).find(|whole| f64::from(*whole) >= weight).map_or(10_000, u64::from)
+            (1..=10_000_u32)
+                .find(|whole| f64::from(*whole) >= weight)
+                .map_or(10_000, u64::from)
         }
     }
 }
@@ -28,9 +31,18 @@ mod tests {
 
     #[test]
     fn containers_weigh_what_other_runtimes_give_them() {
-        for (shares, weight) in [(0, 0), (2, 1), (102, 17), (256, 35), (512, 59), (1024, 100), (2048, 174)] {
+        for (shares, weight) in [
+            (0, 0),
+            (2, 1),
+            (102, 17),
+            (256, 35),
+            (512, 59),
+            (1024, 100),
+            (2048, 174),
+        ] {
             assert_eq!(container_weight(shares), weight, "{shares} shares");
         }
+
         assert_eq!(container_weight(262_144), 10_000);
     }
 

@@ -1,7 +1,8 @@
 //! The client: requests on their way out, and what comes back of them.
 //!
-//! A request waits for its turn where the client is limited, goes through the transport, and is sent again where the
-//! server says when to (`Retry-After`), or where nothing was changed by the attempt.
+//! A request waits for its turn where the client is limited, goes through the transport, and is
+//! sent again where the server says when to (`Retry-After`), or where nothing was changed by the
+//! attempt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,12 +54,19 @@ impl Client {
 
     /// A client over HTTPS. Nothing is connected before it is needed.
     pub async fn connect(config: Config, world: World) -> Result<Client, ConfigError> {
-        let namespace = config.namespace.clone().unwrap_or_else(|| "default".to_string());
+        let namespace = config
+            .namespace
+            .clone()
+            .unwrap_or_else(|| "default".to_string());
         let client = Client::new(Arc::new(Https::new(config, world).await?), world);
-        Ok(Client { namespace: namespace.into(), ..client })
+        Ok(Client {
+            namespace: namespace.into(),
+            ..client
+        })
     }
 
-    /// The same client under another program's name, as servers log it and owners of fields are called.
+    /// The same client under another program's name, as servers log it and owners of fields are
+    /// called.
     #[must_use]
     pub fn named(mut self, user_agent: &str) -> Client {
         if let Ok(value) = HeaderValue::from_str(user_agent) {
@@ -67,7 +75,8 @@ impl Client {
         self
     }
 
-    /// The same client with at most so many requests a second, and so many at once. Watches are exempt.
+    /// The same client with at most so many requests a second, and so many at once. Watches are
+    /// exempt.
     #[must_use]
     pub fn limited(mut self, per_second: f64, burst: u32) -> Client {
         self.limit = (per_second > 0.0).then(|| Arc::new(TokenBucket::new(per_second, burst)));
@@ -112,14 +121,24 @@ impl Client {
 
     /// Sends a request whose URI is a path with a query. Any answer is an answer.
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, Error> {
-        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let is_watch = request
+            .uri()
+            .query()
+            .is_some_and(|query| query.contains("watch=true"));
+
         if let Some(limit) = self.limit.as_ref().filter(|_| !is_watch) {
             let wait = limit.reserve();
             if wait > Duration::from_secs(1) {
-                tracing::info!(?wait, path = request.uri().path(), "waited for this client's own limit");
+                tracing::info!(
+                    ?wait,
+                    path = request.uri().path(),
+                    "waited for this client's own limit"
+                );
             }
+
             tokio::time::sleep(wait).await;
         }
+
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -129,6 +148,7 @@ impl Client {
                 Err(TransportError::Lost(_)) if request.method() == Method::GET => Some(AFTER_LOSS),
                 Err(_) => None,
             };
+
             match wait {
                 Some(wait) if attempt <= RETRIES => tokio::time::sleep(wait).await,
                 _ => return Ok(sent?),
@@ -141,7 +161,10 @@ impl Client {
         mut request: Request<Bytes>,
         in_time: bool,
     ) -> Result<Response<Body>, TransportError> {
-        request.headers_mut().entry(header::USER_AGENT).or_insert_with(|| self.user_agent.clone());
+        request
+            .headers_mut()
+            .entry(header::USER_AGENT)
+            .or_insert_with(|| self.user_agent.clone());
         match self.timeout.filter(|_| in_time) {
             None => self.transport.send(request).await,
             Some(within) => {
@@ -180,11 +203,16 @@ pub(crate) fn request(
     content_type: Option<&'static str>,
     body: Vec<u8>,
 ) -> Result<Request<Bytes>, Error> {
-    let mut request = Request::builder().method(method).uri(path).header(header::ACCEPT, "application/json");
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::ACCEPT, "application/json");
     if let Some(content_type) = content_type {
         request = request.header(header::CONTENT_TYPE, content_type);
     }
-    request.body(Bytes::from(body)).map_err(|error| Error::Request(format!("{path:?}: {error}")))
+    request
+        .body(Bytes::from(body))
+        .map_err(|error| Error::Request(format!("{path:?}: {error}")))
 }
 
 /// The body of an answer that is a success.
@@ -204,7 +232,11 @@ pub(crate) fn parse(body: &[u8]) -> Result<Value, Error> {
 
 /// Where an object is expected, nothing is a mistake.
 pub(crate) fn expect_content(body: &[u8]) -> Result<(), Error> {
-    if body.is_empty() { Err(Error::Answer("0-length response".to_string())) } else { Ok(()) }
+    if body.is_empty() {
+        Err(Error::Answer("0-length response".to_string()))
+    } else {
+        Ok(())
+    }
 }
 
 /// Whether and when the server says to try again.
@@ -213,6 +245,14 @@ fn retry_after(answer: &Response<Body>) -> Option<Duration> {
     if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
         return None;
     }
-    let seconds = answer.headers().get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+
+    let seconds = answer
+        .headers()
+        .get(header::RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()?;
+
     Some(Duration::from_secs(seconds))
 }

@@ -1,8 +1,8 @@
 //! Leader election by a Lease: of several who could do some work, one does it.
 //!
-//! Whoever finds the Lease free, or unchanged for its whole duration by the own clock, writes the own name into it; the
-//! server lets one of several succeed. The holder renews it; when it cannot for too long, it stops, before others may
-//! think that they can begin.
+//! Whoever finds the Lease free, or unchanged for its whole duration by the own clock, writes the
+//! own name into it; the server lets one of several succeed. The holder renews it; when it cannot
+//! for too long, it stops, before others may think that they can begin.
 
 use std::time::Duration;
 
@@ -94,8 +94,8 @@ impl Election {
         Ok(())
     }
 
-    /// Waits to become leader, then does `work` for as long as it is. The work is dropped where it stands when
-    /// leadership is lost.
+    /// Waits to become leader, then does `work` for as long as it is. The work is dropped where it
+    /// stands when leadership is lost.
     pub async fn lead<T, F: Future<Output = T>>(
         &self,
         client: &Client,
@@ -104,9 +104,19 @@ impl Election {
     ) -> Result<T, Lost> {
         let leases = client.resource(&Resource::builtin("coordination.k8s.io", "v1", "leases"));
         let leases = leases.namespace(&self.namespace);
-        let observed = Observed { lease: None, at: Instant::now() };
-        let mut candidate = Candidate { election: self, leases, observed, world: client.world() };
+        let observed = Observed {
+            lease: None,
+            at: Instant::now(),
+        };
+
+        let mut candidate = Candidate {
+            election: self,
+            leases,
+            observed,
+            world: client.world(),
+        };
         candidate.acquire().await;
+
         info!(lease = self.name, identity = self.identity, "became leader");
         candidate.tell(recorder, "became leader");
         let result = tokio::select! {
@@ -114,10 +124,13 @@ impl Election {
             done = work() => Ok(done),
             () = candidate.hold() => Err(Lost),
         };
+
         candidate.tell(recorder, "stopped leading");
+
         if self.release && result.is_ok() {
             candidate.release().await;
         }
+
         result
     }
 }
@@ -130,7 +143,11 @@ impl Candidate<'_> {
                 Ok(false) => {}
                 Err(error) => debug!(%error, "the lease cannot be had"),
             }
-            let pause = self.election.retry_period.mul_f64(1.0 + JITTER * self.world.fraction());
+
+            let pause = self
+                .election
+                .retry_period
+                .mul_f64(1.0 + JITTER * self.world.fraction());
             tokio::time::sleep(pause).await;
         }
     }
@@ -140,48 +157,73 @@ impl Candidate<'_> {
         let mut renewed = Instant::now();
         loop {
             tokio::time::sleep(self.election.retry_period).await;
-            let left = self.election.renew_deadline.saturating_sub(renewed.elapsed());
-            // Counted from before the attempt: others count from when it was written, which is later.
+            let left = self
+                .election
+                .renew_deadline
+                .saturating_sub(renewed.elapsed());
+
+            // Counted from before the attempt: others count from when it was written, which is
+            // later.
             let attempted = Instant::now();
             match tokio::time::timeout(left, self.attempt()).await {
                 Ok(Ok(true)) => renewed = attempted,
-                Ok(Ok(false)) => return warn!(lease = self.election.name, "somebody else leads now"),
+                Ok(Ok(false)) => {
+                    return warn!(lease = self.election.name, "somebody else leads now");
+                }
                 Ok(Err(error)) => debug!(%error, "the lease cannot be renewed"),
                 Err(_) => {}
             }
+
             if renewed.elapsed() >= self.election.renew_deadline {
-                return warn!(lease = self.election.name, "failed to renew the lease in time");
+                return warn!(
+                    lease = self.election.name,
+                    "failed to renew the lease in time"
+                );
             }
         }
     }
 
     /// One attempt to get the lease or to keep it: whether it is ours now.
     async fn attempt(&mut self) -> Result<bool, Error> {
-        // Who leads has nothing to read: what was written last is what there is, unless somebody has interfered.
-        if let Some(lease) = self.observed.lease.clone().filter(|lease| self.is_ours(lease)) {
+        // Who leads has nothing to read: what was written last is what there is, unless somebody
+        // has interfered.
+        if let Some(lease) = self
+            .observed
+            .lease
+            .clone()
+            .filter(|lease| self.is_ours(lease))
+        {
             match self.leases.update(&self.renewed(&lease)).await {
                 Ok(lease) => return Ok(self.observe(lease)),
                 Err(error) if error.is_conflict() || error.is_not_found() => {}
                 Err(error) => return Err(error),
             }
         }
+
         let Some(lease) = self.leases.find(&self.election.name).await? else {
             let made = self.leases.create(&self.fresh()).await?;
             return Ok(self.observe(made));
         };
         let holder = holder(&lease).to_string();
+
         self.notice(lease.clone());
-        let is_free = holder.is_empty() || self.observed.at.elapsed() >= self.election.lease_duration;
+        let is_free =
+            holder.is_empty() || self.observed.at.elapsed() >= self.election.lease_duration;
         if holder != self.election.identity && !is_free {
             return Ok(false);
         }
+
         let written = self.leases.update(&self.renewed(&lease)).await?;
         Ok(self.observe(written))
     }
 
     /// Another state than the one before starts the wait anew.
     fn notice(&mut self, lease: Value) {
-        let same = self.observed.lease.as_ref().is_some_and(|seen| seen.get("spec") == lease.get("spec"));
+        let same = self
+            .observed
+            .lease
+            .as_ref()
+            .is_some_and(|seen| seen.get("spec") == lease.get("spec"));
         if !same {
             self.observed.at = Instant::now();
         }
@@ -212,24 +254,40 @@ impl Candidate<'_> {
         let now = MicroTime(self.world.now()).text();
         let taken_over = lease.get("spec").is_some() && !self.is_ours(lease);
         let mut lease = lease.clone();
+
         let spec = spec_of(&mut lease);
         if spec.str("holderIdentity") != Some(&self.election.identity) {
             spec.insert("acquireTime", now.clone());
             let transitions = spec.int("leaseTransitions") + i64::from(taken_over);
             spec.insert("leaseTransitions", transitions);
         }
+
         spec.insert("holderIdentity", self.election.identity.as_str());
-        spec.insert("leaseDurationSeconds", seconds(self.election.lease_duration));
+        spec.insert(
+            "leaseDurationSeconds",
+            seconds(self.election.lease_duration),
+        );
+
         spec.insert("renewTime", now);
+
         lease
     }
 
     /// The next candidate need not wait.
     async fn release(&mut self) {
-        let Some(mut lease) = self.observed.lease.clone().filter(|lease| self.is_ours(lease)) else { return };
+        let Some(mut lease) = self
+            .observed
+            .lease
+            .clone()
+            .filter(|lease| self.is_ours(lease))
+        else {
+            return;
+        };
         let spec = spec_of(&mut lease);
         spec.insert("holderIdentity", "");
+
         spec.insert("leaseDurationSeconds", 1);
+
         if let Err(error) = self.leases.update(&lease).await {
             debug!(%error, "the lease is not released");
         }
@@ -237,21 +295,34 @@ impl Candidate<'_> {
 
     fn tell(&self, recorder: &Recorder, what: &str) {
         if let Some(lease) = &self.observed.lease {
-            let about = ObjectReference { uid: Default::default(), ..ObjectReference::of(lease) };
-            recorder.normal(&about, "LeaderElection", format!("{} {what}", self.election.identity));
+            let about = ObjectReference {
+                uid: Default::default(),
+                ..ObjectReference::of(lease)
+            };
+            recorder.normal(
+                &about,
+                "LeaderElection",
+                format!("{} {what}", self.election.identity),
+            );
         }
     }
 }
 
 fn holder(lease: &Value) -> &str {
-    lease.at(&["spec", "holderIdentity"]).and_then(Value::as_str).unwrap_or_default()
+    lease
+        .at(&["spec", "holderIdentity"])
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 fn spec_of(lease: &mut Value) -> &mut Map {
     if lease.as_object().is_none() {
         *lease = Value::object();
     }
-    lease.as_object_mut().expect("made one just above").object_mut("spec")
+    lease
+        .as_object_mut()
+        .expect("made one just above")
+        .object_mut("spec")
 }
 
 fn seconds(duration: Duration) -> i64 {

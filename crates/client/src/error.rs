@@ -3,7 +3,8 @@
 use crate::status::Status;
 use crate::transport::{BodyError, TransportError};
 
-/// What became of a request that did not succeed. A refusal is [`Error::Refused`]; everything else is a surprise.
+/// What became of a request that did not succeed. A refusal is [`Error::Refused`]; everything else
+/// is a surprise.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The server says no, and why.
@@ -83,7 +84,8 @@ impl Error {
         matches!(self, Error::Transport(TransportError::Connect { .. }))
     }
 
-    /// Whether what was asked for may have been done all the same: no answer came, or one that leaves it open.
+    /// Whether what was asked for may have been done all the same: no answer came, or one that
+    /// leaves it open.
     pub fn is_uncertain(&self) -> bool {
         match self {
             Error::Refused(status) => status.code >= 500 && !self.is_busy(),
@@ -95,7 +97,8 @@ impl Error {
 
     /// The version that was asked for is still to come.
     pub fn is_version_too_large(&self) -> bool {
-        self.status().is_some_and(|status| status.has_cause("ResourceVersionTooLarge"))
+        self.status()
+            .is_some_and(|status| status.has_cause("ResourceVersionTooLarge"))
     }
 
     /// Whether a cause of this kind led to the refusal.

@@ -1,10 +1,13 @@
-//! What a controller has set in motion and not yet seen: until it has, what it sees is too old to act on.
+//! What a controller has set in motion and not yet seen: until it has, what it sees is too old to
+//! act on.
 //!
-//! Per owner so many objects are to appear, and these very ones to go. Whoever deletes says which, so that the mark of
-//! deletion and the deletion itself count once. What is not seen within five minutes is no longer waited for.
+//! Per owner so many objects are to appear, and these very ones to go. Whoever deletes says which,
+//! so that the mark of deletion and the deletion itself count once. What is not seen within five
+//! minutes is no longer waited for.
 //!
-//! Owners are told apart by UID, never by name: one that is deleted while its controller works leaves expectations
-//! behind, and its successor of the same name would wait for pods that are not its own.
+//! Owners are told apart by UID, never by name: one that is deleted while its controller works
+//! leaves expectations behind, and its successor of the same name would wait for pods that are not
+//! its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -55,15 +58,32 @@ impl Default for Expectations {
 impl Expectations {
     /// Nothing is expected.
     pub fn new() -> Expectations {
-        Expectations { records: Mutex::new(Records { by_owner: BTreeMap::new(), swept_at: MANY }) }
+        Expectations {
+            records: Mutex::new(Records {
+                by_owner: BTreeMap::new(),
+                swept_at: MANY,
+            }),
+        }
     }
 
-    /// So many objects are about to be created and these to be deleted. What was expected before is forgotten.
-    pub fn expect(&self, owner: &Text, creations: usize, deletions: impl IntoIterator<Item = Text>) {
+    /// So many objects are about to be created and these to be deleted. What was expected before is
+    /// forgotten.
+    pub fn expect(
+        &self,
+        owner: &Text,
+        creations: usize,
+        deletions: impl IntoIterator<Item = Text>,
+    ) {
         let creations = i64::try_from(creations).unwrap_or(i64::MAX);
-        let record = Record { creations, deletions: deletions.into_iter().collect(), set: Instant::now() };
+        let record = Record {
+            creations,
+            deletions: deletions.into_iter().collect(),
+            set: Instant::now(),
+        };
+
         let mut records = self.lock();
         records.by_owner.insert(owner.clone(), record);
+
         // Owners that went while their controller worked for them are never forgotten by name.
         if records.by_owner.len() > records.swept_at {
             records.by_owner.retain(|_, record| !record.is_given_up());
@@ -79,17 +99,23 @@ impl Expectations {
     /// So many will not appear: they have failed, or were not tried.
     pub fn lower_creations(&self, owner: &str, count: usize) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.change(owner, |record| record.creations = record.creations.saturating_sub(count));
+        self.change(owner, |record| {
+            record.creations = record.creations.saturating_sub(count)
+        });
     }
 
     /// This one is going, or gone, or could not be deleted.
     pub fn deletion_observed(&self, owner: &str, uid: &str) {
-        self.change(owner, |record| record.deletions.retain(|waited| waited != uid));
+        self.change(owner, |record| {
+            record.deletions.retain(|waited| waited != uid)
+        });
     }
 
     fn change(&self, owner: &str, change: impl FnOnce(&mut Record)) {
         let mut records = self.lock();
-        let Some(record) = records.by_owner.get_mut(owner) else { return };
+        let Some(record) = records.by_owner.get_mut(owner) else {
+            return;
+        };
         change(record);
         if record.is_fulfilled() {
             records.by_owner.remove(owner);
@@ -98,14 +124,22 @@ impl Expectations {
 
     /// Whether everything has been seen, or is no longer waited for.
     pub fn satisfied(&self, owner: &str) -> bool {
-        self.lock().by_owner.get(owner).is_none_or(|record| record.is_fulfilled() || record.is_given_up())
+        self.lock()
+            .by_owner
+            .get(owner)
+            .is_none_or(|record| record.is_fulfilled() || record.is_given_up())
     }
 
     /// The objects whose deletion is waited for: whatever is still seen of them, they are going.
     pub fn going(&self, owner: &str) -> BTreeSet<Text> {
         let records = self.lock();
-        let record = records.by_owner.get(owner).filter(|record| !record.is_given_up());
-        record.map(|record| record.deletions.clone()).unwrap_or_default()
+        let record = records
+            .by_owner
+            .get(owner)
+            .filter(|record| !record.is_given_up());
+        record
+            .map(|record| record.deletions.clone())
+            .unwrap_or_default()
     }
 
     /// The owner is gone.

@@ -1,7 +1,8 @@
 //! The journal of stages: what happened to an object, when, by whom, and what came of it.
 //!
-//! Every part of the house leaves a small record at each stage that it takes an object through; `coracle why` reads them
-//! back. It is kept in memory and bounded: of each object the newest records, and of all objects those last heard of.
+//! Every part of the house leaves a small record at each stage that it takes an object through;
+//! `coracle why` reads them back. It is kept in memory and bounded: of each object the newest
+//! records, and of all objects those last heard of.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,26 +58,38 @@ impl Journal {
         if uid.is_empty() {
             return;
         }
+
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = &mut *kept;
         kept.counted += 1;
+
         let now = kept.counted;
         let object = kept
             .objects
             .entry(Text::new(uid))
-            .or_insert_with(|| Object { stages: VecDeque::new(), heard: now });
+            .or_insert_with(|| Object {
+                stages: VecDeque::new(),
+                heard: now,
+            });
         kept.heard.remove(&object.heard);
+
         kept.heard.insert(now, Text::new(uid));
         object.heard = now;
+
         match object.stages.back_mut() {
-            Some(last) if (last.who, last.what, &last.outcome) == (stage.who, stage.what, &stage.outcome) => {
+            Some(last)
+                if (last.who, last.what, &last.outcome)
+                    == (stage.who, stage.what, &stage.outcome) =>
+            {
                 last.when = stage.when;
             }
             _ => object.stages.push_back(stage),
         }
+
         if object.stages.len() > STAGES {
             object.stages.pop_front();
         }
+
         if kept.objects.len() > OBJECTS
             && let Some((_, oldest)) = kept.heard.pop_first()
         {
@@ -87,7 +100,10 @@ impl Journal {
     /// What is known of an object, the oldest first.
     pub fn of(&self, uid: &str) -> Vec<Stage> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.objects.get(uid).map(|object| object.stages.iter().cloned().collect()).unwrap_or_default()
+        kept.objects
+            .get(uid)
+            .map(|object| object.stages.iter().cloned().collect())
+            .unwrap_or_default()
     }
 }
 
@@ -97,7 +113,12 @@ mod tests {
 
     fn stage(seconds: i64, outcome: &str) -> Stage {
         let when = Timestamp::from_unix(seconds, 0);
-        Stage { when, who: "tester", what: "try", outcome: outcome.to_string() }
+        Stage {
+            when,
+            who: "tester",
+            what: "try",
+            outcome: outcome.to_string(),
+        }
     }
 
     #[test]
@@ -106,14 +127,21 @@ mod tests {
         for index in 0..100 {
             journal.note("a", stage(index, &index.to_string()));
         }
+
         assert_eq!(journal.of("a").len(), STAGES);
         assert_eq!(journal.of("a").last().unwrap().outcome, "99");
+
         for index in 0..OBJECTS {
             journal.note(&format!("u{index}"), stage(0, ""));
             journal.note("a", stage(0, "kept alive"));
         }
+
         assert!(!journal.of("a").is_empty());
-        assert!(journal.of("u0").is_empty(), "the one not heard of for longest goes first");
+        assert!(
+            journal.of("u0").is_empty(),
+            "the one not heard of for longest goes first"
+        );
+
         assert!(!journal.of(&format!("u{}", OBJECTS - 1)).is_empty());
     }
 

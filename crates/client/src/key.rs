@@ -18,7 +18,10 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// The key of an object in a namespace.
     pub fn new(namespace: &str, name: &str) -> ObjectKey {
-        ObjectKey { namespace: Text::new(namespace), name: Text::new(name) }
+        ObjectKey {
+            namespace: Text::new(namespace),
+            name: Text::new(name),
+        }
     }
 
     /// The key of an object of the cluster.

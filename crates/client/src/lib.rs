@@ -1,14 +1,16 @@
 //! How a program talks to a Kubernetes cluster.
 //!
-//! A [`Client`] sends requests through a [`transport`]: HTTPS as a kubeconfig or a pod's account says ([`config`]), or
-//! straight into a server of the same process. [`Access`] makes the requests: get, list, watch, create, update, patch,
-//! delete, of any [`Resource`] as a tree, or of a built-in kind as a typed struct ([`TypedAccess`]); [`discovery`] tells
-//! which resources there are. Refusals are [`Status`]es.
+//! A [`Client`] sends requests through a [`transport`]: HTTPS as a kubeconfig or a pod's account
+//! says ([`config`]), or straight into a server of the same process. [`Access`] makes the requests:
+//! get, list, watch, create, update, patch, delete, of any [`Resource`] as a tree, or of a built-in
+//! kind as a typed struct ([`TypedAccess`]); [`discovery`] tells which resources there are.
+//! Refusals are [`Status`]es.
 //!
-//! What a component needs besides: [`Informers`] hold a part of the cluster's state in memory and tell of changes; a
-//! [`WorkQueue`] says what is to be looked at next; [`Expectations`] keep a controller from acting twice on an old view;
-//! [`ownership`] says whose an object is; a [`Recorder`] tells people; an [`Election`] lets one of many work; the
-//! [`Journal`] remembers what was done to each object. Tasks have owners ([`Tasks`]), clock and dice are handed in
+//! What a component needs besides: [`Informers`] hold a part of the cluster's state in memory and
+//! tell of changes; a [`WorkQueue`] says what is to be looked at next; [`Expectations`] keep a
+//! controller from acting twice on an old view; [`ownership`] says whose an object is; a
+//! [`Recorder`] tells people; an [`Election`] lets one of many work; the [`Journal`] remembers what
+//! was done to each object. Tasks have owners ([`Tasks`]), clock and dice are handed in
 //! ([`World`]), and nothing in here polls.
 #![warn(missing_docs)]
 
@@ -46,7 +48,8 @@ pub use error::Error;
 pub use events::{EventType, Happening, ObjectReference, Recorder, SeriesRecorder};
 pub use expectations::Expectations;
 pub use informer::{
-    Cached, Change, Informer, Informers, Metadata, Projection, Selection, Subscription, Typed, Whole,
+    Cached, Change, Informer, Informers, Metadata, Projection, Selection, Subscription, Typed,
+    Whole,
 };
 pub use journal::{Journal, Stage};
 pub use key::{NotAKey, ObjectKey};

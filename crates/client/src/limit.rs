@@ -16,7 +16,11 @@ impl TokenBucket {
     /// A full bucket.
     pub fn new(per_second: f64, burst: u32) -> TokenBucket {
         let burst = f64::from(burst);
-        TokenBucket { per_second, burst, state: Mutex::new((burst, Instant::now())) }
+        TokenBucket {
+            per_second,
+            burst,
+            state: Mutex::new((burst, Instant::now())),
+        }
     }
 
     /// Takes a token, now or in advance, and says how long to wait before it may be used.
@@ -27,7 +31,11 @@ impl TokenBucket {
         let gained = now.duration_since(last).as_secs_f64() * self.per_second;
         let left = (tokens + gained).min(self.burst) - 1.0;
         *state = (left, now);
-        if left >= 0.0 { Duration::ZERO } else { Duration::from_secs_f64(-left / self.per_second) }
+        if left >= 0.0 {
+            Duration::ZERO
+        } else {
+            Duration::from_secs_f64(-left / self.per_second)
+        }
     }
 }
 

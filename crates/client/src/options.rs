@@ -29,12 +29,18 @@ pub struct ListOptions {
 impl ListOptions {
     /// Everything that has these labels.
     pub fn labels(selector: impl Into<String>) -> ListOptions {
-        ListOptions { label_selector: selector.into(), ..ListOptions::default() }
+        ListOptions {
+            label_selector: selector.into(),
+            ..ListOptions::default()
+        }
     }
 
     /// Everything that has these fields.
     pub fn fields(selector: impl Into<String>) -> ListOptions {
-        ListOptions { field_selector: selector.into(), ..ListOptions::default() }
+        ListOptions {
+            field_selector: selector.into(),
+            ..ListOptions::default()
+        }
     }
 
     pub(crate) fn write(&self, query: &mut Query) {
@@ -88,20 +94,29 @@ pub struct DeleteOptions {
 impl DeleteOptions {
     /// The very object, and not another of its name.
     pub fn only(uid: &str) -> DeleteOptions {
-        let preconditions = Preconditions { uid: Some(uid.to_string()), resource_version: None };
-        DeleteOptions { preconditions, ..DeleteOptions::default() }
+        let preconditions = Preconditions {
+            uid: Some(uid.to_string()),
+            resource_version: None,
+        };
+        DeleteOptions {
+            preconditions,
+            ..DeleteOptions::default()
+        }
     }
 
     pub(crate) fn body(&self) -> Vec<u8> {
         if *self == DeleteOptions::default() {
             return Vec::new();
         }
+
         let mut body = Map::new();
         body.insert("apiVersion", "v1");
         body.insert("kind", "DeleteOptions");
+
         if let Some(seconds) = self.grace_period_seconds {
             body.insert("gracePeriodSeconds", seconds);
         }
+
         if let Some(propagation) = self.propagation {
             let policy = match propagation {
                 Propagation::Orphan => "Orphan",
@@ -110,20 +125,24 @@ impl DeleteOptions {
             };
             body.insert("propagationPolicy", policy);
         }
+
         let conditions = body.object_mut("preconditions");
-        for (name, text) in
-            [("uid", &self.preconditions.uid), ("resourceVersion", &self.preconditions.resource_version)]
-        {
+        for (name, text) in [
+            ("uid", &self.preconditions.uid),
+            ("resourceVersion", &self.preconditions.resource_version),
+        ] {
             if let Some(text) = text {
                 conditions.insert(name, text.as_str());
             }
         }
+
         if conditions.is_empty() {
             body.remove("preconditions");
         }
         if self.dry_run {
             body.insert("dryRun", vec![Value::from("All")]);
         }
+
         json::to_vec(&Value::Object(body))
     }
 }
@@ -164,7 +183,9 @@ impl Query {
 pub(crate) fn escape(text: &str, out: &mut String) {
     for byte in text.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte))
+            }
             byte => out.push_str(&format!("%{byte:02X}")),
         }
     }

@@ -59,8 +59,9 @@ pub enum Claim {
     Ignore,
 }
 
-/// Decides about an object of the same namespace: `owner` controls those that match its selector, and is or is not
-/// being deleted; the object is controlled by `controller`, matches or not, and is or is not being deleted.
+/// Decides about an object of the same namespace: `owner` controls those that match its selector,
+/// and is or is not being deleted; the object is controlled by `controller`, matches or not, and is
+/// or is not being deleted.
 pub fn claim(
     owner: &str,
     owner_is_going: bool,
@@ -78,8 +79,9 @@ pub fn claim(
     }
 }
 
-/// Makes an object the controller's, and gives it `finalizers` by which the controller holds it. What it is called and
-/// which it is are both said, so that no other of its name is adopted by mistake.
+/// Makes an object the controller's, and gives it `finalizers` by which the controller holds it.
+/// What it is called and which it is are both said, so that no other of its name is adopted by
+/// mistake.
 pub async fn adopt(
     objects: &Access,
     name: &str,
@@ -87,16 +89,29 @@ pub async fn adopt(
     controller: &Controller,
     finalizers: &[&str],
 ) -> Result<(), Error> {
-    patch_owners(objects, name, uid, controller.reference().to_value(), finalizers).await
+    patch_owners(
+        objects,
+        name,
+        uid,
+        controller.reference().to_value(),
+        finalizers,
+    )
+    .await
 }
 
 /// Makes an object nobody's. That it is gone, or nobody's already, is no error.
-pub async fn release(objects: &Access, name: &str, uid: &str, controller: &str) -> Result<(), Error> {
+pub async fn release(
+    objects: &Access,
+    name: &str,
+    uid: &str,
+    controller: &str,
+) -> Result<(), Error> {
     let mut removal = Map::new();
     removal.insert("$patch", "delete");
     removal.insert("uid", controller);
     match patch_owners(objects, name, uid, Value::Object(removal), &[]).await {
-        // Gone; or it has another UID, or had no owner: the object that was meant is not ours any more.
+        // Gone; or it has another UID, or had no owner: the object that was meant is not ours any
+        // more.
         Err(error) if error.is_not_found() || error.is_invalid() => Ok(()),
         done => done,
     }
@@ -111,15 +126,21 @@ async fn patch_owners(
 ) -> Result<(), Error> {
     let mut metadata = Map::new();
     metadata.insert("ownerReferences", vec![owner]);
+
     if !finalizers.is_empty() {
         // Merged with those that are there.
         let finalizers: Vec<Value> = finalizers.iter().map(Value::string).collect();
         metadata.insert("finalizers", finalizers);
     }
+
     metadata.insert("uid", uid);
     let mut patch = Map::new();
     patch.insert("metadata", metadata);
-    objects.patch(name, &Patch::Strategic(Value::Object(patch))).await.map(drop)
+
+    objects
+        .patch(name, &Patch::Strategic(Value::Object(patch)))
+        .await
+        .map(drop)
 }
 
 #[cfg(test)]
@@ -129,9 +150,13 @@ mod tests {
     #[test]
     fn a_claim_depends_on_who_controls_and_what_matches() {
         let check = |owner_is_going, controller, matches, object_is_going, expected| {
-            assert_eq!(claim("me", owner_is_going, controller, matches, object_is_going), expected);
+            assert_eq!(
+                claim("me", owner_is_going, controller, matches, object_is_going),
+                expected
+            );
         };
         check(false, Some("other"), true, false, Claim::Ignore);
+
         check(false, Some("me"), true, false, Claim::Keep);
         check(true, Some("me"), true, true, Claim::Keep);
         check(false, Some("me"), false, false, Claim::Release);

@@ -35,7 +35,9 @@ impl Patch {
 
     pub(crate) fn body(&self) -> Vec<u8> {
         match self {
-            Patch::Json(value) | Patch::Merge(value) | Patch::Strategic(value) => json::to_vec(value),
+            Patch::Json(value) | Patch::Merge(value) | Patch::Strategic(value) => {
+                json::to_vec(value)
+            }
             Patch::Apply { object, .. } => json::to_vec(object),
         }
     }

@@ -40,7 +40,8 @@ impl Resource {
     /// If there is no such resource: its names are written in the program.
     pub fn builtin(group: &str, version: &str, plural: &str) -> Resource {
         let found = catalog::BUILTIN.resource(group, version, plural);
-        let found = found.unwrap_or_else(|| panic!("{plural} of {group}/{version} is no built-in resource"));
+        let found = found
+            .unwrap_or_else(|| panic!("{plural} of {group}/{version} is no built-in resource"));
         Resource {
             group: found.group.clone(),
             version: found.version.clone(),
@@ -56,7 +57,13 @@ impl Resource {
         K::Scope: 'static,
     {
         let namespaced = TypeId::of::<K::Scope>() == TypeId::of::<NamespaceResourceScope>();
-        Resource::new(K::GROUP, K::VERSION, K::URL_PATH_SEGMENT, K::KIND, namespaced)
+        Resource::new(
+            K::GROUP,
+            K::VERSION,
+            K::URL_PATH_SEGMENT,
+            K::KIND,
+            namespaced,
+        )
     }
 
     /// `apps/v1`, or `v1`.

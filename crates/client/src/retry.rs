@@ -15,7 +15,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// After this long without a failure the next one counts as the first.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(120);
 
-/// Pauses between attempts to reach a server: each up to twice as long as the one before, and never the same for two.
+/// Pauses between attempts to reach a server: each up to twice as long as the one before, and never
+/// the same for two.
 pub struct Backoff {
     world: World,
     pause: Duration,
@@ -25,14 +26,24 @@ pub struct Backoff {
 impl Backoff {
     /// No failure yet.
     pub fn new(world: World) -> Backoff {
-        Backoff { world, pause: FIRST, last: None }
+        Backoff {
+            world,
+            pause: FIRST,
+            last: None,
+        }
     }
 
     /// How long to wait now.
-    #[expect(clippy::should_implement_trait, reason = "it never ends, so it is no iterator")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it never ends, so it is no iterator"
+    )]
     pub fn next(&mut self) -> Duration {
         let now = Instant::now();
-        if self.last.is_some_and(|last| now.duration_since(last) > FORGIVEN_AFTER) {
+        if self
+            .last
+            .is_some_and(|last| now.duration_since(last) > FORGIVEN_AFTER)
+        {
             self.pause = FIRST;
         }
         let pause = self.pause.mul_f64(1.0 + self.world.fraction());
@@ -47,7 +58,8 @@ const TRIES: u32 = 5;
 /// The pause between two tries, but for chance.
 const BETWEEN: Duration = Duration::from_millis(10);
 
-/// Does `attempt` until nobody has overtaken it: each time it reads what there is, changes it and writes it back.
+/// Does `attempt` until nobody has overtaken it: each time it reads what there is, changes it and
+/// writes it back.
 ///
 /// # Errors
 /// What `attempt` fails with, and the last conflict when there have been too many.

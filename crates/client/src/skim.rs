@@ -1,15 +1,19 @@
-//! A text out of JSON, found without reading the rest: most who write want to know of the answer which version it made,
-//! and its three kilobytes as a tree cost as much as everything else that the writer does.
+//! A text out of JSON, found without reading the rest: most who write want to know of the answer
+//! which version it made, and its three kilobytes as a tree cost as much as everything else that
+//! the writer does.
 
-/// The text at a path of names; `None` where there is none, or the JSON makes no sense on the way to it. One that is
-/// written with escapes is not found: who looks here looks for names and numbers.
+/// The text at a path of names; `None` where there is none, or the JSON makes no sense on the way
+/// to it. One that is written with escapes is not found: who looks here looks for names and
+/// numbers.
 pub(crate) fn text<'a>(json: &'a [u8], path: &[&str]) -> Option<&'a str> {
     let mut rest = skip_space(json);
     for name in path {
         rest = member(rest, name.as_bytes())?;
     }
     let (text, _) = string(rest)?;
-    std::str::from_utf8(text).ok().filter(|text| !text.contains('\\'))
+    std::str::from_utf8(text)
+        .ok()
+        .filter(|text| !text.contains('\\'))
 }
 
 /// What stands for a name in the object that `rest` begins with.
@@ -41,7 +45,10 @@ fn value(rest: &[u8]) -> Option<&[u8]> {
                 }
             }
         }
-        _ => rest.iter().position(|byte| b",}] \t\r\n".contains(byte)).map(|end| &rest[end..]),
+        _ => rest
+            .iter()
+            .position(|byte| b",}] \t\r\n".contains(byte))
+            .map(|end| &rest[end..]),
     }
 }
 
@@ -59,7 +66,10 @@ fn string(rest: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 fn skip_space(rest: &[u8]) -> &[u8] {
-    let start = rest.iter().position(|byte| !b" \t\r\n".contains(byte)).unwrap_or(rest.len());
+    let start = rest
+        .iter()
+        .position(|byte| !b" \t\r\n".contains(byte))
+        .unwrap_or(rest.len());
     &rest[start..]
 }
 
@@ -70,19 +80,46 @@ mod tests {
     #[test]
     fn a_text_is_found_whatever_stands_before_it() {
         let check = |json: &str, expected: Option<&str>| {
-            assert_eq!(text(json.as_bytes(), &["metadata", "name"]), expected, "{json}");
+            assert_eq!(
+                text(json.as_bytes(), &["metadata", "name"]),
+                expected,
+                "{json}"
+            );
         };
         check(r#"{"metadata":{"name":"a"}}"#, Some("a"));
-        check(r#"{"kind":"K","n":-1.5e3,"t":true,"metadata":{"uid":"b","name":"a"}}"#, Some("a"));
+
+        check(
+            r#"{"kind":"K","n":-1.5e3,"t":true,"metadata":{"uid":"b","name":"a"}}"#,
+            Some("a"),
+        );
+
         check(
             " {\n\t\"l\" : [ {\"name\":\"x\"}, \"]\" ] ,\n\"metadata\" : { \"name\" : \"a\" } }",
             Some("a"),
         );
-        check(r#"{"a\"b":"}\\","o":{"p":"}\"{","q":[[]]},"metadata":{"name":"a"}}"#, Some("a"));
-        check(r#"{"other":{"name":"x"},"metadata":{"labels":{"name":"y"}}}"#, None);
+
+        check(
+            r#"{"a\"b":"}\\","o":{"p":"}\"{","q":[[]]},"metadata":{"name":"a"}}"#,
+            Some("a"),
+        );
+
+        check(
+            r#"{"other":{"name":"x"},"metadata":{"labels":{"name":"y"}}}"#,
+            None,
+        );
+
         check(r#"{"metadata":{"name":7}}"#, None);
         check(r#"{"metadata":{"name":"\u0061"}}"#, None);
-        for broken in ["", "{", "[]", r#"{"metadata"}"#, r#"{"metadata":{"name":"a"#, r#"{"l":[{"#, "\"\\"] {
+
+        for broken in [
+            "",
+            "{",
+            "[]",
+            r#"{"metadata"}"#,
+            r#"{"metadata":{"name":"a"#,
+            r#"{"l":[{"#,
+            "\"\\",
+        ] {
             check(broken, None);
         }
     }

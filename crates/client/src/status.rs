@@ -65,18 +65,37 @@ impl Status {
         if object.str("kind") != Some("Status") {
             return None;
         }
+
         let details = object.get("details").and_then(Value::as_object);
-        let text = |name: &str| details.and_then(|details| details.str(name)).unwrap_or_default().to_string();
-        let seconds = details.map(|details| details.int("retryAfterSeconds")).unwrap_or_default();
-        let causes = details.map(|details| details.items("causes")).unwrap_or_default();
+        let text = |name: &str| {
+            details
+                .and_then(|details| details.str(name))
+                .unwrap_or_default()
+                .to_string()
+        };
+
+        let seconds = details
+            .map(|details| details.int("retryAfterSeconds"))
+            .unwrap_or_default();
+        let causes = details
+            .map(|details| details.items("causes"))
+            .unwrap_or_default();
+
         Some(Status {
             code: u16::try_from(object.int("code")).unwrap_or_default(),
             reason: object.text("reason").to_string(),
             message: object.text("message").to_string(),
             name: text("name"),
             kind: text("kind"),
-            causes: causes.iter().filter_map(Value::as_object).map(cause).collect(),
-            retry_after: u64::try_from(seconds).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs),
+            causes: causes
+                .iter()
+                .filter_map(Value::as_object)
+                .map(cause)
+                .collect(),
+            retry_after: u64::try_from(seconds)
+                .ok()
+                .filter(|seconds| *seconds > 0)
+                .map(Duration::from_secs),
             continue_token: value
                 .at(&["metadata", "continue"])
                 .and_then(Value::as_str)
@@ -87,10 +106,14 @@ impl Status {
 
     /// The refusal that an answer is, whatever stands in its body.
     pub(crate) fn of_answer(code: StatusCode, headers: &HeaderMap, body: &Bytes) -> Status {
-        let parsed = json::parse(body).ok().and_then(|value| Status::from_value(&value));
+        let parsed = json::parse(body)
+            .ok()
+            .and_then(|value| Status::from_value(&value));
         let mut status = parsed.unwrap_or_else(|| generic(code, body));
         status.code = code.as_u16();
-        let seconds = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let seconds = headers
+            .get(header::RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.parse().ok());
         status.retry_after = status.retry_after.or(seconds.map(Duration::from_secs));
         status
     }
@@ -124,8 +147,16 @@ fn generic(code: StatusCode, body: &Bytes) -> Status {
         500.. => "InternalError",
         _ => "",
     };
-    let text = String::from_utf8_lossy(&body[..body.len().min(MAX_TEXT)]).trim().to_string();
-    let message = if text.is_empty() { format!("the server answered {code}") } else { text };
+
+    let text = String::from_utf8_lossy(&body[..body.len().min(MAX_TEXT)])
+        .trim()
+        .to_string();
+    let message = if text.is_empty() {
+        format!("the server answered {code}")
+    } else {
+        text
+    };
+
     Status::new(code, reason, message)
 }
 
@@ -143,8 +174,12 @@ mod tests {
     fn a_status_is_read_with_its_causes() {
         let body = r#"{"kind":"Status","code":403,"reason":"Forbidden","message":"no","details":{"name":"n","kind":"pods",
             "causes":[{"reason":"NamespaceTerminating","message":"m","field":"metadata.namespace"}],"retryAfterSeconds":3}}"#;
-        let status = Status::of_answer(StatusCode::FORBIDDEN, &HeaderMap::new(), &Bytes::from(body));
-        assert_eq!((status.code, status.reason.as_str(), status.message.as_str()), (403, "Forbidden", "no"));
+        let status =
+            Status::of_answer(StatusCode::FORBIDDEN, &HeaderMap::new(), &Bytes::from(body));
+        assert_eq!(
+            (status.code, status.reason.as_str(), status.message.as_str()),
+            (403, "Forbidden", "no")
+        );
         assert!(status.has_cause("NamespaceTerminating"));
         assert_eq!(status.retry_after, Some(Duration::from_secs(3)));
     }

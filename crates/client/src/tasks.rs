@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::JoinSet;
 
-/// A set of tasks. Clones are the same set; when the last one is dropped, the tasks end where they stand.
+/// A set of tasks. Clones are the same set; when the last one is dropped, the tasks end where they
+/// stand.
 #[derive(Clone, Default)]
 pub struct Tasks {
     set: Arc<Mutex<JoinSet<()>>>,
@@ -23,7 +24,8 @@ impl Tasks {
     /// Outside of a runtime.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
-        // What has ended is let go of here, so that a long life with many short tasks does not gather them.
+        // What has ended is let go of here, so that a long life with many short tasks does not
+        // gather them.
         while set.try_join_next().is_some() {}
         set.spawn(work);
     }
@@ -35,10 +37,12 @@ impl Tasks {
         set.len()
     }
 
-    /// Ends all of them where they stand, and does not wait until they have: for owners whose tasks hold the set
-    /// themselves, so that dropping it would end nothing.
+    /// Ends all of them where they stand, and does not wait until they have: for owners whose tasks
+    /// hold the set themselves, so that dropping it would end nothing.
     pub fn end(&self) {
-        drop(std::mem::take(&mut *self.set.lock().unwrap_or_else(PoisonError::into_inner)));
+        drop(std::mem::take(
+            &mut *self.set.lock().unwrap_or_else(PoisonError::into_inner),
+        ));
     }
 
     /// Ends all of them where they stand, and waits until they have.

@@ -45,7 +45,11 @@ enum Source {
     /// Each line is an event.
     Lines(Lines),
     /// Each byte of the body says that there is one more.
-    Trees { left: Trees, body: Body, told: usize },
+    Trees {
+        left: Trees,
+        body: Body,
+        told: usize,
+    },
 }
 
 impl Watch {
@@ -53,7 +57,11 @@ impl Watch {
         let trees = answer.extensions_mut().remove::<Trees>();
         let body = answer.into_body();
         let source = match trees {
-            Some(left) => Source::Trees { left, body, told: 0 },
+            Some(left) => Source::Trees {
+                left,
+                body,
+                told: 0,
+            },
             None => Source::Lines(lines(body)),
         };
         Watch { source }
@@ -74,7 +82,9 @@ impl Watch {
                     *told -= 1;
                     return Ok(left.take());
                 }
-                let Some(frame) = body.frame().await.transpose()? else { return Ok(None) };
+                let Some(frame) = body.frame().await.transpose()? else {
+                    return Ok(None);
+                };
                 *told = frame.data_ref().map_or(0, Bytes::len);
             },
         }
@@ -84,7 +94,10 @@ impl Watch {
 fn decode(line: &Bytes) -> Result<WatchEvent, Error> {
     let bad = |reason: String| Error::Answer(format!("a watch event: {reason}"));
     let mut event = json::parse(line).map_err(|error| bad(error.to_string()))?;
-    let members = event.as_object_mut().ok_or_else(|| bad("not an object".to_string()))?;
+    let members = event
+        .as_object_mut()
+        .ok_or_else(|| bad("not an object".to_string()))?;
+
     let object = members.remove("object").unwrap_or_default();
     match members.str("type").unwrap_or_default() {
         "ADDED" => Ok(WatchEvent::Added(object.into())),

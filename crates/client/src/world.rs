@@ -1,4 +1,5 @@
-//! What a component takes from the machine it runs on, handed in so that a simulation can hand in its own.
+//! What a component takes from the machine it runs on, handed in so that a simulation can hand in
+//! its own.
 
 use coracle_api::time::Timestamp;
 use coracle_api::uid::Uid;

@@ -1,5 +1,5 @@
-//! A program in a pod: it finds the server by its environment and itself by the files of its account, makes whatever a
-//! manifest says and deletes it again; as far as a role allows it.
+//! A program in a pod: it finds the server by its environment and itself by the files of its
+//! account, makes whatever a manifest says and deletes it again; as far as a role allows it.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -21,15 +21,31 @@ const MANIFEST: &[&str] = &[
 
 /// Puts the files of an account where a kubelet would.
 async fn mount(cluster: &Cluster, account: &str, folder: &Path) {
-    let accounts =
-        cluster.client().resource(&Resource::builtin("", "v1", "serviceaccounts")).namespace("default");
+    let accounts = cluster
+        .client()
+        .resource(&Resource::builtin("", "v1", "serviceaccounts"))
+        .namespace("default");
+
     accounts
-        .create(&object(&format!("{{apiVersion: v1, kind: ServiceAccount, metadata: {{name: {account}}}}}")))
+        .create(&object(&format!(
+            "{{apiVersion: v1, kind: ServiceAccount, metadata: {{name: {account}}}}}"
+        )))
         .await
         .unwrap();
+
     let wish = object("{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, spec: {}}");
-    let told = accounts.subresource("token").create_below(account, &wish).await.unwrap();
-    fs::write(folder.join("token"), told.at(&["status", "token"]).unwrap().as_str().unwrap()).unwrap();
+    let told = accounts
+        .subresource("token")
+        .create_below(account, &wish)
+        .await
+        .unwrap();
+
+    fs::write(
+        folder.join("token"),
+        told.at(&["status", "token"]).unwrap().as_str().unwrap(),
+    )
+    .unwrap();
+
     fs::copy(cluster.file("ca.crt"), folder.join("ca.crt")).unwrap();
     fs::write(folder.join("namespace"), "default").unwrap();
 }
@@ -38,16 +54,31 @@ async fn mount(cluster: &Cluster, account: &str, folder: &Path) {
 async fn carry_out(client: &Client, mapper: &Mapper, makes: bool) -> Result<(), Error> {
     for text in MANIFEST {
         let wanted = object(text);
-        let says = |name: &str| wanted.get(name).and_then(Value::as_str).unwrap().to_string();
+        let says = |name: &str| {
+            wanted
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap()
+                .to_string()
+        };
         let (api_version, kind) = (says("apiVersion"), says("kind"));
+
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         let mapping = mapper.of_kind(group, version, &kind).await.unwrap();
-        let objects = client.resource(&mapping.resource).namespace(client.default_namespace());
+
+        let objects = client
+            .resource(&mapping.resource)
+            .namespace(client.default_namespace());
         match makes {
             true => drop(objects.create(&wanted).await?),
-            false => drop(objects.delete(wanted.meta().name(), &DeleteOptions::default()).await?),
+            false => drop(
+                objects
+                    .delete(wanted.meta().name(), &DeleteOptions::default())
+                    .await?,
+            ),
         }
     }
+
     Ok(())
 }
 
@@ -56,14 +87,23 @@ async fn a_program_in_a_pod_makes_and_deletes_what_its_role_allows() {
     let cluster = Cluster::start_with_https().await;
     let folder = tempfile::tempdir().unwrap();
     mount(&cluster, "worker", folder.path()).await;
+
     let server = cluster.https().server;
-    let (host, port) = server.strip_prefix("https://").unwrap().split_once(':').unwrap();
+    let (host, port) = server
+        .strip_prefix("https://")
+        .unwrap()
+        .split_once(':')
+        .unwrap();
+
     let environment = Environment {
         service: Some((host.to_string(), port.to_string())),
         account: folder.path().to_path_buf(),
         ..Environment::default()
     };
-    let client = Client::connect(Config::in_cluster(&environment).unwrap(), REAL).await.unwrap();
+
+    let client = Client::connect(Config::in_cluster(&environment).unwrap(), REAL)
+        .await
+        .unwrap();
     let mapper = Mapper::new(client.discovery());
 
     let refused = carry_out(&client, &mapper, true).await.unwrap_err();
@@ -73,6 +113,7 @@ async fn a_program_in_a_pod_makes_and_deletes_what_its_role_allows() {
         "configmaps is forbidden: User \"system:serviceaccount:default:worker\" cannot create resource \"configmaps\" \
          in API group \"\" in the namespace \"default\""
     );
+
     for (plural, text) in [
         (
             "roles",
@@ -87,14 +128,28 @@ async fn a_program_in_a_pod_makes_and_deletes_what_its_role_allows() {
         ),
     ] {
         let of = Resource::builtin("rbac.authorization.k8s.io", "v1", plural);
-        cluster.client().resource(&of).create(&object(text)).await.unwrap();
+        cluster
+            .client()
+            .resource(&of)
+            .create(&object(text))
+            .await
+            .unwrap();
     }
-    eventually("the role counts", async || carry_out(&client, &mapper, true).await.ok()).await;
-    let config_maps =
-        cluster.client().resource(&Resource::builtin("", "v1", "configmaps")).namespace("default");
+
+    eventually("the role counts", async || {
+        carry_out(&client, &mapper, true).await.ok()
+    })
+    .await;
+
+    let config_maps = cluster
+        .client()
+        .resource(&Resource::builtin("", "v1", "configmaps"))
+        .namespace("default");
     let made = config_maps.get("settings").await.unwrap();
     assert_eq!(json::to_string(made.get("data").unwrap()), r#"{"k":"v"}"#);
+
     carry_out(&client, &mapper, false).await.unwrap();
     assert!(config_maps.find("settings").await.unwrap().is_none());
+
     cluster.stop().await;
 }

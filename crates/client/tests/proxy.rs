@@ -1,4 +1,5 @@
-//! Requests through a proxy: the client asks it for a tunnel, and speaks TLS with the server through that.
+//! Requests through a proxy: the client asks it for a tunnel, and speaks TLS with the server
+//! through that.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -22,6 +23,7 @@ async fn proxy(answer: fn(TcpStream) -> tunnel::Answered) -> Proxy {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (tunnels, tasks) = (Arc::new(AtomicUsize::new(0)), Tasks::new());
+
     let (counted, own) = (tunnels.clone(), Tasks::new());
     tasks.spawn(async move {
         loop {
@@ -36,7 +38,12 @@ async fn proxy(answer: fn(TcpStream) -> tunnel::Answered) -> Proxy {
             });
         }
     });
-    Proxy { address, tunnels, _tasks: tasks }
+
+    Proxy {
+        address,
+        tunnels,
+        _tasks: tasks,
+    }
 }
 
 mod tunnel {
@@ -55,14 +62,30 @@ fn http(mut stream: TcpStream) -> tunnel::Answered {
         while !head.ends_with(b"\r\n\r\n") {
             head.push(stream.read_u8().await.unwrap());
         }
+
         let head = String::from_utf8(head).unwrap();
-        let target = head.strip_prefix("CONNECT ").unwrap().split(' ').next().unwrap().to_string();
+        let target = head
+            .strip_prefix("CONNECT ")
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap()
+            .to_string();
+
         // `me:secret`
         if !head.contains("Proxy-Authorization: Basic bWU6c2VjcmV0\r\n") {
-            stream.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n").await.unwrap();
+            stream
+                .write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+                .await
+                .unwrap();
             return None;
         }
-        stream.write_all(b"HTTP/1.1 200 Connection established\r\nVia: test\r\n\r\n").await.unwrap();
+
+        stream
+            .write_all(b"HTTP/1.1 200 Connection established\r\nVia: test\r\n\r\n")
+            .await
+            .unwrap();
+
         Some((stream, target))
     })
 }
@@ -75,11 +98,19 @@ fn socks(mut stream: TcpStream) -> tunnel::Answered {
         let mut head = [0; 5];
         stream.read_exact(&mut head).await.unwrap();
         assert_eq!(head[..4], [5, 1, 0, 3]);
+
         let mut host = vec![0; usize::from(head[4])];
         stream.read_exact(&mut host).await.unwrap();
         let port = stream.read_u16().await.unwrap();
-        stream.write_all(&[5, 0, 0, 1, 127, 0, 0, 1, 0, 1]).await.unwrap();
-        Some((stream, format!("{}:{port}", String::from_utf8(host).unwrap())))
+        stream
+            .write_all(&[5, 0, 0, 1, 127, 0, 0, 1, 0, 1])
+            .await
+            .unwrap();
+
+        Some((
+            stream,
+            format!("{}:{port}", String::from_utf8(host).unwrap()),
+        ))
     })
 }
 
@@ -91,16 +122,21 @@ async fn a_client_reaches_the_server_through_its_proxy() {
         (format!("http://me:secret@{}", by_http.address), &by_http),
         (format!("socks5://{}", by_socks.address), &by_socks),
     ];
+
     for (index, (url, proxy)) in urls.into_iter().enumerate() {
         let mut config = cluster.https();
         config.proxy = Some(url.clone());
         let client = Client::connect(config, REAL).await.unwrap();
-        let maps = client.resource(&Resource::builtin("", "v1", "configmaps")).namespace("default");
+        let maps = client
+            .resource(&Resource::builtin("", "v1", "configmaps"))
+            .namespace("default");
+
         let name = format!("made-{index}");
         maps.create(&config_map(&name, "1")).await.unwrap();
         assert_eq!(maps.get(&name).await.unwrap().meta().name(), name);
         assert_eq!(proxy.tunnels.load(Ordering::Relaxed), 1, "{url}");
     }
+
     cluster.stop().await;
 }
 
@@ -113,15 +149,21 @@ async fn a_proxy_that_refuses_is_named_and_one_of_no_kind_is_a_mistake() {
     let client = Client::connect(config.clone(), REAL).await.unwrap();
     let error = client.get("/version").await.unwrap_err();
     assert!(error.is_unreachable());
+
     let mut text = String::new();
     let mut cause: Option<&dyn std::error::Error> = Some(&error);
     while let Some(error) = cause {
         text += &error.to_string();
         cause = error.source();
     }
+
     assert!(text.contains("407 Proxy Authentication Required"), "{text}");
 
     config.proxy = Some("gopher://proxy".to_string());
-    assert!(matches!(Client::connect(config, REAL).await, Err(ConfigError::Proxy(_))));
+    assert!(matches!(
+        Client::connect(config, REAL).await,
+        Err(ConfigError::Proxy(_))
+    ));
+
     cluster.stop().await;
 }

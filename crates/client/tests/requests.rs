@@ -26,9 +26,14 @@ async fn both<F: Future<Output = ()>>(check: impl Fn(Client) -> F) {
 
 /// Pods are refused in a namespace that has no account for them.
 async fn with_account(client: &Client) {
-    let account =
-        object("{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: default}}");
-    client.resource(&Resource::builtin("", "v1", "serviceaccounts")).create(&account).await.unwrap();
+    let account = object(
+        "{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: default}}",
+    );
+    client
+        .resource(&Resource::builtin("", "v1", "serviceaccounts"))
+        .create(&account)
+        .await
+        .unwrap();
 }
 
 fn value(text: &str) -> Value {
@@ -45,35 +50,87 @@ async fn every_verb_does_what_it_says() {
         let maps = client.resource(&config_maps()).namespace("default");
         let made = maps.create(&config_map("a", "1")).await.unwrap();
         assert!(!made.meta().uid().is_empty());
-        assert!(maps.create(&config_map("a", "1")).await.unwrap_err().is_already_exists());
+        assert!(
+            maps.create(&config_map("a", "1"))
+                .await
+                .unwrap_err()
+                .is_already_exists()
+        );
 
         let mut changed = maps.get("a").await.unwrap();
         changed.meta_mut().set_label("tier", Some("web"));
         let updated = maps.update(&changed).await.unwrap();
-        assert_ne!(updated.meta().resource_version(), made.meta().resource_version());
-        assert!(maps.update(&changed).await.unwrap_err().is_conflict(), "the version is old by now");
+        assert_ne!(
+            updated.meta().resource_version(),
+            made.meta().resource_version()
+        );
 
-        let merged = maps.patch("a", &Patch::Merge(value(r#"{"data":{"k":null,"m":"1"}}"#))).await.unwrap();
+        assert!(
+            maps.update(&changed).await.unwrap_err().is_conflict(),
+            "the version is old by now"
+        );
+
+        let merged = maps
+            .patch("a", &Patch::Merge(value(r#"{"data":{"k":null,"m":"1"}}"#)))
+            .await
+            .unwrap();
         assert_eq!(json::to_string(merged.get("data").unwrap()), r#"{"m":"1"}"#);
+
         let operations = value(r#"[{"op":"add","path":"/data/j","value":"2"}]"#);
         maps.patch("a", &Patch::Json(operations)).await.unwrap();
-        maps.patch("a", &Patch::Strategic(value(r#"{"data":{"s":"3"}}"#))).await.unwrap();
-        let object =
-            value(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"p":"4"}}"#);
-        let apply = Patch::Apply { object, manager: "tester".to_string(), force: false };
-        let applied = maps.patch("a", &apply).await.unwrap();
-        assert_eq!(json::to_string(applied.get("data").unwrap()), r#"{"j":"2","m":"1","p":"4","s":"3"}"#);
+        maps.patch("a", &Patch::Strategic(value(r#"{"data":{"s":"3"}}"#)))
+            .await
+            .unwrap();
 
-        assert_eq!(maps.list(&ListOptions::labels("tier=web")).await.unwrap().items.len(), 1);
-        assert_eq!(maps.list(&ListOptions::labels("tier!=web")).await.unwrap().items.len(), 0);
-        assert_eq!(maps.delete("a", &DeleteOptions::default()).await.unwrap(), Deleted::Gone);
+        let object = value(
+            r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"p":"4"}}"#,
+        );
+        let apply = Patch::Apply {
+            object,
+            manager: "tester".to_string(),
+            force: false,
+        };
+
+        let applied = maps.patch("a", &apply).await.unwrap();
+        assert_eq!(
+            json::to_string(applied.get("data").unwrap()),
+            r#"{"j":"2","m":"1","p":"4","s":"3"}"#
+        );
+
+        assert_eq!(
+            maps.list(&ListOptions::labels("tier=web"))
+                .await
+                .unwrap()
+                .items
+                .len(),
+            1
+        );
+
+        assert_eq!(
+            maps.list(&ListOptions::labels("tier!=web"))
+                .await
+                .unwrap()
+                .items
+                .len(),
+            0
+        );
+
+        assert_eq!(
+            maps.delete("a", &DeleteOptions::default()).await.unwrap(),
+            Deleted::Gone
+        );
+
         assert!(maps.get("a").await.unwrap_err().is_not_found());
         assert_eq!(maps.find("a").await.unwrap(), None);
 
         for name in ["x", "y", "z"] {
             maps.create(&config_map(name, "1")).await.unwrap();
         }
-        let gone = maps.delete_collection(&DeleteOptions::default(), &ListOptions::default()).await.unwrap();
+
+        let gone = maps
+            .delete_collection(&DeleteOptions::default(), &ListOptions::default())
+            .await
+            .unwrap();
         assert_eq!(gone.items.len(), 3);
     })
     .await;
@@ -85,6 +142,7 @@ async fn patches_that_come_at_once_are_all_put_in_and_those_that_name_an_old_ver
         let maps = client.resource(&config_maps()).namespace("default");
         let made = maps.create(&config_map("a", "1")).await.unwrap();
         let all = 0..16;
+
         // Every kind of patch; each is made from the object as it was before any of the others.
         let patches = all.clone().map(|index| match index % 4 {
             0 => Patch::Merge(value(&format!(r#"{{"data":{{"k{index}":"v"}}}}"#))),
@@ -100,6 +158,7 @@ async fn patches_that_come_at_once_are_all_put_in_and_those_that_name_an_old_ver
         });
         let patched = join_all(patches.map(async |patch| maps.patch("a", &patch).await)).await;
         assert_eq!(patched.into_iter().find_map(Result::err).map(|error| error.to_string()), None);
+
         let data = maps.get("a").await.unwrap();
         let data = data.get("data").and_then(Value::as_object).unwrap();
         assert!(all.clone().all(|index| data.contains_key(&format!("k{index}"))), "{data:?}");
@@ -112,10 +171,12 @@ async fn patches_that_come_at_once_are_all_put_in_and_those_that_name_an_old_ver
         };
         let old = maps.patch("a", &named(made.meta().resource_version())).await;
         assert!(old.unwrap_err().is_conflict());
+
         // Of those that name the version that is there, one is first.
         let named = all.map(|_| named(&version)).collect::<Vec<_>>();
         let results = join_all(named.iter().map(|patch| maps.patch("a", patch))).await;
         let refused = results.iter().filter(|result| result.as_ref().is_err_and(Error::is_conflict));
+
         // The same patch a second time changes nothing, but it names a version that is no more.
         assert_eq!((results.iter().filter(|result| result.is_ok()).count(), refused.count()), (1, 15));
     })
@@ -130,11 +191,16 @@ async fn the_last_finalizer_goes_though_others_write_at_once() {
         held.meta_mut().add_finalizer("test/held");
         maps.create(&held).await.unwrap();
         maps.delete("a", &DeleteOptions::default()).await.unwrap();
+
         let label = Patch::Merge(value(r#"{"metadata":{"labels":{"l":"v"}}}"#));
         let release = Patch::Merge(value(r#"{"metadata":{"finalizers":null}}"#));
         let (labelled, released) = tokio::join!(maps.patch("a", &label), maps.patch("a", &release));
         released.unwrap();
-        assert!(labelled.is_ok() || labelled.unwrap_err().is_not_found(), "it came first, or too late");
+        assert!(
+            labelled.is_ok() || labelled.unwrap_err().is_not_found(),
+            "it came first, or too late"
+        );
+
         assert_eq!(maps.find("a").await.unwrap(), None);
     })
     .await;
@@ -148,19 +214,44 @@ async fn refusals_come_with_their_reasons() {
         bad.meta_mut().set_name("Not_A_Name");
         let error = pods.create(&bad).await.unwrap_err();
         assert!(error.is_invalid(), "{error}");
+
         let status = error.status().unwrap();
-        assert_eq!((status.code, status.causes[0].field.as_str()), (422, "metadata.name"));
+        assert_eq!(
+            (status.code, status.causes[0].field.as_str()),
+            (422, "metadata.name")
+        );
+
         assert!(status.has_cause("FieldValueInvalid"));
 
         let mut nowhere = pod("p");
         nowhere.meta_mut().set_namespace("");
         let error = pods.create(&nowhere).await.unwrap_err();
-        assert!(error.to_string().contains("an empty namespace"), "not even sent: {error}");
-        let error = pods.clone().namespace("default").get("a/b").await.unwrap_err();
-        assert!(error.to_string().contains("may not be or contain"), "not even sent: {error}");
+        assert!(
+            error.to_string().contains("an empty namespace"),
+            "not even sent: {error}"
+        );
+
+        let error = pods
+            .clone()
+            .namespace("default")
+            .get("a/b")
+            .await
+            .unwrap_err();
+
+        assert!(
+            error.to_string().contains("may not be or contain"),
+            "not even sent: {error}"
+        );
+
         let uid = DeleteOptions::only("another");
         pods.create(&pod("p")).await.unwrap();
-        assert!(pods.namespace("default").delete("p", &uid).await.unwrap_err().is_conflict());
+        assert!(
+            pods.namespace("default")
+                .delete("p", &uid)
+                .await
+                .unwrap_err()
+                .is_conflict()
+        );
     })
     .await;
 }
@@ -169,22 +260,75 @@ async fn refusals_come_with_their_reasons() {
 async fn typed_and_dynamic_lists_show_the_same_and_pages_one_moment() {
     both(async |client| {
         let pods = client.typed::<Pod>().namespace("default");
-        for index in 0..24 {
-            client.resource(&Resource::of::<Pod>()).create(&pod(&format!("p{index:02}"))).await.unwrap();
-        }
-        let typed = pods.list(&ListOptions { limit: 500, ..ListOptions::default() }).await.unwrap();
-        let names = typed.items.iter().map(|pod| pod.metadata.name.clone().unwrap());
-        let dynamic = pods.untyped().list_all(&ListOptions::default()).await.unwrap();
-        assert!(names.eq(dynamic.items.iter().map(|pod| pod.meta().name().to_string())));
-        assert!(dynamic.items.iter().all(|pod| pod.get("kind") == Some(&Value::from("Pod"))));
 
-        let first = pods.untyped().list(&ListOptions { limit: 1, ..ListOptions::default() }).await.unwrap();
+        for index in 0..24 {
+            client
+                .resource(&Resource::of::<Pod>())
+                .create(&pod(&format!("p{index:02}")))
+                .await
+                .unwrap();
+        }
+
+        let typed = pods
+            .list(&ListOptions {
+                limit: 500,
+                ..ListOptions::default()
+            })
+            .await
+            .unwrap();
+
+        let names = typed
+            .items
+            .iter()
+            .map(|pod| pod.metadata.name.clone().unwrap());
+
+        let dynamic = pods
+            .untyped()
+            .list_all(&ListOptions::default())
+            .await
+            .unwrap();
+
+        assert!(
+            names.eq(dynamic
+                .items
+                .iter()
+                .map(|pod| pod.meta().name().to_string()))
+        );
+
+        assert!(
+            dynamic
+                .items
+                .iter()
+                .all(|pod| pod.get("kind") == Some(&Value::from("Pod")))
+        );
+
+        let first = pods
+            .untyped()
+            .list(&ListOptions {
+                limit: 1,
+                ..ListOptions::default()
+            })
+            .await
+            .unwrap();
         assert_eq!((first.items.len(), first.remaining), (1, Some(23)));
-        client.resource(&Resource::of::<Pod>()).create(&pod("later")).await.unwrap();
+
+        client
+            .resource(&Resource::of::<Pod>())
+            .create(&pod("later"))
+            .await
+            .unwrap();
+
         let token = first.continue_token.to_string();
-        let rest = ListOptions { continue_token: token, ..ListOptions::default() };
+        let rest = ListOptions {
+            continue_token: token,
+            ..ListOptions::default()
+        };
+
         let rest = pods.untyped().list(&rest).await.unwrap();
-        assert_eq!((rest.items.len(), &rest.resource_version), (23, &first.resource_version));
+        assert_eq!(
+            (rest.items.len(), &rest.resource_version),
+            (23, &first.resource_version)
+        );
     })
     .await;
 }
@@ -194,6 +338,7 @@ async fn a_watch_tells_of_what_happens_and_begins_with_what_there_is_if_asked() 
     both(async |client| {
         let maps = client.resource(&config_maps()).namespace("default");
         maps.create(&config_map("a", "1")).await.unwrap();
+
         let options = ListOptions {
             send_initial_events: Some(true),
             resource_version_match: "NotOlderThan".to_string(),
@@ -204,8 +349,10 @@ async fn a_watch_tells_of_what_happens_and_begins_with_what_there_is_if_asked() 
         assert!(
             matches!(watch.next().await.unwrap(), Some(WatchEvent::Added(map)) if map.meta().name() == "a")
         );
+
         let end = watch.next().await.unwrap();
         assert!(matches!(end, Some(WatchEvent::Bookmark { initial_events_end: true, .. })), "{end:?}");
+
         maps.patch("a", &Patch::Merge(value(r#"{"data":{"k":"2"}}"#))).await.unwrap();
         maps.delete("a", &DeleteOptions::default()).await.unwrap();
         assert!(matches!(watch.next().await.unwrap(), Some(WatchEvent::Modified(_))));
@@ -213,6 +360,7 @@ async fn a_watch_tells_of_what_happens_and_begins_with_what_there_is_if_asked() 
 
         let refused = ListOptions { send_initial_events: Some(true), ..ListOptions::default() };
         assert!(maps.watch(&refused).await.err().unwrap().is_invalid());
+
         let short = ListOptions { timeout_seconds: 1, ..ListOptions::default() };
         assert_eq!(maps.watch(&short).await.unwrap().next().await.unwrap(), None, "it ends cleanly");
     })
@@ -222,15 +370,43 @@ async fn a_watch_tells_of_what_happens_and_begins_with_what_there_is_if_asked() 
 #[tokio::test]
 async fn subresources_scale_and_status_are_parts_of_objects() {
     both(async |client| {
-        let sets = client.resource(&Resource::builtin("apps", "v1", "replicasets")).namespace("default");
+        let sets = client
+            .resource(&Resource::builtin("apps", "v1", "replicasets"))
+            .namespace("default");
         let mut set = sets.create(&replica_set("web", 3)).await.unwrap();
+
         let scale = sets.clone().subresource("scale");
-        assert_eq!(scale.get("web").await.unwrap().at(&["spec", "replicas"]).unwrap().as_int(), Some(3));
-        scale.patch("web", &Patch::Merge(value(r#"{"spec":{"replicas":5}}"#))).await.unwrap();
-        set.as_object_mut().unwrap().object_mut("status").insert("replicas", 2);
+        assert_eq!(
+            scale
+                .get("web")
+                .await
+                .unwrap()
+                .at(&["spec", "replicas"])
+                .unwrap()
+                .as_int(),
+            Some(3)
+        );
+
+        scale
+            .patch("web", &Patch::Merge(value(r#"{"spec":{"replicas":5}}"#)))
+            .await
+            .unwrap();
+
+        set.as_object_mut()
+            .unwrap()
+            .object_mut("status")
+            .insert("replicas", 2);
+
         set.meta_mut().members().remove("resourceVersion");
-        let shown = sets.clone().subresource("status").update(&set).await.unwrap();
+
+        let shown = sets
+            .clone()
+            .subresource("status")
+            .update(&set)
+            .await
+            .unwrap();
         assert_eq!(shown.at(&["status", "replicas"]).unwrap().as_int(), Some(2));
+
         assert_eq!(
             shown.at(&["spec", "replicas"]).unwrap().as_int(),
             Some(5),
@@ -244,14 +420,25 @@ async fn subresources_scale_and_status_are_parts_of_objects() {
 async fn discovery_finds_what_the_catalogue_says() {
     both(async |client| {
         let mapper = Mapper::new(client.discovery());
-        for (name, expected) in
-            [("deploy", "deployments.apps"), ("po", "pods"), ("leases", "leases.coordination.k8s.io")]
-        {
-            assert_eq!(mapper.of_name(name).await.unwrap().resource.to_string(), expected);
+        for (name, expected) in [
+            ("deploy", "deployments.apps"),
+            ("po", "pods"),
+            ("leases", "leases.coordination.k8s.io"),
+        ] {
+            assert_eq!(
+                mapper.of_name(name).await.unwrap().resource.to_string(),
+                expected
+            );
         }
+
         let found = mapper.of_kind("apps", "v1", "ReplicaSet").await.unwrap();
-        assert_eq!(found.resource, Resource::builtin("apps", "v1", "replicasets"));
+        assert_eq!(
+            found.resource,
+            Resource::builtin("apps", "v1", "replicasets")
+        );
+
         assert!(found.subresources.iter().any(|part| part == "scale"));
+
         let served = mapper.served().await.unwrap();
         assert!(served.failed.is_empty() && served.groups.len() > 15);
     })

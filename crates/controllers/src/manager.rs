@@ -12,9 +12,10 @@ use crate::frame::Context;
 use crate::views::ReplicaSet;
 use crate::{
     certificates, clusterrole_aggregation, cronjob, daemonset, deployment, disruption, endpoints,
-    endpointslice, endpointslice_mirroring, garbage_collector, job, namespace, nodeipam, nodelifecycle,
-    podgc, pv_protection, pvc_protection, replicaset, replicationcontroller, resource_quota,
-    root_ca_publisher, serviceaccount, serviceaccount_token, statefulset, tainteviction, ttl_after_finished,
+    endpointslice, endpointslice_mirroring, garbage_collector, job, namespace, nodeipam,
+    nodelifecycle, podgc, pv_protection, pvc_protection, replicaset, replicationcontroller,
+    resource_quota, root_ca_publisher, serviceaccount, serviceaccount_token, statefulset,
+    tainteviction, ttl_after_finished,
 };
 
 /// A controller that there is.
@@ -22,7 +23,8 @@ struct Known {
     name: &'static str,
     /// What it was called before names ended in `-controller`.
     alias: &'static str,
-    /// Begins it. The future does not end, unless the controller has nothing to do as it is configured.
+    /// Begins it. The future does not end, unless the controller has nothing to do as it is
+    /// configured.
     begin: fn(Context, Manager) -> BoxFuture<'static, ()>,
 }
 
@@ -68,7 +70,9 @@ const KNOWN: &[Known] = &[
         name: "deployment-controller",
         alias: "deployment",
         begin: |context, with| {
-            Box::pin(async move { deployment::run(&context, with.concurrent_deployment_syncs).await })
+            Box::pin(
+                async move { deployment::run(&context, with.concurrent_deployment_syncs).await },
+            )
         },
     },
     Known {
@@ -102,13 +106,17 @@ const KNOWN: &[Known] = &[
         name: "garbage-collector-controller",
         alias: "garbagecollector",
         begin: |context, with| {
-            Box::pin(async move { garbage_collector::run(&context, with.concurrent_gc_syncs).await })
+            Box::pin(
+                async move { garbage_collector::run(&context, with.concurrent_gc_syncs).await },
+            )
         },
     },
     Known {
         name: "job-controller",
         alias: "job",
-        begin: |context, with| Box::pin(async move { job::run(&context, with.concurrent_job_syncs).await }),
+        begin: |context, with| {
+            Box::pin(async move { job::run(&context, with.concurrent_job_syncs).await })
+        },
     },
     Known {
         name: "namespace-controller",
@@ -120,7 +128,9 @@ const KNOWN: &[Known] = &[
     Known {
         name: "node-ipam-controller",
         alias: "nodeipam",
-        begin: |context, with| Box::pin(async move { nodeipam::run(&context, &with.node_ipam).await }),
+        begin: |context, with| {
+            Box::pin(async move { nodeipam::run(&context, &with.node_ipam).await })
+        },
     },
     Known {
         name: "node-lifecycle-controller",
@@ -159,20 +169,26 @@ const KNOWN: &[Known] = &[
         name: "replicationcontroller-controller",
         alias: "replicationcontroller",
         begin: |context, with| {
-            Box::pin(async move { replicationcontroller::run(&context, with.concurrent_rc_syncs).await })
+            Box::pin(
+                async move { replicationcontroller::run(&context, with.concurrent_rc_syncs).await },
+            )
         },
     },
     Known {
         name: "resourcequota-controller",
         alias: "resourcequota",
         begin: |context, with| {
-            Box::pin(async move { resource_quota::run(&context, with.concurrent_resource_quota_syncs).await })
+            Box::pin(async move {
+                resource_quota::run(&context, with.concurrent_resource_quota_syncs).await
+            })
         },
     },
     Known {
         name: "root-ca-certificate-publisher-controller",
         alias: "root-ca-cert-publisher",
-        begin: |context, with| Box::pin(async move { root_ca_publisher::run(&context, with.root_ca).await }),
+        begin: |context, with| {
+            Box::pin(async move { root_ca_publisher::run(&context, with.root_ca).await })
+        },
     },
     Known {
         name: "serviceaccount-controller",
@@ -185,14 +201,18 @@ const KNOWN: &[Known] = &[
         begin: |context, with| {
             let (signer, authority) = (with.token_signer, with.root_ca);
             let workers = with.concurrent_serviceaccount_token_syncs;
-            Box::pin(async move { serviceaccount_token::run(&context, signer, authority, workers).await })
+            Box::pin(async move {
+                serviceaccount_token::run(&context, signer, authority, workers).await
+            })
         },
     },
     Known {
         name: "statefulset-controller",
         alias: "statefulset",
         begin: |context, with| {
-            Box::pin(async move { statefulset::run(&context, with.concurrent_statefulset_syncs).await })
+            Box::pin(
+                async move { statefulset::run(&context, with.concurrent_statefulset_syncs).await },
+            )
         },
     },
     Known {
@@ -226,30 +246,50 @@ impl Selected {
         Selected(KNOWN.iter().map(|known| known.name).collect())
     }
 
-    /// What `--controllers` says: names, `-name` for those that are not to run, and `*` for all that run by default. The
-    /// first mention of a name counts.
+    /// What `--controllers` says: names, `-name` for those that are not to run, and `*` for all
+    /// that run by default. The first mention of a name counts.
     pub fn parse(list: &[String]) -> Result<Selected, UnknownController> {
         let mut decided: Vec<(&'static str, bool)> = Vec::new();
         let mut all = false;
-        for entry in list.iter().flat_map(|entry| entry.split(',')).map(str::trim) {
+        for entry in list
+            .iter()
+            .flat_map(|entry| entry.split(','))
+            .map(str::trim)
+        {
             let (name, runs) = match entry.strip_prefix('-') {
                 Some(name) => (name, false),
                 None => (entry, true),
             };
+
             if name == "*" {
                 all |= runs;
                 continue;
             }
-            let known = KNOWN.iter().find(|known| known.name == name || known.alias == name);
+
+            let known = KNOWN
+                .iter()
+                .find(|known| known.name == name || known.alias == name);
+
             let known = known.ok_or_else(|| UnknownController(name.to_string()))?;
             if !decided.iter().any(|(name, _)| *name == known.name) {
                 decided.push((known.name, runs));
             }
         }
+
         let runs = |known: &Known| {
-            decided.iter().find(|(name, _)| *name == known.name).map_or(all, |(_, runs)| *runs)
+            decided
+                .iter()
+                .find(|(name, _)| *name == known.name)
+                .map_or(all, |(_, runs)| *runs)
         };
-        Ok(Selected(KNOWN.iter().filter(|known| runs(known)).map(|known| known.name).collect()))
+
+        Ok(Selected(
+            KNOWN
+                .iter()
+                .filter(|known| runs(known))
+                .map(|known| known.name)
+                .collect(),
+        ))
     }
 
     fn has(&self, name: &str) -> bool {
@@ -362,12 +402,16 @@ mod tests {
             assert_eq!(selected.has("replicaset-controller"), expected, "{list}");
         };
         check("*", true);
+
         check("*,-replicaset-controller", false);
         check("replicaset,-replicaset-controller", true);
         check("-replicaset,*", false);
+
         check("replicaset-controller", true);
         assert_eq!(
-            Selected::parse(&["nonsense".to_string()]).unwrap_err().to_string(),
+            Selected::parse(&["nonsense".to_string()])
+                .unwrap_err()
+                .to_string(),
             "\"nonsense\" is not in the list of known controllers"
         );
     }

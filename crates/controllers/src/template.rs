@@ -1,34 +1,47 @@
-//! Templates of pods: what is made of one, whether two are the same, and a short name for one. Pure.
+//! Templates of pods: what is made of one, whether two are the same, and a short name for one.
+//! Pure.
 
 use coracle_api::codec::json;
 use coracle_api::owner::OwnerReference;
 use coracle_api::{Map, Value};
 
 /// A pod as a template says, named after `base`; `None`: without labels nobody would find it again.
-pub fn pod(template: &Value, namespace: &str, base: &str, owner: OwnerReference<'_>) -> Option<Value> {
+pub fn pod(
+    template: &Value,
+    namespace: &str,
+    base: &str,
+    owner: OwnerReference<'_>,
+) -> Option<Value> {
     let from = template.meta();
     let labels = from.labels().filter(|labels| !labels.is_empty())?;
     let mut pod = Map::new();
     pod.insert("apiVersion", "v1");
     pod.insert("kind", "Pod");
     pod.insert("spec", template.get("spec").cloned().unwrap_or_default());
+
     let mut pod = Value::Object(pod);
     let mut meta = pod.meta_mut();
     meta.set_namespace(namespace);
     meta.set_generate_name(base);
     meta.set_labels(labels.clone());
     meta.set_annotations(from.annotations().cloned().unwrap_or_default());
+
     for finalizer in from.finalizers() {
         meta.add_finalizer(finalizer);
     }
+
     meta.set_owner_references([owner]);
+
     Some(pod)
 }
 
 /// A template, or what holds one, as it is compared: what is empty is the same as what is absent.
 pub fn comparable(template: &Value) -> Value {
     let mut template = template.clone();
-    if let Some(metadata) = template.as_object_mut().and_then(|members| members.get_mut("metadata")) {
+    if let Some(metadata) = template
+        .as_object_mut()
+        .and_then(|members| members.get_mut("metadata"))
+    {
         drop_empty(metadata, true);
     }
     drop_empty(&mut template, false);
@@ -52,14 +65,21 @@ fn drop_empty(value: &mut Value, objects: bool) {
     }
 }
 
-/// A short name for something comparable, in letters and digits that make no words. Two things that share one by
-/// chance get others with a number of `collisions`.
+/// A short name for something comparable, in letters and digits that make no words. Two things that
+/// share one by chance get others with a number of `collisions`.
 pub fn hash(comparable: &Value, collisions: Option<i64>) -> String {
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
     let text = json::to_vec(comparable);
     let salt = collisions.map(i64::to_le_bytes);
     let bytes = text.iter().chain(salt.iter().flatten());
-    let sum = bytes.fold(0x811c_9dc5_u32, |sum, byte| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    let sum = bytes.fold(0x811c_9dc5_u32, |sum, byte| {
+        (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    });
     let digits = sum.to_string();
-    digits.bytes().map(|digit| char::from(LETTERS[usize::from(digit) % LETTERS.len()])).collect()
+
+    digits
+        .bytes()
+        .map(|digit| char::from(LETTERS[usize::from(digit) % LETTERS.len()]))
+        .collect()
 }

@@ -3,9 +3,9 @@
 use coracle_api::{Map, Value};
 use coracle_client::{Access, Error};
 
-/// Writes a status that was worked out for `object`, whose resource and namespace are `objects`; on a conflict once
-/// more, over what the server has by then. The generation that was acted on stands in the status, not that of a newer
-/// object. `None`: the object is gone, or another has its name.
+/// Writes a status that was worked out for `object`, whose resource and namespace are `objects`; on
+/// a conflict once more, over what the server has by then. The generation that was acted on stands
+/// in the status, not that of a newer object. `None`: the object is gone, or another has its name.
 pub(crate) async fn write_status(
     objects: &Access,
     object: &Value,
@@ -22,6 +22,7 @@ pub(crate) async fn write_status(
         },
         written => written,
     };
+
     written.map(Some)
 }
 

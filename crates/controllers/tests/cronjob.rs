@@ -1,4 +1,5 @@
-//! The CronJob controller, and that of finished Jobs, against a real server, under their upstream identities.
+//! The CronJob controller, and that of finished Jobs, against a real server, under their upstream
+//! identities.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -15,6 +16,7 @@ use coracle_testkit::{eventually, run_pods};
 async fn a_job_begins_when_it_is_time_and_goes_when_its_time_is_over() {
     let cluster = Controlled::start().await;
     let running = run_pods(&cluster.client, |_| Some(object("{phase: Succeeded}")));
+
     let crons = cluster.of("batch", "cronjobs");
     let made = crons
         .create(&object(
@@ -25,39 +27,72 @@ async fn a_job_begins_when_it_is_time_and_goes_when_its_time_is_over() {
         ))
         .await
         .unwrap();
+
     // As if the last Job had been long ago: one is due at once.
     let mut past = made.clone();
-    past.as_object_mut().unwrap().insert("status", object("{lastScheduleTime: '2026-01-01T00:00:00Z'}"));
-    crons.clone().subresource("status").update(&past).await.unwrap();
-    crons.patch("tick", &Patch::Merge(object("{spec: {suspend: false}}"))).await.unwrap();
+    past.as_object_mut().unwrap().insert(
+        "status",
+        object("{lastScheduleTime: '2026-01-01T00:00:00Z'}"),
+    );
+
+    crons
+        .clone()
+        .subresource("status")
+        .update(&past)
+        .await
+        .unwrap();
+
+    crons
+        .patch("tick", &Patch::Merge(object("{spec: {suspend: false}}")))
+        .await
+        .unwrap();
 
     let jobs = cluster.of("batch", "jobs");
     let job = eventually("a Job begins", async || {
-        jobs.list_all(&ListOptions::default()).await.unwrap().items.into_iter().next()
+        jobs.list_all(&ListOptions::default())
+            .await
+            .unwrap()
+            .items
+            .into_iter()
+            .next()
     })
     .await;
     assert!(job.meta().name().starts_with("tick-"));
+
     assert_eq!(job.meta().label("of"), Some("tick"));
     assert_eq!(number(&job, &["spec", "ttlSecondsAfterFinished"]), 1);
-    assert!(job.meta().annotation("batch.kubernetes.io/cronjob-scheduled-timestamp").is_some());
+    assert!(
+        job.meta()
+            .annotation("batch.kubernetes.io/cronjob-scheduled-timestamp")
+            .is_some()
+    );
+
     assert_eq!(controller_of(job.meta()).unwrap().uid, made.meta().uid());
+
     eventually("its success is noted", async || {
         let tick = crons.get("tick").await.unwrap();
-        tick.at(&["status", "lastSuccessfulTime"]).and_then(Value::as_str).map(|_| ())
+        tick.at(&["status", "lastSuccessfulTime"])
+            .and_then(Value::as_str)
+            .map(|_| ())
     })
     .await;
+
     eventually("it is told to go", async || {
         let job = jobs.find(job.meta().name()).await.unwrap();
-        job.is_none_or(|job| job.meta().is_being_deleted()).then_some(())
+        job.is_none_or(|job| job.meta().is_being_deleted())
+            .then_some(())
     })
     .await;
+
     eventually("its beginning is told", async || {
         let told = format!("Created job {}", job.meta().name());
         let events = cluster.list("events").await;
-        let said = |event: &Value| event.get("message").and_then(Value::as_str) == Some(told.as_str());
+        let said =
+            |event: &Value| event.get("message").and_then(Value::as_str) == Some(told.as_str());
         events.iter().any(said).then_some(())
     })
     .await;
+
     running.stop().await;
     cluster.stop().await;
 }

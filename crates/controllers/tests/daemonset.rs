@@ -13,8 +13,16 @@ use coracle_testkit::{eventually, run_pods};
 async fn complete(cluster: &Controlled, nodes: i64) -> Value {
     eventually(&format!("a pod on each of {nodes} nodes"), async || {
         let agent = cluster.of("apps", "daemonsets").get("agent").await.unwrap();
-        let counts = ["desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable"];
-        let all = counts.iter().all(|name| number(&agent, &["status", name]) == nodes);
+        let counts = [
+            "desiredNumberScheduled",
+            "updatedNumberScheduled",
+            "numberAvailable",
+        ];
+
+        let all = counts
+            .iter()
+            .all(|name| number(&agent, &["status", name]) == nodes);
+
         (all && number(&agent, &["status", "observedGeneration"]) == agent.meta().generation())
             .then_some(agent)
     })
@@ -24,24 +32,34 @@ async fn complete(cluster: &Controlled, nodes: i64) -> Value {
 #[tokio::test]
 async fn every_node_gets_a_pod_and_a_new_template_reaches_all() {
     let cluster = Controlled::start().await;
-    let nodes = cluster.client.resource(&Resource::builtin("", "v1", "nodes"));
+    let nodes = cluster
+        .client
+        .resource(&Resource::builtin("", "v1", "nodes"));
     for name in ["n1", "n2", "n3"] {
         nodes
-            .create(&object(&format!("{{apiVersion: v1, kind: Node, metadata: {{name: {name}}}}}")))
+            .create(&object(&format!(
+                "{{apiVersion: v1, kind: Node, metadata: {{name: {name}}}}}"
+            )))
             .await
             .unwrap();
     }
+
     // A node that has just come is not ready; nobody here says that it is by now.
     for name in ["n1", "n2", "n3"] {
         // Those who watch over nodes write them too: a conflict is tried again.
         eventually("no taints", async || {
-            nodes.patch(name, &Patch::Merge(object("{spec: {taints: null}}"))).await.ok()
+            nodes
+                .patch(name, &Patch::Merge(object("{spec: {taints: null}}")))
+                .await
+                .ok()
         })
         .await;
     }
+
     // There is no scheduler: what a pod is bound for is where it runs.
     let ready = object("{phase: Running, conditions: [{type: Ready, status: 'True'}]}");
     let running = run_pods(&cluster.client, move |_| Some(ready.clone()));
+
     let sets = cluster.of("apps", "daemonsets");
     sets.create(&object(
         "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\n\
@@ -50,25 +68,43 @@ async fn every_node_gets_a_pod_and_a_new_template_reaches_all() {
     ))
     .await
     .unwrap();
+
     complete(&cluster, 3).await;
     let change = "{spec: {template: {spec: {containers: [{name: c, image: b}]}}}}";
-    sets.patch("agent", &Patch::Strategic(object(change))).await.unwrap();
+    sets.patch("agent", &Patch::Strategic(object(change)))
+        .await
+        .unwrap();
+
     complete(&cluster, 3).await;
     let pods = eventually("no old pod is left", async || {
         let pods = cluster.list("pods").await;
         (pods.len() == 3).then_some(pods)
     })
     .await;
+
     for pod in &pods {
-        let image = pod.at(&["spec", "containers"]).unwrap().as_array().unwrap()[0].get("image").unwrap();
+        let image = pod.at(&["spec", "containers"]).unwrap().as_array().unwrap()[0]
+            .get("image")
+            .unwrap();
         assert_eq!(image.as_str(), Some("b"));
         assert!(pod.meta().label("controller-revision-hash").is_some());
     }
-    let revisions =
-        cluster.of("apps", "controllerrevisions").list_all(&ListOptions::default()).await.unwrap();
-    let mut numbers: Vec<i64> = revisions.items.iter().map(|one| number(one, &["revision"])).collect();
+
+    let revisions = cluster
+        .of("apps", "controllerrevisions")
+        .list_all(&ListOptions::default())
+        .await
+        .unwrap();
+
+    let mut numbers: Vec<i64> = revisions
+        .items
+        .iter()
+        .map(|one| number(one, &["revision"]))
+        .collect();
     numbers.sort_unstable();
+
     assert_eq!(numbers, [1, 2]);
+
     running.stop().await;
     cluster.stop().await;
 }

@@ -28,7 +28,9 @@ async fn rolled_out(cluster: &Controlled, replicas: i64) -> Value {
     eventually(&format!("{replicas} pods rolled out"), async || {
         let web = cluster.of("apps", "deployments").get("web").await.unwrap();
         let counts = ["replicas", "updatedReplicas", "availableReplicas"];
-        let complete = counts.iter().all(|name| number(&web, &["status", name]) == replicas)
+        let complete = counts
+            .iter()
+            .all(|name| number(&web, &["status", name]) == replicas)
             && number(&web, &["status", "observedGeneration"]) == web.meta().generation();
         complete.then_some(web)
     })
@@ -36,9 +38,16 @@ async fn rolled_out(cluster: &Controlled, replicas: i64) -> Value {
 }
 
 fn condition(object: &Value, kind: &str) -> String {
-    let conditions = object.at(&["status", "conditions"]).unwrap().as_array().unwrap();
+    let conditions = object
+        .at(&["status", "conditions"])
+        .unwrap()
+        .as_array()
+        .unwrap();
     let text = |one: &Value, name: &str| one.get(name).unwrap().as_str().unwrap().to_owned();
-    let found = conditions.iter().find(|one| text(one, "type") == kind).unwrap();
+    let found = conditions
+        .iter()
+        .find(|one| text(one, "type") == kind)
+        .unwrap();
     format!("{} {}", text(found, "status"), text(found, "reason"))
 }
 
@@ -49,14 +58,23 @@ async fn a_deployment_is_rolled_out_changed_scaled_and_taken_back() {
     let running = run_pods(&cluster.client, move |_| Some(ready.clone()));
     let deployments = cluster.of("apps", "deployments");
     deployments.create(&web(3, "a")).await.unwrap();
+
     let first = rolled_out(&cluster, 3).await;
-    assert_eq!(first.meta().annotation("deployment.kubernetes.io/revision"), Some("1"));
+    assert_eq!(
+        first.meta().annotation("deployment.kubernetes.io/revision"),
+        Some("1")
+    );
+
     let first = eventually("the rollout is told complete", async || {
         let web = deployments.get("web").await.unwrap();
         (condition(&web, "Progressing") == "True NewReplicaSetAvailable").then_some(web)
     })
     .await;
-    assert_eq!(condition(&first, "Available"), "True MinimumReplicasAvailable");
+
+    assert_eq!(
+        condition(&first, "Available"),
+        "True MinimumReplicasAvailable"
+    );
 
     let image = |image: &str| {
         Patch::Strategic(tree(&format!(
@@ -64,25 +82,58 @@ async fn a_deployment_is_rolled_out_changed_scaled_and_taken_back() {
         )))
     };
     deployments.patch("web", &image("b")).await.unwrap();
+
     let second = rolled_out(&cluster, 3).await;
-    assert_eq!(second.meta().annotation("deployment.kubernetes.io/revision"), Some("2"));
-    deployments.patch("web", &Patch::Merge(tree(r#"{"spec":{"replicas":5}}"#))).await.unwrap();
+    assert_eq!(
+        second
+            .meta()
+            .annotation("deployment.kubernetes.io/revision"),
+        Some("2")
+    );
+
+    deployments
+        .patch("web", &Patch::Merge(tree(r#"{"spec":{"replicas":5}}"#)))
+        .await
+        .unwrap();
+
     rolled_out(&cluster, 5).await;
     deployments.patch("web", &image("a")).await.unwrap();
     let back = rolled_out(&cluster, 5).await;
-    assert_eq!(back.meta().annotation("deployment.kubernetes.io/revision"), Some("3"));
+    assert_eq!(
+        back.meta().annotation("deployment.kubernetes.io/revision"),
+        Some("3")
+    );
 
-    let sets =
-        cluster.of("apps", "replicasets").list_all(&coracle_client::ListOptions::default()).await.unwrap();
-    let mut sizes: Vec<i64> = sets.items.iter().map(|set| number(set, &["spec", "replicas"])).collect();
+    let sets = cluster
+        .of("apps", "replicasets")
+        .list_all(&coracle_client::ListOptions::default())
+        .await
+        .unwrap();
+
+    let mut sizes: Vec<i64> = sets
+        .items
+        .iter()
+        .map(|set| number(set, &["spec", "replicas"]))
+        .collect();
     sizes.sort_unstable();
+
     assert_eq!(sizes, [0, 5], "the first ReplicaSet was taken again");
+
     let events = cluster.list("events").await;
     let said = |text: &str| {
-        events.iter().any(|event| event.get("message").unwrap().as_str().unwrap().starts_with(text))
+        events.iter().any(|event| {
+            event
+                .get("message")
+                .unwrap()
+                .as_str()
+                .unwrap()
+                .starts_with(text)
+        })
     };
     assert!(said("Scaled up replica set web-"), "{events:?}");
+
     assert!(said("Scaled down replica set web-"), "{events:?}");
+
     running.stop().await;
     cluster.stop().await;
 }
@@ -90,17 +141,54 @@ async fn a_deployment_is_rolled_out_changed_scaled_and_taken_back() {
 #[tokio::test]
 async fn a_status_carries_the_revision_along_and_annotations_are_a_generation() {
     let cluster = Cluster::start().await;
-    let deployments =
-        cluster.client().resource(&Resource::builtin("apps", "v1", "deployments")).namespace("default");
+    let deployments = cluster
+        .client()
+        .resource(&Resource::builtin("apps", "v1", "deployments"))
+        .namespace("default");
     let mut made = deployments.create(&web(1, "a")).await.unwrap();
     assert_eq!(made.meta().generation(), 1);
-    made.meta_mut().set_annotation("deployment.kubernetes.io/revision", Some("7"));
-    made.meta_mut().set_label("status-may-not", Some("say-this"));
-    made.as_object_mut().unwrap().object_mut("status").insert("observedGeneration", 1);
-    let told = deployments.clone().subresource("status").update(&made).await.unwrap();
-    assert_eq!(told.meta().annotation("deployment.kubernetes.io/revision"), Some("7"));
-    assert_eq!((told.meta().label("status-may-not"), told.meta().generation()), (None, 1));
-    let patch = Patch::Merge(tree(r#"{"metadata":{"annotations":{"kubernetes.io/change-cause":"b"}}}"#));
-    assert_eq!(deployments.patch("web", &patch).await.unwrap().meta().generation(), 2);
+
+    made.meta_mut()
+        .set_annotation("deployment.kubernetes.io/revision", Some("7"));
+    made.meta_mut()
+        .set_label("status-may-not", Some("say-this"));
+    made.as_object_mut()
+        .unwrap()
+        .object_mut("status")
+        .insert("observedGeneration", 1);
+
+    let told = deployments
+        .clone()
+        .subresource("status")
+        .update(&made)
+        .await
+        .unwrap();
+
+    assert_eq!(
+        told.meta().annotation("deployment.kubernetes.io/revision"),
+        Some("7")
+    );
+
+    assert_eq!(
+        (
+            told.meta().label("status-may-not"),
+            told.meta().generation()
+        ),
+        (None, 1)
+    );
+
+    let patch = Patch::Merge(tree(
+        r#"{"metadata":{"annotations":{"kubernetes.io/change-cause":"b"}}}"#,
+    ));
+    assert_eq!(
+        deployments
+            .patch("web", &patch)
+            .await
+            .unwrap()
+            .meta()
+            .generation(),
+        2
+    );
+
     cluster.stop().await;
 }

@@ -23,24 +23,39 @@ fn entry<'a>(map: &'a Value, name: &str) -> Option<&'a str> {
 #[tokio::test]
 async fn pods_are_counted_listed_and_the_list_goes_before_the_object() {
     let cluster = Cluster::start_with_https().await;
-    let client = Client::connect(cluster.https(), cluster.world).await.unwrap();
+    let client = Client::connect(cluster.https(), cluster.world)
+        .await
+        .unwrap();
     let tasks = Tasks::new();
     let own = client.clone();
     let context = Context::new(&client, move |_| own.clone(), tasks.clone());
     let running = context.clone();
     tasks.spawn(async move { operator::run(&running).await });
 
-    let of =
-        |plural: &str| cluster.client().resource(&Resource::builtin("", "v1", plural)).namespace("default");
+    let of = |plural: &str| {
+        cluster
+            .client()
+            .resource(&Resource::builtin("", "v1", plural))
+            .namespace("default")
+    };
+
     let (maps, pods) = (of("configmaps"), of("pods"));
     for name in ["one", "two", "three"] {
         let mut labelled = pod(name);
-        labelled.meta_mut().set_label("app", Some(if name == "three" { "other" } else { "web" }));
+        labelled
+            .meta_mut()
+            .set_label("app", Some(if name == "three" { "other" } else { "web" }));
         pods.create(&labelled).await.unwrap();
     }
+
     let mut wish = config_map("web", "unused");
-    wish.meta_mut().set_label("example.com/pod-count", Some("true"));
-    wish.as_object_mut().unwrap().object_mut("data").insert("selector", "app=web");
+    wish.meta_mut()
+        .set_label("example.com/pod-count", Some("true"));
+    wish.as_object_mut()
+        .unwrap()
+        .object_mut("data")
+        .insert("selector", "app=web");
+
     maps.create(&wish).await.unwrap();
 
     let counted = async |count: &str| {
@@ -52,14 +67,25 @@ async fn pods_are_counted_listed_and_the_list_goes_before_the_object() {
     };
     let map = counted("2").await;
     assert!(map.meta().has_finalizer("example.com/pod-list"));
-    assert_eq!(entry(&maps.get("web-pods").await.unwrap(), "pods"), Some("one\ntwo"));
+
+    assert_eq!(
+        entry(&maps.get("web-pods").await.unwrap(), "pods"),
+        Some("one\ntwo")
+    );
+
     pods.delete("one", &DeleteOptions::default()).await.unwrap();
     counted("1").await;
 
     // What makes no sense is told to people, and nothing else happens.
-    maps.patch("web", &merge(r#"{"data":{"selector":"=,="}}"#)).await.unwrap();
+    maps.patch("web", &merge(r#"{"data":{"selector":"=,="}}"#))
+        .await
+        .unwrap();
     eventually("a complaint", async || {
-        let events = of("events").list_all(&ListOptions::default()).await.unwrap();
+        let events = of("events")
+            .list_all(&ListOptions::default())
+            .await
+            .unwrap();
+
         events
             .items
             .iter()
@@ -67,7 +93,10 @@ async fn pods_are_counted_listed_and_the_list_goes_before_the_object() {
             .then_some(())
     })
     .await;
-    maps.patch("web", &merge(r#"{"data":{"selector":"app"}}"#)).await.unwrap();
+
+    maps.patch("web", &merge(r#"{"data":{"selector":"app"}}"#))
+        .await
+        .unwrap();
     counted("2").await;
 
     // When everything is said, nothing is written any more.
@@ -81,10 +110,22 @@ async fn pods_are_counted_listed_and_the_list_goes_before_the_object() {
     maps.delete("web", &DeleteOptions::default()).await.unwrap();
     eventually("it is gone, and its list", async || {
         let left = maps.list_all(&ListOptions::default()).await.unwrap().items;
-        left.iter().all(|map| !map.meta().name().starts_with("web")).then_some(())
+        left.iter()
+            .all(|map| !map.meta().name().starts_with("web"))
+            .then_some(())
     })
     .await;
-    assert_eq!(pods.list_all(&ListOptions::default()).await.unwrap().items.len(), 2, "pods are left alone");
+
+    assert_eq!(
+        pods.list_all(&ListOptions::default())
+            .await
+            .unwrap()
+            .items
+            .len(),
+        2,
+        "pods are left alone"
+    );
+
     tasks.stop().await;
     cluster.stop().await;
 }

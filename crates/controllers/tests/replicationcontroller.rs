@@ -21,13 +21,16 @@ async fn it_keeps_its_pods_as_a_replica_set_does() {
         ))
         .await
         .unwrap();
+
     let told = eventually("two pods are counted", async || {
         let web = controllers.get("web").await.unwrap();
         (number(&web, &["status", "replicas"]) == 2).then_some(web)
     })
     .await;
     assert_eq!(number(&told, &["status", "fullyLabeledReplicas"]), 2);
+
     assert_eq!(told.at(&["status", "terminatingReplicas"]), None);
+
     for pod in cluster.list("pods").await {
         let owner = controller_of(pod.meta()).unwrap();
         assert_eq!(
@@ -35,11 +38,17 @@ async fn it_keeps_its_pods_as_a_replica_set_does() {
             ("v1", "ReplicationController", made.meta().uid())
         );
     }
+
     let events = eventually("both are told of", async || {
         let events = cluster.list("events").await;
         (events.len() == 2).then_some(events)
     })
     .await;
-    assert_eq!(events[0].at(&["source", "component"]).unwrap().as_str(), Some("replication-controller"));
+
+    assert_eq!(
+        events[0].at(&["source", "component"]).unwrap().as_str(),
+        Some("replication-controller")
+    );
+
     cluster.stop().await;
 }

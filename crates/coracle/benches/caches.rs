@@ -1,5 +1,5 @@
-//! What a cached pod costs in memory: whole, its metadata, as the scheduler and the controllers see it, and, to compare
-//! with, as a typed struct. `cargo bench -p coracle --bench caches`.
+//! What a cached pod costs in memory: whole, its metadata, as the scheduler and the controllers see
+//! it, and, to compare with, as a typed struct. `cargo bench -p coracle --bench caches`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -48,12 +48,16 @@ fn held<T: Projection>(what: &str, text: &str) -> f64 {
     for index in 0..PODS {
         // Each has a name and a UID of its own, as in a cluster.
         let mut pod = json::parse(text.as_bytes()).unwrap();
-        pod.meta_mut().set_name(&format!("web-5b9d7c6f4d-{index:05}"));
-        pod.meta_mut().set_uid(&format!("00000000-0000-4000-8000-{index:012}"));
+        pod.meta_mut()
+            .set_name(&format!("web-5b9d7c6f4d-{index:05}"));
+        pod.meta_mut()
+            .set_uid(&format!("00000000-0000-4000-8000-{index:012}"));
         all.push(Arc::new(Cached::<T>::of(pod).unwrap()));
     }
+
     let used = u32::try_from((sys::in_use() - before) / PODS).unwrap();
     println!("{what:40} {used:8} bytes");
     drop(all);
+
     f64::from(used)
 }

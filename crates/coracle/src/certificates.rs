@@ -1,7 +1,9 @@
-//! The certificates of a cluster that makes its own: an authority, the server, and an administrator.
+//! The certificates of a cluster that makes its own: an authority, the server, and an
+//! administrator.
 //!
-//! Keys are ECDSA P-256: an RSA key would cost more than the whole start. What has been made is kept in the data
-//! directory and used again; a lost or foreign file is a clear error, never a silent new authority.
+//! Keys are ECDSA P-256: an RSA key would cost more than the whole start. What has been made is
+//! kept in the data directory and used again; a lost or foreign file is a clear error, never a
+//! silent new authority.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -12,8 +14,8 @@ use std::path::{Path, PathBuf};
 use coracle_apiserver::serve::CertificateFiles;
 use coracle_files::private;
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 
 /// Where they are.
@@ -34,7 +36,11 @@ pub(crate) enum CertificateError {
          one there by hand, and {then}",
         file.display()
     )]
-    Lost { file: PathBuf, what: &'static str, then: &'static str },
+    Lost {
+        file: PathBuf,
+        what: &'static str,
+        then: &'static str,
+    },
 }
 
 /// A certificate and its key, in PEM.
@@ -44,8 +50,8 @@ pub(crate) struct Pair {
 }
 
 impl Certificates {
-    /// Those of a data directory. Where a cluster uses them already, what cannot be replaced is not made anew. Where
-    /// there are none at all, as beside a store that was restored, all are made.
+    /// Those of a data directory. Where a cluster uses them already, what cannot be replaced is not
+    /// made anew. Where there are none at all, as beside a store that was restored, all are made.
     pub(crate) fn new(data_dir: &Path, has_cluster: bool) -> Certificates {
         let folder = data_dir.join("pki");
         let are_there = fs::read_dir(&folder).is_ok_and(|mut files| files.next().is_some());
@@ -56,7 +62,11 @@ impl Certificates {
                  tokens that were given out before do not count any more"
             );
         }
-        Certificates { folder, in_use: has_cluster && are_there }
+
+        Certificates {
+            folder,
+            in_use: has_cluster && are_there,
+        }
     }
 
     /// Where one of them is.
@@ -70,11 +80,17 @@ impl Certificates {
     /// The authority, made on the first start.
     pub(crate) fn authority(&self) -> Result<Pair, CertificateError> {
         // An older version let everybody in.
-        private::restrict(&self.folder, private::FOLDER)
-            .map_err(|error| CertificateError::File { file: self.folder.clone(), error })?;
+        private::restrict(&self.folder, private::FOLDER).map_err(|error| {
+            CertificateError::File {
+                file: self.folder.clone(),
+                error,
+            }
+        })?;
+
         if let Some(pair) = self.load("ca")? {
             return Ok(pair);
         }
+
         if self.in_use {
             return Err(CertificateError::Lost {
                 file: self.files("ca").certificate,
@@ -82,22 +98,40 @@ impl Certificates {
                 then: "give all of them new certificates",
             });
         }
+
         let mut params = named("coracle-ca", None);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages =
-            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        params.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::CrlSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
+
         let key = KeyPair::generate()?;
         let certificate = params.self_signed(&key)?;
-        self.keep("ca", Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+
+        self.keep(
+            "ca",
+            Pair {
+                certificate: certificate.pem(),
+                key: key.serialize_pem(),
+            },
+        )
     }
 
     /// The server's own, for these addresses.
-    pub(crate) fn server(&self, authority: &Pair, addresses: &[IpAddr]) -> Result<Pair, CertificateError> {
+    pub(crate) fn server(
+        &self,
+        authority: &Pair,
+        addresses: &[IpAddr],
+    ) -> Result<Pair, CertificateError> {
         if let Some(pair) = self.load("apiserver")? {
             return Ok(pair);
         }
+
         let mut params = named("kube-apiserver", None);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+
         for name in [
             "kubernetes",
             "kubernetes.default",
@@ -105,9 +139,15 @@ impl Certificates {
             "kubernetes.default.svc.cluster.local",
             "localhost",
         ] {
-            params.subject_alt_names.push(SanType::DnsName(name.try_into()?));
+            params
+                .subject_alt_names
+                .push(SanType::DnsName(name.try_into()?));
         }
-        params.subject_alt_names.extend(addresses.iter().map(|address| SanType::IpAddress(*address)));
+
+        params
+            .subject_alt_names
+            .extend(addresses.iter().map(|address| SanType::IpAddress(*address)));
+
         self.signed("apiserver", &params, authority)
     }
 
@@ -143,12 +183,15 @@ impl Certificates {
                            (openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 makes one)",
                 });
             }
+
             write_private(&file, &KeyPair::generate()?.serialize_pem())?;
         }
+
         Ok(file)
     }
 
-    /// A component's, for one that runs in a process of its own: `scheduler` is `system:kube-scheduler`.
+    /// A component's, for one that runs in a process of its own: `scheduler` is
+    /// `system:kube-scheduler`.
     pub(crate) fn component(&self, name: &str, authority: &Pair) -> Result<Pair, CertificateError> {
         if let Some(pair) = self.load(name)? {
             return Ok(pair);
@@ -158,8 +201,8 @@ impl Certificates {
         self.signed(name, &params, authority)
     }
 
-    /// What the node of this machine shows its clients. It is made anew at every start, as addresses change, and not
-    /// written anywhere: a server starts on a full disk too.
+    /// What the node of this machine shows its clients. It is made anew at every start, as
+    /// addresses change, and not written anywhere: a server starts on a full disk too.
     pub(crate) fn kubelet(
         authority: &Pair,
         node: &str,
@@ -168,7 +211,9 @@ impl Certificates {
         let mut params = named(&format!("system:node:{node}"), Some("system:nodes"));
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.subject_alt_names = vec![SanType::DnsName(node.try_into()?)];
-        params.subject_alt_names.extend(addresses.iter().map(|address| SanType::IpAddress(*address)));
+        params
+            .subject_alt_names
+            .extend(addresses.iter().map(|address| SanType::IpAddress(*address)));
         signed(&params, authority)
     }
 
@@ -186,9 +231,13 @@ impl Certificates {
         if !certificate.exists() && !key.exists() {
             return Ok(None);
         }
-        let read =
-            |file: PathBuf| fs::read_to_string(&file).map_err(|error| CertificateError::File { file, error });
-        Ok(Some(Pair { certificate: read(certificate)?, key: read(key)? }))
+        let read = |file: PathBuf| {
+            fs::read_to_string(&file).map_err(|error| CertificateError::File { file, error })
+        };
+        Ok(Some(Pair {
+            certificate: read(certificate)?,
+            key: read(key)?,
+        }))
     }
 
     fn keep(&self, name: &str, pair: Pair) -> Result<Pair, CertificateError> {
@@ -208,49 +257,79 @@ pub(crate) fn ensure_self_signed(
     if files.certificate.exists() && files.key.exists() {
         return Ok(());
     }
+
     let mut params = named("kube-apiserver", None);
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+
     for name in names {
-        params.subject_alt_names.push(SanType::DnsName(name.as_str().try_into()?));
+        params
+            .subject_alt_names
+            .push(SanType::DnsName(name.as_str().try_into()?));
     }
-    params.subject_alt_names.extend(addresses.iter().map(|address| SanType::IpAddress(*address)));
+
+    params
+        .subject_alt_names
+        .extend(addresses.iter().map(|address| SanType::IpAddress(*address)));
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
     write_private(&files.certificate, &certificate.pem())?;
+
     write_private(&files.key, &key.serialize_pem())
 }
 
 fn named(common_name: &str, organization: Option<&str>) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, common_name);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, common_name);
     if let Some(organization) = organization {
-        params.distinguished_name.push(DnType::OrganizationName, organization);
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, organization);
     }
     params
 }
 
 fn signed(params: &CertificateParams, authority: &Pair) -> Result<Pair, CertificateError> {
-    let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
+    let issuer =
+        Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
     let key = KeyPair::generate()?;
     let certificate = params.signed_by(&key, &issuer)?;
-    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+    Ok(Pair {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    })
 }
 
-/// Writes a file that only its owner can read, whole or not at all. One that says the same already is left alone: a
-/// full disk is no reason not to start.
+/// Writes a file that only its owner can read, whole or not at all. One that says the same already
+/// is left alone: a full disk is no reason not to start.
 pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), CertificateError> {
     use std::io::Write;
-    let fail = |error| CertificateError::File { file: file.to_path_buf(), error };
+
+    let fail = |error| CertificateError::File {
+        file: file.to_path_buf(),
+        error,
+    };
+
     if fs::read_to_string(file).is_ok_and(|known| known == text) {
         return private::restrict(file, private::FILE).map_err(fail);
     }
+
     if let Some(folder) = file.parent() {
-        DirBuilder::new().recursive(true).mode(private::FOLDER).create(folder).map_err(fail)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(private::FOLDER)
+            .create(folder)
+            .map_err(fail)?;
     }
+
     let new = file.with_extension("new");
     let mut out = private::create(&new).map_err(fail)?;
-    out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(fail)?;
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.sync_all())
+        .map_err(fail)?;
+
     fs::rename(&new, file).map_err(fail)
 }
 

@@ -1,4 +1,5 @@
-//! `coracle dns`: the names of a cluster, answered by a process of their own, so that they outlive the server.
+//! `coracle dns`: the names of a cluster, answered by a process of their own, so that they outlive
+//! the server.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,7 +15,8 @@ use coracle_dns::{Config, Others, RunError};
 use crate::process::{self, ProcessError};
 use crate::world::WORLD;
 
-/// Answers the names of a cluster's Services and of the pods behind them, and asks others about all other names.
+/// Answers the names of a cluster's Services and of the pods behind them, and asks others about all
+/// other names.
 #[derive(Args)]
 pub(crate) struct Dns {
     /// Kubeconfig of the cluster; without it, what a pod finds or $KUBECONFIG says
@@ -29,7 +31,8 @@ pub(crate) struct Dns {
     /// Address of the DNS Service itself; may be given several times
     #[arg(long, value_name = "ADDRESS")]
     cluster_dns: Vec<IpAddr>,
-    /// Server to ask about other names; may be given several times. Without it, those of --resolv-conf
+    /// Server to ask about other names; may be given several times. Without it, those of
+    /// --resolv-conf
     #[arg(long, value_name = "ADDRESS:PORT")]
     upstream: Vec<SocketAddr>,
     /// File that names the servers to ask; empty: nobody is asked
@@ -56,7 +59,10 @@ pub(crate) enum DnsError {
     #[error(transparent)]
     Run(#[from] RunError),
     #[error("{address} took no connection for {} s", PATIENCE.as_secs())]
-    Silent { address: SocketAddr, source: io::Error },
+    Silent {
+        address: SocketAddr,
+        source: io::Error,
+    },
 }
 
 /// So long an address is waited for, and asked so often.
@@ -90,13 +96,19 @@ async fn serve(command: Dns) -> Result<(), DnsError> {
     )]
     let environment = Environment::read(|name| std::env::var(name).ok());
     let access = coracle_client::Config::load(command.kubeconfig.as_deref(), None, &environment)?;
-    let world = coracle_client::World { now: WORLD.now, random: WORLD.random };
+
+    let world = coracle_client::World {
+        now: WORLD.now,
+        random: WORLD.random,
+    };
     let client = Client::connect(access, world).await?.named("coracle-dns");
+
     let others = match (command.upstream.as_slice(), command.resolv_conf.is_empty()) {
         ([], true) => Others::Nobody,
         ([], false) => Others::File(command.resolv_conf.into()),
         _ => Others::Servers(command.upstream),
     };
+
     let config = Config {
         listen: command.listen,
         domain: command.cluster_domain,
@@ -104,10 +116,12 @@ async fn serve(command: Dns) -> Result<(), DnsError> {
         others,
         state: command.state,
     };
+
     let announce = |addresses: &[SocketAddr]| {
         let at: Vec<String> = addresses.iter().map(ToString::to_string).collect();
         process::announce(&format!("answering names on {}\n", at.join(", ")));
     };
+
     let work = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
         tokio::select! {
             biased;
@@ -115,5 +129,6 @@ async fn serve(command: Dns) -> Result<(), DnsError> {
             _ = stopped.wait_for(|stopped| *stopped) => Ok(()),
         }
     };
+
     Ok(process::until_signalled(work).await??)
 }

@@ -1,5 +1,6 @@
-//! Which cluster of this machine is meant: everything it makes outside of its data directory carries a name that follows
-//! from that directory, so that several clusters live side by side, and each can be found and removed again.
+//! Which cluster of this machine is meant: everything it makes outside of its data directory
+//! carries a name that follows from that directory, so that several clusters live side by side, and
+//! each can be found and removed again.
 
 use std::fs;
 use std::io;
@@ -31,7 +32,10 @@ impl Instance {
 
     fn at(data_dir: PathBuf) -> Instance {
         let hash = digest(&SHA256, data_dir.as_os_str().as_encoded_bytes());
-        let id = hash.as_ref()[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = hash.as_ref()[..4]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         Instance { data_dir, id }
     }
 
@@ -60,15 +64,24 @@ impl Instance {
         Path::new("/run/coracle").join(&self.id)
     }
 
-    /// Makes that folder, in memory: on a machine whose `/run` is on a disk a reboot would empty nothing, and every pod
-    /// would cost the disk dozens of files. A folder that is in use stays what it is.
+    /// Makes that folder, in memory: on a machine whose `/run` is on a disk a reboot would empty
+    /// nothing, and every pod would cost the disk dozens of files. A folder that is in use stays
+    /// what it is.
     pub(crate) fn make_run_dir(&self) -> io::Result<()> {
         let folder = self.run_dir();
         fs::create_dir_all(&folder)?;
+
         if IN_MEMORY.contains(&statfs(&folder)?.f_type) || fs::read_dir(&folder)?.next().is_some() {
             return Ok(());
         }
-        Ok(mount("coracle", &folder, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755")?)
+
+        Ok(mount(
+            "coracle",
+            &folder,
+            "tmpfs",
+            MountFlags::NOSUID | MountFlags::NODEV,
+            c"mode=755",
+        )?)
     }
 
     /// The runtime of its node.
@@ -101,7 +114,10 @@ mod tests {
     fn a_directory_has_one_name_and_another_has_another() {
         let default = Instance::at(PathBuf::from(DEFAULT_DATA_DIR));
         assert_eq!(default, Instance::at(PathBuf::from("/var/lib/coracle")));
-        assert_ne!(default.name(), Instance::at(PathBuf::from("/srv/other")).name());
+        assert_ne!(
+            default.name(),
+            Instance::at(PathBuf::from("/srv/other")).name()
+        );
         assert!(default.bridge().len() <= 15, "{}", default.bridge());
     }
 

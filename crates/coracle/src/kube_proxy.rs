@@ -16,13 +16,15 @@ use crate::host;
 use crate::process::{self, ProcessError};
 use crate::world::WORLD;
 
-/// Runs the proxy alone: it leads packets for Services to pods, by rules of this machine's kernel. They stay when it ends.
+/// Runs the proxy alone: it leads packets for Services to pods, by rules of this machine's kernel.
+/// They stay when it ends.
 #[derive(Args)]
 pub(crate) struct KubeProxy {
     /// How to reach the API server, and as whom
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// A KubeProxyConfiguration; the other flags count only without it, but for --kubeconfig, --hostname-override, --cleanup and -v
+    /// A KubeProxyConfiguration; the other flags count only without it, but for --kubeconfig,
+    /// --hostname-override, --cleanup and -v
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The node's name, if it is not this machine's
@@ -43,7 +45,8 @@ pub(crate) struct KubeProxy {
     /// With InterfaceNamePrefix: how names begin
     #[arg(long, value_name = "PREFIX", default_value = "", value_parser = interface)]
     pod_interface_name_prefix: String,
-    /// Addresses of this node at which ports of the node answer, as ranges; without it, those of the Node object
+    /// Addresses of this node at which ports of the node answer, as ranges; without it, those of
+    /// the Node object
     #[arg(long, value_name = "RANGES", value_delimiter = ',')]
     nodeport_addresses: Vec<IpNet>,
     /// Hide the source of everything that goes to cluster addresses
@@ -67,7 +70,11 @@ pub(crate) struct KubeProxy {
 fn interface(text: &str) -> Result<String, String> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@:".contains(&byte);
     let fits = text.len() <= 15 && text.bytes().all(good);
-    if fits { Ok(text.to_owned()) } else { Err("is no name of an interface".to_owned()) }
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err("is no name of an interface".to_owned())
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +110,7 @@ async fn lead(command: &KubeProxy, config: Config, named: &str) -> Result<(), Pr
         None => coracle_client::Config::in_cluster(&environment)?,
     };
     let client = Client::connect(access, WORLD).await?.named("kube-proxy");
+
     let ready = || process::announce("the kernel knows all Services\n");
     let work = |mut stop: tokio::sync::watch::Receiver<bool>| async move {
         tokio::select! {
@@ -111,23 +119,35 @@ async fn lead(command: &KubeProxy, config: Config, named: &str) -> Result<(), Pr
             _ = stop.wait_for(|stop| *stop) => Ok(()),
         }
     };
+
     Ok(process::until_signalled(work).await??)
 }
 
 fn read(command: &KubeProxy) -> Result<File, ProxyError> {
     let mut file = match &command.config {
-        None => File { config: from_flags(command), kubeconfig: String::new() },
+        None => File {
+            config: from_flags(command),
+            kubeconfig: String::new(),
+        },
         Some(file) => {
-            let text = fs::read(file).map_err(|error| ProxyError::Read { file: file.clone(), error })?;
-            Config::from_file(&text).map_err(|source| ProxyError::File { file: file.clone(), source })?
+            let text = fs::read(file).map_err(|error| ProxyError::Read {
+                file: file.clone(),
+                error,
+            })?;
+            Config::from_file(&text).map_err(|source| ProxyError::File {
+                file: file.clone(),
+                source,
+            })?
         }
     };
+
     if let Some(name) = &command.hostname_override {
         file.config.node = name.trim().to_lowercase();
     }
     if file.config.node.is_empty() {
         file.config.node = host::name().to_lowercase();
     }
+
     Ok(file)
 }
 
@@ -135,13 +155,17 @@ fn from_flags(command: &KubeProxy) -> Config {
     let detect_local = match command.detect_local_mode.as_str() {
         "NodeCIDR" => DetectLocal::NodeRanges,
         "BridgeInterface" => DetectLocal::Bridge(command.pod_bridge_interface.clone()),
-        "InterfaceNamePrefix" => DetectLocal::InterfacePrefix(command.pod_interface_name_prefix.clone()),
+        "InterfaceNamePrefix" => {
+            DetectLocal::InterfacePrefix(command.pod_interface_name_prefix.clone())
+        }
         _ => DetectLocal::ClusterRanges(command.cluster_cidr.clone()),
     };
+
     let node_port_addresses = match command.nodeport_addresses.as_slice() {
         [] => NodePortAddresses::Primary,
         ranges => NodePortAddresses::Ranges(ranges.to_vec()),
     };
+
     Config {
         detect_local,
         node_port_addresses,
@@ -153,7 +177,10 @@ fn from_flags(command: &KubeProxy) -> Config {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is where configuration is read from the environment")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is where configuration is read from the environment"
+)]
 fn environment() -> Environment {
     Environment::read(|name| std::env::var(name).ok())
 }

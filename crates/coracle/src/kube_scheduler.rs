@@ -34,7 +34,9 @@ pub(crate) struct KubeScheduler {
 
 fn duration(text: &str) -> Result<std::time::Duration, String> {
     let parsed = coracle_api::time::parse_duration(text).map_err(|error| error.to_string())?;
-    parsed.to_std().ok_or_else(|| String::from("must not be negative"))
+    parsed
+        .to_std()
+        .ok_or_else(|| String::from("must not be negative"))
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -61,26 +63,32 @@ pub(crate) fn run(command: &KubeScheduler) -> Result<(), SchedulerError> {
 async fn schedule(command: &KubeScheduler) -> Result<(), SchedulerError> {
     let config = read(command)?;
     let kubeconfig = command.kubeconfig.clone();
-    let kubeconfig =
-        kubeconfig.or_else(|| (!config.kubeconfig.is_empty()).then(|| PathBuf::from(&config.kubeconfig)));
+    let kubeconfig = kubeconfig
+        .or_else(|| (!config.kubeconfig.is_empty()).then(|| PathBuf::from(&config.kubeconfig)));
     let environment = environment();
     let access = match &kubeconfig {
         Some(file) => coracle_client::Config::load(Some(file), None, &environment)?,
         None => coracle_client::Config::in_cluster(&environment)?,
     };
-    let client = Client::connect(access, WORLD).await?.named("kube-scheduler");
+
+    let client = Client::connect(access, WORLD)
+        .await?
+        .named("kube-scheduler");
     process::announce("the scheduler begins\n");
+
     process::until_signalled(|stop| async move {
         let host = host::name();
         let run = || coracle_scheduler::run(&config, &client, &host, Journal::new(), stop.clone());
         if !config.leader_election.enabled {
             return Ok(run().await?);
         }
+
         let election = election(&config);
         let tasks = Tasks::new();
         let recorder = Recorder::new(&client, "default-scheduler", &tasks);
         let mut stopped = stop.clone();
         let led = election.lead(&client, &recorder, run);
+
         tokio::select! {
             biased;
             result = led => Ok(result.map_err(|_| SchedulerError::Lost)??),
@@ -106,20 +114,31 @@ fn read(command: &KubeScheduler) -> Result<Config, SchedulerError> {
     let mut config = match &command.config {
         None => Config::default(),
         Some(file) => {
-            let text = fs::read(file).map_err(|error| SchedulerError::Read { file: file.clone(), error })?;
-            Config::from_file(&text).map_err(|source| SchedulerError::File { file: file.clone(), source })?
+            let text = fs::read(file).map_err(|error| SchedulerError::Read {
+                file: file.clone(),
+                error,
+            })?;
+            Config::from_file(&text).map_err(|source| SchedulerError::File {
+                file: file.clone(),
+                source,
+            })?
         }
     };
+
     if let Some(elect) = command.leader_elect {
         config.leader_election.enabled = elect;
     }
     if let Some(parked) = command.pod_max_in_unschedulable_pods_duration {
         config.unschedulable_for = parked;
     }
+
     Ok(config)
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is where configuration is read from the environment")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is where configuration is read from the environment"
+)]
 fn environment() -> Environment {
     Environment::read(|name| std::env::var(name).ok())
 }

@@ -18,7 +18,11 @@ pub(crate) struct Kubectl {
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
     /// What kubectl is asked
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGUMENTS"
+    )]
     arguments: Vec<OsString>,
 }
 
@@ -38,7 +42,12 @@ pub(crate) fn run(command: &Kubectl) -> Result<(), KubectlError> {
     if !access.exists() {
         return Err(KubectlError::NoCluster(access));
     }
-    let error = Command::new("kubectl").env("KUBECONFIG", access).args(&command.arguments).exec();
+
+    let error = Command::new("kubectl")
+        .env("KUBECONFIG", access)
+        .args(&command.arguments)
+        .exec();
+
     Err(if error.kind() == io::ErrorKind::NotFound {
         KubectlError::NoKubectl
     } else {

@@ -1,7 +1,7 @@
 //! The binary: it assembles the rooms into processes and commands.
 //!
-//! `main` reads the command line and hands over to one module per command; nothing else in the workspace decides when
-//! the process ends.
+//! `main` reads the command line and hands over to one module per command; nothing else in the
+//! workspace decides when the process ends.
 
 mod bench;
 mod certificates;
@@ -32,8 +32,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tikv_jemallocator::Jemalloc;
 
-/// What bursts took is given back within seconds by a thread of its own, and buffers of some kilobytes, of which every
-/// request needs a few, are kept at hand meanwhile.
+/// What bursts took is given back within seconds by a thread of its own, and buffers of some
+/// kilobytes, of which every request needs a few, are kept at hand meanwhile.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
@@ -86,6 +86,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return exit_code(Err(error)),
     };
+
     match CommandLine::parse_from(arguments).command {
         Command::Bench(command) => exit_code(bench::run(&command)),
         Command::Ctr(command) => {
@@ -100,7 +101,9 @@ fn main() -> ExitCode {
         Command::KubeApiserver(command) => exit_code(kube_apiserver::run(&command)),
         Command::KubeProxy(command) => exit_code(kube_proxy::run(&command)),
         Command::KubeScheduler(command) => exit_code(kube_scheduler::run(&command)),
-        Command::KubeControllerManager(command) => exit_code(kube_controller_manager::run(&command)),
+        Command::KubeControllerManager(command) => {
+            exit_code(kube_controller_manager::run(&command))
+        }
         Command::Kubectl(command) => exit_code(kubectl::run(&command)),
         Command::Reset(command) => exit_code(teardown::reset(&command)),
         Command::Server(command) => exit_code(server::run(&command)),
@@ -112,7 +115,9 @@ fn main() -> ExitCode {
 
 /// Tells of an error with all that led to it.
 fn exit_code<E: std::error::Error>(result: Result<(), E>) -> ExitCode {
-    let Err(error) = result else { return ExitCode::SUCCESS };
+    let Err(error) = result else {
+        return ExitCode::SUCCESS;
+    };
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

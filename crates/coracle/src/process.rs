@@ -1,4 +1,5 @@
-//! A component as a process: its runtime, its data directory, the signals that end it, the line that says it is ready.
+//! A component as a process: its runtime, its data directory, the signals that end it, the line
+//! that says it is ready.
 
 use std::fmt::Display;
 use std::fs::DirBuilder;
@@ -33,39 +34,61 @@ pub(crate) enum ProcessError {
     Open(#[from] OpenError),
 }
 
-/// Lets what happens be seen on standard error. `verbosity` is upstream's `-v`: from 4 on details, from 6 on everything.
+/// Lets what happens be seen on standard error. `verbosity` is upstream's `-v`: from 4 on details,
+/// from 6 on everything.
 pub(crate) fn log(verbosity: i64) {
     let level = match verbosity {
         ..4 => LevelFilter::INFO,
         4..6 => LevelFilter::DEBUG,
         6.. => LevelFilter::TRACE,
     };
+
     // It tells of every question at this level.
-    let names = if level == LevelFilter::INFO { LevelFilter::WARN } else { level };
-    let wanted = Targets::new().with_default(level).with_target("hickory_server", names);
-    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
+    let names = if level == LevelFilter::INFO {
+        LevelFilter::WARN
+    } else {
+        level
+    };
+
+    let wanted = Targets::new()
+        .with_default(level)
+        .with_target("hickory_server", names);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(io::stderr)
+        .with_ansi(false);
+
     let subscriber = Registry::default().with(lines.with_filter(wanted));
     if tracing::subscriber::set_global_default(subscriber).is_err() {
         tracing::debug!("somebody else in this process has seen to logs");
     }
 }
 
-/// The stack of every thread that does a component's work, of which the kernel gives as much as is used. What recurses
-/// does so at most as deep as an object may nest, which takes half of it in a debug build (`tests/users/deep.rs`).
+/// The stack of every thread that does a component's work, of which the kernel gives as much as is
+/// used. What recurses does so at most as deep as an object may nest, which takes half of it in a
+/// debug build (`tests/users/deep.rs`).
 pub(crate) const STACK: usize = 4 << 20;
 
 /// How many files this process may have open.
 pub(crate) fn open_files() -> OpenFiles {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
-    OpenFiles { soft: number(current), hard: number(maximum) }
+    OpenFiles {
+        soft: number(current),
+        hard: number(maximum),
+    }
 }
 
-/// Lets this process have as many files open as it may. The usual limit of 1024 is for programs that use `select`; every
-/// connection, watch and pod takes some.
+/// Lets this process have as many files open as it may. The usual limit of 1024 is for programs
+/// that use `select`; every connection, watch and pod takes some.
 fn raise_open_files() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+    if let Err(error) = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    ) {
         tracing::warn!(%error, "cannot raise the limit of open files");
     }
 }
@@ -73,7 +96,10 @@ fn raise_open_files() {
 /// Runs `work` on a runtime of its own, with as many open files as this process may have.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ProcessError> {
     raise_open_files();
-    let runtime = tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(STACK)
+        .enable_all()
+        .build();
     Ok(runtime.map_err(ProcessError::Runtime)?.block_on(work))
 }
 
@@ -87,12 +113,14 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
     }
 }
 
-/// Runs what `begin` makes. It is told to stop by the first SIGTERM or SIGINT; the second ends the process at once.
+/// Runs what `begin` makes. It is told to stop by the first SIGTERM or SIGINT; the second ends the
+/// process at once.
 pub(crate) async fn until_signalled<W: Future>(
     begin: impl FnOnce(watch::Receiver<bool>) -> W,
 ) -> Result<W::Output, ProcessError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(ProcessError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ProcessError::Signals)?;
+
     let (stop, stopped) = watch::channel(false);
     let work = begin(stopped);
     let signals = async {
@@ -101,6 +129,7 @@ pub(crate) async fn until_signalled<W: Future>(
         either(&mut terminate, &mut interrupt).await;
         process::exit(1)
     };
+
     tokio::select! {
         biased;
         result = work => Ok(result),
@@ -115,20 +144,29 @@ async fn either(one: &mut Signal, other: &mut Signal) {
     }
 }
 
-/// Makes a data directory. One that is there is its owner's: its mode stays, and what needs more is protected in there.
+/// Makes a data directory. One that is there is its owner's: its mode stays, and what needs more is
+/// protected in there.
 pub(crate) fn make_data_dir(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o750).create(folder)
 }
 
 /// The embedded store of a data directory, which is made if it is not there.
 pub(crate) fn open_store(folder: &Path, config: Config) -> Result<Arc<Embedded>, ProcessError> {
-    let fail = |error| ProcessError::DataDir { folder: folder.to_path_buf(), error };
+    let fail = |error| ProcessError::DataDir {
+        folder: folder.to_path_buf(),
+        error,
+    };
     make_data_dir(folder).map_err(fail)?;
     let files = RealFiles::new(crate::store::folder(folder)).map_err(fail)?;
-    Ok(Arc::new(Embedded::open(config, Arc::new(files), Arc::new(SystemClock::default()))?))
+    Ok(Arc::new(Embedded::open(
+        config,
+        Arc::new(files),
+        Arc::new(SystemClock::default()),
+    )?))
 }
 
-/// Prints what a command was asked for. Where whoever read it has seen enough, the command ends as others do then.
+/// Prints what a command was asked for. Where whoever read it has seen enough, the command ends as
+/// others do then.
 pub(crate) fn print(text: impl Display) {
     let mut out = io::stdout().lock();
     if let Err(error) = write!(out, "{text}").and_then(|()| out.flush()) {
@@ -151,7 +189,8 @@ pub(crate) fn unread(error: &io::Error) -> ! {
     process::exit(1)
 }
 
-/// Says that it is ready. Whoever waited for that may have gone by the second line, which ends nothing.
+/// Says that it is ready. Whoever waited for that may have gone by the second line, which ends
+/// nothing.
 pub(crate) fn announce(lines: &str) {
     if let Err(error) = io::stdout().lock().write_all(lines.as_bytes()) {
         tracing::debug!(%error, "nobody reads standard output");

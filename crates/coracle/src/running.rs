@@ -1,5 +1,5 @@
-//! Whether a server runs on a data directory, and which process that is: it holds a lock there and has written its number
-//! beside it. So a number is never that of another process which came later.
+//! Whether a server runs on a data directory, and which process that is: it holds a lock there and
+//! has written its number beside it. So a number is never that of another process which came later.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -26,8 +26,8 @@ impl Running {
 
 const NAME: &str = "server.lock";
 
-/// How often a lock that is held is tried again, and after how long each time: a program that a killed server was just
-/// starting has its lock too, until it runs.
+/// How often a lock that is held is tried again, and after how long each time: a program that a
+/// killed server was just starting has its lock too, until it runs.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -58,15 +58,17 @@ pub(crate) fn begin(data_dir: &Path) -> io::Result<Option<Running>> {
             errno => return Err(errno.into()),
         }
     }
+
     // Over what is there, which takes no room: a full disk keeps no server from starting.
     let number = std::process::id().to_string();
     file.write_all(number.as_bytes())?;
     file.set_len(number.len() as u64)?;
+
     Ok(Some(Running { _file: file }))
 }
 
-/// Asks the server to end and waits until it has; whether there was one. Afterwards this process holds the lock, so
-/// that no other begins while what is left is put away.
+/// Asks the server to end and waits until it has; whether there was one. Afterwards this process
+/// holds the lock, so that no other begins while what is left is put away.
 pub(crate) fn end(data_dir: &Path) -> io::Result<(bool, Running)> {
     let mut file = open_of_another(data_dir)?;
     let mut was_running = false;
@@ -74,16 +76,20 @@ pub(crate) fn end(data_dir: &Path) -> io::Result<(bool, Running)> {
         if errno != Errno::WOULDBLOCK {
             return Err(errno.into());
         }
+
         was_running = true;
         let mut number = String::new();
         file.rewind()?;
         file.read_to_string(&mut number)?;
+
         let pid = number.trim().parse().ok().and_then(Pid::from_raw);
-        let pid =
-            pid.ok_or_else(|| io::Error::other("a server runs, but has not said which process it is"))?;
+        let pid = pid.ok_or_else(|| {
+            io::Error::other("a server runs, but has not said which process it is")
+        })?;
         end_process(pid)?;
         flock(&file, FlockOperation::LockExclusive)?;
     }
+
     Ok((was_running, Running { _file: file }))
 }
 
@@ -93,10 +99,12 @@ fn end_process(pid: Pid) -> io::Result<()> {
         Err(Errno::SRCH) => return Ok(()),
         other => other?,
     };
+
     match pidfd_send_signal(&process, Signal::TERM) {
         Err(Errno::SRCH) => return Ok(()),
         other => other?,
     }
+
     loop {
         match poll(&mut [PollFd::new(&process, PollFlags::IN)], None) {
             Err(Errno::INTR) => {}

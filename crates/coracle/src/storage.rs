@@ -1,4 +1,5 @@
-//! Where a server keeps things: in the embedded store of its data directory, or in an etcd that it may share.
+//! Where a server keeps things: in the embedded store of its data directory, or in an etcd that it
+//! may share.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +25,8 @@ pub(crate) enum Storage {
 #[derive(Debug)]
 pub(crate) struct EmbeddedSettings {
     pub(crate) data_dir: PathBuf,
-    /// How long renewals of node leases may wait for other writes to be made durable with; `None`: not at all.
+    /// How long renewals of node leases may wait for other writes to be made durable with; `None`:
+    /// not at all.
     pub(crate) node_lease_delay: Option<Duration>,
 }
 
@@ -71,7 +73,8 @@ pub(crate) struct Opened {
     door: Option<Face>,
 }
 
-/// How long the etcd may take to answer before the server gives up at its start, or refuses a request.
+/// How long the etcd may take to answer before the server gives up at its start, or refuses a
+/// request.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
 impl Storage {
@@ -81,12 +84,20 @@ impl Storage {
             Storage::Embedded(settings) => {
                 let store = process::open_store(&settings.data_dir, settings.config()?)?;
                 let door = private_door(&store, &settings.data_dir);
-                Ok(Opened { store: store.clone(), embedded: Some(store), door })
+                Ok(Opened {
+                    store: store.clone(),
+                    embedded: Some(store),
+                    door,
+                })
             }
             Storage::Etcd(settings) => {
                 let etcd = Arc::new(Etcd::new(&settings.config()?)?);
                 let store = Arc::new(Shared::new(etcd, &settings.prefix, settings.media));
-                Ok(Opened { store, embedded: None, door: None })
+                Ok(Opened {
+                    store,
+                    embedded: None,
+                    door: None,
+                })
             }
         }
     }
@@ -109,7 +120,9 @@ impl Storage {
 impl Opened {
     /// Whether a cluster is kept here already. Of an etcd, which others may share, nobody is asked.
     pub(crate) fn holds_cluster(&self) -> bool {
-        self.embedded.as_ref().is_some_and(|store| store.memory().live_keys > 0)
+        self.embedded
+            .as_ref()
+            .is_some_and(|store| store.memory().live_keys > 0)
     }
 
     pub(crate) async fn close(self) {
@@ -125,10 +138,19 @@ impl Opened {
 impl EmbeddedSettings {
     fn config(&self) -> Result<Config, StorageError> {
         let coalesce = match self.node_lease_delay {
-            Some(given) if given > LONGEST_NODE_LEASE_DELAY => return Err(StorageError::Delay { given }),
-            delay => delay.map(|delay| Coalesce { prefix: NODE_LEASES.into(), delay }),
+            Some(given) if given > LONGEST_NODE_LEASE_DELAY => {
+                return Err(StorageError::Delay { given });
+            }
+            delay => delay.map(|delay| Coalesce {
+                prefix: NODE_LEASES.into(),
+                delay,
+            }),
         };
-        Ok(Config { coalesce, ..Config::default() })
+
+        Ok(Config {
+            coalesce,
+            ..Config::default()
+        })
     }
 }
 
@@ -149,17 +171,27 @@ impl EtcdSettings {
     pub(crate) fn config(&self) -> Result<EtcdConfig, StorageError> {
         let mut config = EtcdConfig::new(&self.servers);
         config.request_timeout = ANSWERS_WITHIN;
+
         if let Some(authority) = &self.authority {
             let identity = match &self.identity {
                 Some((certificate, key)) => Some((read(certificate)?, read(key)?)),
                 None => None,
             };
-            config.tls = Some(Tls { authority: read(authority)?, identity, server_name: None });
+
+            config.tls = Some(Tls {
+                authority: read(authority)?,
+                identity,
+                server_name: None,
+            });
         }
+
         Ok(config)
     }
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, StorageError> {
-    fs::read(file).map_err(|error| StorageError::File { file: file.to_path_buf(), error })
+    fs::read(file).map_err(|error| StorageError::File {
+        file: file.to_path_buf(),
+        error,
+    })
 }

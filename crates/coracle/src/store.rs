@@ -37,7 +37,10 @@ pub(crate) enum Error {
     #[error(transparent)]
     Migrate(#[from] MigrateError),
     #[error("the store in {} is in use, by a process that cannot be asked for it: stop that one first", folder.display())]
-    NobodyThere { folder: PathBuf, source: CommandError },
+    NobodyThere {
+        folder: PathBuf,
+        source: CommandError,
+    },
 }
 
 #[derive(Subcommand)]
@@ -52,8 +55,8 @@ enum Command {
     },
     /// Make a store from a backup, in a data directory that has none
     ///
-    /// The store's revision is lifted above every one that the lost store can have handed out, so that no client ever
-    /// meets a revision that goes backwards.
+    /// The store's revision is lifted above every one that the lost store can have handed out, so
+    /// that no client ever meets a revision that goes backwards.
     Restore {
         /// Data directory to restore into
         #[arg(long, value_name = "DIR")]
@@ -64,11 +67,12 @@ enum Command {
         /// Backup to read
         file: PathBuf,
     },
-    /// Take everything from an etcd into a data directory that has no store, or from a data directory into an etcd
-    /// that has no keys
+    /// Take everything from an etcd into a data directory that has no store, or from a data
+    /// directory into an etcd that has no keys
     ///
-    /// Stop whoever writes to the old store first. The new one's revision is lifted above every one that the old one
-    /// handed out, and older ones count as compacted: clients list anew, and never meet a revision that goes backwards.
+    /// Stop whoever writes to the old store first. The new one's revision is lifted above every one
+    /// that the old one handed out, and older ones count as compacted: clients list anew, and never
+    /// meet a revision that goes backwards.
     Migrate(Migrate),
     /// Read everything and say whether it is sound; nothing is changed. The server must not run
     Check {
@@ -102,7 +106,8 @@ struct Migrate {
     /// What keys in the etcd begin with
     #[arg(long, value_name = "PREFIX", default_value = "/registry")]
     etcd_prefix: String,
-    /// With --from-etcd: the newest revision that the etcd will ever have handed out, if it is known
+    /// With --from-etcd: the newest revision that the etcd will ever have handed out, if it is
+    /// known
     #[arg(long, value_name = "REVISION", conflicts_with = "to_etcd")]
     above_revision: Option<u64>,
 }
@@ -110,13 +115,18 @@ struct Migrate {
 pub(crate) fn run(store: &Store) -> Result<(), Error> {
     match &store.command {
         Command::Backup { data_dir, file } => process::print_line(backup(data_dir, file)?),
-        Command::Restore { data_dir, above_revision, file } => {
+        Command::Restore {
+            data_dir,
+            above_revision,
+            file,
+        } => {
             let above = above_revision.map(Revision::new);
             process::print_line(commands::restore(file, &folder(data_dir), above)?);
         }
         Command::Migrate(migrate) => process::print_line(process::block_on(migrate.run())??),
         Command::Check { data_dir } => process::print_line(commands::check(&folder(data_dir))?),
     }
+
     Ok(())
 }
 
@@ -126,9 +136,10 @@ fn backup(data_dir: &Path, file: &Path) -> Result<BackupReport, Error> {
         Err(CommandError::Open(OpenError::InUse { .. })) => {
             let asked = process::block_on(commands::backup_of_running(&socket(data_dir), file))?;
             asked.map_err(|error| match error {
-                error @ CommandError::Running(_) => {
-                    Error::NobodyThere { folder: data_dir.to_path_buf(), source: error }
-                }
+                error @ CommandError::Running(_) => Error::NobodyThere {
+                    folder: data_dir.to_path_buf(),
+                    source: error,
+                },
                 other => other.into(),
             })
         }
@@ -140,28 +151,37 @@ impl Migrate {
     async fn run(&self) -> Result<String, Error> {
         let takes = !self.from_etcd.is_empty();
         let settings = EtcdSettings {
-            servers: if takes { self.from_etcd.clone() } else { self.to_etcd.clone() },
+            servers: if takes {
+                self.from_etcd.clone()
+            } else {
+                self.to_etcd.clone()
+            },
             authority: self.etcd_cafile.clone(),
             identity: self.etcd_certfile.clone().zip(self.etcd_keyfile.clone()),
             prefix: self.etcd_prefix.clone(),
             media: Media::Protobuf,
             compaction: None,
         };
+
         let etcd: Arc<dyn coracle_store::Store> = Arc::new(Etcd::new(&settings.config()?)?);
         let shared = Shared::new(etcd.clone(), &settings.prefix, settings.media);
+
         let range = KeyRange::prefix(KEYS);
         if takes {
             let copied = migrate::read(&shared, &range).await?;
             let above = self.above_revision.map(Revision::new);
             return Ok(commands::import(copied, &folder(&self.data_dir), above)?.to_string());
         }
+
         let store = commands::open(&folder(&self.data_dir))?;
         let copied = migrate::read(&store, &range).await?;
+
         // Also what was there and is gone counts as handed out.
         let (keys, newest) = (copied.keys.len(), store.current_revision().await?);
         migrate::lift(&etcd, newest.next()).await?;
         let revision = migrate::write(copied, &shared, &range).await?;
         store.close();
+
         Ok(format!(
             "took {keys} keys to the etcd; it is at revision {revision} now, everything older is compacted"
         ))

@@ -1,7 +1,9 @@
-//! `coracle stop` ends the pods of this machine's cluster, `coracle reset` removes all that it made.
+//! `coracle stop` ends the pods of this machine's cluster, `coracle reset` removes all that it
+//! made.
 //!
-//! A server that ends leaves its pods running, on purpose. Here they are ended: first the server, so that nobody brings
-//! them back, then the pods through the same runtime that made them, as a kubelet would end them.
+//! A server that ends leaves its pods running, on purpose. Here they are ended: first the server,
+//! so that nobody brings them back, then the pods through the same runtime that made them, as a
+//! kubelet would end them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,8 +27,9 @@ use crate::server::pod_network::PodNetwork;
 use crate::server::{node, place};
 use crate::world::WORLD;
 
-/// Ends the server of a cluster on this machine, if it runs, and its pods, each with its hooks and its grace period. How they
-/// ended and what they printed is kept: `coracle server` brings back what is to run.
+/// Ends the server of a cluster on this machine, if it runs, and its pods, each with its hooks and
+/// its grace period. How they ended and what they printed is kept: `coracle server` brings back
+/// what is to run.
 #[derive(Args)]
 pub(crate) struct Stop {
     /// Data directory of the cluster
@@ -37,7 +40,8 @@ pub(crate) struct Stop {
     grace_period: Option<u64>,
 }
 
-/// Removes a cluster from this machine: its pods, network, packet filter rules, cgroups, and all that it keeps.
+/// Removes a cluster from this machine: its pods, network, packet filter rules, cgroups, and all
+/// that it keeps.
 #[derive(Args)]
 pub(crate) struct Reset {
     /// Data directory of the cluster
@@ -65,7 +69,10 @@ pub(crate) enum TeardownError {
     #[error("the pods cannot be looked at")]
     Runtime(#[from] coracle_runtime::Error),
     #[error("pod {pod} cannot be ended: {error}")]
-    Pod { pod: String, error: coracle_cri::Error },
+    Pod {
+        pod: String,
+        error: coracle_cri::Error,
+    },
     #[error("not all pods could be ended: {0}")]
     Pods(coracle_cri::Error),
     #[error("the network of pods cannot be removed")]
@@ -81,11 +88,23 @@ pub(crate) enum TeardownError {
 pub(crate) fn stop(command: &Stop) -> Result<(), TeardownError> {
     let instance = find(&command.data_dir)?;
     let (was_running, _held) = running::end(&instance.data_dir).map_err(TeardownError::Server)?;
-    let most = command.grace_period.map_or(Duration::MAX, Duration::from_secs);
+
+    let most = command
+        .grace_period
+        .map_or(Duration::MAX, Duration::from_secs);
     let pods = process::block_on(end_pods(&instance, most))??;
+
     let server = if was_running { "the server and " } else { "" };
-    let pods = if pods == 1 { "1 pod".to_owned() } else { format!("{pods} pods") };
-    process::announce(&format!("ended {server}{pods}; `coracle server` brings them back\n"));
+    let pods = if pods == 1 {
+        "1 pod".to_owned()
+    } else {
+        format!("{pods} pods")
+    };
+
+    process::announce(&format!(
+        "ended {server}{pods}; `coracle server` brings them back\n"
+    ));
+
     Ok(())
 }
 
@@ -94,10 +113,15 @@ pub(crate) fn reset(command: &Reset) -> Result<(), TeardownError> {
     if !command.yes {
         return Err(TeardownError::NotSure(instance.data_dir));
     }
+
     let held = running::end(&instance.data_dir).map_err(TeardownError::Server)?;
     process::block_on(remove(&instance))??;
     drop(held);
-    process::announce(&format!("removed the cluster in {}\n", instance.data_dir.display()));
+    process::announce(&format!(
+        "removed the cluster in {}\n",
+        instance.data_dir.display()
+    ));
+
     Ok(())
 }
 
@@ -109,19 +133,30 @@ fn find(data_dir: &Path) -> Result<Instance, TeardownError> {
 
 /// Ends all pods as they are to end; how many ran.
 async fn end_pods(instance: &Instance, most: Duration) -> Result<usize, TeardownError> {
-    let Some(runtime) = runtime(instance).await? else { return Ok(0) };
-    shutdown::end_all(Arc::new(runtime), WORLD, most).await.map_err(TeardownError::Pods)
+    let Some(runtime) = runtime(instance).await? else {
+        return Ok(0);
+    };
+    shutdown::end_all(Arc::new(runtime), WORLD, most)
+        .await
+        .map_err(TeardownError::Pods)
 }
 
 /// Removes all pods, and what is known of them.
 async fn remove_pods(instance: &Instance) -> Result<(), TeardownError> {
-    let Some(runtime) = runtime(instance).await? else { return Ok(()) };
-    for pod in runtime.list_pod_sandbox(PodSandboxFilter::default()).await.map_err(TeardownError::Pods)? {
+    let Some(runtime) = runtime(instance).await? else {
+        return Ok(());
+    };
+    for pod in runtime
+        .list_pod_sandbox(PodSandboxFilter::default())
+        .await
+        .map_err(TeardownError::Pods)?
+    {
         let metadata = pod.metadata.unwrap_or_default();
         let name = || format!("{}/{}", metadata.namespace, metadata.name);
         let removed = runtime.remove_pod_sandbox(&pod.id).await;
         removed.map_err(|error| TeardownError::Pod { pod: name(), error })?;
     }
+
     Ok(())
 }
 
@@ -130,10 +165,19 @@ async fn runtime(instance: &Instance) -> Result<Option<Runtime>, TeardownError> 
     if !instance.runtime().root.exists() {
         return Ok(None);
     }
+
     let network = network(instance).await?;
     let images = ImageStore::open(node::images(instance))?;
     let rootfs = OverlayRootFs::new(images, node::mounts(instance));
-    Ok(Some(Runtime::open(instance.runtime(), Arc::new(rootfs), Some(network.for_runtime())).await?))
+
+    Ok(Some(
+        Runtime::open(
+            instance.runtime(),
+            Arc::new(rootfs),
+            Some(network.for_runtime()),
+        )
+        .await?,
+    ))
 }
 
 /// Whoever connected the pods takes them off.
@@ -145,16 +189,26 @@ async fn network(instance: &Instance) -> Result<PodNetwork, TeardownError> {
 async fn remove(instance: &Instance) -> Result<(), TeardownError> {
     remove_pods(instance).await?;
     network(instance).await?.tear_down().await?;
+
     // Without a node there are none, and perhaps no `nft` either.
     if instance.runtime().root.exists() {
         coracle_proxy::clean(&instance.service_table())?;
-        NodeNetwork { instance: instance.name(), pod_ranges: Vec::new() }.withdraw()?;
+        NodeNetwork {
+            instance: instance.name(),
+            pod_ranges: Vec::new(),
+        }
+        .withdraw()?;
     }
+
     let done = instance.clone();
     process::blocking(move || node::remove_mounts_and_groups(&done)).await;
+
     for path in [instance.run_dir(), instance.data_dir.clone()] {
-        process::blocking(move || remove_tree(&path).map_err(|error| TeardownError::Remove { path, error }))
-            .await?;
+        process::blocking(move || {
+            remove_tree(&path).map_err(|error| TeardownError::Remove { path, error })
+        })
+        .await?;
     }
+
     Ok(())
 }

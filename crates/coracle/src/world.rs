@@ -8,7 +8,10 @@ use coracle_apiserver::World;
 /// What a component takes from the machine.
 pub(crate) const WORLD: World = World { now, random };
 
-#[expect(clippy::disallowed_methods, reason = "this is where the wall clock is handed in from")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is where the wall clock is handed in from"
+)]
 fn now() -> Timestamp {
     Timestamp::from(std::time::SystemTime::now())
 }

@@ -1,4 +1,5 @@
-//! The cases of `tests/corpus`: single changes to valid objects, and the real server's answers to them.
+//! The cases of `tests/corpus`: single changes to valid objects, and the real server's answers to
+//! them.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -16,8 +17,13 @@ fn changed_objects_are_judged_as_the_real_server_judged_them() {
         case: ToString::to_string,
         cases: |file, text| {
             // The first line is the head.
-            let cases = text.lines().skip(1).map(|line| json::parse(line.as_bytes()).unwrap());
-            cases.map(|case| format!("{file}:{}", case.get("id").and_then(Value::as_str).unwrap())).collect()
+            let cases = text
+                .lines()
+                .skip(1)
+                .map(|line| json::parse(line.as_bytes()).unwrap());
+            cases
+                .map(|case| format!("{file}:{}", case.get("id").and_then(Value::as_str).unwrap()))
+                .collect()
         },
     }
     .check();

@@ -17,7 +17,14 @@ fn scenarios_are_answered_as_the_real_server_answered_them() {
         cases: |file, text| {
             let scenario = json::parse(text.as_bytes()).unwrap();
             let steps = scenario.get("steps").and_then(Value::as_array).unwrap();
-            let name = |step: &Value| format!("{file}:{}", step.get("name").and_then(Value::as_str).unwrap());
+
+            let name = |step: &Value| {
+                format!(
+                    "{file}:{}",
+                    step.get("name").and_then(Value::as_str).unwrap()
+                )
+            };
+
             steps.iter().map(name).collect()
         },
     }

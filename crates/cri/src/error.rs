@@ -1,4 +1,5 @@
-//! What a runtime answers when it does not do what was asked, in the words that CRI borrows from gRPC.
+//! What a runtime answers when it does not do what was asked, in the words that CRI borrows from
+//! gRPC.
 
 use tonic::Code;
 

@@ -4,7 +4,8 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::v1::{
-    AuthConfig, Image, ImageFilter, ImageFsInfoResponse, ImageSpec, ImageStatusResponse, PodSandboxConfig,
+    AuthConfig, Image, ImageFilter, ImageFsInfoResponse, ImageSpec, ImageStatusResponse,
+    PodSandboxConfig,
 };
 
 /// Images: listed, looked up, pulled, removed.

@@ -9,10 +9,11 @@ use tokio_stream::Stream;
 use crate::error::Result;
 use crate::streaming::{PortStream, Streaming};
 use crate::v1::{
-    AttachRequest, CgroupDriver, Container, ContainerConfig, ContainerEventResponse, ContainerFilter,
-    ContainerStats, ContainerStatsFilter, ContainerStatusResponse, ExecRequest, ExecSyncResponse,
-    LinuxContainerResources, PodSandbox, PodSandboxConfig, PodSandboxFilter, PodSandboxStats,
-    PodSandboxStatsFilter, PodSandboxStatusResponse, RuntimeConfig, StatusResponse, VersionResponse,
+    AttachRequest, CgroupDriver, Container, ContainerConfig, ContainerEventResponse,
+    ContainerFilter, ContainerStats, ContainerStatsFilter, ContainerStatusResponse, ExecRequest,
+    ExecSyncResponse, LinuxContainerResources, PodSandbox, PodSandboxConfig, PodSandboxFilter,
+    PodSandboxStats, PodSandboxStatsFilter, PodSandboxStatusResponse, RuntimeConfig,
+    StatusResponse, VersionResponse,
 };
 
 /// What happened to containers, from the moment of the call on.
@@ -21,13 +22,15 @@ pub type Events = Pin<Box<dyn Stream<Item = Result<ContainerEventResponse>> + Se
 /// Pods and containers: made, started, watched, stopped, removed.
 ///
 /// # Guarantees
-/// Stopping and removing is idempotent: what is gone is stopped, and removed. What a runtime acknowledged it still
-/// knows after a restart of its own. A sandbox that could not be made leaves nothing behind.
+/// Stopping and removing is idempotent: what is gone is stopped, and removed. What a runtime
+/// acknowledged it still knows after a restart of its own. A sandbox that could not be made leaves
+/// nothing behind.
 #[async_trait]
 pub trait Runtime: Send + Sync {
     async fn version(&self) -> Result<VersionResponse>;
 
-    /// Whether pods can run, and whether they can have a network; with `verbose`, what else there is to tell.
+    /// Whether pods can run, and whether they can have a network; with `verbose`, what else there
+    /// is to tell.
     async fn status(&self, verbose: bool) -> Result<StatusResponse>;
 
     /// Who makes the cgroups of pods, and how they are named.
@@ -45,7 +48,11 @@ pub trait Runtime: Send + Sync {
     /// Stops the pod and removes it with its containers.
     async fn remove_pod_sandbox(&self, sandbox: &str) -> Result<()>;
 
-    async fn pod_sandbox_status(&self, sandbox: &str, verbose: bool) -> Result<PodSandboxStatusResponse>;
+    async fn pod_sandbox_status(
+        &self,
+        sandbox: &str,
+        verbose: bool,
+    ) -> Result<PodSandboxStatusResponse>;
 
     /// The pods that pass the filter. An empty one lets all pass.
     async fn list_pod_sandbox(&self, filter: PodSandboxFilter) -> Result<Vec<PodSandbox>>;
@@ -74,7 +81,11 @@ pub trait Runtime: Send + Sync {
     /// Removes a container with its files. One that runs is killed first.
     async fn remove_container(&self, container: &str) -> Result<()>;
 
-    async fn container_status(&self, container: &str, verbose: bool) -> Result<ContainerStatusResponse>;
+    async fn container_status(
+        &self,
+        container: &str,
+        verbose: bool,
+    ) -> Result<ContainerStatusResponse>;
 
     /// The containers that pass the filter. An empty one lets all pass.
     async fn list_containers(&self, filter: ContainerFilter) -> Result<Vec<Container>>;
@@ -85,10 +96,12 @@ pub trait Runtime: Send + Sync {
         resources: LinuxContainerResources,
     ) -> Result<()>;
 
-    /// Goes on writing the log into a new file at the same path: somebody has moved the old one away.
+    /// Goes on writing the log into a new file at the same path: somebody has moved the old one
+    /// away.
     async fn reopen_container_log(&self, container: &str) -> Result<()>;
 
-    /// Runs a command to its end and answers with what it printed. Without a timeout it may take for ever.
+    /// Runs a command to its end and answers with what it printed. Without a timeout it may take
+    /// for ever.
     async fn exec_sync(
         &self,
         container: &str,
@@ -105,13 +118,19 @@ pub trait Runtime: Send + Sync {
 
     async fn container_stats(&self, container: &str) -> Result<ContainerStats>;
 
-    async fn list_container_stats(&self, filter: ContainerStatsFilter) -> Result<Vec<ContainerStats>>;
+    async fn list_container_stats(
+        &self,
+        filter: ContainerStatsFilter,
+    ) -> Result<Vec<ContainerStats>>;
 
     async fn pod_sandbox_stats(&self, sandbox: &str) -> Result<PodSandboxStats>;
 
-    async fn list_pod_sandbox_stats(&self, filter: PodSandboxStatsFilter) -> Result<Vec<PodSandboxStats>>;
+    async fn list_pod_sandbox_stats(
+        &self,
+        filter: PodSandboxStatsFilter,
+    ) -> Result<Vec<PodSandboxStats>>;
 
-    /// Containers created, started, stopped and deleted, as it happens. Who reads too slowly gets an error and has to
-    /// look at everything anew.
+    /// Containers created, started, stopped and deleted, as it happens. Who reads too slowly gets
+    /// an error and has to look at everything anew.
     async fn container_events(&self) -> Result<Events>;
 }

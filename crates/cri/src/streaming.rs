@@ -1,7 +1,7 @@
 //! Exec, attach and port forwarding: what flows while a call lasts.
 //!
-//! A foreign runtime answers with an address, to be spoken to in SPDY or over WebSocket by whoever serves the user. Ours
-//! hands over the streams themselves.
+//! A foreign runtime answers with an address, to be spoken to in SPDY or over WebSocket by whoever
+//! serves the user. Ours hands over the streams themselves.
 
 use std::pin::Pin;
 
@@ -21,15 +21,17 @@ pub enum Streaming {
 
 /// The streams of one exec or attach.
 ///
-/// Streams that were not asked for are absent; with a terminal there is no standard error of its own. Dropping
-/// the writer closes the process' input. Dropping the session leaves the process alone.
+/// Streams that were not asked for are absent; with a terminal there is no standard error of its
+/// own. Dropping the writer closes the process' input. Dropping the session leaves the process
+/// alone.
 pub struct Session {
     pub stdin: Option<Writer>,
     pub stdout: Option<Reader>,
     pub stderr: Option<Reader>,
     /// New sizes of the terminal, where there is one.
     pub resize: Option<mpsc::Sender<TerminalSize>>,
-    /// How it ended. Comes after the last byte of output could be read. Dropped unsent when nobody knows any more.
+    /// How it ended. Comes after the last byte of output could be read. Dropped unsent when nobody
+    /// knows any more.
     pub exit: oneshot::Receiver<i32>,
 }
 

@@ -1,5 +1,6 @@
-//! Questions answered per second, over UDP on the loopback, in zones of 10, 1,000 and 10,000 Services: many clients ask
-//! for addresses of Services, and one time in ten for a name that is not there. `cargo bench -p coracle-dns`.
+//! Questions answered per second, over UDP on the loopback, in zones of 10, 1,000 and 10,000
+//! Services: many clients ask for addresses of Services, and one time in ten for a name that is not
+//! there. `cargo bench -p coracle-dns`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -21,16 +22,29 @@ const LONG: Duration = Duration::from_secs(5);
 
 fn main() {
     println!("{:>9} {:>14} {:>12}", "services", "questions/s", "worst");
+
     for services in [10, 1_000, 10_000] {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         let at = runtime.block_on(start(services));
-        let clients: Vec<_> =
-            (0..CLIENTS).map(|client| std::thread::spawn(move || ask(at, services, client))).collect();
-        let asked: Vec<(usize, Duration)> =
-            clients.into_iter().map(|client| client.join().unwrap()).collect();
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| std::thread::spawn(move || ask(at, services, client)))
+            .collect();
+
+        let asked: Vec<(usize, Duration)> = clients
+            .into_iter()
+            .map(|client| client.join().unwrap())
+            .collect();
         let total: usize = asked.iter().map(|(count, _)| count).sum();
+
         let worst = asked.iter().map(|(_, worst)| *worst).max().unwrap();
-        println!("{services:>9} {:>14} {worst:>12.1?}", total / usize::try_from(LONG.as_secs()).unwrap());
+        println!(
+            "{services:>9} {:>14} {worst:>12.1?}",
+            total / usize::try_from(LONG.as_secs()).unwrap()
+        );
+
         runtime.shutdown_background();
     }
 }
@@ -41,15 +55,24 @@ async fn start(services: usize) -> SocketAddr {
         zone.add_namespace("shop");
         (0..services).for_each(|number| zone.set_service(service(number)));
     });
+
     handler.is_known();
-    let sockets = Sockets::open(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+    let sockets = Sockets::open(&["127.0.0.1:0".parse().unwrap()])
+        .await
+        .unwrap();
     let at = sockets.addresses().unwrap()[0];
     tokio::spawn(sockets.serve(handler));
+
     at
 }
 
 fn service(number: usize) -> Service {
-    let ip = format!("10.{}.{}.{}", 96 + number / 62_500, number / 250 % 250, number % 250 + 1);
+    let ip = format!(
+        "10.{}.{}.{}",
+        96 + number / 62_500,
+        number / 250 % 250,
+        number % 250 + 1
+    );
     let text = format!(
         r#"{{"metadata":{{"name":"web-{number}","namespace":"shop"}},
             "spec":{{"clusterIP":"{ip}","clusterIPs":["{ip}"],"ports":[{{"name":"http","port":80}}]}}}}"#
@@ -57,16 +80,21 @@ fn service(number: usize) -> Service {
     Service::read(&json::parse(text.as_bytes()).unwrap()).unwrap()
 }
 
-/// Keeps a window of questions under way; how many were answered, and how long a whole window took at most.
+/// Keeps a window of questions under way; how many were answered, and how long a whole window took
+/// at most.
 fn ask(at: SocketAddr, services: usize, client: usize) -> (usize, Duration) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(at).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(1)))
+        .unwrap();
     let (mut answered, mut worst, mut buffer) = (0, Duration::ZERO, [0; 512]);
     let began = Instant::now();
+
     let mut number = client * 7919;
     while began.elapsed() < LONG {
         let window = Instant::now();
+
         for _ in 0..WINDOW {
             number += 1;
             let name = if number.is_multiple_of(10) {
@@ -74,14 +102,20 @@ fn ask(at: SocketAddr, services: usize, client: usize) -> (usize, Duration) {
             } else {
                 format!("web-{}", number % services)
             };
-            socket.send(&question(u16::try_from(number % 65_536).unwrap(), &name)).unwrap();
+
+            socket
+                .send(&question(u16::try_from(number % 65_536).unwrap(), &name))
+                .unwrap();
         }
+
         for _ in 0..WINDOW {
             socket.recv(&mut buffer).unwrap();
             answered += 1;
         }
+
         worst = worst.max(window.elapsed());
     }
+
     (answered, worst)
 }
 

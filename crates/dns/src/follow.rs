@@ -1,7 +1,8 @@
 //! The API's changes, brought into the zone, and the zone onto the disk.
 //!
-//! What was last known is answered until everything has been told anew; then the new zone takes its place as a whole,
-//! so that what vanished meanwhile is gone, and no name is missing for a moment while the others are still coming.
+//! What was last known is answered until everything has been told anew; then the new zone takes its
+//! place as a whole, so that what vanished meanwhile is gone, and no name is missing for a moment
+//! while the others are still coming.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,10 +41,21 @@ const GATHER: Duration = Duration::from_secs(1);
 /// Follows the API for ever.
 pub(crate) async fn follow(handler: &Handler, informers: &Informers, file: Option<PathBuf>) {
     let all = |group, plural| Selection::all(&Resource::builtin(group, "v1", plural));
-    let mut follower = Follower { handler, coming: Some(Coming::default()), file, write_at: None };
+    let mut follower = Follower {
+        handler,
+        coming: Some(Coming::default()),
+        file,
+        write_at: None,
+    };
+
     let mut namespaces = informers.of::<Metadata>(all("", "namespaces")).subscribe();
-    let mut services = informers.of::<Told<Service>>(all("", "services")).subscribe();
-    let mut slices = informers.of::<Told<Slice>>(all("discovery.k8s.io", "endpointslices")).subscribe();
+    let mut services = informers
+        .of::<Told<Service>>(all("", "services"))
+        .subscribe();
+
+    let mut slices = informers
+        .of::<Told<Slice>>(all("discovery.k8s.io", "endpointslices"))
+        .subscribe();
     loop {
         let write_at = follower.write_at;
         tokio::select! {
@@ -74,8 +86,12 @@ struct Follower<'a> {
 impl Follower<'_> {
     fn namespace(&mut self, change: Change<Metadata>) {
         match change {
-            Change::Added { object, .. } => self.change(|zone| zone.add_namespace(&object.key.name)),
-            Change::Deleted { object, .. } => self.change(|zone| zone.remove_namespace(&object.key.name)),
+            Change::Added { object, .. } => {
+                self.change(|zone| zone.add_namespace(&object.key.name))
+            }
+            Change::Deleted { object, .. } => {
+                self.change(|zone| zone.remove_namespace(&object.key.name))
+            }
             Change::Updated { .. } => {}
             Change::Synced => self.one_is_whole(),
         }
@@ -108,7 +124,9 @@ impl Follower<'_> {
     }
 
     fn one_is_whole(&mut self) {
-        let Some(coming) = &mut self.coming else { return };
+        let Some(coming) = &mut self.coming else {
+            return;
+        };
         coming.whole += 1;
         if coming.whole == 3
             && let Some(coming) = self.coming.take()
@@ -127,7 +145,9 @@ impl Follower<'_> {
 
     async fn write(&mut self) {
         self.write_at = None;
-        let Some(file) = self.file.clone() else { return };
+        let Some(file) = self.file.clone() else {
+            return;
+        };
         let snapshot = self.handler.read(Zone::snapshot);
         if let Err(error) = state::save(file, snapshot).await {
             // Names are answered all the same; what is on the disk is older than it could be.
@@ -136,7 +156,8 @@ impl Follower<'_> {
     }
 }
 
-/// The object that a change is about, and what is to be known of it from now on. `None`: all has been told.
+/// The object that a change is about, and what is to be known of it from now on. `None`: all has
+/// been told.
 fn state_of<T>(change: &Change<Told<T>>) -> Option<(&ObjectKey, Option<&T>)> {
     match change {
         Change::Added { object, .. } | Change::Updated { new: object, .. } => {
@@ -148,7 +169,10 @@ fn state_of<T>(change: &Change<Told<T>>) -> Option<(&ObjectKey, Option<&T>)> {
 }
 
 fn key(object: &ObjectKey) -> Key {
-    Key { namespace: object.namespace.to_string(), name: object.name.to_string() }
+    Key {
+        namespace: object.namespace.to_string(),
+        name: object.name.to_string(),
+    }
 }
 
 async fn until(at: Option<Instant>) {

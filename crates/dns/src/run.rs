@@ -42,19 +42,36 @@ pub enum Others {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("cannot listen on {addresses:?}")]
-    Listen { addresses: Vec<SocketAddr>, source: io::Error },
+    Listen {
+        addresses: Vec<SocketAddr>,
+        source: io::Error,
+    },
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
 }
 
-/// Answers until dropped. `ready` is told where, once the sockets are open: questions are answered from then on, from
-/// the last state while there is one, and truly once the API has told everything.
-pub async fn run(config: Config, client: Client, ready: impl FnOnce(&[SocketAddr])) -> Result<(), RunError> {
-    let unheard = |source| RunError::Listen { addresses: config.listen.clone(), source };
+/// Answers until dropped. `ready` is told where, once the sockets are open: questions are answered
+/// from then on, from the last state while there is one, and truly once the API has told
+/// everything.
+pub async fn run(
+    config: Config,
+    client: Client,
+    ready: impl FnOnce(&[SocketAddr]),
+) -> Result<(), RunError> {
+    let unheard = |source| RunError::Listen {
+        addresses: config.listen.clone(),
+        source,
+    };
     let sockets = Sockets::open(&config.listen).await.map_err(unheard)?;
+
     let addresses = sockets.addresses().map_err(unheard)?;
-    let own: Vec<IpAddr> =
-        config.service.iter().copied().chain(addresses.iter().map(SocketAddr::ip)).collect();
+    let own: Vec<IpAddr> = config
+        .service
+        .iter()
+        .copied()
+        .chain(addresses.iter().map(SocketAddr::ip))
+        .collect();
+
     let upstream = match &config.others {
         Others::Nobody => None,
         Others::Servers(servers) => Some(Upstream::of(servers)?),
@@ -62,11 +79,13 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce(&[SocketAddr
     };
     let handler = Handler::new(&config.domain, config.service.clone(), upstream);
     remember(&handler, config.state.as_ref());
+
     let tasks = Tasks::new();
     let informers = Informers::new(client, tasks.clone());
     tasks.spawn(sockets.serve(handler.clone()));
     ready(&addresses);
     follow(&handler, &informers, config.state).await;
+
     Ok(())
 }
 

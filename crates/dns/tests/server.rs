@@ -13,13 +13,15 @@ use hickory_server::proto::rr::{Name, RecordType};
 use tokio::task::JoinSet;
 
 fn service(namespace: &str, name: &str, spec: &str) -> Service {
-    let text = format!(r#"{{"metadata":{{"name":"{name}","namespace":"{namespace}"}},"spec":{spec}}}"#);
+    let text =
+        format!(r#"{{"metadata":{{"name":"{name}","namespace":"{namespace}"}},"spec":{spec}}}"#);
     Service::read(&json::parse(text.as_bytes()).unwrap()).unwrap()
 }
 
 /// A headless Service's pods, so many that no UDP packet holds them.
 fn many_pods(count: u8) -> Slice {
-    let endpoint = |last: u8| format!(r#"{{"addresses":["10.1.0.{last}"],"hostname":"pod-{last}"}}"#);
+    let endpoint =
+        |last: u8| format!(r#"{{"addresses":["10.1.0.{last}"],"hostname":"pod-{last}"}}"#);
     let endpoints = (1..=count).map(endpoint).collect::<Vec<_>>().join(",");
     let text = format!(
         r#"{{"metadata":{{"name":"many-a","namespace":"shop","labels":{{"kubernetes.io/service-name":"many"}}}},
@@ -37,17 +39,25 @@ struct Running {
 async fn start(domain: &str, upstream: &[SocketAddr]) -> Running {
     let upstream = (!upstream.is_empty()).then(|| Upstream::of(upstream).unwrap());
     let handler = Handler::new(domain, vec!["10.0.0.10".parse().unwrap()], upstream);
-    let sockets = Sockets::open(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+    let sockets = Sockets::open(&["127.0.0.1:0".parse().unwrap()])
+        .await
+        .unwrap();
     let at = sockets.addresses().unwrap()[0];
     let mut serving = JoinSet::new();
     serving.spawn(sockets.serve(handler.clone()));
-    Running { at, handler, _serving: serving }
+
+    Running {
+        at,
+        handler,
+        _serving: serving,
+    }
 }
 
 fn stub(at: SocketAddr) -> TokioResolver {
     let mut ways = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
     ways.iter_mut().for_each(|way| way.port = at.port());
-    let config = ResolverConfig::from_name_servers(vec![NameServerConfig::new(at.ip(), true, ways)]);
+    let config =
+        ResolverConfig::from_name_servers(vec![NameServerConfig::new(at.ip(), true, ways)]);
     let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
     builder.options_mut().cache_size = 0;
     builder.build().unwrap()
@@ -55,7 +65,11 @@ fn stub(at: SocketAddr) -> TokioResolver {
 
 async fn ask(at: SocketAddr, name: &str, kind: RecordType) -> Result<Vec<String>, String> {
     match stub(at).lookup(Name::from_utf8(name).unwrap(), kind).await {
-        Ok(found) => Ok(found.answers().iter().map(|record| record.data.to_string()).collect()),
+        Ok(found) => Ok(found
+            .answers()
+            .iter()
+            .map(|record| record.data.to_string())
+            .collect()),
         Err(error) if error.is_nx_domain() => Err("no such name".to_owned()),
         Err(error) if error.is_no_records_found() => Err("nothing".to_owned()),
         Err(error) => Err(error.to_string()),
@@ -66,7 +80,8 @@ async fn address(at: SocketAddr, name: &str) -> Result<Vec<String>, String> {
     ask(at, name, RecordType::A).await
 }
 
-const WEB: &str = r#"{"clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1"],"ports":[{"name":"http","port":80}]}"#;
+const WEB: &str =
+    r#"{"clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1"],"ports":[{"name":"http","port":80}]}"#;
 
 #[tokio::test]
 async fn a_stub_resolver_finds_services_pods_and_ports() {
@@ -77,43 +92,122 @@ async fn a_stub_resolver_finds_services_pods_and_ports() {
         zone.set_service(service("shop", "many", r#"{"clusterIP":"None"}"#));
         zone.set_slice(many_pods(250));
     });
+
     cluster.handler.is_known();
-    assert_eq!(address(cluster.at, "web.shop.svc.cluster.local.").await, Ok(vec!["10.0.0.1".to_owned()]));
-    assert_eq!(address(cluster.at, "WEB.shop.svc.Cluster.Local.").await, Ok(vec!["10.0.0.1".to_owned()]));
-    assert_eq!(address(cluster.at, "nope.shop.svc.cluster.local.").await, Err("no such name".to_owned()));
-    assert_eq!(address(cluster.at, "shop.svc.cluster.local.").await, Err("nothing".to_owned()));
+    assert_eq!(
+        address(cluster.at, "web.shop.svc.cluster.local.").await,
+        Ok(vec!["10.0.0.1".to_owned()])
+    );
+
+    assert_eq!(
+        address(cluster.at, "WEB.shop.svc.Cluster.Local.").await,
+        Ok(vec!["10.0.0.1".to_owned()])
+    );
+
+    assert_eq!(
+        address(cluster.at, "nope.shop.svc.cluster.local.").await,
+        Err("no such name".to_owned())
+    );
+
+    assert_eq!(
+        address(cluster.at, "shop.svc.cluster.local.").await,
+        Err("nothing".to_owned())
+    );
+
     // Too long for UDP: the stub asks again over TCP.
-    assert_eq!(address(cluster.at, "many.shop.svc.cluster.local.").await.map(|all| all.len()), Ok(250));
-    let port = ask(cluster.at, "_http._tcp.web.shop.svc.cluster.local.", RecordType::SRV).await;
-    assert_eq!(port, Ok(vec!["0 100 80 web.shop.svc.cluster.local.".to_owned()]));
+    assert_eq!(
+        address(cluster.at, "many.shop.svc.cluster.local.")
+            .await
+            .map(|all| all.len()),
+        Ok(250)
+    );
+
+    let port = ask(
+        cluster.at,
+        "_http._tcp.web.shop.svc.cluster.local.",
+        RecordType::SRV,
+    )
+    .await;
+
+    assert_eq!(
+        port,
+        Ok(vec!["0 100 80 web.shop.svc.cluster.local.".to_owned()])
+    );
+
     let name = ask(cluster.at, "7.0.1.10.in-addr.arpa.", RecordType::PTR).await;
-    assert_eq!(name, Ok(vec!["pod-7.many.shop.svc.cluster.local.".to_owned()]));
+    assert_eq!(
+        name,
+        Ok(vec!["pod-7.many.shop.svc.cluster.local.".to_owned()])
+    );
 }
 
 #[tokio::test]
 async fn other_names_are_asked_upstream_and_aliases_followed() {
     let other = start("example.com", &[]).await;
-    other.handler.change(|zone| zone.set_service(service("bank", "pay", WEB)));
+    other
+        .handler
+        .change(|zone| zone.set_service(service("bank", "pay", WEB)));
     other.handler.is_known();
     let cluster = start("cluster.local", &[other.at]).await;
+
     let alias = |to: &str| format!(r#"{{"type":"ExternalName","externalName":"{to}"}}"#);
     cluster.handler.change(|zone| {
         zone.set_service(service("shop", "bank", &alias("pay.bank.svc.example.com")));
-        zone.set_service(service("shop", "near", &alias("bank.shop.svc.cluster.local")));
-        zone.set_service(service("shop", "round", &alias("round.shop.svc.cluster.local")));
+        zone.set_service(service(
+            "shop",
+            "near",
+            &alias("bank.shop.svc.cluster.local"),
+        ));
+
+        zone.set_service(service(
+            "shop",
+            "round",
+            &alias("round.shop.svc.cluster.local"),
+        ));
     });
+
     cluster.handler.is_known();
     let there = Ok(vec!["10.0.0.1".to_owned()]);
-    assert_eq!(address(cluster.at, "pay.bank.svc.example.com.").await, there);
-    assert_eq!(address(cluster.at, "none.bank.svc.example.com.").await, Err("no such name".to_owned()));
+    assert_eq!(
+        address(cluster.at, "pay.bank.svc.example.com.").await,
+        there
+    );
+
+    assert_eq!(
+        address(cluster.at, "none.bank.svc.example.com.").await,
+        Err("no such name".to_owned())
+    );
+
     let only_addresses = |found: Result<Vec<String>, String>| {
-        found.map(|all| all.into_iter().filter(|text| text.parse::<IpAddr>().is_ok()).collect::<Vec<_>>())
+        found.map(|all| {
+            all.into_iter()
+                .filter(|text| text.parse::<IpAddr>().is_ok())
+                .collect::<Vec<_>>()
+        })
     };
-    assert_eq!(only_addresses(address(cluster.at, "bank.shop.svc.cluster.local.").await), there);
-    assert_eq!(only_addresses(address(cluster.at, "near.shop.svc.cluster.local.").await), there);
-    assert!(address(cluster.at, "round.shop.svc.cluster.local.").await.is_err());
+
+    assert_eq!(
+        only_addresses(address(cluster.at, "bank.shop.svc.cluster.local.").await),
+        there
+    );
+
+    assert_eq!(
+        only_addresses(address(cluster.at, "near.shop.svc.cluster.local.").await),
+        there
+    );
+
+    assert!(
+        address(cluster.at, "round.shop.svc.cluster.local.")
+            .await
+            .is_err()
+    );
+
     // A server without others to ask says so at once.
-    assert!(address(other.at, "web.shop.svc.cluster.local.").await.is_err());
+    assert!(
+        address(other.at, "web.shop.svc.cluster.local.")
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test]
@@ -123,5 +217,8 @@ async fn nothing_is_denied_before_everything_is_known() {
     assert_ne!(early, Err("no such name".to_owned()));
     assert!(early.is_err());
     cluster.handler.is_known();
-    assert_eq!(address(cluster.at, "web.shop.svc.cluster.local.").await, Err("no such name".to_owned()));
+    assert_eq!(
+        address(cluster.at, "web.shop.svc.cluster.local.").await,
+        Err("no such name".to_owned())
+    );
 }

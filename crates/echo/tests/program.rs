@@ -15,9 +15,14 @@ fn deeds_are_done_where_there_is_nothing_else() {
     let check = |arguments: &[&str], code: i32, printed: &str| {
         let output = root.command(arguments).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!((output.status.code(), text.as_str()), (Some(code), printed), "{arguments:?} {output:?}");
+        assert_eq!(
+            (output.status.code(), text.as_str()),
+            (Some(code), printed),
+            "{arguments:?} {output:?}"
+        );
     };
     check(&["exit", "7"], 7, "");
+
     check(&["sleep", "0.01"], 0, "");
     check(&["memory", "1Mi", "0"], 0, "1048576 bytes are in use\n");
     check(&["resolve", "somebody"], 0, "192.0.2.7\n");
@@ -30,22 +35,36 @@ fn deeds_are_done_where_there_is_nothing_else() {
 fn a_request_is_told_back() {
     let root = Root::new();
     let mut command = root.command(&["serve", "0"]);
-    let mut server = Running(command.env("GREETING", "hi \"you\"").stderr(Stdio::piped()).spawn().unwrap());
+
+    let mut server = Running(
+        command
+            .env("GREETING", "hi \"you\"")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
     let mut said = BufReader::new(server.0.stderr.take().unwrap());
+
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
     let port: u16 = line.trim().rsplit(':').next().unwrap().parse().unwrap();
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+
     // Two requests on one connection.
     for path in ["/first", "/second?x=y"] {
-        write!(stream, "POST {path} HTTP/1.1\r\nHost: h\r\nX-Test: yes\r\nContent-Length: 4\r\n\r\nbody")
-            .unwrap();
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nHost: h\r\nX-Test: yes\r\nContent-Length: 4\r\n\r\nbody"
+        )
+        .unwrap();
+
         let mut answer = String::new();
         while !answer.ends_with("}\n") {
             let mut piece = [0; 4096];
             let read = stream.read(&mut piece).unwrap();
             answer.push_str(&String::from_utf8_lossy(&piece[..read]));
         }
+
         let expected = [
             format!("\"path\":\"{path}\""),
             "\"method\":\"POST\"".to_owned(),
@@ -53,15 +72,25 @@ fn a_request_is_told_back() {
             "\"body\":\"body\"".to_owned(),
             "\"GREETING\":\"hi \\\"you\\\"\"".to_owned(),
         ];
+
         for part in expected {
             assert!(answer.contains(&part), "{part} in {answer}");
         }
     }
-    let fetched = root.command(&["fetch", &format!("http://127.0.0.1:{port}/again")]).output().unwrap();
+
+    let fetched = root
+        .command(&["fetch", &format!("http://127.0.0.1:{port}/again")])
+        .output()
+        .unwrap();
     assert!(String::from_utf8_lossy(&fetched.stdout).contains("\"path\":\"/again\""));
+
     // It ends when it is told to, and says that all was well.
-    let told = Command::new("kill").arg(server.0.id().to_string()).status().unwrap();
+    let told = Command::new("kill")
+        .arg(server.0.id().to_string())
+        .status()
+        .unwrap();
     assert!(told.success());
+
     assert_eq!(server.0.wait().unwrap().code(), Some(0));
 }
 

@@ -1,7 +1,7 @@
 //! Folders and files that other users of the host must not read.
 //!
-//! Their mode is right from the moment they exist, whatever the umask is. Those that are there with a wider one get the
-//! right one.
+//! Their mode is right from the moment they exist, whatever the umask is. Those that are there with
+//! a wider one get the right one.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -19,8 +19,8 @@ pub fn folder(path: &Path) -> io::Result<()> {
     folder_for(path, FOLDER)
 }
 
-/// The same for those whom the mode names. A folder that is there loses what goes beyond the mode, also one on another
-/// disk that an administrator made a link to.
+/// The same for those whom the mode names. A folder that is there loses what goes beyond the mode,
+/// also one on another disk that an administrator made a link to.
 pub fn folder_for(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(path)?;
     tighten(&File::open(path)?, mode)
@@ -28,7 +28,10 @@ pub fn folder_for(path: &Path, mode: u32) -> io::Result<()> {
 
 /// Opens a file for writing that is made, or emptied.
 pub fn create(path: &Path) -> io::Result<File> {
-    open(path, OpenOptions::new().write(true).create(true).truncate(true))
+    open(
+        path,
+        OpenOptions::new().write(true).create(true).truncate(true),
+    )
 }
 
 /// Opens a file for writing at its end. It is made if it is missing.
@@ -38,10 +41,18 @@ pub fn append(path: &Path) -> io::Result<File> {
 
 /// Opens a file for reading and writing. It is made if it is missing.
 pub fn open_or_create(path: &Path) -> io::Result<File> {
-    open(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
+    open(
+        path,
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false),
+    )
 }
 
-/// Writes a file under another name and gives it its name: it is there whole or not at all. Nothing is synced.
+/// Writes a file under another name and gives it its name: it is there whole or not at all. Nothing
+/// is synced.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".new");
@@ -66,7 +77,8 @@ fn tighten(file: &File, mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes from a file or folder that is there what goes beyond a mode. What is not there is left alone.
+/// Takes from a file or folder that is there what goes beyond a mode. What is not there is left
+/// alone.
 pub fn restrict(path: &Path, mode: u32) -> io::Result<()> {
     let now = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

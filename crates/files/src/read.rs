@@ -1,7 +1,7 @@
 //! Reading files that untrusted programs can replace.
 //!
-//! A file is looked at before it is opened for reading: opening a pipe may wait for ever, opening a device may do
-//! something. It is the same file then, as it is opened through its descriptor.
+//! A file is looked at before it is opened for reading: opening a pipe may wait for ever, opening a
+//! device may do something. It is the same file then, as it is opened through its descriptor.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -16,10 +16,14 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     regular(&open(path, flags, Mode::empty())?)
 }
 
-/// Opens a file for reading that was found and may be of any kind: its descriptor may be one that cannot read (`O_PATH`).
+/// Opens a file for reading that was found and may be of any kind: its descriptor may be one that
+/// cannot read (`O_PATH`).
 pub fn regular(found: &OwnedFd) -> io::Result<File> {
     if !FileType::from_raw_mode(fstat(found)?.st_mode).is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
     }
     let path = format!("/proc/self/fd/{}", found.as_raw_fd());
     // Even a regular file may be waited for: somebody may hold a lease on it.

@@ -1,7 +1,8 @@
 //! The way from the top of a tree down to a folder, with a bounded number of folders open.
 //!
-//! Of folders further up it is known which they are, and how far they have been read. The way back up goes through `..`
-//! and ends with an error where it leads to another folder than the one that was entered.
+//! Of folders further up it is known which they are, and how far they have been read. The way back
+//! up goes through `..` and ends with an error where it leads to another folder than the one that
+//! was entered.
 
 use std::collections::VecDeque;
 use std::io;
@@ -32,7 +33,10 @@ struct Level {
 
 impl Trail {
     pub(crate) fn new(top: OwnedFd) -> io::Result<Trail> {
-        let mut trail = Trail { levels: Vec::new(), open: VecDeque::new() };
+        let mut trail = Trail {
+            levels: Vec::new(),
+            open: VecDeque::new(),
+        };
         trail.descend(top)?;
         Ok(trail)
     }
@@ -62,30 +66,47 @@ impl Trail {
     /// Goes on in a folder that is in the deepest one.
     pub(crate) fn descend(&mut self, folder: OwnedFd) -> io::Result<()> {
         if self.levels.len() >= MOST_LEVELS {
-            return Err(io::Error::other(format!("more than {MOST_LEVELS} folders one below the other")));
+            return Err(io::Error::other(format!(
+                "more than {MOST_LEVELS} folders one below the other"
+            )));
         }
+
         let found = fstat(&folder)?;
-        self.levels.push(Level { device: found.st_dev, inode: found.st_ino, position: 0 });
+        self.levels.push(Level {
+            device: found.st_dev,
+            inode: found.st_ino,
+            position: 0,
+        });
+
         self.open.push_back(Dir::new(folder)?);
+
         if self.open.len() > WINDOW {
             self.open.pop_front();
         }
+
         Ok(())
     }
 
     /// Goes back to the folder above the deepest one.
     pub(crate) fn climb(&mut self) -> io::Result<()> {
         self.levels.pop();
-        let Some(left) = self.open.pop_back() else { return Ok(()) };
-        let Some(level) = self.levels.last().filter(|_| self.open.is_empty()) else { return Ok(()) };
+        let Some(left) = self.open.pop_back() else {
+            return Ok(());
+        };
+        let Some(level) = self.levels.last().filter(|_| self.open.is_empty()) else {
+            return Ok(());
+        };
         let above = leave(left.fd()?)?;
+
         let found = fstat(&above)?;
         if (found.st_dev, found.st_ino) != (level.device, level.inode) {
             return Err(io::Error::other("a folder was moved while it was read"));
         }
+
         let mut stream = Dir::new(above)?;
         stream.seek(level.position)?;
         self.open.push_back(stream);
+
         Ok(())
     }
 }

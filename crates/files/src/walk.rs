@@ -24,7 +24,8 @@ impl Found<'_> {
         FileType::from_raw_mode(self.about.st_mode)
     }
 
-    /// Opens what was found, without reading it; none: it has gone, or something else has taken its place.
+    /// Opens what was found, without reading it; none: it has gone, or something else has taken its
+    /// place.
     pub fn locate(&self) -> io::Result<Option<OwnedFd>> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let located = match openat(self.folder, self.name, flags, Mode::empty()) {
@@ -54,8 +55,8 @@ impl<F: FnMut(&Found<'_>) -> io::Result<()>> Visitor for F {
     }
 }
 
-/// Visits all that is below a folder, but neither what is mounted there nor what links lead to. What goes meanwhile is
-/// passed over.
+/// Visits all that is below a folder, but neither what is mounted there nor what links lead to.
+/// What goes meanwhile is passed over.
 ///
 /// # Errors
 /// Of the visitor, and where the tree cannot be read: what was visited by then was visited.
@@ -67,6 +68,7 @@ pub fn walk(top: OwnedFd, visitor: &mut impl Visitor) -> io::Result<()> {
             trail.climb()?;
             continue;
         };
+
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
@@ -77,8 +79,14 @@ pub fn walk(top: OwnedFd, visitor: &mut impl Visitor) -> io::Result<()> {
             Err(Errno::NOENT) => continue,
             about => about?,
         };
-        let found = Found { folder, name, about };
+
+        let found = Found {
+            folder,
+            name,
+            about,
+        };
         visitor.visit(&found)?;
+
         if !found.kind().is_dir() {
             continue;
         }
@@ -90,6 +98,7 @@ pub fn walk(top: OwnedFd, visitor: &mut impl Visitor) -> io::Result<()> {
             Err(errno) => return Err(errno.into()),
         }
     }
+
     Ok(())
 }
 
@@ -102,8 +111,9 @@ pub struct Usage {
     pub inodes: u64,
 }
 
-/// What is below a folder takes, without the folder itself. Where a walk ends early, what was found until then is told
-/// beside the reason: a program that changes its tree meanwhile must not make what it has written count for nothing.
+/// What is below a folder takes, without the folder itself. Where a walk ends early, what was found
+/// until then is told beside the reason: a program that changes its tree meanwhile must not make
+/// what it has written count for nothing.
 pub fn usage(top: OwnedFd) -> (Usage, io::Result<()>) {
     let mut usage = Usage::default();
     let walked = walk(top, &mut |found: &Found<'_>| {

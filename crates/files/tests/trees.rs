@@ -19,7 +19,14 @@ const DEEP: usize = 50_000;
 
 fn with_few_descriptors() {
     let hard = getrlimit(Resource::Nofile).maximum;
-    setrlimit(Resource::Nofile, Rlimit { current: Some(1024), maximum: hard }).unwrap();
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(1024),
+            maximum: hard,
+        },
+    )
+    .unwrap();
 }
 
 /// Where many thousand folders are made in a second.
@@ -27,17 +34,23 @@ fn in_memory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap()
 }
 
-/// So many folders one below the other, with something in them here and there, which comes before and after the next
-/// folder in whatever order the file system shows entries.
+/// So many folders one below the other, with something in them here and there, which comes before
+/// and after the next folder in whatever order the file system shows entries.
 fn dig(top: &Path, depth: usize) {
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut here: OwnedFd = openat(CWD, top, folder, Mode::empty()).unwrap();
     for level in 0..depth {
         if level % 1000 == 0 {
             for number in 0..5 {
-                mkdirat(&here, format!("beside-{number}"), Mode::from_raw_mode(0o700)).unwrap();
+                mkdirat(
+                    &here,
+                    format!("beside-{number}"),
+                    Mode::from_raw_mode(0o700),
+                )
+                .unwrap();
             }
         }
+
         mkdirat(&here, "d", Mode::from_raw_mode(0o700)).unwrap();
         here = openat(&here, "d", folder, Mode::empty()).unwrap();
     }
@@ -82,11 +95,13 @@ fn a_tree_that_is_both_deep_and_wide_is_removed() {
     with_few_descriptors();
     let folder = tempfile::tempdir().unwrap();
     let tree = folder.path().join("tree");
+
     let deep = tree.join("d/".repeat(40));
     for number in 0..150 {
         fs::create_dir_all(deep.join(format!("{number}/{}", "e/".repeat(number % 70)))).unwrap();
         fs::write(deep.join(format!("file-{number}")), "x").unwrap();
     }
+
     // Named as what a removal uses for itself.
     fs::create_dir_all(tree.join(".coracle-removed-0/0/1")).unwrap();
     fs::write(tree.join(".coracle-removed-1"), "").unwrap();
@@ -100,9 +115,11 @@ fn links_and_pipes_are_removed_and_not_followed() {
     let victim = folder.path().join("victim");
     fs::create_dir(&victim).unwrap();
     fs::write(victim.join("kept"), "kept").unwrap();
+
     let tree = folder.path().join("tree");
     fs::create_dir_all(tree.join("inner")).unwrap();
     symlink(&victim, tree.join("link")).unwrap();
+
     symlink("../../victim/kept", tree.join("inner/link")).unwrap();
     rustix::fs::mknodat(
         CWD,
@@ -112,9 +129,12 @@ fn links_and_pipes_are_removed_and_not_followed() {
         0,
     )
     .unwrap();
+
     assert_eq!(measured(&tree).inodes, 4);
+
     remove_tree(&tree).unwrap();
     assert!(!tree.exists());
+
     let link = folder.path().join("link");
     symlink(&victim, &link).unwrap();
     remove_tree(&link).unwrap();
@@ -132,6 +152,7 @@ fn what_is_mounted_is_left_alone_and_everything_else_goes() {
     fs::create_dir_all(tree.join("b/c")).unwrap();
     mount("test", &at, "tmpfs", MountFlags::empty(), None).unwrap();
     fs::write(at.join("kept"), "kept").unwrap();
+
     let removed = remove_tree(&tree);
     let whole = remove_tree(&at);
     let kept = fs::read(at.join("kept"));
@@ -140,9 +161,15 @@ fn what_is_mounted_is_left_alone_and_everything_else_goes() {
     assert_eq!(removed.unwrap_err().kind(), io::ErrorKind::ResourceBusy);
     assert_eq!(whole.unwrap_err().kind(), io::ErrorKind::ResourceBusy);
     assert_eq!(kept.unwrap(), b"kept");
+
     walked.unwrap();
     assert_eq!(measured.inodes, 2);
-    assert_eq!(fs::read_dir(&tree).unwrap().count(), 1, "all but what leads to the mount is gone");
+    assert_eq!(
+        fs::read_dir(&tree).unwrap().count(),
+        1,
+        "all but what leads to the mount is gone"
+    );
+
     remove_tree(&tree).unwrap();
     assert!(!tree.exists());
 }
@@ -154,13 +181,20 @@ fn modes_that_let_nobody_in_are_no_obstacle_to_the_owner() {
     let deep = tree.join("closed/".repeat(60));
     fs::create_dir_all(&deep).unwrap();
     fs::write(deep.join("file"), "").unwrap();
-    for above in deep.ancestors().take_while(|above| above.starts_with(&tree)) {
+
+    for above in deep
+        .ancestors()
+        .take_while(|above| above.starts_with(&tree))
+    {
         fs::set_permissions(above, fs::Permissions::from_mode(0o000)).unwrap();
     }
+
     // On a thread of its own, which may not do what root may.
     let removed = thread::spawn(move || {
         let mut allowed = capabilities(None).unwrap();
-        allowed.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+        allowed
+            .effective
+            .remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
         set_capabilities(None, allowed).unwrap();
         assert!(fs::read_dir(&tree).is_err());
         remove_tree(&tree).map(|()| tree.exists())
@@ -173,15 +207,23 @@ fn a_walk_goes_through_everything_and_reports_what_it_is_told() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("a/b")).unwrap();
     fs::write(folder.path().join("a/b/file"), vec![1; 10_000]).unwrap();
+
     let mut names = Vec::new();
-    walk(open_folder(folder.path()).unwrap(), &mut |found: &Found<'_>| {
+    walk(open_folder(folder.path()).unwrap(), &mut |found: &Found<
+        '_,
+    >| {
         names.push(found.name.to_string_lossy().into_owned());
         Ok(())
     })
     .unwrap();
+
     assert_eq!(names, ["a", "b", "file"]);
+
     let Usage { bytes, inodes } = measured(folder.path());
     assert!(bytes >= 10_000 && inodes == 3, "{bytes} {inodes}");
-    let refused = walk(open_folder(folder.path()).unwrap(), &mut |_: &Found<'_>| Err(io::Error::other("no")));
+
+    let refused = walk(open_folder(folder.path()).unwrap(), &mut |_: &Found<'_>| {
+        Err(io::Error::other("no"))
+    });
     assert_eq!(refused.unwrap_err().to_string(), "no");
 }

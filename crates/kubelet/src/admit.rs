@@ -1,5 +1,5 @@
-//! Whether this node takes a pod that was given to it. The scheduler has asked the same; but not every pod came
-//! through it, and the node may have changed since. Pure.
+//! Whether this node takes a pod that was given to it. The scheduler has asked the same; but not
+//! every pod came through it, and the node may have changed since. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,78 +36,151 @@ pub fn admit(pod: &Pod, place: &Place<'_>) -> Result<(), Refusal> {
     let os = pod.pod_spec().os.as_ref().map(|os| os.name.as_str());
     if os.is_some_and(|os| os != "linux") {
         let message = "Failed to admit pod as the OS field doesn't match node OS";
-        return Err(Refusal { reason: "PodOSNotSupported".to_owned(), message: message.to_owned() });
+        return Err(Refusal {
+            reason: "PodOSNotSupported".to_owned(),
+            message: message.to_owned(),
+        });
     }
+
     has_room(pod, place)?;
     let spec = typed::to_tree(pod.pod_spec()).unwrap_or_default();
     let no_labels = Map::new();
-    let labels = place.node.at(&["metadata", "labels"]).and_then(Value::as_object).unwrap_or(&no_labels);
-    let view = NodeView { name: place.node.meta().name(), labels };
-    if !RequiredNodeAffinity::from_pod_spec(&spec).matches(&view).unwrap_or_default() {
-        return Err(predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"));
+    let labels = place
+        .node
+        .at(&["metadata", "labels"])
+        .and_then(Value::as_object)
+        .unwrap_or(&no_labels);
+
+    let view = NodeView {
+        name: place.node.meta().name(),
+        labels,
+    };
+
+    if !RequiredNodeAffinity::from_pod_spec(&spec)
+        .matches(&view)
+        .unwrap_or_default()
+    {
+        return Err(predicate(
+            "NodeAffinity",
+            "node(s) didn't match Pod's node affinity/selector",
+        ));
     }
+
     if place.pods.iter().any(|other| ports_collide(pod, other)) {
-        return Err(predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports"));
+        return Err(predicate(
+            "NodePorts",
+            "node(s) didn't have free ports for the requested pod ports",
+        ));
     }
-    let is_static = pod.annotation("kubernetes.io/config.source").is_some_and(|source| source != "api");
-    let list = |value: Option<&Value>| value.and_then(Value::as_array).map(<[_]>::to_vec).unwrap_or_default();
+
+    let is_static = pod
+        .annotation("kubernetes.io/config.source")
+        .is_some_and(|source| source != "api");
+    let list = |value: Option<&Value>| {
+        value
+            .and_then(Value::as_array)
+            .map(<[_]>::to_vec)
+            .unwrap_or_default()
+    };
     let taints = list(place.node.at(&["spec", "taints"]));
+
     let tolerations = list(spec.get("tolerations"));
     let tolerations: Vec<Toleration<'_>> = tolerations.iter().map(Toleration::from_value).collect();
     let evicts = |taint: &&Value| taint.get("effect").and_then(Value::as_str) == Some("NoExecute");
+
     let taints = taints.iter().filter(evicts).map(Taint::from_value);
     if !is_static && find_untolerated(taints, &tolerations, false).is_some() {
-        return Err(predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate"));
+        return Err(predicate(
+            "TaintToleration",
+            "node(s) had taints that the pod didn't tolerate",
+        ));
     }
+
     if let Some(message) = sysctls::forbidden(pod, place.sysctls) {
-        return Err(Refusal { reason: "SysctlForbidden".to_owned(), message });
+        return Err(Refusal {
+            reason: "SysctlForbidden".to_owned(),
+            message,
+        });
     }
+
     if wants_app_armor(pod) {
         let message = "Cannot enforce AppArmor: this node does not support AppArmor".to_owned();
-        return Err(Refusal { reason: "AppArmor".to_owned(), message });
+        return Err(Refusal {
+            reason: "AppArmor".to_owned(),
+            message,
+        });
     }
+
     Ok(())
 }
 
 /// Whether a pod is to be confined by a profile: it must not run without.
 fn wants_app_armor(pod: &Pod) -> bool {
-    let confines =
-        |profile: Option<&AppArmorProfile>| profile.is_some_and(|profile| profile.type_ != "Unconfined");
+    let confines = |profile: Option<&AppArmorProfile>| {
+        profile.is_some_and(|profile| profile.type_ != "Unconfined")
+    };
+
     let spec = pod.pod_spec();
-    let all = spec.init_containers.iter().flatten().chain(&spec.containers);
-    let mut own = all.map(|container| container.security_context.as_ref()?.app_armor_profile.as_ref());
-    confines(spec.security_context.as_ref().and_then(|context| context.app_armor_profile.as_ref()))
-        || own.any(confines)
+    let all = spec
+        .init_containers
+        .iter()
+        .flatten()
+        .chain(&spec.containers);
+
+    let mut own = all.map(|container| {
+        container
+            .security_context
+            .as_ref()?
+            .app_armor_profile
+            .as_ref()
+    });
+
+    confines(
+        spec.security_context
+            .as_ref()
+            .and_then(|context| context.app_armor_profile.as_ref()),
+    ) || own.any(confines)
 }
 
 fn predicate(name: &str, text: &str) -> Refusal {
-    Refusal { reason: name.to_owned(), message: format!("Predicate {name} failed: {text}") }
+    Refusal {
+        reason: name.to_owned(),
+        message: format!("Predicate {name} failed: {text}"),
+    }
 }
 
 fn has_room(pod: &Pod, place: &Place<'_>) -> Result<(), Refusal> {
     let allocatable = |name: &str| -> Option<Quantity> {
-        place.node.at(&["status", "allocatable", name]).and_then(|value| Quantity::from_value(value).ok())
+        place
+            .node
+            .at(&["status", "allocatable", name])
+            .and_then(|value| Quantity::from_value(value).ok())
     };
+
     let short = |name: &str, requested: i64, used: i64, capacity: i64| Refusal {
         reason: format!("OutOf{name}"),
         message: format!(
             "Node didn't have enough resource: {name}, requested: {requested}, used: {used}, capacity: {capacity}"
         ),
     };
+
     let here = i64::try_from(place.pods.len()).unwrap_or(i64::MAX);
     if let Some(most) = allocatable("pods").map(|most| most.value())
         && here + 1 > most
     {
         return Err(short("pods", 1, here, most));
     }
+
     let mut used: BTreeMap<String, i64> = BTreeMap::new();
     let number = |name: &str, amount: &Quantity| match name {
         "cpu" => amount.milli_value(),
         _ => amount.value(),
     };
+
     for (name, amount) in place.pods.iter().flat_map(|other| requests(other)) {
         *used.entry(name.clone()).or_default() += number(&name, &amount);
     }
+
     let wanted: Amounts = requests(pod);
     for (name, amount) in wanted.iter().filter(|(_, amount)| !amount.is_zero()) {
         // What the node does not know may be the cluster's business.
@@ -118,11 +191,13 @@ fn has_room(pod: &Pod, place: &Place<'_>) -> Result<(), Refusal> {
             return Err(short(name, number(name, amount), 0, 0));
         };
         let (wanted, most) = (number(name, amount), number(name, &most));
+
         let used = used.get(name).copied().unwrap_or_default();
         if wanted > most - used {
             return Err(short(name, wanted, used, most));
         }
     }
+
     Ok(())
 }
 
@@ -133,11 +208,16 @@ fn ports_collide(one: &Pod, other: &Pod) -> bool {
 type HostPort = (String, String, i32);
 
 fn host_ports(pod: &Pod) -> impl Iterator<Item = HostPort> {
-    let ports = pod.lasting_containers().flat_map(|(_, container)| container.ports.iter().flatten());
+    let ports = pod
+        .lasting_containers()
+        .flat_map(|(_, container)| container.ports.iter().flatten());
     ports.filter_map(|port: &ContainerPort| {
         let number = port.host_port.filter(|number| *number > 0)?;
-        let address =
-            port.host_ip.clone().filter(|ip| !ip.is_empty()).unwrap_or_else(|| "0.0.0.0".to_owned());
+        let address = port
+            .host_ip
+            .clone()
+            .filter(|ip| !ip.is_empty())
+            .unwrap_or_else(|| "0.0.0.0".to_owned());
         let protocol = port.protocol.clone().unwrap_or_else(|| "TCP".to_owned());
         Some((address, protocol, number))
     })
@@ -165,24 +245,38 @@ mod tests {
             spec: {taints: [{key: k, effect: NoExecute}, {key: s, effect: NoSchedule}]}\n\
             status: {allocatable: {cpu: 2, memory: 1Gi, pods: 3}}";
         let node = yaml::decode(node.as_bytes()).unwrap();
+
         let others: Vec<Arc<Pod>> = others.iter().map(|spec| Arc::new(pod(spec))).collect();
-        let answer = admit(&pod(spec), &Place { node: &node, pods: &others, sysctls: &[] });
-        let expected = refused
-            .map(|(reason, message)| Refusal { reason: reason.to_owned(), message: message.to_owned() });
+        let answer = admit(
+            &pod(spec),
+            &Place {
+                node: &node,
+                pods: &others,
+                sysctls: &[],
+            },
+        );
+
+        let expected = refused.map(|(reason, message)| Refusal {
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+        });
         assert_eq!(answer.err(), expected, "{spec}");
     }
 
     const TOLERANT: &str = "tolerations: [{operator: Exists}]";
 
     fn cpu(amount: &str) -> String {
-        format!("{{{TOLERANT}, containers: [{{name: c, resources: {{requests: {{cpu: {amount}}}}}}}]}}")
+        format!(
+            "{{{TOLERANT}, containers: [{{name: c, resources: {{requests: {{cpu: {amount}}}}}}}]}}"
+        )
     }
 
     #[test]
     fn a_pod_that_does_not_fit_is_refused_in_upstreams_words() {
         check(&cpu("1"), &[], None);
         check(&cpu("1"), &[&cpu("1")], None);
-        let text = "Node didn't have enough resource: cpu, requested: 1500, used: 1000, capacity: 2000";
+        let text =
+            "Node didn't have enough resource: cpu, requested: 1500, used: 1000, capacity: 2000";
         check(&cpu("1500m"), &[&cpu("1")], Some(("OutOfcpu", text)));
         let (three, one) = (cpu("0"), cpu("0"));
         let text = "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3";
@@ -191,15 +285,24 @@ mod tests {
 
     #[test]
     fn a_pod_that_wants_another_node_is_refused() {
-        let text = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector";
-        check(&format!("{{{TOLERANT}, nodeSelector: {{zone: a}}, containers: []}}"), &[], None);
+        let text =
+            "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector";
+        check(
+            &format!("{{{TOLERANT}, nodeSelector: {{zone: a}}, containers: []}}"),
+            &[],
+            None,
+        );
+
         check(
             &format!("{{{TOLERANT}, nodeSelector: {{zone: b}}, containers: []}}"),
             &[],
             Some(("NodeAffinity", text)),
         );
-        let text = "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate";
+
+        let text =
+            "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate";
         check("{containers: []}", &[], Some(("TaintToleration", text)));
+
         let text = "Failed to admit pod as the OS field doesn't match node OS";
         check(
             &format!("{{{TOLERANT}, os: {{name: windows}}, containers: []}}"),
@@ -210,16 +313,28 @@ mod tests {
 
     #[test]
     fn a_pod_that_could_not_be_confined_as_it_wants_is_refused() {
-        let of_pod =
-            |context: &str| format!("{{{TOLERANT}, securityContext: {{{context}}}, containers: []}}");
+        let of_pod = |context: &str| {
+            format!("{{{TOLERANT}, securityContext: {{{context}}}, containers: []}}")
+        };
         let of_container = |profile: &str| {
             let context = format!("securityContext: {{appArmorProfile: {{type: {profile}}}}}");
             format!("{{{TOLERANT}, containers: [{{name: c, {context}}}]}}")
         };
+
         let text = "Cannot enforce AppArmor: this node does not support AppArmor";
-        check(&of_pod("appArmorProfile: {type: RuntimeDefault}"), &[], Some(("AppArmor", text)));
+        check(
+            &of_pod("appArmorProfile: {type: RuntimeDefault}"),
+            &[],
+            Some(("AppArmor", text)),
+        );
+
         check(&of_pod("appArmorProfile: {type: Unconfined}"), &[], None);
-        check(&of_container("RuntimeDefault"), &[], Some(("AppArmor", text)));
+        check(
+            &of_container("RuntimeDefault"),
+            &[],
+            Some(("AppArmor", text)),
+        );
+
         check(&of_container("Unconfined"), &[], None);
         let text = r#"forbidden sysctl: "net.core.somaxconn" not allowlisted"#;
         check(
@@ -236,8 +351,14 @@ mod tests {
                 "{{{TOLERANT}, containers: [{{name: c, ports: [{{containerPort: 1, hostPort: {number}, hostIP: {ip}}}]}}]}}"
             )
         };
+
         let text = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports";
-        check(&port("0.0.0.0", 80), &[&port("1.2.3.4", 80)], Some(("NodePorts", text)));
+        check(
+            &port("0.0.0.0", 80),
+            &[&port("1.2.3.4", 80)],
+            Some(("NodePorts", text)),
+        );
+
         check(&port("1.2.3.5", 80), &[&port("1.2.3.4", 80)], None);
         check(&port("0.0.0.0", 81), &[&port("0.0.0.0", 80)], None);
     }

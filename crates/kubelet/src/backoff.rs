@@ -1,7 +1,7 @@
 //! How long a container that keeps failing waits before it is tried again: 10 s, 20 s, … 5 min.
 //!
-//! One table for restarts and one for pulls; keys say what failed. What is tried for the first time does not wait. An
-//! entry that nobody has touched for twice the longest wait is as good as none.
+//! One table for restarts and one for pulls; keys say what failed. What is tried for the first time
+//! does not wait. An entry that nobody has touched for twice the longest wait is as good as none.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -36,14 +36,20 @@ impl BackOff {
     pub fn waiting(&self, key: &str, since: Timestamp, now: Timestamp) -> Option<Waiting> {
         let entry = *self.lock().get(key)?;
         let until = since + entry.wait;
-        (!entry.is_stale(since) && now < until).then_some(Waiting { wait: entry.wait, until })
+        (!entry.is_stale(since) && now < until).then_some(Waiting {
+            wait: entry.wait,
+            until,
+        })
     }
 
     /// Whether what failed when it was last [noted](BackOff::note) has to wait now, and until when.
     pub fn waiting_since_noted(&self, key: &str, now: Timestamp) -> Option<Waiting> {
         let entry = *self.lock().get(key)?;
         let until = entry.touched + entry.wait;
-        (!entry.is_stale(now) && now < until).then_some(Waiting { wait: entry.wait, until })
+        (!entry.is_stale(now) && now < until).then_some(Waiting {
+            wait: entry.wait,
+            until,
+        })
     }
 
     /// Notes that what failed at `since` is tried once more: the next wait is twice as long.
@@ -86,15 +92,18 @@ mod tests {
     fn the_first_restart_is_at_once_and_the_next_ones_wait_longer_and_longer() {
         let table = BackOff::default();
         let mut failed = 0;
+
         let mut waits = Vec::new();
         for _ in 0..8 {
-            let until =
-                table.waiting("c", at(failed), at(failed)).map_or(at(failed), |waiting| waiting.until);
+            let until = table
+                .waiting("c", at(failed), at(failed))
+                .map_or(at(failed), |waiting| waiting.until);
             waits.push(until.since(at(failed)).as_secs());
             table.note("c", at(failed), until);
             // It fails a second after it began.
             failed = until.since(at(0)).as_secs() + 1;
         }
+
         assert_eq!(waits, [0, 10, 20, 40, 80, 160, 300, 300]);
     }
 
@@ -106,7 +115,10 @@ mod tests {
         // 601 seconds after the entry was touched.
         assert_eq!(table.waiting("c", at(611), at(611)), None);
         table.note("c", at(611), at(611));
-        assert_eq!(table.waiting("c", at(612), at(612)).unwrap().wait, Duration::from_secs(10));
+        assert_eq!(
+            table.waiting("c", at(612), at(612)).unwrap().wait,
+            Duration::from_secs(10)
+        );
     }
 
     #[test]

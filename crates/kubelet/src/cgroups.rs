@@ -1,11 +1,13 @@
-//! The cgroups of pods: one tree for all, a branch for each class but the best, a leaf for each pod.
+//! The cgroups of pods: one tree for all, a branch for each class but the best, a leaf for each
+//! pod.
 //!
 //! ```text
 //! <root>/kubepods/pod<uid>              Guaranteed
 //! <root>/kubepods/burstable/pod<uid>
 //! <root>/kubepods/besteffort/pod<uid>
 //! ```
-//! The runtime puts containers below a pod's leaf. The branches share the processors by what their pods ask for.
+//! The runtime puts containers below a pod's leaf. The branches share the processors by what their
+//! pods ask for.
 
 use std::fs;
 use std::sync::Arc;
@@ -51,15 +53,19 @@ impl PodGroups {
             for class in [Class::Guaranteed, Class::Burstable, Class::BestEffort] {
                 made.branch(class).create()?;
             }
-            made.branch(Class::BestEffort).limit(&Limits { cpu_shares: Some(2), ..Limits::default() })?;
+            made.branch(Class::BestEffort).limit(&Limits {
+                cpu_shares: Some(2),
+                ..Limits::default()
+            })?;
             made.limit_all(&together)
         })
         .await?;
+
         Ok(groups)
     }
 
-    /// Limits what all pods use together. Pods that are there already may use more than a new limit: then the node goes on
-    /// without it.
+    /// Limits what all pods use together. Pods that are there already may use more than a new
+    /// limit: then the node goes on without it.
     fn limit_all(&self, together: &Limits) -> Result<(), Error> {
         match self.branch(Class::Guaranteed).limit_as_possible(together) {
             Ok(missing) if missing.is_empty() => {}
@@ -69,10 +75,14 @@ impl PodGroups {
             }
             Err(error) if error.is_busy() => {
                 let error = chain(&error);
-                tracing::warn!(error, "running pods use more than all pods may; their limit is not set");
+                tracing::warn!(
+                    error,
+                    "running pods use more than all pods may; their limit is not set"
+                );
             }
             Err(error) => return Err(error),
         }
+
         Ok(())
     }
 
@@ -83,7 +93,13 @@ impl PodGroups {
 
     /// What makes the group of a pod, with the limits of the whole pod; on a thread that may wait.
     pub(crate) fn ensure(&self, pod: &Pod) -> impl FnOnce() -> Result<(), Error> + Send + 'static {
-        let (leaf, limits) = (self.leaf(pod), Limits { pids: Some(self.pids), ..of_pod(pod) });
+        let (leaf, limits) = (
+            self.leaf(pod),
+            Limits {
+                pids: Some(self.pids),
+                ..of_pod(pod)
+            },
+        );
         move || {
             leaf.create()?;
             leaf.limit(&limits)
@@ -95,7 +111,10 @@ impl PodGroups {
         let leaves = [Class::Guaranteed, Class::Burstable, Class::BestEffort]
             .map(|class| self.branch(class).child(&name_of(uid)));
         blocking(move || {
-            for leaf in leaves.iter().filter(|leaf| leaf.folders().iter().any(|folder| folder.exists())) {
+            for leaf in leaves
+                .iter()
+                .filter(|leaf| leaf.folders().iter().any(|folder| folder.exists()))
+            {
                 kill_all(leaf)?;
                 leaf.remove()?;
             }
@@ -108,31 +127,55 @@ impl PodGroups {
     pub(crate) async fn share(&self, pods: &[Arc<Pod>]) -> Result<(), Error> {
         let burstable = pods.iter().filter(|pod| Class::of(pod) == Class::Burstable);
         let asked: i64 = burstable
-            .map(|pod| requests(pod).get("cpu").map_or(0, coracle_api::quantity::Quantity::milli_value))
+            .map(|pod| {
+                requests(pod)
+                    .get("cpu")
+                    .map_or(0, coracle_api::quantity::Quantity::milli_value)
+            })
             .sum();
-        let shares = asked.saturating_mul(1024).div_euclid(1000).clamp(2, 262_144);
+
+        let shares = asked
+            .saturating_mul(1024)
+            .div_euclid(1000)
+            .clamp(2, 262_144);
+
         if self.shared.load(Ordering::Relaxed) == shares {
             return Ok(());
         }
+
         let branch = self.branch(Class::Burstable);
-        let limits = Limits { cpu_shares: u64::try_from(shares).ok(), ..Limits::default() };
+
+        let limits = Limits {
+            cpu_shares: u64::try_from(shares).ok(),
+            ..Limits::default()
+        };
         blocking(move || branch.limit(&limits)).await?;
+
         self.shared.store(shares, Ordering::Relaxed);
+
         Ok(())
     }
 
     /// The UIDs of all pods that have a group.
     pub(crate) async fn pods(&self) -> Vec<String> {
-        let branches =
-            [Class::Guaranteed, Class::Burstable, Class::BestEffort].map(|class| self.branch(class));
+        let branches = [Class::Guaranteed, Class::Burstable, Class::BestEffort]
+            .map(|class| self.branch(class));
         blocking(move || {
             let folders = branches.iter().flat_map(Group::folders).collect::<Vec<_>>();
-            let below = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+            let below = folders
+                .iter()
+                .filter_map(|folder| fs::read_dir(folder).ok())
+                .flatten()
+                .flatten();
             let names = below.filter_map(|entry| entry.file_name().into_string().ok());
-            let mut uids: Vec<String> =
-                names.filter_map(|name| name.strip_prefix("pod").map(str::to_owned)).collect();
+
+            let mut uids: Vec<String> = names
+                .filter_map(|name| name.strip_prefix("pod").map(str::to_owned))
+                .collect();
             uids.sort();
+
             uids.dedup();
+
             uids
         })
         .await
@@ -176,12 +219,16 @@ fn kill_all(leaf: &Group) -> Result<(), Error> {
 fn of_pod(pod: &Pod) -> Limits {
     let (least, most) = (requests(pod), limits(pod));
     let cpu = least.get("cpu").or(most.get("cpu"));
+
     let quota = Some(quota(most.get("cpu"))).filter(|quota| *quota > 0);
     Limits {
         cpu_shares: u64::try_from(shares(cpu)).ok(),
         cpu_quota: quota,
         cpu_period: quota.and_then(|_| u64::try_from(period()).ok()),
-        memory: most.get("memory").map(coracle_api::quantity::Quantity::value).filter(|bytes| *bytes > 0),
+        memory: most
+            .get("memory")
+            .map(coracle_api::quantity::Quantity::value)
+            .filter(|bytes| *bytes > 0),
         ..Limits::default()
     }
 }

@@ -32,9 +32,11 @@ pub struct Config {
     /// How large the logs of containers may get.
     pub logs: LogRotation,
     pub max_pods: u32,
-    /// Most processes and threads of one pod; none: a quarter of what all pods may have; negative: all of it.
+    /// Most processes and threads of one pod; none: a quarter of what all pods may have; negative:
+    /// all of it.
     pub pod_pids: Option<i64>,
-    /// Kernel parameters that pods may set beside the safe ones: names, or how names begin followed by `*`.
+    /// Kernel parameters that pods may set beside the safe ones: names, or how names begin followed
+    /// by `*`.
     pub unsafe_sysctls: Vec<String>,
     /// Where the kubelet's own API is served.
     pub port: u16,

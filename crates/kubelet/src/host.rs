@@ -42,6 +42,14 @@ impl Host {
 
     /// Leaves a record of a stage of a pod's life.
     pub fn note(&self, uid: &str, what: &'static str, outcome: impl Into<String>) {
-        self.journal.note(uid, Stage { when: self.now(), who: COMPONENT, what, outcome: outcome.into() });
+        self.journal.note(
+            uid,
+            Stage {
+                when: self.now(),
+                who: COMPONENT,
+                what,
+                outcome: outcome.into(),
+            },
+        );
     }
 }

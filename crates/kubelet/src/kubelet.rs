@@ -1,13 +1,16 @@
 //! A kubelet, put together: what its workers share, and the loop that gives them work.
 //!
-//! Pods of this node come from an informer; the runtime's news come through [`pleg`](crate::pleg); both end in mailboxes
-//! of workers. The node's own object, lease and status are kept by [`node`](crate::node). Nothing in here is kept across
-//! a restart: what runs is found again by its labels.
+//! Pods of this node come from an informer; the runtime's news come through [`pleg`](crate::pleg);
+//! both end in mailboxes of workers. The node's own object, lease and status are kept by
+//! [`node`](crate::node). Nothing in here is kept across a restart: what runs is found again by its
+//! labels.
 
 use std::sync::Arc;
 
 use coracle_cgroup::Hierarchies;
-use coracle_client::{Client, Informer, Informers, Recorder, Resource, Selection, Tasks, Typed, Whole};
+use coracle_client::{
+    Client, Informer, Informers, Recorder, Resource, Selection, Tasks, Typed, Whole,
+};
 use coracle_cri::v1::RuntimeHandler;
 use coracle_cri::{Images, Runtime};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -116,8 +119,9 @@ impl Kubelet {
     ) -> Kubelet {
         let tasks = Tasks::new();
         let informers = Informers::new(client.clone(), tasks.clone());
-        let of_node =
-            Selection::all(&Resource::of::<Pod>()).fields(&format!("spec.nodeName={}", config.node_name));
+
+        let of_node = Selection::all(&Resource::of::<Pod>())
+            .fields(&format!("spec.nodeName={}", config.node_name));
         let host = Arc::new(Host {
             node_name: config.node_name.clone(),
             addresses: config.addresses.clone(),
@@ -133,11 +137,19 @@ impl Kubelet {
             informers: informers.clone(),
             client,
         });
+
         let pods = informers.of(of_node);
-        Kubelet { config, host, roster: Roster::default(), pods, tasks }
+        Kubelet {
+            config,
+            host,
+            roster: Roster::default(),
+            pods,
+            tasks,
+        }
     }
 
-    /// The node as its parts see it: for volumes, environment, probes, hooks and the kubelet's own API.
+    /// The node as its parts see it: for volumes, environment, probes, hooks and the kubelet's own
+    /// API.
     pub fn host(&self) -> Arc<Host> {
         self.host.clone()
     }
@@ -153,7 +165,10 @@ impl Kubelet {
         hierarchies: &Hierarchies,
         machine: &Machine,
     ) -> Result<PodGroups, coracle_cgroup::Error> {
-        let of_one = self.config.pod_pids.unwrap_or_else(|| allocatable::pids_of_one_pod(machine));
+        let of_one = self
+            .config
+            .pod_pids
+            .unwrap_or_else(|| allocatable::pids_of_one_pod(machine));
         let together = allocatable::limits(machine);
         PodGroups::open(hierarchies, &self.config.cgroup_root, together, of_one).await
     }
@@ -166,21 +181,33 @@ impl Kubelet {
         let host = self.host.clone();
         let runtime = host.runtime.version().await?;
         let handlers = host.runtime.status(false).await?.runtime_handlers;
+
         let deep = |handler: &RuntimeHandler| {
             handler.name.is_empty()
-                && handler.features.as_ref().is_some_and(|features| features.recursive_read_only_mounts)
+                && handler
+                    .features
+                    .as_ref()
+                    .is_some_and(|features| features.recursive_read_only_mounts)
         };
+
         let (references, changed) = References::new(&host.client);
         let (probes, results) = ContainerProbes::new(&host);
         let layout = host.layout.clone();
         blocking(move || layout.make()).await?;
         let hierarchies = Hierarchies::detect()?;
-        let ceiling = hierarchies.group(&tree_below(&self.config.cgroup_root)).ceiling();
+        let ceiling = hierarchies
+            .group(&tree_below(&self.config.cgroup_root))
+            .ceiling();
         let machine = Machine::look(host.layout.root(), ceiling);
+
         let (network, network_seen) = watch::channel(Some("not looked at yet".to_owned()));
         let shared = Arc::new(Shared {
             roster: self.roster.clone(),
-            volumes: Arc::new(PodVolumes::new(&host, references.clone(), handlers.iter().any(deep))),
+            volumes: Arc::new(PodVolumes::new(
+                &host,
+                references.clone(),
+                handlers.iter().any(deep),
+            )),
             environments: Arc::new(Environment::new(&host, references.clone())),
             references,
             probes: Arc::new(probes),
@@ -195,23 +222,38 @@ impl Kubelet {
             network: network_seen,
             host: host.clone(),
         });
+
         if let Some(address) = self.config.healthz {
             healthz::begin(address, &self.tasks).await;
         }
+
         let node = node::Node::new(host.clone(), &self.config, machine, &runtime, network);
         node.register().await;
         let of_name = format!("metadata.name={}", self.config.node_name);
-        let object = host.informers.of::<Whole>(Selection::all(&Resource::of::<Node>()).fields(&of_name));
+        let object = host
+            .informers
+            .of::<Whole>(Selection::all(&Resource::of::<Node>()).fields(&of_name));
         object.synced().await;
+
         let ranges = node.remind(&object).await;
         let workers = Workers::new(shared.clone(), self.tasks.clone());
         let (first, second) = (host.clone(), workers.clone());
-        self.tasks.spawn(async move { pleg::run(&first, &second).await });
+        self.tasks
+            .spawn(async move { pleg::run(&first, &second).await });
+
         let (first, rotation) = (host.clone(), self.config.logs.clone());
-        self.tasks.spawn(async move { logs::rotation::run(&first, &rotation).await });
+        self.tasks
+            .spawn(async move { logs::rotation::run(&first, &rotation).await });
+
         self.tasks.spawn(node.run(object.clone(), ranges));
-        let mirrors =
-            Mirrors::new(&host.client, &host.node_name, self.pods.clone(), object.clone(), &self.tasks);
+        let mirrors = Mirrors::new(
+            &host.client,
+            &host.node_name,
+            self.pods.clone(),
+            object.clone(),
+            &self.tasks,
+        );
+
         let sources = Sources {
             shared,
             workers,
@@ -223,12 +265,21 @@ impl Kubelet {
             api_is_known: false,
             files_are_known: self.config.manifests.is_none(),
         };
-        let files = self
-            .config
-            .manifests
-            .clone()
-            .map(|place| manifests::follow(place, host.node_name.clone(), host.world, &self.tasks));
-        sources.run(News { api: self.pods.subscribe(), files, probes: results, changed }).await;
+
+        let files =
+            self.config.manifests.clone().map(|place| {
+                manifests::follow(place, host.node_name.clone(), host.world, &self.tasks)
+            });
+
+        sources
+            .run(News {
+                api: self.pods.subscribe(),
+                files,
+                probes: results,
+                changed,
+            })
+            .await;
+
         Ok(())
     }
 }

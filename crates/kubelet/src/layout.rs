@@ -29,7 +29,10 @@ pub struct Layout {
 impl Layout {
     /// Everything below one folder: `<data>/kubelet` and `<data>/log`.
     pub fn below(data: &Path) -> Layout {
-        Layout { root: data.join("kubelet"), logs: data.join("log") }
+        Layout {
+            root: data.join("kubelet"),
+            logs: data.join("log"),
+        }
     }
 
     /// Makes the folders that all pods share, with upstream's modes.
@@ -38,7 +41,10 @@ impl Layout {
             private::folder_for(&folder, 0o750)?;
         }
         // Collectors of logs need not be administrators to follow the links.
-        DirBuilder::new().recursive(true).mode(0o755).create(self.container_links())
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(self.container_links())
     }
 
     /// `/var/lib/kubelet`, upstream.
@@ -89,7 +95,8 @@ impl Layout {
 
     /// The logs of one pod.
     pub fn logs_of(&self, pod: &PodId) -> PathBuf {
-        self.pod_logs().join(format!("{}_{}_{}", pod.namespace, pod.name, pod.uid))
+        self.pod_logs()
+            .join(format!("{}_{}_{}", pod.namespace, pod.name, pod.uid))
     }
 
     /// The log of one instance of a container, below [`logs_of`](Layout::logs_of).

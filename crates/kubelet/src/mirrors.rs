@@ -1,5 +1,6 @@
-//! Mirror pods: objects by which the API shows the static pods of this node. Nobody controls a static pod by its mirror:
-//! one that is deleted is made again, one that differs is replaced, one whose pod is gone goes.
+//! Mirror pods: objects by which the API shows the static pods of this node. Nobody controls a
+//! static pod by its mirror: one that is deleted is made again, one that differs is replaced, one
+//! whose pod is gone goes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +9,8 @@ use std::time::Duration;
 use coracle_api::typed;
 use coracle_client::queue::ExponentialLimiter;
 use coracle_client::{
-    Access, Client, DeleteOptions, Error, Informer, ObjectKey, Resource, Tasks, Typed, Whole, WorkQueue,
+    Access, Client, DeleteOptions, Error, Informer, ObjectKey, Resource, Tasks, Typed, Whole,
+    WorkQueue,
 };
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -58,19 +60,34 @@ impl Mirrors {
                 statics: Mutex::default(),
             }),
         };
+
         let keeper = mirrors.clone();
         tasks.spawn(async move { keeper.keep().await });
+
         mirrors
     }
 
     /// These are the static pods now.
     pub(crate) fn want(&self, manifests: &Manifests) {
-        let now: BTreeMap<ObjectKey, Arc<Pod>> =
-            manifests.values().map(|pod| (key_of(pod), pod.clone())).collect();
-        let before = lock(&self.shared.statics).replace(now.clone()).unwrap_or_default();
+        let now: BTreeMap<ObjectKey, Arc<Pod>> = manifests
+            .values()
+            .map(|pod| (key_of(pod), pod.clone()))
+            .collect();
+
+        let before = lock(&self.shared.statics)
+            .replace(now.clone())
+            .unwrap_or_default();
         let there = self.shared.pods.list();
-        let mirrors = there.iter().filter(|pod| is_mirror(&pod.object)).map(|pod| pod.key.clone());
-        before.into_keys().chain(now.into_keys()).chain(mirrors).for_each(|key| self.shared.queue.add(key));
+        let mirrors = there
+            .iter()
+            .filter(|pod| is_mirror(&pod.object))
+            .map(|pod| pod.key.clone());
+
+        before
+            .into_keys()
+            .chain(now.into_keys())
+            .chain(mirrors)
+            .for_each(|key| self.shared.queue.add(key));
     }
 
     /// Something has happened to a mirror.
@@ -101,15 +118,20 @@ impl Mirrors {
             None => return Ok(()),
             Some(statics) => statics.get(key).cloned(),
         };
+
         let there = self.shared.pods.get(key);
         let mirror = there.as_ref().filter(|pod| is_mirror(&pod.object));
+
         let access = self.shared.access.clone().namespace(&key.namespace);
         match (wanted, mirror) {
             (Some(wanted), None) if there.is_none() => self.create(&access, &wanted).await,
             (Some(wanted), Some(mirror)) if reflects(&mirror.object, &wanted) => Ok(()),
             (_, Some(mirror)) => {
-                let options =
-                    DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::only(&mirror.uid) };
+                let options = DeleteOptions {
+                    grace_period_seconds: Some(0),
+                    ..DeleteOptions::only(&mirror.uid)
+                };
+
                 match access.delete(&key.name, &options).await {
                     Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
                     // When its end is heard of, another one is made.
@@ -122,10 +144,15 @@ impl Mirrors {
 
     async fn create(&self, access: &Access, pod: &Pod) -> Result<(), Error> {
         // A node without an object has no mirrors: nothing would ever remove them.
-        let Some(node) = self.shared.node.get(&ObjectKey::cluster(&self.shared.node_name)) else {
+        let Some(node) = self
+            .shared
+            .node
+            .get(&ObjectKey::cluster(&self.shared.node_name))
+        else {
             return Ok(());
         };
         let mirror = mirror_of(pod, &self.shared.node_name, &node.uid);
+
         let tree = typed::to_tree(&mirror).map_err(|error| Error::Request(error.to_string()))?;
         match access.create(&tree).await {
             Err(error) if !error.is_already_exists() => Err(error),
@@ -139,7 +166,12 @@ fn mirror_of(pod: &Pod, node: &str, node_uid: &str) -> Pod {
     let mut mirror = pod.clone();
     let hash = pod.annotation(HASH).unwrap_or_default().to_owned();
     mirror.metadata.uid = None;
-    mirror.metadata.annotations.get_or_insert_default().insert(MIRROR.to_owned(), hash);
+    mirror
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .insert(MIRROR.to_owned(), hash);
+
     mirror.metadata.owner_references = Some(vec![OwnerReference {
         api_version: "v1".to_owned(),
         kind: "Node".to_owned(),
@@ -148,7 +180,9 @@ fn mirror_of(pod: &Pod, node: &str, node_uid: &str) -> Pod {
         controller: Some(true),
         block_owner_deletion: None,
     }]);
+
     mirror.status = None;
+
     mirror
 }
 
@@ -163,7 +197,10 @@ pub(crate) fn reflects(mirror: &Pod, pod: &Pod) -> bool {
 
 /// Whether a pod comes from a file.
 pub(crate) fn is_static(pod: &Pod) -> bool {
-    !is_mirror(pod) && pod.annotation("kubernetes.io/config.source").is_some_and(|source| source != "api")
+    !is_mirror(pod)
+        && pod
+            .annotation("kubernetes.io/config.source")
+            .is_some_and(|source| source != "api")
 }
 
 fn key_of(pod: &Pod) -> ObjectKey {

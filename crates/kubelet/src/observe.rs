@@ -1,13 +1,16 @@
 //! Asking the runtime about one pod.
 //!
-//! Workers ask before they decide, so that what they decide on is never older than what they did last. Of containers that
-//! have ended, termination messages are read: the file that the kubelet gave them for that, or the end of their log.
+//! Workers ask before they decide, so that what they decide on is never older than what they did
+//! last. Of containers that have ended, termination messages are read: the file that the kubelet
+//! gave them for that, or the end of their log.
 
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use coracle_cri::v1::{ContainerFilter, ContainerState, ContainerStatus, PodSandboxFilter, PodSandboxStatus};
+use coracle_cri::v1::{
+    ContainerFilter, ContainerState, ContainerStatus, PodSandboxFilter, PodSandboxStatus,
+};
 use coracle_cri::{Error, Result, Runtime};
 use coracle_files::read;
 
@@ -19,7 +22,8 @@ use crate::spec::labels::POD_UID;
 
 /// Most bytes of a termination message.
 const LONGEST_MESSAGE: u64 = 4096;
-/// Most lines of a log that stand for a termination message, and most bytes of what these lines say.
+/// Most lines of a log that stand for a termination message, and most bytes of what these lines
+/// say.
 const LOG_LINES: u64 = 80;
 const LOG_BYTES: usize = 2048;
 
@@ -46,19 +50,28 @@ pub(crate) async fn observe_with_messages(
 
 async fn ask(runtime: &dyn Runtime, uid: &str) -> Result<(Observed, Vec<ContainerStatus>)> {
     let label = HashMap::from([(POD_UID.to_owned(), uid.to_owned())]);
-    let filter = PodSandboxFilter { label_selector: label.clone(), ..Default::default() };
+    let filter = PodSandboxFilter {
+        label_selector: label.clone(),
+        ..Default::default()
+    };
+
     let mut sandboxes: Vec<PodSandboxStatus> = Vec::new();
     for sandbox in runtime.list_pod_sandbox(filter).await? {
         let status = gone(runtime.pod_sandbox_status(&sandbox.id, false).await)?;
         sandboxes.extend(status.and_then(|answer| answer.status));
     }
 
-    let filter = ContainerFilter { label_selector: label, ..Default::default() };
+    let filter = ContainerFilter {
+        label_selector: label,
+        ..Default::default()
+    };
+
     let mut containers: Vec<ContainerStatus> = Vec::new();
     for container in runtime.list_containers(filter).await? {
         let status = gone(runtime.container_status(&container.id, false).await)?;
         containers.extend(status.and_then(|answer| answer.status));
     }
+
     Ok((Observed::of(&sandboxes, &containers), containers))
 }
 
@@ -71,16 +84,19 @@ fn gone<T>(answer: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Adds the termination message of a container that has ended. `own` is where the kubelet makes files for messages.
+/// Adds the termination message of a container that has ended. `own` is where the kubelet makes
+/// files for messages.
 async fn add_message(seen: &mut Seen, status: &ContainerStatus, own: &Path) {
     if status.state() != ContainerState::ContainerExited {
         return;
     }
+
     let (place, log_counts) = seen.message_place();
     let left = match message_file(status, place, own) {
         Some(file) => blocking(move || message_in(&file)).await,
         None => String::new(),
     };
+
     let text = match log_counts && left.is_empty() && status.exit_code != 0 {
         true => match end_of(Path::new(&status.log_path), LOG_LINES, LOG_BYTES).await {
             Ok(end) => String::from_utf8_lossy(&end).into_owned(),
@@ -99,12 +115,19 @@ async fn add_message(seen: &mut Seen, status: &ContainerStatus, own: &Path) {
     }
 }
 
-/// The file that the kubelet mounted at a path of a container. A volume may be mounted there too, with whatever the pod
-/// likes in it: that one is never read.
+/// The file that the kubelet mounted at a path of a container. A volume may be mounted there too,
+/// with whatever the pod likes in it: that one is never read.
 fn message_file(status: &ContainerStatus, place: &str, own: &Path) -> Option<PathBuf> {
-    let mut mounts = status.mounts.iter().filter(|mount| !place.is_empty() && mount.container_path == place);
+    let mut mounts = status
+        .mounts
+        .iter()
+        .filter(|mount| !place.is_empty() && mount.container_path == place);
     let is_own = |path: &&Path| path.parent() == Some(own);
-    mounts.find_map(|mount| Some(Path::new(&mount.host_path)).filter(is_own).map(Path::to_owned))
+    mounts.find_map(|mount| {
+        Some(Path::new(&mount.host_path))
+            .filter(is_own)
+            .map(Path::to_owned)
+    })
 }
 
 /// The end of a file, as far as it is text; nothing where there is no such file.
@@ -113,7 +136,10 @@ fn message_in(file: &Path) -> String {
     match tail {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => format!("Error on reading termination log {}: {error}", file.display()),
+        Err(error) => format!(
+            "Error on reading termination log {}: {error}",
+            file.display()
+        ),
     }
 }
 
@@ -132,12 +158,24 @@ mod tests {
                 container_path: (*to).to_owned(),
                 ..Mount::default()
             };
-            let status =
-                ContainerStatus { mounts: mounts.iter().map(mount).collect(), ..ContainerStatus::default() };
-            assert_eq!(message_file(&status, "/dev/end", own).as_deref(), expected.map(Path::new));
+
+            let status = ContainerStatus {
+                mounts: mounts.iter().map(mount).collect(),
+                ..ContainerStatus::default()
+            };
+
+            assert_eq!(
+                message_file(&status, "/dev/end", own).as_deref(),
+                expected.map(Path::new)
+            );
         };
-        let (ours, volume) = ("/pods/uid/containers/c/01234567", "/pods/uid/volume-subpaths/v/c/0");
+
+        let (ours, volume) = (
+            "/pods/uid/containers/c/01234567",
+            "/pods/uid/volume-subpaths/v/c/0",
+        );
         check(&[(ours, "/dev/end")], Some(ours));
+
         check(&[(volume, "/dev/end"), (ours, "/dev/end")], Some(ours));
         check(&[(volume, "/dev/end")], None);
         check(&[("/pods/uid/containers/other/01234567", "/dev/end")], None);

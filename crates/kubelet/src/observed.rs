@@ -54,8 +54,16 @@ pub struct User {
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
     Created,
-    Running { since: Timestamp },
-    Exited { started: Timestamp, finished: Timestamp, code: i32, reason: String, message: String },
+    Running {
+        since: Timestamp,
+    },
+    Exited {
+        started: Timestamp,
+        finished: Timestamp,
+        code: i32,
+        reason: String,
+        message: String,
+    },
     Unknown,
 }
 
@@ -78,11 +86,16 @@ impl Observed {
 
     /// The instance before the newest.
     pub fn previous(&self, name: &str) -> Option<&Seen> {
-        self.containers.iter().filter(|seen| seen.name == name).nth(1)
+        self.containers
+            .iter()
+            .filter(|seen| seen.name == name)
+            .nth(1)
     }
 
     pub fn running(&self) -> impl Iterator<Item = &Seen> {
-        self.containers.iter().filter(|seen| seen.state.is_running())
+        self.containers
+            .iter()
+            .filter(|seen| seen.state.is_running())
     }
 
     /// The sandbox that the pod's containers run in, if it is there and well.
@@ -95,7 +108,10 @@ impl Observed {
         let mut containers: Vec<Seen> = containers.iter().map(Seen::of).collect();
         sandboxes.sort_by_key(|sandbox| std::cmp::Reverse((sandbox.attempt, sandbox.created)));
         containers.sort_by_key(|seen| std::cmp::Reverse((seen.created, seen.attempt)));
-        Observed { sandboxes, containers }
+        Observed {
+            sandboxes,
+            containers,
+        }
     }
 }
 
@@ -105,13 +121,23 @@ impl Sandbox {
 
         let network = status.network.clone().unwrap_or_default();
         let first = Some(network.ip).filter(|ip| !ip.is_empty());
-        let options = status.linux.as_ref().and_then(|linux| linux.namespaces.as_ref()?.options.as_ref());
+        let options = status
+            .linux
+            .as_ref()
+            .and_then(|linux| linux.namespaces.as_ref()?.options.as_ref());
+
         Sandbox {
             id: status.id.clone(),
-            attempt: status.metadata.as_ref().map_or(0, |metadata| metadata.attempt),
+            attempt: status
+                .metadata
+                .as_ref()
+                .map_or(0, |metadata| metadata.attempt),
             ready: status.state() == PodSandboxState::SandboxReady,
             created: moment(status.created_at),
-            addresses: first.into_iter().chain(network.additional_ips.into_iter().map(|ip| ip.ip)).collect(),
+            addresses: first
+                .into_iter()
+                .chain(network.additional_ips.into_iter().map(|ip| ip.ip))
+                .collect(),
             host_network: options.is_some_and(|options| options.network() == NamespaceMode::Node),
         }
     }
@@ -122,7 +148,9 @@ impl Seen {
         let metadata = status.metadata.clone().unwrap_or_default();
         let state = match status.state() {
             ContainerState::ContainerCreated => State::Created,
-            ContainerState::ContainerRunning => State::Running { since: moment(status.started_at) },
+            ContainerState::ContainerRunning => State::Running {
+                since: moment(status.started_at),
+            },
             ContainerState::ContainerExited => State::Exited {
                 started: moment(status.started_at),
                 finished: moment(status.finished_at),
@@ -132,8 +160,10 @@ impl Seen {
             },
             ContainerState::ContainerUnknown => State::Unknown,
         };
+
         let image = status.image.clone().unwrap_or_default();
         let asked = Some(image.user_specified_image).filter(|asked| !asked.is_empty());
+
         Seen {
             id: status.id.clone(),
             name: metadata.name,
@@ -146,17 +176,21 @@ impl Seen {
             log_path: status.log_path.clone(),
             labels: status.labels.clone().into_iter().collect(),
             annotations: status.annotations.clone().into_iter().collect(),
-            user: status.user.as_ref().and_then(|user| user.linux.as_ref()).map(|user| User {
-                uid: user.uid,
-                gid: user.gid,
-                groups: user.supplemental_groups.clone(),
-            }),
+            user: status
+                .user
+                .as_ref()
+                .and_then(|user| user.linux.as_ref())
+                .map(|user| User {
+                    uid: user.uid,
+                    gid: user.gid,
+                    groups: user.supplemental_groups.clone(),
+                }),
         }
     }
 }
 
-/// Nanoseconds since 1970, as CRI counts. What never was is 0 and so in 1970, as upstream tells it: a container that
-/// could not be started shows that as its start.
+/// Nanoseconds since 1970, as CRI counts. What never was is 0 and so in 1970, as upstream tells it:
+/// a container that could not be started shows that as its start.
 fn moment(nanos: i64) -> Timestamp {
     Timestamp::from_unix(0, 0) + Duration::from_nanos(nanos)
 }

@@ -1,10 +1,11 @@
 //! What is left of pods that nobody knows any more: they went while no kubelet was there to see it.
 //!
-//! Looked for when all pods of the node are known, and again while something of it does not go; every other pod has a
-//! worker, which cleans up behind itself. Only what carries a kubelet's labels is touched.
+//! Looked for when all pods of the node are known, and again while something of it does not go;
+//! every other pod has a worker, which cleans up behind itself. Only what carries a kubelet's
+//! labels is touched.
 //!
-//! That takes a while, and pods come meanwhile. A pod is in the roster before it has anything on this node: whatever is
-//! found and is not in the roster then is nobody's.
+//! That takes a while, and pods come meanwhile. A pod is in the roster before it has anything on
+//! this node: whatever is found and is not in the roster then is nobody's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,32 +45,51 @@ async fn is_clean(shared: &Arc<Shared>) -> bool {
         tracing::warn!(%error, "pods that nobody knows are not ended");
         clean = false;
     }
-    for uid in shared.groups.pods().await.iter().filter(|uid| !shared.roster.knows(uid)) {
+
+    for uid in shared
+        .groups
+        .pods()
+        .await
+        .iter()
+        .filter(|uid| !shared.roster.knows(uid))
+    {
         if let Err(error) = shared.groups.remove(uid).await {
             tracing::warn!(uid, %error, "the cgroup of a pod that nobody knows is not removed");
             clean = false;
         }
     }
+
     if let Err(error) = shared.volumes.clean_up(&shared.roster).await {
         tracing::warn!(%error, "volumes of pods that nobody knows are not removed");
         clean = false;
     }
+
     remove_logs(shared).await && clean
 }
 
 async fn end_pods(shared: &Arc<Shared>) -> coracle_cri::Result<()> {
     let known = pods(shared.host.runtime.as_ref()).await?;
     let orphans = known.iter().filter(|pod| !shared.roster.knows(pod.uid()));
-    join_all(orphans.map(|pod| end_pod(shared, pod))).await.into_iter().collect()
+    join_all(orphans.map(|pod| end_pod(shared, pod)))
+        .await
+        .into_iter()
+        .collect()
 }
 
 async fn end_pod(shared: &Arc<Shared>, pod: &Pod) -> coracle_cri::Result<()> {
     tracing::info!(pod = %pod.id(), "nobody knows this pod: it is ended");
     let runtime = shared.host.runtime.as_ref();
-    let ending = Ending { runtime, hooks: shared.hooks.as_ref(), usual: GRACE, most: Duration::MAX };
+    let ending = Ending {
+        runtime,
+        hooks: shared.hooks.as_ref(),
+        usual: GRACE,
+        most: Duration::MAX,
+    };
+
     for sandbox in ending.end_containers(pod).await?.sandboxes {
         runtime.remove_pod_sandbox(&sandbox.id).await?;
     }
+
     Ok(())
 }
 
@@ -89,7 +109,11 @@ async fn remove_logs(shared: &Shared) -> bool {
 
 fn remove_logs_of_unknown(layout: &Layout, roster: &Roster) -> bool {
     let mut all = true;
-    for entry in std::fs::read_dir(layout.pod_logs()).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(layout.pod_logs())
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         let name = entry.file_name().to_string_lossy().into_owned();
         let uid = name.rsplit('_').next().unwrap_or_default();
         if !roster.knows(uid)
@@ -99,5 +123,6 @@ fn remove_logs_of_unknown(layout: &Layout, roster: &Roster) -> bool {
             all = false;
         }
     }
+
     all
 }

@@ -1,4 +1,5 @@
-//! What a pod needs besides containers, done elsewhere in this crate: volumes, environment, probes, hooks.
+//! What a pod needs besides containers, done elsewhere in this crate: volumes, environment, probes,
+//! hooks.
 //!
 //! The workers of pods call these; each is handed in where a kubelet is assembled.
 
@@ -17,13 +18,13 @@ use crate::roster::Roster;
 /// The volumes of pods.
 #[async_trait]
 pub trait Volumes: Send + Sync {
-    /// Makes all volumes of a pod that its containers mount, or brings what is in them up to date. Called again on every
-    /// sync, and when [`MountedVolumes::renew_at`] has come.
+    /// Makes all volumes of a pod that its containers mount, or brings what is in them up to date.
+    /// Called again on every sync, and when [`MountedVolumes::renew_at`] has come.
     async fn mount(&self, pod: &Pod) -> Result<MountedVolumes, VolumeError>;
 
-    /// What the runtime is to mount into a container that is about to be made, in the order of its `volumeMounts`. Paths
-    /// below volumes (`subPath`, `subPathExpr`) are prepared here, with the container's environment. The pod's volumes
-    /// are mounted.
+    /// What the runtime is to mount into a container that is about to be made, in the order of its
+    /// `volumeMounts`. Paths below volumes (`subPath`, `subPathExpr`) are prepared here, with the
+    /// container's environment. The pod's volumes are mounted.
     async fn bind(
         &self,
         pod: &Pod,
@@ -31,10 +32,12 @@ pub trait Volumes: Send + Sync {
         environment: &[(String, String)],
     ) -> Result<Vec<Mount>, BindError>;
 
-    /// Takes all volumes of a pod away, by what is on the disk: the pod itself may be gone. Idempotent.
+    /// Takes all volumes of a pod away, by what is on the disk: the pod itself may be gone.
+    /// Idempotent.
     async fn unmount(&self, uid: &str) -> Result<(), VolumeError>;
 
-    /// Takes away the volumes and the folders of all pods on the disk that the roster does not know.
+    /// Takes away the volumes and the folders of all pods on the disk that the roster does not
+    /// know.
     async fn clean_up(&self, roster: &Roster) -> Result<(), VolumeError>;
 }
 
@@ -52,7 +55,8 @@ pub struct VolumeError {
     pub failures: Vec<String>,
 }
 
-/// Why a container cannot have its mounts: it waits with `CreateContainerConfigError` and this text.
+/// Why a container cannot have its mounts: it waits with `CreateContainerConfigError` and this
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BindError(pub String);
@@ -60,8 +64,8 @@ pub struct BindError(pub String);
 /// The environment of containers.
 #[async_trait]
 pub trait Environments: Send + Sync {
-    /// Variables of a container, in order, expanded. `pod_ips` are those of the pod's sandbox, or of the host where the
-    /// pod has its network.
+    /// Variables of a container, in order, expanded. `pod_ips` are those of the pod's sandbox, or
+    /// of the host where the pod has its network.
     async fn environment(
         &self,
         pod: &Pod,
@@ -70,7 +74,8 @@ pub trait Environments: Send + Sync {
     ) -> Result<Vec<(String, String)>, EnvError>;
 }
 
-/// Why there is no environment: the container waits with `CreateContainerConfigError` and this text.
+/// Why there is no environment: the container waits with `CreateContainerConfigError` and this
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct EnvError(pub String);
@@ -96,10 +101,12 @@ pub struct ProbeResult {
 
 /// The probes of containers.
 pub trait Probes: Send + Sync {
-    /// Asks the containers of a pod that run, and those alone. Called whenever a pod or its containers have changed.
+    /// Asks the containers of a pod that run, and those alone. Called whenever a pod or its
+    /// containers have changed.
     fn follow(&self, pod: &Arc<Pod>, observed: &Observed);
 
-    /// The pod ends: nobody asks any more whether it has started or lives, only whether it is ready.
+    /// The pod ends: nobody asks any more whether it has started or lives, only whether it is
+    /// ready.
     fn end(&self, uid: &str);
 
     /// The pod is gone.
@@ -111,7 +118,8 @@ pub trait Probes: Send + Sync {
     /// Whether a running container has started: it has no startup probe, or that has passed.
     fn is_started(&self, uid: &str, container: &str) -> bool;
 
-    /// Whether this instance of a container is to be killed because a probe says that it does not live.
+    /// Whether this instance of a container is to be killed because a probe says that it does not
+    /// live.
     fn has_failed(&self, uid: &str, container_id: &str) -> Option<ProbeKind>;
 }
 
@@ -140,8 +148,9 @@ pub trait Hooks: Send + Sync {
     ) -> Result<(), HookError>;
 }
 
-/// Why a hook did not succeed: the message of a container that waits with `PostStartHookError`. Events do not say it, as
-/// it may hold what a server answered: `PostStartHook failed`, `PreStopHook failed`.
+/// Why a hook did not succeed: the message of a container that waits with `PostStartHookError`.
+/// Events do not say it, as it may hold what a server answered: `PostStartHook failed`,
+/// `PreStopHook failed`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct HookError(pub String);

@@ -1,12 +1,14 @@
 //! What happens to containers, heard from the runtime: whoever's pod it is looks again.
 //!
-//! A runtime that tells events is listened to; after a gap everybody looks. One that does not is asked for a list every
-//! second, and the workers of pods whose list has changed look.
+//! A runtime that tells events is listened to; after a gap everybody looks. One that does not is
+//! asked for a list every second, and the workers of pods whose list has changed look.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use coracle_cri::v1::{ContainerEventResponse, ContainerEventType, ContainerFilter, PodSandboxFilter};
+use coracle_cri::v1::{
+    ContainerEventResponse, ContainerEventType, ContainerFilter, PodSandboxFilter,
+};
 use coracle_cri::{Error, Events, Runtime};
 use tokio_stream::StreamExt as _;
 
@@ -57,7 +59,12 @@ fn concerns(event: &ContainerEventResponse) -> Option<&str> {
     if event.container_event_type() == ContainerEventType::ContainerDeletedEvent {
         return None;
     }
-    event.pod_sandbox_status.as_ref()?.labels.get(POD_UID).map(String::as_str)
+    event
+        .pod_sandbox_status
+        .as_ref()?
+        .labels
+        .get(POD_UID)
+        .map(String::as_str)
 }
 
 /// Ids with their states, by pod.
@@ -67,11 +74,15 @@ async fn relist(runtime: &dyn Runtime, workers: &Workers) {
     let mut before = Seen::new();
     loop {
         if let Ok(now) = list(runtime).await {
-            let changed = now.iter().filter(|(uid, seen)| before.get(*uid) != Some(seen)).map(|(uid, _)| uid);
+            let changed = now
+                .iter()
+                .filter(|(uid, seen)| before.get(*uid) != Some(seen))
+                .map(|(uid, _)| uid);
             let gone = before.keys().filter(|uid| !now.contains_key(*uid));
             changed.chain(gone).for_each(|uid| workers.poke(uid));
             before = now;
         }
+
         tokio::time::sleep(RELIST).await;
     }
 }
@@ -83,12 +94,19 @@ async fn list(runtime: &dyn Runtime) -> coracle_cri::Result<Seen> {
             seen.entry(uid.clone()).or_default().push((id, state));
         }
     };
-    for sandbox in runtime.list_pod_sandbox(PodSandboxFilter::default()).await? {
+
+    for sandbox in runtime
+        .list_pod_sandbox(PodSandboxFilter::default())
+        .await?
+    {
         note(&sandbox.labels, sandbox.id, sandbox.state);
     }
+
     for container in runtime.list_containers(ContainerFilter::default()).await? {
         note(&container.labels, container.id, container.state);
     }
+
     seen.values_mut().for_each(|all| all.sort());
+
     Ok(seen)
 }

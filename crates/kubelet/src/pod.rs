@@ -91,7 +91,11 @@ impl PodView for Pod {
     }
 
     fn annotation(&self, name: &str) -> Option<&str> {
-        self.metadata.annotations.as_ref()?.get(name).map(String::as_str)
+        self.metadata
+            .annotations
+            .as_ref()?
+            .get(name)
+            .map(String::as_str)
     }
 
     fn is_host_network(&self) -> bool {
@@ -103,11 +107,17 @@ impl PodView for Pod {
     }
 
     fn has_terminal_phase(&self) -> bool {
-        matches!(self.pod_status().phase.as_deref(), Some("Succeeded" | "Failed"))
+        matches!(
+            self.pod_status().phase.as_deref(),
+            Some("Succeeded" | "Failed")
+        )
     }
 
     fn restart_policy(&self) -> &str {
-        self.pod_spec().restart_policy.as_deref().unwrap_or("Always")
+        self.pod_spec()
+            .restart_policy
+            .as_deref()
+            .unwrap_or("Always")
     }
 
     fn lasting_containers(&self) -> impl Iterator<Item = (Kind, &Container)> {
@@ -117,20 +127,32 @@ impl PodView for Pod {
             let stays = container.restart_policy.as_deref() == Some("Always");
             (if stays { Kind::Sidecar } else { Kind::Init }, container)
         });
-        first.chain(spec.containers.iter().map(|container| (Kind::Main, container)))
+        first.chain(
+            spec.containers
+                .iter()
+                .map(|container| (Kind::Main, container)),
+        )
     }
 
     fn ephemeral_containers(&self) -> &[EphemeralContainer] {
-        self.pod_spec().ephemeral_containers.as_deref().unwrap_or_default()
+        self.pod_spec()
+            .ephemeral_containers
+            .as_deref()
+            .unwrap_or_default()
     }
 
     fn container(&self, name: &str) -> Option<(Kind, Container)> {
         let mut lasting = self.lasting_containers();
         let found = lasting.find(|(_, container)| container.name == name);
-        found.map(|(kind, container)| (kind, container.clone())).or_else(|| {
-            let found = self.ephemeral_containers().iter().find(|container| container.name == name);
-            found.map(|container| (Kind::Ephemeral, of_ephemeral(container)))
-        })
+        found
+            .map(|(kind, container)| (kind, container.clone()))
+            .or_else(|| {
+                let found = self
+                    .ephemeral_containers()
+                    .iter()
+                    .find(|container| container.name == name);
+                found.map(|container| (Kind::Ephemeral, of_ephemeral(container)))
+            })
     }
 
     fn reference(&self) -> ObjectReference {
@@ -140,7 +162,12 @@ impl PodView for Pod {
             namespace: Text::new(self.namespace()),
             name: Text::new(PodView::name(self)),
             uid: Text::new(self.uid()),
-            resource_version: Text::new(self.metadata.resource_version.as_deref().unwrap_or_default()),
+            resource_version: Text::new(
+                self.metadata
+                    .resource_version
+                    .as_deref()
+                    .unwrap_or_default(),
+            ),
             field_path: Text::default(),
         }
     }
@@ -152,7 +179,10 @@ impl PodView for Pod {
             Kind::Ephemeral => "ephemeralContainers",
         };
         let field_path = Text::from(format!("spec.{list}{{{container}}}"));
-        ObjectReference { field_path, ..self.reference() }
+        ObjectReference {
+            field_path,
+            ..self.reference()
+        }
     }
 }
 
@@ -186,6 +216,7 @@ pub fn of_ephemeral(ephemeral: &EphemeralContainer) -> Container {
         volume_mounts,
         working_dir,
     } = ephemeral.clone();
+
     Container {
         args,
         command,

@@ -1,9 +1,10 @@
 //! Statuses on their way to the API.
 //!
-//! Workers leave the newest status of their pods here and go on; tasks of this module send it, each pod's one after the
-//! other, only where it differs from what the server has, and again until it arrives. What a pod is while it is being made
-//! is sent when that takes longer than a moment: most pods run before anybody could have read it. When a pod that is being deleted
-//! has nothing left on this node, its object is deleted for good: nobody else may do that.
+//! Workers leave the newest status of their pods here and go on; tasks of this module send it, each
+//! pod's one after the other, only where it differs from what the server has, and again until it
+//! arrives. What a pod is while it is being made is sent when that takes longer than a moment: most
+//! pods run before anybody could have read it. When a pod that is being deleted has nothing left on
+//! this node, its object is deleted for good: nobody else may do that.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,8 @@ use coracle_api::resource_version::ResourceVersion;
 use coracle_api::{Text, typed};
 use coracle_client::queue::ExponentialLimiter;
 use coracle_client::{
-    Access, Client, DeleteOptions, Error, Informer, ObjectKey, Patch, Resource, Tasks, Typed, WorkQueue,
+    Access, Client, DeleteOptions, Error, Informer, ObjectKey, Patch, Resource, Tasks, Typed,
+    WorkQueue,
 };
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 
@@ -68,19 +70,23 @@ impl Publisher {
                 answered: Mutex::default(),
             }),
         };
+
         for _ in 0..WRITERS {
             let writer = publisher.clone();
             tasks.spawn(async move { writer.write().await });
         }
+
         publisher
     }
 
-    /// Leaves a status; an older one of the same pod that has not been sent yet is not sent any more.
+    /// Leaves a status; an older one of the same pod that has not been sent yet is not sent any
+    /// more.
     pub(crate) fn publish(&self, report: Report) {
         self.shared.queue.add(self.keep(report));
     }
 
-    /// Leaves a status that the next one will soon take the place of. It is sent where that takes long.
+    /// Leaves a status that the next one will soon take the place of. It is sent where that takes
+    /// long.
     pub(crate) fn publish_meanwhile(&self, report: Report) {
         self.shared.queue.add_after(self.keep(report), MEANWHILE);
     }
@@ -106,7 +112,9 @@ impl Publisher {
     async fn write(&self) {
         while let Some(job) = self.shared.queue.take().await {
             let uid: Text = (*job).clone();
-            let Some(report) = lock(&self.shared.reports).get(&uid).cloned() else { continue };
+            let Some(report) = lock(&self.shared.reports).get(&uid).cloned() else {
+                continue;
+            };
             match self.send(&report).await {
                 Ok(()) => self.shared.queue.forget(&uid),
                 Err(error) => {
@@ -118,12 +126,20 @@ impl Publisher {
     }
 
     async fn send(&self, report: &Report) -> Result<(), Error> {
-        let Some(mut there) = self.newest(&report.pod) else { return Ok(()) };
+        let Some(mut there) = self.newest(&report.pod) else {
+            return Ok(());
+        };
         let access = self.shared.access.clone().namespace(there.namespace());
         let name = PodView::name(there.as_ref()).to_owned();
+
         let wanted = merge::merged(&there, PodStatus::clone(&report.status), report.may_run);
         if let Some(patch) = merge::patch(&there, &wanted) {
-            let sent = access.clone().subresource("status").patch(&name, &Patch::Strategic(patch)).await;
+            let sent = access
+                .clone()
+                .subresource("status")
+                .patch(&name, &Patch::Strategic(patch))
+                .await;
+
             there = match sent {
                 Ok(answer) => self.remember(&answer)?,
                 // Gone, or another of its name: not ours to tell about.
@@ -131,15 +147,21 @@ impl Publisher {
                 Err(error) => return Err(error),
             };
         }
+
         let is_over = is_terminal(there.pod_status().phase.as_deref());
         if report.is_finished && is_over && there.is_being_deleted() && !is_mirror(&there) {
-            let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::only(there.uid()) };
+            let options = DeleteOptions {
+                grace_period_seconds: Some(0),
+                ..DeleteOptions::only(there.uid())
+            };
+
             // When the name is another pod's by now, we hear of that before the next try.
             match access.delete(&name, &options).await {
                 Err(error) if !error.is_not_found() => return Err(error),
                 _ => {}
             }
         }
+
         Ok(())
     }
 
@@ -150,14 +172,21 @@ impl Publisher {
             true => reflects(heard, pod),
             false => heard.uid() == pod.uid(),
         };
-        let heard = self.shared.pods.get(&key).filter(|heard| is_it(&heard.object))?;
+
+        let heard = self
+            .shared
+            .pods
+            .get(&key)
+            .filter(|heard| is_it(&heard.object))?;
         let answered = lock(&self.shared.answered).get(&heard.uid).cloned();
         let newer = answered.filter(|answered| version(answered) > heard.version);
+
         Some(newer.unwrap_or_else(|| Arc::new(heard.object.0.clone())))
     }
 
     fn remember(&self, answer: &coracle_api::Value) -> Result<Arc<Pod>, Error> {
-        let pod: Pod = typed::from_tree(answer).map_err(|error| Error::Answer(error.to_string()))?;
+        let pod: Pod =
+            typed::from_tree(answer).map_err(|error| Error::Answer(error.to_string()))?;
         let pod = Arc::new(pod);
         lock(&self.shared.answered).insert(Text::new(pod.uid()), pod.clone());
         Ok(pod)
@@ -165,7 +194,11 @@ impl Publisher {
 }
 
 fn version(pod: &Pod) -> ResourceVersion {
-    pod.metadata.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
+    pod.metadata
+        .resource_version
+        .as_deref()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

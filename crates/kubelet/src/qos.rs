@@ -31,7 +31,8 @@ impl Class {
         }
     }
 
-    /// The class that a pod's requests and limits make. What the API wrote down once counts, for it never changes.
+    /// The class that a pod's requests and limits make. What the API wrote down once counts, for it
+    /// never changes.
     pub fn of(pod: &Pod) -> Class {
         match pod.pod_status().qos_class.as_deref() {
             Some("Guaranteed") => return Class::Guaranteed,
@@ -39,7 +40,13 @@ impl Class {
             Some("BestEffort") => return Class::BestEffort,
             _ => {}
         }
-        let of_pod = pod.pod_spec().resources.as_ref().filter(|resources| has_any(resources));
+
+        let of_pod = pod
+            .pod_spec()
+            .resources
+            .as_ref()
+            .filter(|resources| has_any(resources));
+
         let all: Vec<ResourceRequirements> = match of_pod {
             Some(resources) => vec![resources.clone()],
             None => pod
@@ -47,9 +54,11 @@ impl Class {
                 .map(|(_, container)| container.resources.clone().unwrap_or_default())
                 .collect(),
         };
+
         if !all.iter().any(has_any) {
             return Class::BestEffort;
         }
+
         let guaranteed = all.iter().all(|resources| {
             COMPUTE.iter().all(|name| {
                 let limit = amount(resources.limits.as_ref(), name);
@@ -57,7 +66,12 @@ impl Class {
                 limit.is_some() && limit == request
             })
         });
-        if guaranteed { Class::Guaranteed } else { Class::Burstable }
+
+        if guaranteed {
+            Class::Guaranteed
+        } else {
+            Class::Burstable
+        }
     }
 }
 
@@ -82,30 +96,52 @@ pub fn quantity(list: Option<&BTreeMap<String, Text>>, name: &str) -> Option<Qua
 
 /// Whether a pod is one that the cluster needs: it displaces others, and is not displaced.
 pub fn is_critical(pod: &Pod) -> bool {
-    pod.pod_spec().priority.is_some_and(|priority| priority >= CRITICAL)
-        || pod.annotation("kubernetes.io/config.source").is_some_and(|source| source != "api")
+    pod.pod_spec()
+        .priority
+        .is_some_and(|priority| priority >= CRITICAL)
+        || pod
+            .annotation("kubernetes.io/config.source")
+            .is_some_and(|source| source != "api")
         || pod.annotation("kubernetes.io/config.mirror").is_some()
 }
 
 /// Who is killed first when memory is short: from -997 (last) to 1000 (first).
 pub fn oom_score(pod: &Pod, container: &Container, capacity: i64) -> i64 {
-    if pod.pod_spec().priority.is_some_and(|priority| priority >= NODE_CRITICAL) {
+    if pod
+        .pod_spec()
+        .priority
+        .is_some_and(|priority| priority >= NODE_CRITICAL)
+    {
         return -997;
     }
+
     let own = |container: &Container| match Class::of(pod) {
         Class::Guaranteed => -997,
         Class::BestEffort => 1000,
         Class::Burstable => {
-            let requests = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+            let requests = container
+                .resources
+                .as_ref()
+                .and_then(|resources| resources.requests.as_ref());
             let request = quantity(requests, "memory").map_or(0, |memory| memory.value());
             let share = i128::from(request) * 1000 / i128::from(capacity.max(1));
             (1000 - i64::try_from(share).unwrap_or(1000)).clamp(3, 999)
         }
     };
-    let is_sidecar =
-        pod.lasting_containers().any(|(kind, other)| kind == Kind::Sidecar && other.name == container.name);
+
+    let is_sidecar = pod
+        .lasting_containers()
+        .any(|(kind, other)| kind == Kind::Sidecar && other.name == container.name);
+
     // A sidecar is not killed before those that it is there for.
-    let others = pod.pod_spec().containers.iter().map(own).min().filter(|_| is_sidecar);
+    let others = pod
+        .pod_spec()
+        .containers
+        .iter()
+        .map(own)
+        .min()
+        .filter(|_| is_sidecar);
+
     own(container).min(others.unwrap_or(1000))
 }
 
@@ -116,7 +152,12 @@ mod tests {
     use super::*;
 
     fn list(pairs: &[(&str, &str)]) -> Option<BTreeMap<String, Text>> {
-        Some(pairs.iter().map(|(name, amount)| ((*name).to_owned(), Text((*amount).to_owned()))).collect())
+        Some(
+            pairs
+                .iter()
+                .map(|(name, amount)| ((*name).to_owned(), Text((*amount).to_owned())))
+                .collect(),
+        )
     }
 
     fn container(requests: &[(&str, &str)], limits: &[(&str, &str)]) -> Container {
@@ -125,31 +166,55 @@ mod tests {
             limits: list(limits),
             ..ResourceRequirements::default()
         };
-        Container { name: "c".into(), resources: Some(resources), ..Container::default() }
+        Container {
+            name: "c".into(),
+            resources: Some(resources),
+            ..Container::default()
+        }
     }
 
     fn pod(containers: Vec<Container>) -> Pod {
-        Pod { spec: Some(PodSpec { containers, ..PodSpec::default() }), ..Pod::default() }
+        Pod {
+            spec: Some(PodSpec {
+                containers,
+                ..PodSpec::default()
+            }),
+            ..Pod::default()
+        }
     }
 
     #[test]
     fn requests_and_limits_make_the_class() {
-        let check = |containers: Vec<Container>, class: Class| assert_eq!(Class::of(&pod(containers)), class);
+        let check = |containers: Vec<Container>, class: Class| {
+            assert_eq!(Class::of(&pod(containers)), class)
+        };
         check(vec![container(&[], &[])], Class::BestEffort);
         check(vec![container(&[("cpu", "0")], &[])], Class::BestEffort);
         check(vec![container(&[("cpu", "1")], &[])], Class::Burstable);
+
         let both = [("cpu", "1"), ("memory", "1Gi")];
         check(vec![container(&both, &both)], Class::Guaranteed);
         check(vec![container(&[], &both)], Class::Guaranteed);
-        check(vec![container(&both, &both), container(&[], &[])], Class::Burstable);
-        check(vec![container(&[("cpu", "1000m"), ("memory", "1024Mi")], &both)], Class::Guaranteed);
+        check(
+            vec![container(&both, &both), container(&[], &[])],
+            Class::Burstable,
+        );
+
+        check(
+            vec![container(&[("cpu", "1000m"), ("memory", "1024Mi")], &both)],
+            Class::Guaranteed,
+        );
+
         check(vec![container(&[("cpu", "500m")], &both)], Class::Burstable);
     }
 
     #[test]
     fn those_who_asked_for_more_are_killed_later() {
         let check = |container: Container, score: i64| {
-            assert_eq!(oom_score(&pod(vec![container.clone()]), &container, 1 << 30), score);
+            assert_eq!(
+                oom_score(&pod(vec![container.clone()]), &container, 1 << 30),
+                score
+            );
         };
         check(container(&[], &[]), 1000);
         check(container(&[], &[("cpu", "1"), ("memory", "1Gi")]), -997);

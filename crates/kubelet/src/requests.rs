@@ -11,8 +11,8 @@ use crate::pod::{Kind, PodView};
 /// Amounts by the names of resources.
 pub type Amounts = BTreeMap<String, Quantity>;
 
-/// What the pod asks for at least: its containers together with the sidecars, or the greediest moment of its
-/// beginning, whichever is more; and what running it takes.
+/// What the pod asks for at least: its containers together with the sidecars, or the greediest
+/// moment of its beginning, whichever is more; and what running it takes.
 pub fn requests(pod: &Pod) -> Amounts {
     total(
         pod,
@@ -28,15 +28,28 @@ pub fn limits(pod: &Pod) -> Amounts {
         |container| container.resources.as_ref()?.limits.as_ref(),
         |pod| pod.pod_spec().resources.as_ref()?.limits.as_ref(),
     );
-    let of_pod = pod.pod_spec().resources.as_ref().and_then(|resources| resources.limits.as_ref());
+
+    let of_pod = pod
+        .pod_spec()
+        .resources
+        .as_ref()
+        .and_then(|resources| resources.limits.as_ref());
+
     amounts.retain(|name, _| {
         let says = |container: &Container| {
-            let limits = container.resources.as_ref().and_then(|resources| resources.limits.as_ref());
+            let limits = container
+                .resources
+                .as_ref()
+                .and_then(|resources| resources.limits.as_ref());
             limits.is_some_and(|limits| limits.contains_key(name))
         };
+
         of_pod.is_some_and(|limits| limits.contains_key(name))
-            || pod.lasting_containers().all(|(_, container)| says(container))
+            || pod
+                .lasting_containers()
+                .all(|(_, container)| says(container))
     });
+
     amounts
 }
 
@@ -45,7 +58,8 @@ fn total<'a>(
     of: impl Fn(&'a Container) -> Option<&'a BTreeMap<String, Text>>,
     of_pod: impl Fn(&'a Pod) -> Option<&'a BTreeMap<String, Text>>,
 ) -> Amounts {
-    let (mut lasting, mut sidecars, mut greediest) = (Amounts::new(), Amounts::new(), Amounts::new());
+    let (mut lasting, mut sidecars, mut greediest) =
+        (Amounts::new(), Amounts::new(), Amounts::new());
     for (kind, container) in pod.lasting_containers() {
         let own = read(of(container));
         match kind {
@@ -62,16 +76,20 @@ fn total<'a>(
             Kind::Main | Kind::Ephemeral => add(&mut lasting, &own),
         }
     }
+
     raise(&mut lasting, &greediest);
+
     // What is said of the whole pod counts for what it names.
     lasting.extend(read(of_pod(pod)));
     add(&mut lasting, &read(pod.pod_spec().overhead.as_ref()));
+
     lasting
 }
 
 fn read(list: Option<&BTreeMap<String, Text>>) -> Amounts {
     let list = list.into_iter().flatten();
-    list.filter_map(|(name, text)| Some((name.clone(), text.0.parse().ok()?))).collect()
+    list.filter_map(|(name, text)| Some((name.clone(), text.0.parse().ok()?)))
+        .collect()
 }
 
 fn add(to: &mut Amounts, more: &Amounts) {
@@ -100,25 +118,59 @@ mod tests {
     fn container(cpu: &str, sidecar: bool) -> Container {
         let requests = Some(BTreeMap::from([("cpu".to_owned(), Text(cpu.to_owned()))]));
         Container {
-            resources: Some(ResourceRequirements { requests, ..ResourceRequirements::default() }),
+            resources: Some(ResourceRequirements {
+                requests,
+                ..ResourceRequirements::default()
+            }),
             restart_policy: sidecar.then(|| "Always".to_owned()),
             ..Container::default()
         }
     }
 
     fn check(init: Vec<Container>, main: Vec<Container>, milli: i64) {
-        let spec = PodSpec { init_containers: Some(init), containers: main, ..PodSpec::default() };
-        let pod = Pod { spec: Some(spec), ..Pod::default() };
+        let spec = PodSpec {
+            init_containers: Some(init),
+            containers: main,
+            ..PodSpec::default()
+        };
+        let pod = Pod {
+            spec: Some(spec),
+            ..Pod::default()
+        };
         assert_eq!(requests(&pod)["cpu"].milli_value(), milli);
         assert!(limits(&pod).is_empty());
     }
 
     #[test]
     fn a_pod_asks_for_its_greediest_moment() {
-        check(vec![], vec![container("1", false), container("500m", false)], 1500);
-        check(vec![container("2", false), container("1", false)], vec![container("1", false)], 2000);
-        check(vec![container("1", true)], vec![container("1", false)], 2000);
-        check(vec![container("1", true), container("2", false)], vec![container("1", false)], 3000);
-        check(vec![container("3", false), container("1", true)], vec![container("1", false)], 3000);
+        check(
+            vec![],
+            vec![container("1", false), container("500m", false)],
+            1500,
+        );
+
+        check(
+            vec![container("2", false), container("1", false)],
+            vec![container("1", false)],
+            2000,
+        );
+
+        check(
+            vec![container("1", true)],
+            vec![container("1", false)],
+            2000,
+        );
+
+        check(
+            vec![container("1", true), container("2", false)],
+            vec![container("1", false)],
+            3000,
+        );
+
+        check(
+            vec![container("3", false), container("1", true)],
+            vec![container("1", false)],
+            3000,
+        );
     }
 }

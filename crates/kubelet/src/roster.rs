@@ -1,6 +1,7 @@
 //! The pods of this node: what each is to be, and what it is.
 //!
-//! Whoever serves requests about pods (logs, exec, `/pods`) looks here; nothing in here asks anybody.
+//! Whoever serves requests about pods (logs, exec, `/pods`) looks here; nothing in here asks
+//! anybody.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +37,14 @@ impl Roster {
             Some(entry) => entry.pod = pod,
             None => {
                 let uid = Text::new(pod.uid());
-                pods.insert(uid, Entry { pod, observed: Arc::default(), status: None });
+                pods.insert(
+                    uid,
+                    Entry {
+                        pod,
+                        observed: Arc::default(),
+                        status: None,
+                    },
+                );
             }
         }
     }
@@ -70,10 +78,12 @@ impl Roster {
     /// The pod of this name; of two, the one that is not being deleted.
     pub fn find(&self, namespace: &str, name: &str) -> Option<Entry> {
         let pods = self.lock();
-        let named = pods
-            .values()
-            .filter(|entry| entry.pod.namespace() == namespace && PodView::name(entry.pod.as_ref()) == name);
-        named.min_by_key(|entry| entry.pod.is_being_deleted()).cloned()
+        let named = pods.values().filter(|entry| {
+            entry.pod.namespace() == namespace && PodView::name(entry.pod.as_ref()) == name
+        });
+        named
+            .min_by_key(|entry| entry.pod.is_being_deleted())
+            .cloned()
     }
 
     pub fn list(&self) -> Vec<Entry> {

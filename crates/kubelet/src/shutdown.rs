@@ -1,5 +1,5 @@
-//! Ends the pods of a machine while nobody serves its API. What is known of them stays: whoever comes back finds how they
-//! ended, and their logs.
+//! Ends the pods of a machine while nobody serves its API. What is known of them stays: whoever
+//! comes back finds how they ended, and their logs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,18 +15,32 @@ use crate::hooks::ContainerHooks;
 /// What a pod has that does not say.
 const USUAL: Duration = Duration::from_secs(30);
 
-/// Ends all pods, side by side, each within the time that it asked for and `most`; how many there were. One that cannot
-/// be ended is the error, after all others were.
+/// Ends all pods, side by side, each within the time that it asked for and `most`; how many there
+/// were. One that cannot be ended is the error, after all others were.
 ///
 /// # Errors
 /// If the runtime cannot say what there is, or cannot end one.
-pub async fn end_all(runtime: Arc<dyn Runtime>, world: World, most: Duration) -> Result<usize, Error> {
+pub async fn end_all(
+    runtime: Arc<dyn Runtime>,
+    world: World,
+    most: Duration,
+) -> Result<usize, Error> {
     let hooks = ContainerHooks::unheard(runtime.clone(), world);
-    let ending = Ending { runtime: &*runtime, hooks: &hooks, usual: USUAL, most };
+    let ending = Ending {
+        runtime: &*runtime,
+        hooks: &hooks,
+        usual: USUAL,
+        most,
+    };
+
     let pods = pods(&*runtime).await?;
     let ended = join_all(pods.iter().map(|pod| end(&ending, pod))).await;
     let running = ended.into_iter().collect::<Result<Vec<bool>, Error>>()?;
-    Ok(running.into_iter().filter(|was_running| *was_running).count())
+
+    Ok(running
+        .into_iter()
+        .filter(|was_running| *was_running)
+        .count())
 }
 
 /// Whether it ran.

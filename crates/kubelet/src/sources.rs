@@ -46,13 +46,22 @@ pub(crate) struct News {
 impl Sources {
     /// Hands on what comes, for ever.
     pub(crate) async fn run(mut self, news: News) {
-        let News { mut api, mut files, mut probes, mut changed } = news;
+        let News {
+            mut api,
+            mut files,
+            mut probes,
+            mut changed,
+        } = news;
+
         if files.is_none() {
             self.mirrors.want(&self.manifests);
         }
+
         let workers = self.workers.clone();
         let (shared, others_are_here) = (self.shared.clone(), self.others_are_here.clone());
-        self.tasks.spawn(async move { keep_sharing(&shared, &others_are_here).await });
+        self.tasks
+            .spawn(async move { keep_sharing(&shared, &others_are_here).await });
+
         loop {
             tokio::select! {
                 change = api.next() => self.heard(change),
@@ -74,7 +83,9 @@ impl Sources {
                 let pod = Arc::new(object.object.0.clone());
                 self.take(&pod);
             }
-            Change::Deleted { object, .. } if is_mirror(&object.object) => self.heard_of_mirror(&object),
+            Change::Deleted { object, .. } if is_mirror(&object.object) => {
+                self.heard_of_mirror(&object)
+            }
             Change::Deleted { object, .. } => {
                 self.workers.remove(&object.uid);
                 self.share();
@@ -96,11 +107,16 @@ impl Sources {
     /// The folder of manifests has another state.
     fn read(&mut self, manifests: Manifests) {
         let before = std::mem::replace(&mut self.manifests, manifests);
-        for gone in before.keys().filter(|uid| !self.manifests.contains_key(*uid)) {
+        for gone in before
+            .keys()
+            .filter(|uid| !self.manifests.contains_key(*uid))
+        {
             self.workers.remove(gone);
         }
+
         self.mirrors.want(&self.manifests);
         self.start_statics();
+
         if !self.files_are_known {
             self.files_are_known = true;
             self.clean_up();
@@ -109,18 +125,33 @@ impl Sources {
 
     /// Static pods that are not here yet begin, unless one of their name is still ending.
     fn start_statics(&mut self) {
-        let new = self.manifests.values().filter(|pod| !self.workers.knows(pod.uid()));
-        let free: Vec<Arc<Pod>> = new.filter(|pod| !self.workers.has_namesake(pod)).cloned().collect();
+        let new = self
+            .manifests
+            .values()
+            .filter(|pod| !self.workers.knows(pod.uid()));
+        let free: Vec<Arc<Pod>> = new
+            .filter(|pod| !self.workers.has_namesake(pod))
+            .cloned()
+            .collect();
         free.iter().for_each(|pod| self.take(pod));
     }
 
     /// A pod is there, or has changed: one that is new may not be taken.
     fn take(&self, pod: &Arc<Pod>) {
-        let refusal = if self.workers.knows(pod.uid()) { None } else { self.refusal(pod) };
+        let refusal = if self.workers.knows(pod.uid()) {
+            None
+        } else {
+            self.refusal(pod)
+        };
+
         self.shared.roster.want(pod.clone());
+
         match refusal {
             Some(Refusal { reason, message }) => {
-                self.shared.host.events.warning(&pod.reference(), &reason, message.as_str());
+                self.shared
+                    .host
+                    .events
+                    .warning(&pod.reference(), &reason, message.as_str());
                 // Known before the next pod is asked about: one that is refused takes no room.
                 let refused = rejected(pod, &reason, &message, self.shared.host.now());
                 self.shared.roster.report(pod.uid(), Arc::new(refused));
@@ -128,18 +159,32 @@ impl Sources {
             }
             None => self.workers.update(pod),
         }
+
         self.share();
     }
 
-    /// Whether a pod that is new here is not taken. One that has begun was taken before, whatever has changed since.
+    /// Whether a pod that is new here is not taken. One that has begun was taken before, whatever
+    /// has changed since.
     fn refusal(&self, pod: &Pod) -> Option<Refusal> {
         let began = pod.pod_status().start_time.is_some();
         if began || pod.is_being_deleted() || pod.has_terminal_phase() {
             return None;
         }
-        let node = self.node.get(&ObjectKey::cluster(&self.shared.host.node_name))?;
+
+        let node = self
+            .node
+            .get(&ObjectKey::cluster(&self.shared.host.node_name))?;
         let pods = active(&self.shared.roster);
-        admit(pod, &Place { node: &node.object, pods: &pods, sysctls: &self.shared.sysctls }).err()
+
+        admit(
+            pod,
+            &Place {
+                node: &node.object,
+                pods: &pods,
+                sysctls: &self.shared.sysctls,
+            },
+        )
+        .err()
     }
 
     /// Gives the classes of pods their shares of the processors, now that others are here.
@@ -153,20 +198,31 @@ impl Sources {
             return;
         }
         let shared = self.shared.clone();
-        self.tasks.spawn(async move { orphans::clean_up(&shared).await });
+        self.tasks
+            .spawn(async move { orphans::clean_up(&shared).await });
     }
 }
 
 /// Pods that are not over.
 fn active(roster: &Roster) -> Vec<Arc<Pod>> {
     let over = |entry: &Entry| {
-        let told = entry.status.as_ref().and_then(|status| status.phase.as_deref());
+        let told = entry
+            .status
+            .as_ref()
+            .and_then(|status| status.phase.as_deref());
         entry.pod.has_terminal_phase() || is_terminal(told)
     };
-    roster.list().into_iter().filter(|entry| !over(entry)).map(|entry| entry.pod).collect()
+
+    roster
+        .list()
+        .into_iter()
+        .filter(|entry| !over(entry))
+        .map(|entry| entry.pod)
+        .collect()
 }
 
-/// Gives the classes of pods their shares of the processors: once for all that have come or gone meanwhile.
+/// Gives the classes of pods their shares of the processors: once for all that have come or gone
+/// meanwhile.
 async fn keep_sharing(shared: &Shared, others_are_here: &Notify) {
     loop {
         others_are_here.notified().await;

@@ -1,5 +1,5 @@
-//! Which kernel parameters a pod may set: those that stay within its own namespaces and can hurt nobody else, and those
-//! that whoever runs the node allows. Pure.
+//! Which kernel parameters a pod may set: those that stay within its own namespaces and can hurt
+//! nobody else, and those that whoever runs the node allows. Pure.
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -21,10 +21,15 @@ const SAFE: [&str; 12] = [
     "net.ipv4.tcp_wmem",
 ];
 
-/// Why a pod may not set what it wants to set. `allowed` are names, or how names begin followed by `*`.
+/// Why a pod may not set what it wants to set. `allowed` are names, or how names begin followed by
+/// `*`.
 pub(crate) fn forbidden(pod: &Pod, allowed: &[String]) -> Option<String> {
     let spec = pod.pod_spec();
-    let wanted = spec.security_context.as_ref().and_then(|context| context.sysctls.as_ref());
+    let wanted = spec
+        .security_context
+        .as_ref()
+        .and_then(|context| context.sysctls.as_ref());
+
     let refused = |name: &str| {
         let known = SAFE.contains(&name) || allowed.iter().any(|pattern| matches(pattern, name));
         if !known {
@@ -37,7 +42,12 @@ pub(crate) fn forbidden(pod: &Pod, allowed: &[String]) -> Option<String> {
             None
         }
     };
-    let found = wanted.into_iter().flatten().find_map(|sysctl| refused(&sysctl.name.replace('/', ".")));
+
+    let found = wanted
+        .into_iter()
+        .flatten()
+        .find_map(|sysctl| refused(&sysctl.name.replace('/', ".")));
+
     found.map(|why| format!("forbidden sysctl: {why}"))
 }
 
@@ -51,7 +61,9 @@ fn matches(pattern: &str, name: &str) -> bool {
 /// Those that belong to a namespace of System V and POSIX messages.
 fn of_ipc(name: &str) -> bool {
     name == "kernel.sem"
-        || ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|part| name.starts_with(part))
+        || ["kernel.shm", "kernel.msg", "fs.mqueue."]
+            .iter()
+            .any(|part| name.starts_with(part))
 }
 
 #[cfg(test)]
@@ -69,14 +81,26 @@ mod tests {
             ("net/ipv4/tcp_syncookies", "", None),
             ("kernel.msgmax", "", None),
             ("net.core.somaxconn", "", None),
-            ("net.core.somaxconn2", "", Some(r#""net.core.somaxconn2" not allowlisted"#)),
-            ("kernel.shmmax", "", Some(r#""kernel.shmmax" not allowlisted"#)),
+            (
+                "net.core.somaxconn2",
+                "",
+                Some(r#""net.core.somaxconn2" not allowlisted"#),
+            ),
+            (
+                "kernel.shmmax",
+                "",
+                Some(r#""kernel.shmmax" not allowlisted"#),
+            ),
             (
                 "net.ipv4.tcp_rmem",
                 "hostNetwork: true",
                 Some(r#""net.ipv4.tcp_rmem" not allowed with host net enabled"#),
             ),
-            ("kernel.msgmax", "hostIPC: true", Some(r#""kernel.msgmax" not allowed with host ipc enabled"#)),
+            (
+                "kernel.msgmax",
+                "hostIPC: true",
+                Some(r#""kernel.msgmax" not allowed with host ipc enabled"#),
+            ),
             ("kernel.msgmax", "hostNetwork: true", None),
         ] {
             let text = format!(

@@ -24,16 +24,36 @@ fn a_pod_comes_up_is_ready_and_leaves_nothing() {
         assert_eq!(status.phase.as_deref(), Some("Running"));
         assert_eq!(status.pod_ip.as_deref(), Some("10.244.0.2"));
         assert_eq!(status.host_ip.as_deref(), Some("10.244.0.1"));
+
         let container = &status.container_statuses.unwrap()[0];
-        assert!(container.container_id.as_ref().unwrap().starts_with("coracle://"));
-        assert_eq!((container.ready, container.started, container.restart_count), (true, Some(true), 0));
+        assert!(
+            container
+                .container_id
+                .as_ref()
+                .unwrap()
+                .starts_with("coracle://")
+        );
+
+        assert_eq!(
+            (container.ready, container.started, container.restart_count),
+            (true, Some(true), 0)
+        );
+
         let uid = pod.metadata.uid.unwrap();
-        let logs = world.machine.folder().join(format!("data/log/pods/default_p_{uid}/c/0.log"));
+        let logs = world
+            .machine
+            .folder()
+            .join(format!("data/log/pods/default_p_{uid}/c/0.log"));
         assert!(logs.exists());
+
         world.delete("p", None).await;
         world.gone("p").await;
         let folder = world.machine.folder().join("data/kubelet/pods").join(uid);
-        eventually("its folders are gone", async || (!logs.exists() && !folder.exists()).then_some(())).await;
+        eventually("its folders are gone", async || {
+            (!logs.exists() && !folder.exists()).then_some(())
+        })
+        .await;
+
         let events = world.events().await;
         for event in [
             "Pulled: Container image \"coracle.local/echo\" already present on machine and can be accessed by the pod",
@@ -41,8 +61,12 @@ fn a_pod_comes_up_is_ready_and_leaves_nothing() {
             "Started: Container started",
             "Killing: Stopping container c",
         ] {
-            assert!(events.iter().any(|said| said == event), "{event}: {events:#?}");
+            assert!(
+                events.iter().any(|said| said == event),
+                "{event}: {events:#?}"
+            );
         }
+
         world.end().await
     });
 }
@@ -52,30 +76,56 @@ fn a_log_that_is_too_large_is_moved_aside() {
     on_a_machine("logs", async |machine| {
         let mut world = World::new(machine).await;
         world.kill_kubelet().await;
-        world.logs = LogRotation { max_size: 1, look_every: Duration::from_millis(100), ..world.logs };
+        world.logs = LogRotation {
+            max_size: 1,
+            look_every: Duration::from_millis(100),
+            ..world.logs
+        };
+
         world.start_kubelet();
         world.create("p", SERVE).await;
         let pod = world.until("p", "ready", is_ready).await;
-        let folder =
-            world.machine.folder().join(format!("data/log/pods/default_p_{}/c", pod.metadata.uid.unwrap()));
+        let folder = world.machine.folder().join(format!(
+            "data/log/pods/default_p_{}/c",
+            pod.metadata.uid.unwrap()
+        ));
+
         let logs = || {
-            let names = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+            let names = std::fs::read_dir(&folder)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name());
             let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
             names.sort();
             names
         };
+
         // What it says at its begin is moved aside, and what it would say next has a file.
-        let names =
-            eventually("its log is moved aside", async || Some(logs()).filter(|logs| logs.len() == 2));
+        let names = eventually("its log is moved aside", async || {
+            Some(logs()).filter(|logs| logs.len() == 2)
+        });
         let names = names.await;
-        assert!(names[0] == "0.log" && names[1].starts_with("0.log.2"), "{names:?}");
+        assert!(
+            names[0] == "0.log" && names[1].starts_with("0.log.2"),
+            "{names:?}"
+        );
+
         let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
-        assert!(text(&names[1]).contains("echo: listening"), "{}", text(&names[1]));
+        assert!(
+            text(&names[1]).contains("echo: listening"),
+            "{}",
+            text(&names[1])
+        );
+
         assert_eq!(text("0.log"), "");
         assert_eq!(restarts(&world.get("p").await.unwrap().status.unwrap()), 0);
+
         world.delete("p", None).await;
         world.gone("p").await;
-        eventually("its logs are gone", async || (!folder.exists()).then_some(())).await;
+        eventually("its logs are gone", async || {
+            (!folder.exists()).then_some(())
+        })
+        .await;
+
         world.end().await
     });
 }
@@ -86,17 +136,28 @@ fn what_nobody_knows_and_does_not_go_is_tried_again() {
         let mut world = World::new(machine).await;
         world.kill_kubelet().await;
         let logs = world.machine.folder().join("data/log");
-        let (held, link) = (logs.join("pods/default_gone_uid-1/c"), logs.join("containers/link.log"));
+        let (held, link) = (
+            logs.join("pods/default_gone_uid-1/c"),
+            logs.join("containers/link.log"),
+        );
         std::fs::create_dir_all(&held).unwrap();
+
         std::fs::create_dir_all(logs.join("containers")).unwrap();
         std::os::unix::fs::symlink("/no/such/folder/0.log", &link).unwrap();
         rustix::mount::mount_bind(&held, &held).unwrap();
         world.start_kubelet();
+
         // Links that lead nowhere go last.
-        eventually("it was tried once", async || (!link.is_symlink()).then_some(())).await;
+        eventually("it was tried once", async || {
+            (!link.is_symlink()).then_some(())
+        })
+        .await;
+
         assert!(held.exists(), "something is mounted there");
+
         rustix::mount::unmount(&held, rustix::mount::UnmountFlags::empty()).unwrap();
         eventually("it is tried again", async || (!held.exists()).then_some(())).await;
+
         world.end().await
     });
 }
@@ -107,12 +168,24 @@ fn a_container_that_ends_is_restarted_and_then_waits() {
         let world = World::new(machine).await;
         let spec = "  containers:\n  - {name: c, image: coracle.local/echo, args: [exit, '3']}\n";
         world.create("p", spec).await;
-        let pod = world.until("p", "in back-off", |status| waits_with(status, "CrashLoopBackOff")).await;
+
+        let pod = world
+            .until("p", "in back-off", |status| {
+                waits_with(status, "CrashLoopBackOff")
+            })
+            .await;
         let status = pod.status.unwrap();
         assert_eq!(status.phase.as_deref(), Some("Running"));
         assert_eq!(restarts(&status), 1);
-        let last = status.container_statuses.unwrap()[0].last_state.clone().unwrap().terminated.unwrap();
+
+        let last = status.container_statuses.unwrap()[0]
+            .last_state
+            .clone()
+            .unwrap()
+            .terminated
+            .unwrap();
         assert_eq!((last.exit_code, last.reason.as_deref()), (3, Some("Error")));
+
         world.delete("p", Some(1)).await;
         world.gone("p").await;
         eventually("nothing of it runs", async || {
@@ -123,6 +196,7 @@ fn a_container_that_ends_is_restarted_and_then_waits() {
                 .then_some(())
         })
         .await;
+
         world.end().await
     });
 }
@@ -136,15 +210,18 @@ fn a_kubelet_that_comes_back_finds_its_pods() {
         world.kill_kubelet().await;
         world.machine = world.machine.restarted().await;
         world.start_kubelet();
+
         // A pod that comes later shows that the kubelet is at work again.
         world.create("q", SERVE).await;
         world.until("q", "ready", is_ready).await;
         let after = world.get("p").await.unwrap();
         assert_eq!(before.status, after.status);
+
         for name in ["p", "q"] {
             world.delete(name, Some(1)).await;
             world.gone(name).await;
         }
+
         eventually("nothing of them runs", async || {
             std::fs::read_dir(world.machine.folder().join("root/sandboxes"))
                 .unwrap()
@@ -153,6 +230,7 @@ fn a_kubelet_that_comes_back_finds_its_pods() {
                 .then_some(())
         })
         .await;
+
         world.end().await
     });
 }
@@ -163,23 +241,45 @@ fn a_network_is_missed_only_where_it_is_missing() {
         let mut world = World::new(machine).await;
         world.create("p", SERVE).await;
         world.until("p", "ready", is_ready).await;
+
         world.give_ranges().await;
         let missed = async |world: &World| {
-            world.events().await.into_iter().filter(|said| said.starts_with("NetworkNotReady")).count()
+            world
+                .events()
+                .await
+                .into_iter()
+                .filter(|said| said.starts_with("NetworkNotReady"))
+                .count()
         };
+
         world.kill_kubelet().await;
-        world.start_kubelet_over(Arc::new(Forgetful::over(world.machine.runtime.clone(), true)));
+        world.start_kubelet_over(Arc::new(Forgetful::over(
+            world.machine.runtime.clone(),
+            true,
+        )));
+
         world.create("q", SERVE).await;
         world.until("q", "ready", is_ready).await;
         assert_eq!(missed(&world).await, 0);
+
         world.kill_kubelet().await;
-        world.start_kubelet_over(Arc::new(Forgetful::over(world.machine.runtime.clone(), false)));
-        eventually("both are told", async || (missed(&world).await == 2).then_some(())).await;
+        world.start_kubelet_over(Arc::new(Forgetful::over(
+            world.machine.runtime.clone(),
+            false,
+        )));
+
+        eventually("both are told", async || {
+            (missed(&world).await == 2).then_some(())
+        })
+        .await;
+
         for name in ["p", "q"] {
             world.delete(name, Some(1)).await;
             world.gone(name).await;
         }
+
         nothing_runs(&world).await;
+
         world.end().await
     });
 }
@@ -196,19 +296,34 @@ fn an_image_that_is_not_to_be_had_is_told_as_that_and_then_as_waiting() {
     on_a_machine("pull", async |machine| {
         let world = World::new(machine).await;
         let image = "localhost:1/none:1";
-        world.create("p", &format!("  containers:\n  - {{name: c, image: '{image}'}}\n")).await;
-        world.until("p", "waiting to pull", |status| waits_with(status, "ImagePullBackOff")).await;
+        world
+            .create(
+                "p",
+                &format!("  containers:\n  - {{name: c, image: '{image}'}}\n"),
+            )
+            .await;
+
+        world
+            .until("p", "waiting to pull", |status| {
+                waits_with(status, "ImagePullBackOff")
+            })
+            .await;
+
         eventually("all is told", async || {
             let events = world.events().await;
             let of = |event: &str| events.iter().any(|said| said == event);
             let waiting = format!("BackOff: Back-off pulling image {image:?}");
-            (of(&waiting) && of("Failed: Error: ErrImagePull") && of("Failed: Error: ImagePullBackOff"))
-                .then_some(())
+            (of(&waiting)
+                && of("Failed: Error: ErrImagePull")
+                && of("Failed: Error: ImagePullBackOff"))
+            .then_some(())
         })
         .await;
+
         world.delete("p", Some(0)).await;
         world.gone("p").await;
         nothing_runs(&world).await;
+
         world.end().await
     });
 }
@@ -223,15 +338,30 @@ fn waits_with(status: &PodStatus, reason: &str) -> bool {
 fn a_pull_secret_that_is_missing_is_told_though_nothing_is_pulled() {
     on_a_machine("secret", async |machine| {
         let world = World::new(machine).await;
-        world.create("p", &format!("{SERVE}  imagePullSecrets: [{{name: one}}, {{name: other}}]\n")).await;
+        world
+            .create(
+                "p",
+                &format!("{SERVE}  imagePullSecrets: [{{name: one}}, {{name: other}}]\n"),
+            )
+            .await;
+
         world.until("p", "ready", is_ready).await;
         let told = "FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (one, other); \
             attempting to pull the image may not succeed.";
-        eventually("it is told", async || world.events().await.iter().any(|said| said == told).then_some(()))
-            .await;
+        eventually("it is told", async || {
+            world
+                .events()
+                .await
+                .iter()
+                .any(|said| said == told)
+                .then_some(())
+        })
+        .await;
+
         world.delete("p", Some(1)).await;
         world.gone("p").await;
         nothing_runs(&world).await;
+
         world.end().await
     });
 }
@@ -240,14 +370,26 @@ fn a_pull_secret_that_is_missing_is_told_though_nothing_is_pulled() {
 fn a_pod_that_wants_users_of_its_own_is_not_run_as_the_hosts() {
     on_a_machine("users", async |machine| {
         let world = World::new(machine).await;
-        world.create("p", &format!("{SERVE}  hostUsers: false\n")).await;
+        world
+            .create("p", &format!("{SERVE}  hostUsers: false\n"))
+            .await;
+
         let told = "FailedCreatePodSandBox: Failed to create pod sandbox: RuntimeClass handler \"\" does not \
             support user namespaces";
-        eventually("it is told", async || world.events().await.iter().any(|said| said == told).then_some(()))
-            .await;
+        eventually("it is told", async || {
+            world
+                .events()
+                .await
+                .iter()
+                .any(|said| said == told)
+                .then_some(())
+        })
+        .await;
+
         nothing_runs(&world).await;
         world.delete("p", Some(1)).await;
         world.gone("p").await;
+
         world.end().await
     });
 }
@@ -258,15 +400,27 @@ fn a_container_that_could_not_be_started_began_in_1970() {
         let world = World::new(machine).await;
         let spec = "  restartPolicy: Never\n  containers:\n  - {name: c, image: coracle.local/echo, command: [/none]}\n";
         world.create("p", spec).await;
-        let pod = world.until("p", "over", |status| status.phase.as_deref() == Some("Failed")).await;
+
+        let pod = world
+            .until("p", "over", |status| {
+                status.phase.as_deref() == Some("Failed")
+            })
+            .await;
         let container = pod.status.unwrap().container_statuses.unwrap().remove(0);
+
         let end = container.state.unwrap().terminated.unwrap();
-        assert_eq!((end.reason.as_deref(), end.exit_code), (Some("StartError"), 128));
+        assert_eq!(
+            (end.reason.as_deref(), end.exit_code),
+            (Some("StartError"), 128)
+        );
+
         assert_eq!(end.started_at.unwrap().0.as_second(), 0);
         assert!(end.finished_at.unwrap().0 >= pod.metadata.creation_timestamp.unwrap().0);
+
         world.delete("p", None).await;
         world.gone("p").await;
         nothing_runs(&world).await;
+
         world.end().await
     });
 }
@@ -278,10 +432,16 @@ fn a_pod_that_runs_once_succeeds() {
         let spec = "  restartPolicy: Never\n  initContainers:\n  - {name: i, image: coracle.local/echo, args: [exit, '0']}\n  \
              containers:\n  - {name: c, image: coracle.local/echo, args: [sleep, '0.1']}\n";
         world.create("p", spec).await;
-        let pod = world.until("p", "done", |status| status.phase.as_deref() == Some("Succeeded")).await;
+
+        let pod = world
+            .until("p", "done", |status| {
+                status.phase.as_deref() == Some("Succeeded")
+            })
+            .await;
         let status = pod.status.unwrap();
         assert!(!is_ready(&status));
         assert!(status.init_container_statuses.unwrap()[0].ready);
+
         world.delete("p", None).await;
         world.gone("p").await;
         eventually("nothing of it runs", async || {
@@ -292,6 +452,7 @@ fn a_pod_that_runs_once_succeeds() {
                 .then_some(())
         })
         .await;
+
         world.end().await
     });
 }
@@ -303,19 +464,40 @@ fn the_node_is_registered_and_ready() {
         let ready = eventually("the node is ready", async || {
             let node = world.node().await;
             let status = node.status.clone()?;
-            let ready = status.conditions?.into_iter().find(|condition| condition.type_ == "Ready")?;
+            let ready = status
+                .conditions?
+                .into_iter()
+                .find(|condition| condition.type_ == "Ready")?;
             (ready.status == "True").then_some(node)
         })
         .await;
+
         let status = ready.status.unwrap();
-        assert_eq!(status.node_info.unwrap().container_runtime_version, "coracle://0.1.0");
-        assert_eq!(ready.metadata.labels.unwrap()["kubernetes.io/hostname"], "n1");
+        assert_eq!(
+            status.node_info.unwrap().container_runtime_version,
+            "coracle://0.1.0"
+        );
+
+        assert_eq!(
+            ready.metadata.labels.unwrap()["kubernetes.io/hostname"],
+            "n1"
+        );
+
         assert!(status.capacity.unwrap().contains_key("memory"));
+
         let mut asked = tokio::net::TcpStream::connect(HEALTHZ).await.unwrap();
-        asked.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await.unwrap();
+        asked
+            .write_all(b"GET /healthz HTTP/1.0\r\n\r\n")
+            .await
+            .unwrap();
+
         let mut answer = String::new();
         asked.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.0 200 OK") && answer.ends_with("\r\n\r\nok"), "{answer}");
+        assert!(
+            answer.starts_with("HTTP/1.0 200 OK") && answer.ends_with("\r\n\r\nok"),
+            "{answer}"
+        );
+
         world.end().await
     });
 }
@@ -325,17 +507,22 @@ fn a_pod_that_does_not_fit_fails_and_can_be_deleted() {
     on_a_machine("fit", async |machine| {
         let world = World::new(machine).await;
         world.create("p", "  containers:\n  - {name: c, image: coracle.local/echo, resources: {requests: {cpu: '5000'}}}\n").await;
-        let pod = world.until("p", "refused", |status| status.phase.as_deref() == Some("Failed")).await;
+
+        let pod = world
+            .until("p", "refused", |status| {
+                status.phase.as_deref() == Some("Failed")
+            })
+            .await;
         let status = pod.status.unwrap();
         assert_eq!(status.reason.as_deref(), Some("OutOfcpu"));
-        assert!(
-            status
-                .message
-                .unwrap()
-                .starts_with("Pod was rejected: Node didn't have enough resource: cpu, requested: 5000000")
-        );
+
+        assert!(status.message.unwrap().starts_with(
+            "Pod was rejected: Node didn't have enough resource: cpu, requested: 5000000"
+        ));
+
         world.delete("p", None).await;
         world.gone("p").await;
+
         world.end().await
     });
 }
@@ -352,24 +539,45 @@ fn pods_that_were_refused_take_no_room() {
             (room.0 == "1").then_some(())
         })
         .await;
+
         world.kill_kubelet().await;
+
         // The kubelet hears of all at once, in the order of their names.
-        let greedy: Vec<String> = (0..50).map(|number| format!("greedy-{number:02}")).collect();
+        let greedy: Vec<String> = (0..50)
+            .map(|number| format!("greedy-{number:02}"))
+            .collect();
         for name in &greedy {
             let spec = "  containers:\n  - {name: c, image: coracle.local/echo, resources: {requests: {cpu: '5000'}}}\n";
             world.create(name, spec).await;
         }
+
         world.create("modest", SERVE).await;
         world.start_kubelet();
 
         for name in &greedy {
-            let pod = world.until(name, "refused", |status| status.phase.as_deref() == Some("Failed")).await;
-            assert_eq!(pod.status.unwrap().reason.as_deref(), Some("OutOfcpu"), "{name}");
+            let pod = world
+                .until(name, "refused", |status| {
+                    status.phase.as_deref() == Some("Failed")
+                })
+                .await;
+
+            assert_eq!(
+                pod.status.unwrap().reason.as_deref(),
+                Some("OutOfcpu"),
+                "{name}"
+            );
         }
-        world.until("modest", "taken", |status| status.phase.as_deref() == Some("Running")).await;
+
+        world
+            .until("modest", "taken", |status| {
+                status.phase.as_deref() == Some("Running")
+            })
+            .await;
+
         world.delete("modest", None).await;
         world.gone("modest").await;
         nothing_runs(&world).await;
+
         world.end().await
     });
 }
@@ -379,20 +587,37 @@ fn a_file_is_a_pod_and_its_mirror_shows_it() {
     on_a_machine("static", async |machine| {
         let folder = machine.folder().join("manifests");
         std::fs::create_dir(&folder).unwrap();
+
         let world = World::new(machine).await;
-        let manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n".to_owned() + SERVE;
+        let manifest =
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n".to_owned() + SERVE;
         std::fs::write(folder.join("web.yaml"), manifest).unwrap();
-        eventually("its mirror is there", async || world.get("web-n1").await.map(drop)).await;
+        eventually("its mirror is there", async || {
+            world.get("web-n1").await.map(drop)
+        })
+        .await;
+
         let mirror = world.until("web-n1", "ready", is_ready).await;
-        let container = mirror.status.unwrap().container_statuses.unwrap()[0].container_id.clone();
+        let container = mirror.status.unwrap().container_statuses.unwrap()[0]
+            .container_id
+            .clone();
+
         // Whoever deletes the mirror gets another one; the pod does not notice.
         world.delete("web-n1", Some(0)).await;
         eventually("another mirror is there", async || {
-            world.get("web-n1").await.filter(|pod| pod.metadata.uid != mirror.metadata.uid)
+            world
+                .get("web-n1")
+                .await
+                .filter(|pod| pod.metadata.uid != mirror.metadata.uid)
         })
         .await;
+
         let again = world.until("web-n1", "ready again", is_ready).await;
-        assert_eq!(again.status.unwrap().container_statuses.unwrap()[0].container_id, container);
+        assert_eq!(
+            again.status.unwrap().container_statuses.unwrap()[0].container_id,
+            container
+        );
+
         std::fs::remove_file(folder.join("web.yaml")).unwrap();
         world.gone("web-n1").await;
         eventually("nothing of it runs", async || {
@@ -403,6 +628,7 @@ fn a_file_is_a_pod_and_its_mirror_shows_it() {
                 .then_some(())
         })
         .await;
+
         world.end().await
     });
 }

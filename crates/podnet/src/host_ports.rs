@@ -1,9 +1,10 @@
 //! Ports of the host that lead to pods, as one table of the kernel's packet filter.
 //!
-//! [`compile`] writes the whole table from all that is wanted; [`apply`] hands it to `nft`, which puts it in the place of
-//! the old one in one step. Nothing is ever changed piece by piece, so whatever a crash left behind is gone with the next
-//! change. Connections from the pods themselves and from the host's loopback get the bridge's address as their source:
-//! otherwise the answer would take another way back than the request came.
+//! [`compile`] writes the whole table from all that is wanted; [`apply`] hands it to `nft`, which
+//! puts it in the place of the old one in one step. Nothing is ever changed piece by piece, so
+//! whatever a crash left behind is gone with the next change. Connections from the pods themselves
+//! and from the host's loopback get the bridge's address as their source: otherwise the answer
+//! would take another way back than the request came.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -38,18 +39,30 @@ pub enum FilterError {
 /// The table, in the language of `nft`. A table that would do nothing is only deleted.
 pub(crate) fn compile(wanted: &Wanted<'_>) -> String {
     let table = wanted.table;
+
     // Adding first makes the deletion work where there is none.
     let mut text = format!("add table inet {table}\ndelete table inet {table}\n");
     let ports = wanted.pods.iter().flat_map(|(addresses, ports)| {
-        addresses.iter().flat_map(move |address| ports.iter().map(move |port| (*address, port)))
+        addresses
+            .iter()
+            .flat_map(move |address| ports.iter().map(move |port| (*address, port)))
     });
-    let rules: String = ports.filter_map(|(address, port)| rule(address, port)).collect();
+
+    let rules: String = ports
+        .filter_map(|(address, port)| rule(address, port))
+        .collect();
     if rules.is_empty() && wanted.masquerade_outside.is_empty() {
         return text;
     }
+
     let bridge = wanted.bridge;
     let (near4, near6) = (near(wanted.ranges, true), near(wanted.ranges, false));
-    let masquerade: String = wanted.ranges.iter().filter_map(|range| masquerade(wanted, *range)).collect();
+    let masquerade: String = wanted
+        .ranges
+        .iter()
+        .filter_map(|range| masquerade(wanted, *range))
+        .collect();
+
     write!(
         text,
         "table inet {table} {{
@@ -85,24 +98,44 @@ pub(crate) fn compile(wanted: &Wanted<'_>) -> String {
 "
     )
     .expect("writing to a string works");
+
     text
 }
 
-/// The bit of a packet's mark that says "answer through the bridge". Upstream's portmap plugin uses the same.
+/// The bit of a packet's mark that says "answer through the bridge". Upstream's portmap plugin uses
+/// the same.
 const BACK: &str = "0x2000";
 
-/// The lines that lead one port to one address: none if the port is wanted on an address of the other family.
+/// The lines that lead one port to one address: none if the port is wanted on an address of the
+/// other family.
 fn rule(address: IpAddr, port: &PortMapping) -> Option<String> {
-    if port.host_ip.is_some_and(|host| host.is_ipv4() != address.is_ipv4()) {
+    if port
+        .host_ip
+        .is_some_and(|host| host.is_ipv4() != address.is_ipv4())
+    {
         return None;
     }
-    let (family, near) = if address.is_ipv4() { ("ip", "near4") } else { ("ip6", "near6") };
+
+    let (family, near) = if address.is_ipv4() {
+        ("ip", "near4")
+    } else {
+        ("ip6", "near6")
+    };
+
     let at = match port.host_ip.filter(|host| !host.is_unspecified()) {
         Some(host) => format!("{family} daddr {host} "),
-        None => format!("meta nfproto {} ", if address.is_ipv4() { "ipv4" } else { "ipv6" }),
+        None => format!(
+            "meta nfproto {} ",
+            if address.is_ipv4() { "ipv4" } else { "ipv6" }
+        ),
     };
+
     let protocol = port.protocol.name();
-    let (host_port, target) = (port.host_port, std::net::SocketAddr::new(address, port.container_port));
+    let (host_port, target) = (
+        port.host_port,
+        std::net::SocketAddr::new(address, port.container_port),
+    );
+
     Some(format!(
         "\t\t{at}{family} saddr @{near} {protocol} dport {host_port} meta mark set meta mark or {BACK}\n\
          \t\t{at}{protocol} dport {host_port} dnat {family} to {target}\n"
@@ -112,16 +145,31 @@ fn rule(address: IpAddr, port: &PortMapping) -> Option<String> {
 /// Pods of this node and the host itself: whose connections come back to where they began.
 fn near(ranges: &[IpNet], is_v4: bool) -> String {
     let loopback = if is_v4 { "127.0.0.0/8" } else { "::1/128" };
-    let ranges = ranges.iter().filter(|range| range.addr().is_ipv4() == is_v4);
-    ranges.map(IpNet::to_string).chain([loopback.to_owned()]).collect::<Vec<_>>().join(", ")
+    let ranges = ranges
+        .iter()
+        .filter(|range| range.addr().is_ipv4() == is_v4);
+    ranges
+        .map(IpNet::to_string)
+        .chain([loopback.to_owned()])
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn masquerade(wanted: &Wanted<'_>, range: IpNet) -> Option<String> {
     let same_family = |other: &&IpNet| other.addr().is_ipv4() == range.addr().is_ipv4();
-    let inside: Vec<String> =
-        wanted.masquerade_outside.iter().filter(same_family).map(IpNet::to_string).collect();
+    let inside: Vec<String> = wanted
+        .masquerade_outside
+        .iter()
+        .filter(same_family)
+        .map(IpNet::to_string)
+        .collect();
+
     let family = if range.addr().is_ipv4() { "ip" } else { "ip6" };
-    let (inside, bridge) = (Some(inside.join(", ")).filter(|inside| !inside.is_empty())?, wanted.bridge);
+    let (inside, bridge) = (
+        Some(inside.join(", ")).filter(|inside| !inside.is_empty())?,
+        wanted.bridge,
+    );
+
     Some(format!(
         "\t\t{family} saddr {range} {family} daddr != {{ {inside} }} oifname != \"{bridge}\" masquerade\n"
     ))
@@ -136,11 +184,20 @@ pub(crate) fn apply(script: &str) -> Result<(), FilterError> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(FilterError::Run)?;
-    let sent = nft.stdin.take().expect("its input was asked for").write_all(script.as_bytes());
+
+    let sent = nft
+        .stdin
+        .take()
+        .expect("its input was asked for")
+        .write_all(script.as_bytes());
+
     let output = nft.wait_with_output().map_err(FilterError::Run)?;
     if !output.status.success() {
-        return Err(FilterError::Refused(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+        return Err(FilterError::Refused(
+            String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        ));
     }
+
     sent.map_err(FilterError::Run)
 }
 
@@ -176,7 +233,11 @@ mod tests {
     fn a_port_leads_to_the_address_of_its_family() {
         let addresses: Vec<IpAddr> = vec!["10.0.0.2".parse().unwrap(), "fd00::2".parse().unwrap()];
         let rules = |host_ip: Option<&str>| {
-            let port = PortMapping { host_ip: host_ip.map(|ip| ip.parse().unwrap()), ..port(8080) };
+            let port = PortMapping {
+                host_ip: host_ip.map(|ip| ip.parse().unwrap()),
+                ..port(8080)
+            };
+
             let wanted = Wanted {
                 table: "t",
                 bridge: "b",
@@ -185,41 +246,71 @@ mod tests {
                 pods: vec![(&addresses, std::slice::from_ref(&port))],
             };
             let text = compile(&wanted);
-            text.lines().filter(|line| line.contains("dnat i")).map(|line| line.trim().to_owned()).collect()
+            text.lines()
+                .filter(|line| line.contains("dnat i"))
+                .map(|line| line.trim().to_owned())
+                .collect()
         };
+
         let check = |host_ip: Option<&str>, expected: &[&str]| {
             let found: Vec<String> = rules(host_ip);
             assert_eq!(found, expected, "{host_ip:?}");
         };
+
         let four = "meta nfproto ipv4 tcp dport 8080 dnat ip to 10.0.0.2:80";
         let six = "meta nfproto ipv6 tcp dport 8080 dnat ip6 to [fd00::2]:80";
         check(None, &[four, six]);
         check(Some("0.0.0.0"), &[four]);
         check(Some("::"), &[six]);
-        check(Some("192.0.2.1"), &["ip daddr 192.0.2.1 tcp dport 8080 dnat ip to 10.0.0.2:80"]);
+        check(
+            Some("192.0.2.1"),
+            &["ip daddr 192.0.2.1 tcp dport 8080 dnat ip to 10.0.0.2:80"],
+        );
     }
 
     #[test]
     fn a_table_without_ports_is_deleted() {
-        let wanted = Wanted { table: "t", bridge: "b", ranges: &[], masquerade_outside: &[], pods: vec![] };
+        let wanted = Wanted {
+            table: "t",
+            bridge: "b",
+            ranges: &[],
+            masquerade_outside: &[],
+            pods: vec![],
+        };
         assert_eq!(compile(&wanted), "add table inet t\ndelete table inet t\n");
     }
 
     #[test]
     fn ports_collide_on_the_same_address_or_on_all() {
         let check = |one: Option<&str>, other: Option<&str>, expected: bool| {
-            let at = |ip: Option<&str>| PortMapping { host_ip: ip.map(|ip| ip.parse().unwrap()), ..port(1) };
+            let at = |ip: Option<&str>| PortMapping {
+                host_ip: ip.map(|ip| ip.parse().unwrap()),
+                ..port(1)
+            };
             assert_eq!(collide(&at(one), &at(other)), expected, "{one:?} {other:?}");
         };
         check(None, None, true);
+
         check(None, Some("192.0.2.1"), true);
         check(Some("0.0.0.0"), Some("192.0.2.1"), true);
         check(Some("192.0.2.2"), Some("192.0.2.1"), false);
+
         assert!(!collide(&port(1), &port(2)));
-        assert!(!collide(&port(1), &PortMapping { protocol: Protocol::Udp, ..port(1) }));
+        assert!(!collide(
+            &port(1),
+            &PortMapping {
+                protocol: Protocol::Udp,
+                ..port(1)
+            }
+        ));
     }
 
     fn port(host_port: u16) -> PortMapping {
-        PortMapping { protocol: Protocol::Tcp, container_port: 80, host_port, host_ip: None }
+        PortMapping {
+            protocol: Protocol::Tcp,
+            container_port: 80,
+            host_port,
+            host_ip: None,
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Who has which addresses and ports of the host, on disk.
 //!
-//! One file per sandbox, written before anything is made for it and deleted after everything is unmade. So whatever a
-//! `kill -9` leaves behind has a record that tells what to look for. A file appears whole or not at all: it is written
-//! under another name and renamed. Nothing is synced: what a power cut takes from the disk it takes from the pods too.
+//! One file per sandbox, written before anything is made for it and deleted after everything is
+//! unmade. So whatever a `kill -9` leaves behind has a record that tells what to look for. A file
+//! appears whole or not at all: it is written under another name and renamed. Nothing is synced:
+//! what a power cut takes from the disk it takes from the pods too.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, Permissions};
@@ -33,14 +34,18 @@ pub(crate) struct Ledger {
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     #[error("cannot {deed} {path:?}")]
-    Io { deed: &'static str, path: PathBuf, source: io::Error },
+    Io {
+        deed: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
     #[error("{0:?} is not the id of a sandbox")]
     NoId(String),
 }
 
 impl Ledger {
-    /// Reads what is there. A file that cannot be read is the rest of a broken disk; it is said and thrown away, since its
-    /// sandbox cannot be told from one that is gone.
+    /// Reads what is there. A file that cannot be read is the rest of a broken disk; it is said and
+    /// thrown away, since its sandbox cannot be told from one that is gone.
     pub(crate) fn open(folder: &Path) -> Result<Self, LedgerError> {
         make_private(folder).map_err(io_error("make", folder))?;
         let mut records = BTreeMap::new();
@@ -49,7 +54,11 @@ impl Ledger {
             let read = fs::read(&path)
                 .map_err(io::Error::other)
                 .and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
-            match (path.file_stem().and_then(|stem| stem.to_str()), is_record(&path), read) {
+            match (
+                path.file_stem().and_then(|stem| stem.to_str()),
+                is_record(&path),
+                read,
+            ) {
                 (Some(sandbox), true, Ok(record)) => {
                     records.insert(sandbox.to_owned(), record);
                 }
@@ -61,7 +70,11 @@ impl Ledger {
                 }
             }
         }
-        Ok(Self { folder: folder.to_owned(), records })
+
+        Ok(Self {
+            folder: folder.to_owned(),
+            records,
+        })
     }
 
     pub(crate) fn get(&self, sandbox: &str) -> Option<&Record> {
@@ -80,13 +93,25 @@ impl Ledger {
         ports: Vec<PortMapping>,
     ) -> Result<(), LedgerError> {
         let path = self.path(sandbox)?;
-        let number = self.records.values().map(|record| record.number).max().map_or(0, |number| number + 1);
-        let record = Record { addresses, ports, number };
+        let number = self
+            .records
+            .values()
+            .map(|record| record.number)
+            .max()
+            .map_or(0, |number| number + 1);
+
+        let record = Record {
+            addresses,
+            ports,
+            number,
+        };
+
         let unfinished = path.with_extension("new");
         let write = || fs::write(&unfinished, serde_json::to_vec(&record)?);
         let written = write().and_then(|()| fs::rename(&unfinished, &path));
         written.map_err(io_error("write", &path))?;
         self.records.insert(sandbox.to_owned(), record);
+
         Ok(())
     }
 
@@ -104,8 +129,10 @@ impl Ledger {
     }
 
     fn path(&self, sandbox: &str) -> Result<PathBuf, LedgerError> {
-        let good =
-            !sandbox.is_empty() && sandbox.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let good = !sandbox.is_empty()
+            && sandbox
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         if !good {
             return Err(LedgerError::NoId(sandbox.to_owned()));
         }
@@ -116,12 +143,16 @@ impl Ledger {
 const RECORD: &str = "json";
 
 fn is_record(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == RECORD)
+    path.extension()
+        .is_some_and(|extension| extension == RECORD)
 }
 
 /// Makes a folder that only root enters, also where it was another before.
 pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
     fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
@@ -138,16 +169,25 @@ mod tests {
     fn records_survive_and_half_written_ones_do_not() {
         let folder = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::open(folder.path()).unwrap();
-        ledger.put("a", vec!["10.0.0.2".parse().unwrap()], vec![]).unwrap();
-        ledger.put("b", vec!["10.0.0.3".parse().unwrap()], vec![]).unwrap();
+        ledger
+            .put("a", vec!["10.0.0.2".parse().unwrap()], vec![])
+            .unwrap();
+
+        ledger
+            .put("b", vec!["10.0.0.3".parse().unwrap()], vec![])
+            .unwrap();
         ledger.remove("a").unwrap();
         ledger.remove("a").unwrap();
+
         fs::write(folder.path().join("c.new"), "{\"addr").unwrap();
         fs::write(folder.path().join("d.json"), "{\"addr").unwrap();
         let ledger = Ledger::open(folder.path()).unwrap();
-        let known: Vec<_> =
-            ledger.iter().map(|(sandbox, record)| (sandbox.as_str(), record.number)).collect();
+        let known: Vec<_> = ledger
+            .iter()
+            .map(|(sandbox, record)| (sandbox.as_str(), record.number))
+            .collect();
         assert_eq!(known, [("b", 1)]);
+
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
@@ -156,7 +196,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::open(folder.path()).unwrap();
         for name in ["", "../x", "a/b", ".x", "a b"] {
-            assert!(matches!(ledger.put(name, vec![], vec![]), Err(LedgerError::NoId(_))), "{name}");
+            assert!(
+                matches!(ledger.put(name, vec![], vec![]), Err(LedgerError::NoId(_))),
+                "{name}"
+            );
         }
     }
 }

@@ -1,12 +1,13 @@
 //! One pod's network.
 //!
-//! A runtime makes a network namespace and hands it to a [`PodNetwork`], which makes it a member of the cluster's
-//! network: an interface, addresses, routes, ports of the host. There are two: the built-in [`Bridge`], and foreign
-//! plugins behind the container network interface ([`CniNetwork`]).
+//! A runtime makes a network namespace and hands it to a [`PodNetwork`], which makes it a member of
+//! the cluster's network: an interface, addresses, routes, ports of the host. There are two: the
+//! built-in [`Bridge`], and foreign plugins behind the container network interface
+//! ([`CniNetwork`]).
 //!
-//! In the bridge, `bridge/worker.rs` takes an address from the `pool`, writes it into the `ledger` on disk, has the pod
-//! wired (`bridge/wiring.rs`) through messages to the kernel (`netlink/`), and leads ports of the host to it
-//! (`host_ports.rs`). All of that happens on one thread.
+//! In the bridge, `bridge/worker.rs` takes an address from the `pool`, writes it into the `ledger`
+//! on disk, has the pod wired (`bridge/wiring.rs`) through messages to the kernel (`netlink/`), and
+//! leads ports of the host to it (`host_ports.rs`). All of that happens on one thread.
 
 mod bridge;
 mod cni;
@@ -32,14 +33,15 @@ pub use netlink::NetlinkError;
 /// Connects pods. The built-in bridge and foreign CNI plugins are the two that there are.
 ///
 /// # Guarantees
-/// `attach` is all or nothing. `detach` is idempotent, works when the namespace is gone already, and after a `kill -9`
-/// in the middle of `attach`.
+/// `attach` is all or nothing. `detach` is idempotent, works when the namespace is gone already,
+/// and after a `kill -9` in the middle of `attach`.
 #[async_trait]
 pub trait PodNetwork: Send + Sync {
     /// Why no pod can be connected now. Shown to users as the reason why the node is not ready.
     fn ready(&self) -> Result<(), NotReady>;
 
-    /// Tells it which ranges the cluster has given this node. A network that knows its own takes no notice.
+    /// Tells it which ranges the cluster has given this node. A network that knows its own takes no
+    /// notice.
     async fn learn_ranges(&self, _: Vec<IpNet>) -> Result<(), Error> {
         Ok(())
     }
@@ -49,7 +51,8 @@ pub trait PodNetwork: Send + Sync {
     async fn detach(&self, pod: &Pod) -> Result<(), Error>;
 }
 
-/// The pod to connect, as far as a network needs to know it. The same value is handed to `attach` and `detach`.
+/// The pod to connect, as far as a network needs to know it. The same value is handed to `attach`
+/// and `detach`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pod {
     /// The sandbox's id, 64 hexadecimal digits.
@@ -134,7 +137,12 @@ pub enum Error {
         "failed to find plugin {kind:?} in path {folders:?}, which network {network:?} had when the pod was connected: \
          put it there, or mend the configuration of the network in {configurations:?}"
     )]
-    PluginGone { kind: String, folders: Vec<PathBuf>, network: String, configurations: PathBuf },
+    PluginGone {
+        kind: String,
+        folders: Vec<PathBuf>,
+        network: String,
+        configurations: PathBuf,
+    },
     #[error("the pod network has stopped")]
     Stopped,
 }

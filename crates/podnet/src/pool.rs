@@ -1,8 +1,8 @@
 //! Which address of a range the next pod gets. No I/O: what is taken is told by the ledger.
 //!
-//! Addresses are given round robin, so that one that was given back rests as long as possible: somebody may still send to
-//! it. The first address of the range names the network, the second is the gateway's, and the last of an IPv4 range is the
-//! broadcast address; pods never get these.
+//! Addresses are given round robin, so that one that was given back rests as long as possible:
+//! somebody may still send to it. The first address of the range names the network, the second is
+//! the gateway's, and the last of an IPv4 range is the broadcast address; pods never get these.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -21,7 +21,11 @@ impl Pool {
     /// A pool that has given nothing away yet, unless the range is too small to have a pod in it.
     pub(crate) fn new(range: IpNet) -> Option<Self> {
         let host_bits = range.max_prefix_len() - range.prefix_len();
-        (host_bits >= 2).then(|| Self { range: range.trunc(), taken: BTreeSet::new(), last: GATEWAY })
+        (host_bits >= 2).then(|| Self {
+            range: range.trunc(),
+            taken: BTreeSet::new(),
+            last: GATEWAY,
+        })
     }
 
     pub(crate) fn range(&self) -> IpNet {
@@ -34,7 +38,8 @@ impl Pool {
 
     /// The next free address after the one that was taken last.
     pub(crate) fn take(&mut self) -> Option<IpAddr> {
-        let free = |from: u128, to: u128| (from..=to).find(|distance| !self.taken.contains(distance));
+        let free =
+            |from: u128, to: u128| (from..=to).find(|distance| !self.taken.contains(distance));
         let end = self.end();
         let found = free(self.last + 1, end).or_else(|| free(FIRST, self.last.min(end)))?;
         self.taken.insert(found);
@@ -42,7 +47,8 @@ impl Pool {
         Some(self.address(found))
     }
 
-    /// Takes this very address, which a pod has from before. Addresses outside of the range are nobody's here.
+    /// Takes this very address, which a pod has from before. Addresses outside of the range are
+    /// nobody's here.
     pub(crate) fn retake(&mut self, address: IpAddr) {
         if let Some(distance) = self.distance(address) {
             self.taken.insert(distance);
@@ -59,14 +65,21 @@ impl Pool {
     /// The distance of the last address that a pod may have.
     fn end(&self) -> u128 {
         let host_bits = self.range.max_prefix_len() - self.range.prefix_len();
-        let whole = 1_u128.checked_shl(host_bits.into()).map_or(u128::MAX, |count| count - 1);
-        if self.range.addr().is_ipv4() { whole - 1 } else { whole }
+        let whole = 1_u128
+            .checked_shl(host_bits.into())
+            .map_or(u128::MAX, |count| count - 1);
+        if self.range.addr().is_ipv4() {
+            whole - 1
+        } else {
+            whole
+        }
     }
 
     fn address(&self, distance: u128) -> IpAddr {
         match self.range.addr() {
             IpAddr::V4(first) => {
-                let distance = u32::try_from(distance).expect("distances within an IPv4 range have 32 bits");
+                let distance =
+                    u32::try_from(distance).expect("distances within an IPv4 range have 32 bits");
                 Ipv4Addr::from(u32::from(first) + distance).into()
             }
             IpAddr::V6(first) => Ipv6Addr::from(u128::from(first) + distance).into(),
@@ -77,11 +90,14 @@ impl Pool {
         if !self.range.contains(&address) {
             return None;
         }
+
         match (self.range.addr(), address) {
             (IpAddr::V4(first), IpAddr::V4(address)) => {
                 Some(u128::from(u32::from(address) - u32::from(first)))
             }
-            (IpAddr::V6(first), IpAddr::V6(address)) => Some(u128::from(address) - u128::from(first)),
+            (IpAddr::V6(first), IpAddr::V6(address)) => {
+                Some(u128::from(address) - u128::from(first))
+            }
             _ => None,
         }
     }
@@ -127,6 +143,7 @@ mod tests {
             assert_eq!(found.map(count), pods, "{range}");
         };
         check("10.0.0.0/32", None);
+
         check("10.0.0.0/31", None);
         check("10.0.0.0/30", Some(1));
         check("fd00::/127", None);
@@ -137,8 +154,8 @@ mod tests {
     }
 
     proptest! {
-        /// However pods come and go, and whenever the process is started anew, no address is given twice, none outside of
-        /// the range, and while one is free it is found.
+        /// However pods come and go, and whenever the process is started anew, no address is given
+        /// twice, none outside of the range, and while one is free it is found.
         #[test]
         fn no_address_is_given_twice(
             prefix in 24_u8..31,
@@ -148,6 +165,7 @@ mod tests {
             let room = (1_usize << (32 - prefix)) - 3;
             let mut pool = Pool::new(range).unwrap();
             let mut held: Vec<IpAddr> = Vec::new();
+
             for (deed, which) in deeds {
                 match deed {
                     0..5 => match pool.take() {

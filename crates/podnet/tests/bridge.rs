@@ -14,7 +14,8 @@ use coracle_podnet::{Bridge, BridgeConfig, Error, Pod, PodNetwork, PortMapping, 
 use futures_util::future::join_all;
 use namespaces::Namespace;
 
-/// How long anything may take on a machine that has much else to do: this says "never", not "too slow".
+/// How long anything may take on a machine that has much else to do: this says "never", not "too
+/// slow".
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
@@ -25,12 +26,17 @@ fn pods_reach_each_other_and_the_node_in_both_families() {
         let second = bridge.attach(&pod(2, &other)).await.unwrap();
         assert_eq!(texts(&first.addresses), ["10.77.0.2", "fd77::2"]);
         assert_eq!(texts(&second.addresses), ["10.77.0.3", "fd77::3"]);
+
         for address in &first.addresses {
             let server = Server::start(&one, SocketAddr::new(*address, 0));
-            assert_eq!(server.asked_from(&other).ip(), second.addresses[usize::from(address.is_ipv6())]);
+            assert_eq!(
+                server.asked_from(&other).ip(),
+                second.addresses[usize::from(address.is_ipv6())]
+            );
             server.asked_from(&one);
             server.asked_from(node);
         }
+
         for gateway in ["10.77.0.1:0", "[fd77::1]:0"] {
             Server::start(node, gateway.parse().unwrap()).asked_from(&one);
         }
@@ -45,8 +51,16 @@ fn a_pod_that_goes_leaves_nothing_behind() {
         for _ in 0..3 {
             let mut pod = pod(1, &namespace);
             pod.ports = vec![port(8080)];
-            assert_eq!(texts(&bridge.attach(&pod).await.unwrap().addresses), ["10.78.0.2"]);
-            assert!(matches!(bridge.attach(&self::pod(2, &namespace)).await, Err(Error::Exhausted(_))));
+            assert_eq!(
+                texts(&bridge.attach(&pod).await.unwrap().addresses),
+                ["10.78.0.2"]
+            );
+
+            assert!(matches!(
+                bridge.attach(&self::pod(2, &namespace)).await,
+                Err(Error::Exhausted(_))
+            ));
+
             bridge.detach(&pod).await.unwrap();
             bridge.detach(&pod).await.unwrap();
             assert_eq!(names(&node.run("ip", "-o link")), names(&before));
@@ -61,16 +75,27 @@ fn a_pod_that_goes_leaves_nothing_behind() {
 fn many_pods_come_and_go_at_once() {
     on_a_node(&["10.84.0.0/26"], async |node, bridge| {
         let namespaces: Vec<Namespace> = (0..12).map(|_| Namespace::new()).collect();
-        let mut pods: Vec<Pod> = (0..12).zip(&namespaces).map(|(number, there)| pod(number, there)).collect();
-        pods.iter_mut().zip(9000..).for_each(|(pod, number)| pod.ports = vec![port(number)]);
+        let mut pods: Vec<Pod> = (0..12)
+            .zip(&namespaces)
+            .map(|(number, there)| pod(number, there))
+            .collect();
+
+        pods.iter_mut()
+            .zip(9000..)
+            .for_each(|(pod, number)| pod.ports = vec![port(number)]);
         pods[5].netns = "/nowhere".into();
         pods[7].ports = vec![port(9000)];
+
         let attached = join_all(pods.iter().map(|pod| bridge.attach(pod))).await;
         for (number, (pod, attached)) in pods.iter().zip(&attached).enumerate() {
             let rules = node.run("nft", "list ruleset");
             match attached {
                 Ok(attached) => {
-                    let rule = format!("tcp dport {} dnat ip to {}:80", 9000 + number, attached.addresses[0]);
+                    let rule = format!(
+                        "tcp dport {} dnat ip to {}:80",
+                        9000 + number,
+                        attached.addresses[0]
+                    );
                     assert!(rules.contains(&rule), "{rule}: {rules}");
                 }
                 Err(Error::Namespace(..)) => assert_eq!(number, 5),
@@ -78,8 +103,17 @@ fn many_pods_come_and_go_at_once() {
                 Err(error) => panic!("{}: {error}", pod.sandbox),
             }
         }
-        assert_eq!(attached.iter().filter(|attached| attached.is_ok()).count(), 10);
-        join_all(pods.iter().map(|pod| bridge.detach(pod))).await.into_iter().for_each(Result::unwrap);
+
+        assert_eq!(
+            attached.iter().filter(|attached| attached.is_ok()).count(),
+            10
+        );
+
+        join_all(pods.iter().map(|pod| bridge.detach(pod)))
+            .await
+            .into_iter()
+            .for_each(Result::unwrap);
+
         assert_eq!(node.run("nft", "list ruleset"), "");
         assert!(!node.run("ip", "-o link").contains("veth"));
     });
@@ -91,13 +125,25 @@ fn a_failed_connection_is_undone() {
         let namespace = Namespace::new();
         let mut broken = pod(1, &namespace);
         broken.netns = "/nowhere".into();
-        assert!(matches!(bridge.attach(&broken).await, Err(Error::Namespace(..))));
+        assert!(matches!(
+            bridge.attach(&broken).await,
+            Err(Error::Namespace(..))
+        ));
+
         // An interface of that name is in the pod already: the pair cannot be made.
         namespace.run("ip", "link add eth0 type bridge");
-        assert!(matches!(bridge.attach(&pod(1, &namespace)).await, Err(Error::Netlink(_))));
+        assert!(matches!(
+            bridge.attach(&pod(1, &namespace)).await,
+            Err(Error::Netlink(_))
+        ));
+
         assert!(!node.run("ip", "-o link").contains("veth"));
+
         namespace.run("ip", "link del eth0");
-        assert_eq!(texts(&bridge.attach(&pod(1, &namespace)).await.unwrap().addresses), ["10.79.0.2"]);
+        assert_eq!(
+            texts(&bridge.attach(&pod(1, &namespace)).await.unwrap().addresses),
+            ["10.79.0.2"]
+        );
     });
 }
 
@@ -106,6 +152,7 @@ fn after_a_kill_what_is_live_stays_and_the_rest_is_taken_back() {
     let node = Namespace::new();
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (Namespace::new(), Namespace::new());
+
     let ranges = ["10.80.0.0/29"];
     on_this_node(&node, folder.path(), &ranges, async |_, bridge| {
         bridge.attach(&pod(1, &one)).await.unwrap();
@@ -113,20 +160,25 @@ fn after_a_kill_what_is_live_stays_and_the_rest_is_taken_back() {
         published.ports = vec![port(9090)];
         bridge.attach(&published).await.unwrap();
     });
+
     on_this_node(&node, folder.path(), &ranges, async |node, bridge| {
         let server = Server::start(&one, "10.80.0.2:0".parse().unwrap());
         server.asked_from(node);
         assert!(node.run("nft", "list ruleset").contains("9090"));
+
         bridge.reclaim(BTreeSet::from([id(1)])).await.unwrap();
         server.asked_from(node);
         assert_eq!(node.run("nft", "list ruleset"), "");
         assert!(!other.run("ip", "-o link").contains("eth0"));
+
         // Round robin goes on where it was, and comes to what was taken back.
         let next: Vec<_> = addresses_of(bridge, 3..7).await;
         assert_eq!(next, ["10.80.0.4", "10.80.0.5", "10.80.0.6", "10.80.0.3"]);
+
         bridge.tear_down().await.unwrap();
         assert_eq!(names(&node.run("ip", "-o link")), ["lo"]);
     });
+
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
@@ -148,32 +200,58 @@ fn ports_of_the_host_lead_to_the_pod_from_everywhere() {
         connect_outside(node, &outside);
         let server = Server::start(&one, "0.0.0.0:0".parse().unwrap());
         let mut published = pod(1, &one);
-        published.ports = vec![PortMapping { container_port: server.address.port(), ..port(8080) }];
+        published.ports = vec![PortMapping {
+            container_port: server.address.port(),
+            ..port(8080)
+        }];
+
         bridge.attach(&published).await.unwrap();
         bridge.attach(&pod(2, &other)).await.unwrap();
-        let ask = |from: &Namespace, to: &str| server.asked(from, to.parse().unwrap()).ip().to_string();
-        assert_eq!(ask(&outside, "192.0.2.1:8080"), "192.0.2.2", "the client's own address arrives");
+        let ask =
+            |from: &Namespace, to: &str| server.asked(from, to.parse().unwrap()).ip().to_string();
+        assert_eq!(
+            ask(&outside, "192.0.2.1:8080"),
+            "192.0.2.2",
+            "the client's own address arrives"
+        );
+
         assert_eq!(ask(node, "127.0.0.1:8080"), "10.81.0.1");
         assert_eq!(ask(node, "192.0.2.1:8080"), "192.0.2.1");
         assert_eq!(ask(&other, "192.0.2.1:8080"), "10.81.0.1");
-        assert_eq!(ask(&one, "10.81.0.1:8080"), "10.81.0.1", "a pod reaches itself");
+        assert_eq!(
+            ask(&one, "10.81.0.1:8080"),
+            "10.81.0.1",
+            "a pod reaches itself"
+        );
+
         // What was opened for the host's loopback is not open to pods.
         let private = Server::start(node, "127.0.0.1:0".parse().unwrap());
         assert!(is_kept_out(&one, private.address.port()));
+
         let mut greedy = pod(3, &outside);
         greedy.ports = vec![port(8080)];
-        assert!(matches!(bridge.attach(&greedy).await, Err(Error::PortTaken { port: 8080, .. })));
+        assert!(matches!(
+            bridge.attach(&greedy).await,
+            Err(Error::PortTaken { port: 8080, .. })
+        ));
     });
 }
 
 /// Whether a pod that sends packets for 127.0.0.1 to the node gets no answer.
 fn is_kept_out(pod: &Namespace, port: u16) -> bool {
     pod.run("ip", "addr del 127.0.0.1/8 dev lo");
-    pod.run("ip", "route add 127.0.0.0/8 via 10.81.0.1 dev eth0 src 10.81.0.2");
+    pod.run(
+        "ip",
+        "route add 127.0.0.0/8 via 10.81.0.1 dev eth0 src 10.81.0.2",
+    );
+
     pod.inside(|| {
         std::fs::write("/proc/sys/net/ipv4/conf/eth0/route_localnet", "1").unwrap();
-        TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), Duration::from_millis(300))
-            .is_err()
+        TcpStream::connect_timeout(
+            &SocketAddr::from(([127, 0, 0, 1], port)),
+            Duration::from_millis(300),
+        )
+        .is_err()
     })
 }
 
@@ -181,9 +259,11 @@ fn is_kept_out(pod: &Namespace, port: u16) -> bool {
 fn pods_appear_outside_with_the_nodes_address_where_that_is_wanted() {
     let (node, outside, one) = (Namespace::new(), Namespace::new(), Namespace::new());
     connect_outside(&node, &outside);
+
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path(), &["10.82.0.0/24"]);
     config.masquerade_outside = vec!["10.82.0.0/16".parse().unwrap()];
+
     node.inside(|| {
         runtime().block_on(async {
             let bridge = Bridge::open(config).await.unwrap();
@@ -201,16 +281,35 @@ fn a_bridge_waits_for_its_ranges_and_takes_new_ones() {
     on_a_node(&[], async |node, bridge| {
         let (one, other) = (Namespace::new(), Namespace::new());
         assert_eq!(bridge.ready().unwrap_err().reason, "NetworkPluginNotReady");
-        assert!(matches!(bridge.attach(&pod(1, &one)).await, Err(Error::NotConfigured)));
-        bridge.set_ranges(vec!["10.83.0.0/24".parse().unwrap()]).await.unwrap();
+        assert!(matches!(
+            bridge.attach(&pod(1, &one)).await,
+            Err(Error::NotConfigured)
+        ));
+
+        bridge
+            .set_ranges(vec!["10.83.0.0/24".parse().unwrap()])
+            .await
+            .unwrap();
+
         bridge.ready().unwrap();
         bridge.attach(&pod(1, &one)).await.unwrap();
-        bridge.set_ranges(vec!["10.84.0.0/24".parse().unwrap()]).await.unwrap();
+        bridge
+            .set_ranges(vec!["10.84.0.0/24".parse().unwrap()])
+            .await
+            .unwrap();
+
         bridge.attach(&pod(2, &other)).await.unwrap();
         Server::start(&one, "10.83.0.2:0".parse().unwrap()).asked_from(&other);
         bridge.detach(&pod(1, &one)).await.unwrap();
-        bridge.set_ranges(vec!["10.84.0.0/24".parse().unwrap()]).await.unwrap();
-        assert!(!node.run("ip", "-o addr").contains("10.83."), "nobody uses that gateway any more");
+        bridge
+            .set_ranges(vec!["10.84.0.0/24".parse().unwrap()])
+            .await
+            .unwrap();
+
+        assert!(
+            !node.run("ip", "-o addr").contains("10.83."),
+            "nobody uses that gateway any more"
+        );
     });
 }
 
@@ -221,14 +320,20 @@ fn interfaces_have_the_mtu_of_the_default_route() {
     connect_outside(&node, &outside);
     node.run("ip", "link set up0 mtu 1400");
     node.run("ip", "route add default via 192.0.2.2");
+
     let folder = tempfile::tempdir().unwrap();
-    on_this_node(&node, folder.path(), &["10.85.0.0/24"], async |node, bridge| {
-        let one = Namespace::new();
-        bridge.attach(&pod(1, &one)).await.unwrap();
-        assert!(node.run("ip", "-o link show cor0").contains("mtu 1400"));
-        assert!(one.run("ip", "-o link show eth0").contains("mtu 1400"));
-        assert!(node.run("bridge", "-d link").contains("hairpin on"));
-    });
+    on_this_node(
+        &node,
+        folder.path(),
+        &["10.85.0.0/24"],
+        async |node, bridge| {
+            let one = Namespace::new();
+            bridge.attach(&pod(1, &one)).await.unwrap();
+            assert!(node.run("ip", "-o link show cor0").contains("mtu 1400"));
+            assert!(one.run("ip", "-o link show eth0").contains("mtu 1400"));
+            assert!(node.run("bridge", "-d link").contains("hairpin on"));
+        },
+    );
 }
 
 /// A server in a namespace that tells whoever asks which address it sees.
@@ -269,7 +374,14 @@ impl Server {
 /// A wire between the node (192.0.2.1) and somebody outside (192.0.2.2), who knows nothing of pods.
 fn connect_outside(node: &Namespace, outside: &Namespace) {
     let target = outside.path();
-    node.run("ip", &format!("link add up0 type veth peer name eth1 netns {}", target.display()));
+    node.run(
+        "ip",
+        &format!(
+            "link add up0 type veth peer name eth1 netns {}",
+            target.display()
+        ),
+    );
+
     node.run("ip", "addr add 192.0.2.1/24 dev up0");
     node.run("ip", "link set up0 up");
     outside.run("ip", "addr add 192.0.2.2/24 dev eth1");
@@ -308,7 +420,10 @@ fn config(state: &Path, ranges: &[&str]) -> BridgeConfig {
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
 }
 
 fn id(number: u32) -> String {
@@ -328,7 +443,12 @@ fn pod(number: u32, namespace: &Namespace) -> Pod {
 }
 
 fn port(host_port: u16) -> PortMapping {
-    PortMapping { protocol: Protocol::Tcp, container_port: 80, host_port, host_ip: None }
+    PortMapping {
+        protocol: Protocol::Tcp,
+        container_port: 80,
+        host_port,
+        host_ip: None,
+    }
 }
 
 fn texts(addresses: &[IpAddr]) -> Vec<String> {
@@ -337,5 +457,8 @@ fn texts(addresses: &[IpAddr]) -> Vec<String> {
 
 /// The names of interfaces in what `ip -o link` prints.
 fn names(links: &str) -> Vec<String> {
-    links.lines().filter_map(|line| Some(line.split(": ").nth(1)?.split('@').next()?.to_owned())).collect()
+    links
+        .lines()
+        .filter_map(|line| Some(line.split(": ").nth(1)?.split('@').next()?.to_owned()))
+        .collect()
 }

@@ -18,7 +18,8 @@ use serde_json::json;
 /// Where Debian's package `containernetworking-plugins` puts them.
 const PLUGINS: &str = "/usr/lib/cni";
 
-/// How long anything may take on a machine that has much else to do: this says "never", not "too slow".
+/// How long anything may take on a machine that has much else to do: this says "never", not "too
+/// slow".
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
@@ -39,10 +40,12 @@ fn debians_plugins_connect_pods() {
             },
         ],
     }));
+
     assert!(
         Path::new(PLUGINS).join("bridge").exists(),
         "containernetworking-plugins; see scripts/test-prereqs.sh"
     );
+
     on_a_node(&place, vec![PLUGINS.into()], async |node, network| {
         network.ready().unwrap();
         let (one, other) = (Namespace::new(), Namespace::new());
@@ -50,27 +53,50 @@ fn debians_plugins_connect_pods() {
         let second = network.attach(&pod(2, &other)).await.unwrap();
         assert_eq!(first.addresses[0].to_string(), "10.90.0.2");
         assert_eq!(first.addresses[1].to_string(), "fd90::2");
+
         let listener = one.inside(|| TcpListener::bind("10.90.0.2:0").unwrap());
         connect(&other, listener.local_addr().unwrap());
         assert_eq!(second.addresses.len(), 2);
+
         network.check(&pod(1, &one)).await.unwrap();
         one.run("ip", "addr del 10.90.0.2/24 dev eth0");
-        assert!(matches!(network.check(&pod(1, &one)).await, Err(Error::Plugin(_))));
+        assert!(matches!(
+            network.check(&pod(1, &one)).await,
+            Err(Error::Plugin(_))
+        ));
+
         // The configuration has gone meanwhile: that of then is used.
         place.configure(&json!({"name": "other", "type": "none"}));
         network.detach(&pod(1, &one)).await.unwrap();
         network.detach(&pod(1, &one)).await.unwrap();
+
         // A namespace that is gone is disconnected all the same.
         let mut gone = pod(2, &other);
         gone.netns = "/nowhere".into();
         network.detach(&gone).await.unwrap();
         assert!(!one.run("ip", "-o link").contains("eth0"));
+
         let left = fs::read_dir(place.path("ipam/test")).unwrap();
-        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        assert!(!left.iter().any(|name| name.starts_with("10.") || name.starts_with("fd")), "{left:?}");
-        assert_eq!(fs::read_dir(place.path("cache/results")).unwrap().count(), 0);
+        let left: Vec<_> = left
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        assert!(
+            !left
+                .iter()
+                .any(|name| name.starts_with("10.") || name.starts_with("fd")),
+            "{left:?}"
+        );
+
+        assert_eq!(
+            fs::read_dir(place.path("cache/results")).unwrap().count(),
+            0
+        );
+
         assert!(!node.run("ip", "-o link show master cni0").contains("10.90"));
-        assert!(matches!(network.check(&pod(1, &one)).await, Err(Error::NotConnected(_))));
+        assert!(matches!(
+            network.check(&pod(1, &one)).await,
+            Err(Error::NotConnected(_))
+        ));
     });
 }
 
@@ -83,47 +109,84 @@ fn a_script_is_a_plugin_and_gets_what_it_declares() {
         "cniVersion": "0.4.0", "name": "scripts",
         "plugins": [{"type": "first"}, {"type": "second", "capabilities": {"portMappings": true, "bandwidth": true}}],
     }));
-    on_a_node(&place, vec![place.path("nowhere"), place.path("bin")], async |_, network| {
-        let namespace = Namespace::new();
-        let mut pod = pod(1, &namespace);
-        pod.ports =
-            vec![PortMapping { protocol: Protocol::Udp, container_port: 53, host_port: 5353, host_ip: None }];
-        pod.annotations = BTreeMap::from([("kubernetes.io/egress-bandwidth".to_owned(), "1M".to_owned())]);
-        assert_eq!(network.attach(&pod).await.unwrap().addresses[0].to_string(), "10.1.1.9");
-        network.detach(&pod).await.unwrap();
-        let log = fs::read_to_string(place.path("log")).unwrap();
-        let calls: Vec<&str> = log.lines().filter_map(|line| line.strip_prefix("call ")).collect();
-        let id = &pod.sandbox;
-        let expected =
-            ["ADD first", "ADD second", "DEL second", "DEL first"].map(|call| format!("{call} {id} eth0"));
-        assert_eq!(calls, expected);
-        assert!(log.contains(&format!(
+
+    on_a_node(
+        &place,
+        vec![place.path("nowhere"), place.path("bin")],
+        async |_, network| {
+            let namespace = Namespace::new();
+            let mut pod = pod(1, &namespace);
+            pod.ports = vec![PortMapping {
+                protocol: Protocol::Udp,
+                container_port: 53,
+                host_port: 5353,
+                host_ip: None,
+            }];
+
+            pod.annotations =
+                BTreeMap::from([("kubernetes.io/egress-bandwidth".to_owned(), "1M".to_owned())]);
+            assert_eq!(
+                network.attach(&pod).await.unwrap().addresses[0].to_string(),
+                "10.1.1.9"
+            );
+
+            network.detach(&pod).await.unwrap();
+            let log = fs::read_to_string(place.path("log")).unwrap();
+            let calls: Vec<&str> = log
+                .lines()
+                .filter_map(|line| line.strip_prefix("call "))
+                .collect();
+
+            let id = &pod.sandbox;
+            let expected = ["ADD first", "ADD second", "DEL second", "DEL first"]
+                .map(|call| format!("{call} {id} eth0"));
+            assert_eq!(calls, expected);
+            assert!(log.contains(&format!(
             "args IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=pod-1;K8S_POD_INFRA_CONTAINER_ID={id};K8S_POD_UID=uid"
         )));
-        let inputs: Vec<serde_json::Value> =
-            log.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("input ")?).ok()).collect();
-        assert_eq!(inputs[0].get("prevResult"), None);
-        assert_eq!(inputs[0].get("runtimeConfig"), None);
-        assert_eq!(inputs[1]["prevResult"]["ips"][0]["address"], "10.1.1.1/24");
-        assert_eq!(
-            inputs[1]["runtimeConfig"]["portMappings"][0],
-            json!({"hostPort": 5353, "containerPort": 53, "protocol": "udp"})
-        );
-        assert_eq!(inputs[1]["runtimeConfig"]["bandwidth"]["egressRate"], 1_000_000);
-        assert_eq!(inputs[2]["prevResult"]["ips"][0]["address"], "10.1.1.9/24");
-    });
+
+            let inputs: Vec<serde_json::Value> = log
+                .lines()
+                .filter_map(|line| serde_json::from_str(line.strip_prefix("input ")?).ok())
+                .collect();
+            assert_eq!(inputs[0].get("prevResult"), None);
+
+            assert_eq!(inputs[0].get("runtimeConfig"), None);
+            assert_eq!(inputs[1]["prevResult"]["ips"][0]["address"], "10.1.1.1/24");
+            assert_eq!(
+                inputs[1]["runtimeConfig"]["portMappings"][0],
+                json!({"hostPort": 5353, "containerPort": 53, "protocol": "udp"})
+            );
+
+            assert_eq!(
+                inputs[1]["runtimeConfig"]["bandwidth"]["egressRate"],
+                1_000_000
+            );
+
+            assert_eq!(inputs[2]["prevResult"]["ips"][0]["address"], "10.1.1.9/24");
+        },
+    );
 }
 
 #[test]
 fn what_a_plugin_complains_about_is_passed_on_and_undone() {
     let place = Place::new();
-    place.script("good", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"ips":[{"address":"10.1.1.1/24"}]}'; exit 0"#);
+    place.script(
+        "good",
+        r#"[ "$CNI_COMMAND" = ADD ] && echo '{"ips":[{"address":"10.1.1.1/24"}]}'; exit 0"#,
+    );
+
     let list = |second: &str| json!({"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "good"}, {"type": second}]});
     on_a_node(&place, vec![place.path("bin")], async |_, network| {
         let namespace = Namespace::new();
         let not_ready = network.ready().unwrap_err();
         assert_eq!(not_ready.reason, "NetworkPluginNotReady");
-        assert!(not_ready.message.contains("cni plugin not initialized"), "{}", not_ready.message);
+        assert!(
+            not_ready.message.contains("cni plugin not initialized"),
+            "{}",
+            not_ready.message
+        );
+
         let fails = async |name: &str, script: &str, expected: &str| {
             place.script(name, script);
             place.configure(&list(name));
@@ -131,20 +194,52 @@ fn what_a_plugin_complains_about_is_passed_on_and_undone() {
             assert!(error.to_string().contains(expected), "{error}");
         };
         fails("told", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"code": 11, "msg": "later", "details": "full"}' && exit 1; exit 0"#, "later; full").await;
-        assert!(!place.path("cache/results").join(format!("n-{}-eth0", id(1))).exists(), "undone");
-        fails("nonsense", r#"[ "$CNI_COMMAND" = ADD ] && echo nonsense; exit 0"#, "not a result").await;
-        fails("silent", r#"[ "$CNI_COMMAND" = ADD ] && echo oops >&2 && exit 1; exit 0"#, "oops").await;
+
+        assert!(
+            !place
+                .path("cache/results")
+                .join(format!("n-{}-eth0", id(1)))
+                .exists(),
+            "undone"
+        );
+
+        fails(
+            "nonsense",
+            r#"[ "$CNI_COMMAND" = ADD ] && echo nonsense; exit 0"#,
+            "not a result",
+        )
+        .await;
+
+        fails(
+            "silent",
+            r#"[ "$CNI_COMMAND" = ADD ] && echo oops >&2 && exit 1; exit 0"#,
+            "oops",
+        )
+        .await;
+
         place.configure(&list("absent"));
         let error = network.attach(&pod(1, &namespace)).await.unwrap_err();
-        assert!(error.to_string().contains("failed to find plugin \"absent\""), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("failed to find plugin \"absent\""),
+            "{error}"
+        );
+
         // What cannot be undone now is kept, and undone when it can be.
         place.script("stuck", "exit 1");
         place.configure(&list("stuck"));
         network.attach(&pod(2, &namespace)).await.unwrap_err();
         network.detach(&pod(2, &namespace)).await.unwrap_err();
+
         place.script("stuck", "exit 0");
         network.detach(&pod(2, &namespace)).await.unwrap();
-        assert!(!place.path("cache/results").join(format!("n-{}-eth0", id(2))).exists());
+        assert!(
+            !place
+                .path("cache/results")
+                .join(format!("n-{}-eth0", id(2)))
+                .exists()
+        );
     });
 }
 
@@ -154,42 +249,78 @@ fn a_plugin_that_cannot_undo_its_part_keeps_the_others_from_nothing() {
     let flag = place.path("stuck");
     place.script(
         "stuck",
-        &format!(r#"[ -e {} ] && echo '{{"code": 11, "msg": "stuck"}}' && exit 1; exit 0"#, flag.display()),
+        &format!(
+            r#"[ -e {} ] && echo '{{"code": 11, "msg": "stuck"}}' && exit 1; exit 0"#,
+            flag.display()
+        ),
     );
+
     place.script("last", "exit 0");
     let bridge = bridge(&place);
     place.configure(&json!({
         "cniVersion": "1.0.0", "name": "test", "plugins": [bridge, {"type": "stuck"}, {"type": "last"}],
     }));
-    on_a_node(&place, vec![place.path("bin"), PLUGINS.into()], async |node, network| {
-        let namespace = Namespace::new();
-        let pod = pod(1, &namespace);
-        fs::write(&flag, "").unwrap();
-        let error = network.attach(&pod).await.unwrap_err();
-        assert!(error.to_string().contains("stuck"), "{error}");
-        assert_eq!(place.reserved(), [""; 0], "the address is given back, whoever fails");
-        assert_eq!(node.run("ip", "-o link show master cni0"), "", "and so is the interface");
-        fs::remove_file(place.path("log")).unwrap();
-        let error = network.detach(&pod).await.unwrap_err();
-        assert!(error.to_string().contains("stuck"), "{error}");
-        assert_eq!(place.calls(), ["DEL last", "DEL stuck"], "in reverse, and all of them");
-        fs::remove_file(&flag).unwrap();
-        network.detach(&pod).await.unwrap();
-        assert_eq!(fs::read_dir(place.path("cache/results")).unwrap().count(), 0);
-    });
+
+    on_a_node(
+        &place,
+        vec![place.path("bin"), PLUGINS.into()],
+        async |node, network| {
+            let namespace = Namespace::new();
+            let pod = pod(1, &namespace);
+            fs::write(&flag, "").unwrap();
+
+            let error = network.attach(&pod).await.unwrap_err();
+            assert!(error.to_string().contains("stuck"), "{error}");
+            assert_eq!(
+                place.reserved(),
+                [""; 0],
+                "the address is given back, whoever fails"
+            );
+
+            assert_eq!(
+                node.run("ip", "-o link show master cni0"),
+                "",
+                "and so is the interface"
+            );
+
+            fs::remove_file(place.path("log")).unwrap();
+            let error = network.detach(&pod).await.unwrap_err();
+            assert!(error.to_string().contains("stuck"), "{error}");
+            assert_eq!(
+                place.calls(),
+                ["DEL last", "DEL stuck"],
+                "in reverse, and all of them"
+            );
+
+            fs::remove_file(&flag).unwrap();
+            network.detach(&pod).await.unwrap();
+            assert_eq!(
+                fs::read_dir(place.path("cache/results")).unwrap().count(),
+                0
+            );
+        },
+    );
 }
 
 #[test]
 fn a_plugin_that_is_not_there_is_missed_before_anything_is_made() {
     let place = Place::new();
     place.script("good", "exit 0");
+
     place.configure(&json!({"name": "n", "plugins": [{"type": "good"}, {"type": "absent"}]}));
     on_a_node(&place, vec![place.path("bin")], async |_, network| {
         let namespace = Namespace::new();
         let error = network.attach(&pod(1, &namespace)).await.unwrap_err();
-        assert!(error.to_string().contains("failed to find plugin \"absent\""), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("failed to find plugin \"absent\""),
+            "{error}"
+        );
+
         assert_eq!(place.calls(), [""; 0]);
         assert!(!place.path("cache/results").exists());
+
         network.detach(&pod(1, &namespace)).await.unwrap();
     });
 }
@@ -198,50 +329,94 @@ fn a_plugin_that_is_not_there_is_missed_before_anything_is_made() {
 fn a_plugin_that_went_meanwhile_is_done_without_once_the_network_is_mended() {
     let place = Place::new();
     place.script("goes", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"1.0.0","ips":[{"address":"10.90.0.2/24"}]}'; exit 0"#);
+
     place.script("comes", "exit 0");
     let network_of = |name: &str, plugins: serde_json::Value| {
         let list = json!({"cniVersion": "1.0.0", "name": name, "plugins": plugins});
-        fs::write(place.path(&format!("net.d/{name}.conflist")), list.to_string()).unwrap();
+        fs::write(
+            place.path(&format!("net.d/{name}.conflist")),
+            list.to_string(),
+        )
+        .unwrap();
     };
+
     let (then, mut now) = (bridge(&place), bridge(&place));
     network_of("test", json!([then, {"type": "goes"}]));
-    on_a_node(&place, vec![place.path("bin"), PLUGINS.into()], async |_, network| {
-        let (one, other) = (Namespace::new(), Namespace::new());
-        network.attach(&pod(1, &one)).await.unwrap();
-        network.attach(&pod(2, &other)).await.unwrap();
-        assert_eq!(place.reserved().len(), 2);
-        fs::remove_file(place.path("bin/goes")).unwrap();
-        // Another network is the first of the node by now; it has nothing to do with this pod.
-        network_of("another", json!([{"type": "comes"}]));
-        fs::remove_file(place.path("log")).unwrap();
-        let error = network.detach(&pod(1, &one)).await.unwrap_err().to_string();
-        let told = ["failed to find plugin \"goes\"", "network \"test\"", "put it there, or mend"];
-        assert!(told.iter().all(|part| error.contains(part)), "{error}");
-        assert!(!place.path("log").exists(), "nothing of another network is run");
-        assert_eq!(place.reserved(), ["10.90.0.3"]);
-        // What is still there is undone as it was made: its addresses would not be found where they are kept now.
-        now["ipam"]["dataDir"] = json!(place.path("elsewhere"));
-        network_of("test", json!([now, {"type": "comes"}]));
-        network.detach(&pod(1, &one)).await.unwrap();
-        network.detach(&pod(2, &other)).await.unwrap();
-        assert_eq!(place.calls(), ["DEL comes", "DEL comes"]);
-        assert_eq!(place.reserved(), [""; 0]);
-        let log = fs::read_to_string(place.path("log")).unwrap();
-        assert!(log.contains("10.90.0.2/24"), "with the result of then: {log}");
-        assert_eq!(fs::read_dir(place.path("cache/results")).unwrap().count(), 0);
-    });
+    on_a_node(
+        &place,
+        vec![place.path("bin"), PLUGINS.into()],
+        async |_, network| {
+            let (one, other) = (Namespace::new(), Namespace::new());
+            network.attach(&pod(1, &one)).await.unwrap();
+            network.attach(&pod(2, &other)).await.unwrap();
+            assert_eq!(place.reserved().len(), 2);
+
+            fs::remove_file(place.path("bin/goes")).unwrap();
+
+            // Another network is the first of the node by now; it has nothing to do with this pod.
+            network_of("another", json!([{"type": "comes"}]));
+            fs::remove_file(place.path("log")).unwrap();
+            let error = network.detach(&pod(1, &one)).await.unwrap_err().to_string();
+
+            let told = [
+                "failed to find plugin \"goes\"",
+                "network \"test\"",
+                "put it there, or mend",
+            ];
+            assert!(told.iter().all(|part| error.contains(part)), "{error}");
+
+            assert!(
+                !place.path("log").exists(),
+                "nothing of another network is run"
+            );
+
+            assert_eq!(place.reserved(), ["10.90.0.3"]);
+
+            // What is still there is undone as it was made: its addresses would not be found where
+            // they are kept now.
+            now["ipam"]["dataDir"] = json!(place.path("elsewhere"));
+            network_of("test", json!([now, {"type": "comes"}]));
+            network.detach(&pod(1, &one)).await.unwrap();
+            network.detach(&pod(2, &other)).await.unwrap();
+            assert_eq!(place.calls(), ["DEL comes", "DEL comes"]);
+            assert_eq!(place.reserved(), [""; 0]);
+
+            let log = fs::read_to_string(place.path("log")).unwrap();
+            assert!(
+                log.contains("10.90.0.2/24"),
+                "with the result of then: {log}"
+            );
+
+            assert_eq!(
+                fs::read_dir(place.path("cache/results")).unwrap().count(),
+                0
+            );
+        },
+    );
 }
 
 #[test]
 fn a_plugin_that_takes_too_long_is_given_up() {
     let place = Place::new();
-    place.script("slow", r#"[ "$CNI_COMMAND" = ADD ] && exec sleep 100000; exit 0"#);
+    place.script(
+        "slow",
+        r#"[ "$CNI_COMMAND" = ADD ] && exec sleep 100000; exit 0"#,
+    );
+
     place.configure(&json!({"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "slow"}]}));
     let short = Duration::from_secs(1);
-    on_a_patient_node(&place, vec![place.path("bin")], short, async |_, network| {
-        let error = network.attach(&pod(1, &Namespace::new())).await.unwrap_err();
-        assert!(error.to_string().contains("took longer"), "{error}");
-    });
+    on_a_patient_node(
+        &place,
+        vec![place.path("bin")],
+        short,
+        async |_, network| {
+            let error = network
+                .attach(&pod(1, &Namespace::new()))
+                .await
+                .unwrap_err();
+            assert!(error.to_string().contains("took longer"), "{error}");
+        },
+    );
 }
 
 /// Debian's bridge for one range.
@@ -271,7 +446,9 @@ impl Place {
     fn calls(&self) -> Vec<String> {
         let log = fs::read_to_string(self.path("log")).unwrap_or_default();
         let calls = log.lines().filter_map(|line| line.strip_prefix("call "));
-        calls.map(|call| call.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
+        calls
+            .map(|call| call.split(' ').take(2).collect::<Vec<_>>().join(" "))
+            .collect()
     }
 
     /// The addresses that are given to pods.
@@ -298,7 +475,11 @@ impl Place {
     }
 }
 
-fn on_a_node(place: &Place, plugins: Vec<PathBuf>, deed: impl AsyncFnOnce(&Namespace, &CniNetwork) + Send) {
+fn on_a_node(
+    place: &Place,
+    plugins: Vec<PathBuf>,
+    deed: impl AsyncFnOnce(&Namespace, &CniNetwork) + Send,
+) {
     on_a_patient_node(place, plugins, PATIENCE, deed);
 }
 
@@ -316,8 +497,12 @@ fn on_a_patient_node(
         cache: place.path("cache"),
         patience,
     });
+
     node.inside(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(deed(&node, &network));
     });
 }

@@ -1,7 +1,8 @@
 //! Who wants what in the kernel, and what has changed since it was last told.
 //!
-//! Several Services may want the same item: a chain of their common shape, an endpoint's hairpin, or, by mistake, the
-//! same external address. It is there as long as one of them wants it, and is what the first of them, by its key, says.
+//! Several Services may want the same item: a chain of their common shape, an endpoint's hairpin,
+//! or, by mistake, the same external address. It is there as long as one of them wants it, and is
+//! what the first of them, by its key, says.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -40,14 +41,17 @@ impl Claims {
     /// From now on `owner` wants these, and nothing else.
     pub fn replace(&mut self, owner: &Owner, wanted: RuleSet) {
         let items: Vec<Item> = wanted.keys().cloned().collect();
+
         for item in self.owned.remove(owner).unwrap_or_default() {
             if !wanted.contains_key(&item) {
                 self.release(item, owner);
             }
         }
+
         for (item, body) in wanted {
             self.hold(item, owner, body);
         }
+
         if !items.is_empty() {
             self.owned.insert(owner.clone(), items);
         }
@@ -61,6 +65,7 @@ impl Claims {
             if before.as_ref() == now {
                 continue;
             }
+
             if let Some(now) = now {
                 changes.new.insert(item.clone(), now.clone());
             }
@@ -68,12 +73,16 @@ impl Claims {
                 changes.gone.insert(item, before);
             }
         }
+
         changes
     }
 
     /// Everything that is wanted.
     pub fn whole(&self) -> RuleSet {
-        self.held.iter().map(|(item, owners)| (item.clone(), owners[0].1.clone())).collect()
+        self.held
+            .iter()
+            .map(|(item, owners)| (item.clone(), owners[0].1.clone()))
+            .collect()
     }
 
     fn hold(&mut self, item: Item, owner: &Owner, body: Body) {
@@ -88,7 +97,9 @@ impl Claims {
     }
 
     fn release(&mut self, item: Item, owner: &Owner) {
-        let Some(owners) = self.held.get_mut(&item) else { return };
+        let Some(owners) = self.held.get_mut(&item) else {
+            return;
+        };
         let first = owners.first().map(|(_, body)| body.clone());
         if let Ok(at) = owners.binary_search_by(|(other, _)| other.cmp(owner)) {
             owners.remove(at);
@@ -111,11 +122,17 @@ mod tests {
         let mut claims = Claims::default();
         claims.replace(&two, wish(Refusal::Drop));
         assert_eq!(claims.take_changes().new, wish(Refusal::Drop));
+
         claims.replace(&one, wish(Refusal::Reject));
         let changes = claims.take_changes();
-        assert_eq!((changes.gone, changes.new), (wish(Refusal::Drop), wish(Refusal::Reject)));
+        assert_eq!(
+            (changes.gone, changes.new),
+            (wish(Refusal::Drop), wish(Refusal::Reject))
+        );
+
         claims.replace(&two, RuleSet::new());
         assert!(claims.take_changes().is_empty());
+
         claims.replace(&one, RuleSet::new());
         assert_eq!(claims.take_changes().gone, wish(Refusal::Reject));
         assert!(claims.whole().is_empty());

@@ -1,8 +1,8 @@
 //! Which endpoints of a Service's port packets may go to from this node.
 //!
-//! Ready endpoints come first; where there are none, those that end but still serve. Hints of zones and nodes are
-//! heeded only if every ready endpoint has one and somebody is hinted at this node: half a hint would leave endpoints
-//! without traffic, or this node without endpoints.
+//! Ready endpoints come first; where there are none, those that end but still serve. Hints of zones
+//! and nodes are heeded only if every ready endpoint has one and somebody is hinted at this node:
+//! half a hint would leave endpoints without traffic, or this node without endpoints.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,7 +18,8 @@ pub struct Backend {
     pub local: bool,
 }
 
-/// The endpoints of one port of a Service, in one family. Pools that the Service has no use for are empty.
+/// The endpoints of one port of a Service, in one family. Pools that the Service has no use for are
+/// empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chosen {
     cluster: Vec<Backend>,
@@ -58,23 +59,35 @@ pub fn choose(endpoints: &BTreeMap<SocketAddr, &Endpoint>, uses: Uses, node: &No
     let mut chosen = Chosen::default();
     if uses.cluster {
         let hint = hint(endpoints, node);
-        chosen.cluster = select(endpoints, node, |endpoint| endpoint.ready && hint.admits(endpoint, node));
+        chosen.cluster = select(endpoints, node, |endpoint| {
+            endpoint.ready && hint.admits(endpoint, node)
+        });
         if chosen.cluster.is_empty() {
             chosen.cluster = select(endpoints, node, ending);
         }
     }
+
     if uses.local {
-        chosen.local = select(endpoints, node, |endpoint| endpoint.ready && is_local(endpoint, node));
+        chosen.local = select(endpoints, node, |endpoint| {
+            endpoint.ready && is_local(endpoint, node)
+        });
         if chosen.local.is_empty() {
-            chosen.local = select(endpoints, node, |endpoint| ending(endpoint) && is_local(endpoint, node));
+            chosen.local = select(endpoints, node, |endpoint| {
+                ending(endpoint) && is_local(endpoint, node)
+            });
         }
     }
-    chosen.any = endpoints.values().any(|endpoint| endpoint.ready || ending(endpoint));
+
+    chosen.any = endpoints
+        .values()
+        .any(|endpoint| endpoint.ready || ending(endpoint));
+
     chosen
 }
 
-/// All endpoints of a port by their addresses. An address may be told twice, while an endpoint moves between slices or
-/// a new pod has got the address of one that ends: then the one that does not end counts.
+/// All endpoints of a port by their addresses. An address may be told twice, while an endpoint
+/// moves between slices or a new pod has got the address of one that ends: then the one that does
+/// not end counts.
 pub fn gather<'a>(
     slices: impl IntoIterator<Item = &'a Slice>,
     port: &ServicePort,
@@ -82,8 +95,9 @@ pub fn gather<'a>(
 ) -> BTreeMap<SocketAddr, &'a Endpoint> {
     let mut found: BTreeMap<SocketAddr, &Endpoint> = BTreeMap::new();
     for slice in slices {
-        let named =
-            |entry: &&crate::facts::SlicePort| entry.name == port.name && entry.protocol == port.protocol;
+        let named = |entry: &&crate::facts::SlicePort| {
+            entry.name == port.name && entry.protocol == port.protocol
+        };
         for target in slice.ports.iter().filter(named) {
             let own = |endpoint: &&Endpoint| Family::of(endpoint.address) == family;
             for endpoint in slice.endpoints.iter().filter(own) {
@@ -94,6 +108,7 @@ pub fn gather<'a>(
             }
         }
     }
+
     found
 }
 
@@ -112,7 +127,11 @@ fn select(
     wanted: impl Fn(&Endpoint) -> bool,
 ) -> Vec<Backend> {
     let fit = endpoints.iter().filter(|(_, endpoint)| wanted(endpoint));
-    fit.map(|(address, endpoint)| Backend { address: *address, local: is_local(endpoint, node) }).collect()
+    fit.map(|(address, endpoint)| Backend {
+        address: *address,
+        local: is_local(endpoint, node),
+    })
+    .collect()
 }
 
 /// Which hints count.
@@ -139,6 +158,7 @@ fn hint(endpoints: &BTreeMap<SocketAddr, &Endpoint>, node: &Node) -> Hint {
         let all = ready.clone().all(|endpoint| !of(endpoint).is_empty());
         all && ready.any(|endpoint| of(endpoint).contains(own))
     };
+
     if heeded(|endpoint| &endpoint.for_nodes, &node.name) {
         Hint::SameNode
     } else if heeded(|endpoint| &endpoint.for_zones, &node.zone) {
@@ -152,19 +172,45 @@ fn hint(endpoints: &BTreeMap<SocketAddr, &Endpoint>, node: &Node) -> Hint {
 mod tests {
     use super::*;
 
-    /// Endpoints are written `NUMBER@NODE` with what is special about them: `!ready`, `serving`, `ending`, `zone=a`,
-    /// `node=n`. The node is `here`, in zone `a`.
+    /// Endpoints are written `NUMBER@NODE` with what is special about them: `!ready`, `serving`,
+    /// `ending`, `zone=a`, `node=n`. The node is `here`, in zone `a`.
     fn check(endpoints: &[&str], uses: (bool, bool), cluster: &[u16], local: &[u16], any: bool) {
-        let read: Vec<(SocketAddr, Endpoint)> = endpoints.iter().map(|text| endpoint(text)).collect();
-        let all = read.iter().map(|(address, endpoint)| (*address, endpoint)).collect();
-        let node = Node { name: "here".into(), zone: "a".into(), ..Node::default() };
-        let chosen = choose(&all, Uses { cluster: uses.0, local: uses.1 }, &node);
-        let ports = |pool| chosen.of(pool).iter().map(|backend| backend.address.port()).collect::<Vec<_>>();
+        let read: Vec<(SocketAddr, Endpoint)> =
+            endpoints.iter().map(|text| endpoint(text)).collect();
+        let all = read
+            .iter()
+            .map(|(address, endpoint)| (*address, endpoint))
+            .collect();
+
+        let node = Node {
+            name: "here".into(),
+            zone: "a".into(),
+            ..Node::default()
+        };
+
+        let chosen = choose(
+            &all,
+            Uses {
+                cluster: uses.0,
+                local: uses.1,
+            },
+            &node,
+        );
+
+        let ports = |pool| {
+            chosen
+                .of(pool)
+                .iter()
+                .map(|backend| backend.address.port())
+                .collect::<Vec<_>>()
+        };
+
         assert_eq!(
             (ports(Pool::Cluster), ports(Pool::Local)),
             (cluster.to_vec(), local.to_vec()),
             "{endpoints:?}"
         );
+
         assert_eq!(chosen.any, any, "{endpoints:?}");
     }
 
@@ -172,9 +218,16 @@ mod tests {
         let mut words = text.split(' ');
         let (number, node) = words.next().unwrap().split_once('@').unwrap();
         let address = SocketAddr::from(([10, 0, 0, 1], number.parse().unwrap()));
+
         let words: Vec<&str> = words.collect();
-        let hints =
-            |kind: &str| words.iter().filter_map(|word| word.strip_prefix(kind)).map(Into::into).collect();
+        let hints = |kind: &str| {
+            words
+                .iter()
+                .filter_map(|word| word.strip_prefix(kind))
+                .map(Into::into)
+                .collect()
+        };
+
         let endpoint = Endpoint {
             address: address.ip(),
             node: node.into(),
@@ -184,6 +237,7 @@ mod tests {
             for_zones: hints("zone="),
             for_nodes: hints("node="),
         };
+
         (address, endpoint)
     }
 
@@ -193,10 +247,35 @@ mod tests {
     fn ready_ones_come_first_then_those_that_end_and_still_serve() {
         check(&[], BOTH, &[], &[], false);
         check(&["1@here", "2@there"], BOTH, &[1, 2], &[1], true);
+
         check(&["1@here !ready", "2@there"], BOTH, &[2], &[], true);
-        check(&["1@here !ready serving ending", "2@there"], BOTH, &[2], &[1], true);
-        check(&["1@here !ready serving ending", "2@there !ready serving ending"], BOTH, &[1, 2], &[1], true);
-        check(&["1@here !ready ending", "2@there !ready"], BOTH, &[], &[], false);
+        check(
+            &["1@here !ready serving ending", "2@there"],
+            BOTH,
+            &[2],
+            &[1],
+            true,
+        );
+
+        check(
+            &[
+                "1@here !ready serving ending",
+                "2@there !ready serving ending",
+            ],
+            BOTH,
+            &[1, 2],
+            &[1],
+            true,
+        );
+
+        check(
+            &["1@here !ready ending", "2@there !ready"],
+            BOTH,
+            &[],
+            &[],
+            false,
+        );
+
         check(&["1@here !ready serving"], BOTH, &[], &[], false);
     }
 
@@ -209,12 +288,40 @@ mod tests {
 
     #[test]
     fn hints_count_only_if_all_have_one_and_somebody_is_meant_for_this_node() {
-        check(&["1@x zone=a", "2@x zone=b", "3@x zone=a zone=b"], BOTH, &[1, 3], &[], true);
-        check(&["1@x zone=a", "2@x zone=b", "3@x"], BOTH, &[1, 2, 3], &[], true);
+        check(
+            &["1@x zone=a", "2@x zone=b", "3@x zone=a zone=b"],
+            BOTH,
+            &[1, 3],
+            &[],
+            true,
+        );
+
+        check(
+            &["1@x zone=a", "2@x zone=b", "3@x"],
+            BOTH,
+            &[1, 2, 3],
+            &[],
+            true,
+        );
+
         check(&["1@x zone=b", "2@x zone=c"], BOTH, &[1, 2], &[], true);
         check(&["1@x zone=a", "2@x !ready"], BOTH, &[1], &[], true);
-        check(&["1@here node=here zone=b", "2@x node=x zone=a"], BOTH, &[1], &[1], true);
-        check(&["1@here node=there zone=b", "2@x node=x zone=a"], BOTH, &[2], &[1], true);
+        check(
+            &["1@here node=here zone=b", "2@x node=x zone=a"],
+            BOTH,
+            &[1],
+            &[1],
+            true,
+        );
+
+        check(
+            &["1@here node=there zone=b", "2@x node=x zone=a"],
+            BOTH,
+            &[2],
+            &[1],
+            true,
+        );
+
         check(&["1@here zone=b", "2@x zone=a"], BOTH, &[2], &[1], true);
     }
 
@@ -228,10 +335,19 @@ mod tests {
                 protocol: crate::rules::Protocol::Tcp,
                 port: 1,
             }],
-            endpoints: vec![Endpoint { terminating, ..endpoint("1@here").1 }],
+            endpoints: vec![Endpoint {
+                terminating,
+                ..endpoint("1@here").1
+            }],
         };
-        let port =
-            ServicePort { name: "".into(), protocol: crate::rules::Protocol::Tcp, port: 80, node_port: None };
+
+        let port = ServicePort {
+            name: "".into(),
+            protocol: crate::rules::Protocol::Tcp,
+            port: 80,
+            node_port: None,
+        };
+
         for slices in [[slice(true), slice(false)], [slice(false), slice(true)]] {
             let found = gather(&slices, &port, Family::V4);
             assert!(!found.values().next().unwrap().terminating);

@@ -1,10 +1,11 @@
 //! What the kernel is to hold: a set of [`Item`]s, each with its [`Body`].
 //!
-//! Packets find their way by maps, not by lists of rules. `Service` leads from an address to a chain; there are few
-//! chains, because one serves all Services of the same [shape](Chain): how many endpoints there are and whose
-//! source is hidden. The chain rolls a die with as many sides; all first endpoints are in one map, by the addresses of
-//! their Services, all second ones in the next, and so on. So most changes of a Service are a handful of map elements.
-//! Only Services that remember their clients have chains of their own.
+//! Packets find their way by maps, not by lists of rules. `Service` leads from an address to a
+//! chain; there are few chains, because one serves all Services of the same [shape](Chain): how
+//! many endpoints there are and whose source is hidden. The chain rolls a die with as many sides;
+//! all first endpoints are in one map, by the addresses of their Services, all second ones in the
+//! next, and so on. So most changes of a Service are a handful of map elements. Only Services that
+//! remember their clients have chains of their own.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,7 +27,11 @@ impl Family {
 
     /// The family of an address.
     pub fn of(address: IpAddr) -> Family {
-        if address.is_ipv4() { Family::V4 } else { Family::V6 }
+        if address.is_ipv4() {
+            Family::V4
+        } else {
+            Family::V6
+        }
     }
 }
 
@@ -64,9 +69,17 @@ impl fmt::Display for Protocol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Frontend {
     /// At an address of its own: the cluster's, an external one, a load balancer's.
-    Address { ip: IpAddr, protocol: Protocol, port: u16 },
+    Address {
+        ip: IpAddr,
+        protocol: Protocol,
+        port: u16,
+    },
     /// At a port of the node.
-    NodePort { family: Family, protocol: Protocol, port: u16 },
+    NodePort {
+        family: Family,
+        protocol: Protocol,
+        port: u16,
+    },
 }
 
 impl Frontend {
@@ -125,18 +138,34 @@ pub struct Numbered {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Chain {
     /// To one of so many endpoints of a pool.
-    Pick { family: Family, entrance: Entrance, pool: Pool, count: usize },
+    Pick {
+        family: Family,
+        entrance: Entrance,
+        pool: Pool,
+        count: usize,
+    },
     /// To the endpoint of this number.
     Numbered(Numbered),
-    /// To one of so many endpoints of the cluster, with the node's address as its source: the answer must come back here.
-    Masqueraded { family: Family, entrance: Entrance, count: usize },
-    /// `externalTrafficPolicy: Local`. Pods and the node itself reach the whole cluster, as if the packet had gone out
-    /// to a load balancer and come back; everybody else the endpoints here, with the source kept. Without any here it
-    /// goes on, and is dropped later.
-    LocalFirst { family: Family, entrance: Entrance, cluster: usize, local: usize },
+    /// To one of so many endpoints of the cluster, with the node's address as its source: the
+    /// answer must come back here.
+    Masqueraded {
+        family: Family,
+        entrance: Entrance,
+        count: usize,
+    },
+    /// `externalTrafficPolicy: Local`. Pods and the node itself reach the whole cluster, as if the
+    /// packet had gone out to a load balancer and come back; everybody else the endpoints here,
+    /// with the source kept. Without any here it goes on, and is dropped later.
+    LocalFirst {
+        family: Family,
+        entrance: Entrance,
+        cluster: usize,
+        local: usize,
+    },
     /// To the endpoint that this client had before, or to one of the pool.
     Remembered { of: Sticky, pool: Pool },
-    /// What [`Chain::Masqueraded`] and [`Chain::LocalFirst`] are, for a Service that remembers its clients.
+    /// What [`Chain::Masqueraded`] and [`Chain::LocalFirst`] are, for a Service that remembers its
+    /// clients.
     RememberedOutside { of: Sticky },
     /// To one endpoint, which is remembered.
     Remember { of: Sticky, backend: SocketAddr },
@@ -148,9 +177,9 @@ impl Chain {
             Chain::Pick { family, .. } | Chain::Masqueraded { family, .. } => *family,
             Chain::LocalFirst { family, .. } => *family,
             Chain::Numbered(of) => of.family,
-            Chain::Remembered { of, .. } | Chain::RememberedOutside { of } | Chain::Remember { of, .. } => {
-                of.family
-            }
+            Chain::Remembered { of, .. }
+            | Chain::RememberedOutside { of }
+            | Chain::Remember { of, .. } => of.family,
         }
     }
 }
@@ -209,7 +238,9 @@ impl Item {
             Item::Chain(chain) => chain.family(),
             Item::Endpoints(of) => of.family,
             Item::Clients { of, .. } => of.family,
-            Item::ClusterIp(ip) | Item::Guarded { ip, .. } | Item::Allowed { ip, .. } => Family::of(*ip),
+            Item::ClusterIp(ip) | Item::Guarded { ip, .. } | Item::Allowed { ip, .. } => {
+                Family::of(*ip)
+            }
             Item::Service(at) | Item::Endpoint { of: at, .. } | Item::Unserved(at) => at.family(),
             Item::Hairpin { backend, .. } => Family::of(backend.ip()),
             Item::NodePortRange(net) | Item::ServiceRange(net) | Item::PodRange(net) => {

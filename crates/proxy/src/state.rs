@@ -1,6 +1,7 @@
 //! What is known of the cluster, and what follows from it for the kernel.
 //!
-//! Events change the facts and mark the Services that they are about; [`State::compile`] then compiles those alone.
+//! Events change the facts and mark the Services that they are about; [`State::compile`] then
+//! compiles those alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -67,7 +68,10 @@ impl State {
             pod_ranges,
             given_ranges: services,
             told_ranges: BTreeMap::new(),
-            node: Node { name: Text::new(node), ..Node::default() },
+            node: Node {
+                name: Text::new(node),
+                ..Node::default()
+            },
             knows_node: false,
             services: BTreeMap::new(),
             slices: BTreeMap::new(),
@@ -98,6 +102,7 @@ impl State {
         if known == slice {
             return;
         }
+
         if let Some(before) = before {
             if let Some(others) = self.slices.get_mut(&before) {
                 others.remove(key);
@@ -108,15 +113,19 @@ impl State {
             self.service_of.remove(key);
             self.changed.insert(before);
         }
+
         if let Some(slice) = slice {
             self.service_of.insert(key.clone(), slice.service.clone());
-            self.slices.entry(slice.service.clone()).or_default().insert(key.clone(), slice.clone());
+            self.slices
+                .entry(slice.service.clone())
+                .or_default()
+                .insert(key.clone(), slice.clone());
             self.changed.insert(slice.service.clone());
         }
     }
 
-    /// The node as it is now. What every Service depends on is its zone and its addresses. `None`: it is not there, and
-    /// what was known of it still holds.
+    /// The node as it is now. What every Service depends on is its zone and its addresses. `None`:
+    /// it is not there, and what was known of it still holds.
     pub fn set_node(&mut self, node: Option<Node>) {
         let known = node.is_some();
         let node = node.unwrap_or_else(|| self.node.clone());
@@ -154,19 +163,37 @@ impl State {
         self.node_changed || !self.changed.is_empty()
     }
 
-    /// Compiles what has changed: what the kernel is to be told, and which datagrams may be led astray.
+    /// Compiles what has changed: what the kernel is to be told, and which datagrams may be led
+    /// astray.
     pub fn compile(&mut self) -> (Changes, Vec<Datagrams>) {
         let mut astray = Vec::new();
         for key in std::mem::take(&mut self.changed) {
-            let slices: Vec<&Slice> = self.slices.get(&key).into_iter().flat_map(BTreeMap::values).collect();
+            let slices: Vec<&Slice> = self
+                .slices
+                .get(&key)
+                .into_iter()
+                .flat_map(BTreeMap::values)
+                .collect();
+
             let service = self.services.get(&key);
             let rules = service.map(|service| service_rules(service, &slices, &self.node));
-            astray.extend(service.into_iter().flat_map(|service| datagrams(service, &slices)));
-            self.claims.replace(&Arc::new(key), rules.unwrap_or_default());
+            astray.extend(
+                service
+                    .into_iter()
+                    .flat_map(|service| datagrams(service, &slices)),
+            );
+
+            self.claims
+                .replace(&Arc::new(key), rules.unwrap_or_default());
         }
+
         if std::mem::take(&mut self.node_changed) {
-            let services = self.given_ranges.iter().chain(self.told_ranges.values().flatten());
+            let services = self
+                .given_ranges
+                .iter()
+                .chain(self.told_ranges.values().flatten());
             let services: Vec<IpNet> = services.copied().collect();
+
             let pods = match &self.pod_ranges {
                 PodRanges::Given(ranges) => ranges,
                 PodRanges::OfNode => &self.node.pod_ranges,
@@ -174,6 +201,7 @@ impl State {
             let rules = node_rules(&self.node_ports, pods, &services, &self.node);
             self.claims.replace(&Arc::default(), rules);
         }
+
         (self.claims.take_changes(), astray)
     }
 
@@ -184,14 +212,27 @@ impl State {
 
     /// What load balancers may ask.
     pub fn health_checks(&self) -> BTreeMap<ObjectKey, HealthCheck> {
-        let asked = self.services.iter().filter_map(|(key, service)| Some((key, service.health_check_port?)));
+        let asked = self
+            .services
+            .iter()
+            .filter_map(|(key, service)| Some((key, service.health_check_port?)));
+
         let check = |(key, port): (&ObjectKey, u16)| {
             let slices = self.slices.get(key).into_iter().flat_map(BTreeMap::values);
             let endpoints = slices.flat_map(|slice| &slice.endpoints);
-            let here = endpoints.filter(|endpoint| endpoint.ready && is_local(endpoint, &self.node));
+            let here =
+                endpoints.filter(|endpoint| endpoint.ready && is_local(endpoint, &self.node));
             let distinct: BTreeSet<_> = here.map(|endpoint| endpoint.address).collect();
-            (key.clone(), HealthCheck { port, endpoints: distinct.len() })
+
+            (
+                key.clone(),
+                HealthCheck {
+                    port,
+                    endpoints: distinct.len(),
+                },
+            )
         };
+
         asked.map(check).collect()
     }
 }

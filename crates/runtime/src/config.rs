@@ -13,7 +13,8 @@ pub struct Config {
     pub state: PathBuf,
     /// Most processes and threads of one container; none: as many as the host lets it have.
     pub pids_limit: Option<u32>,
-    /// How many files a process of a container may have open; none: as many as this process, which raises its own limit.
+    /// How many files a process of a container may have open; none: as many as this process, which
+    /// raises its own limit.
     pub open_files: Option<OpenFiles>,
 }
 

@@ -10,7 +10,11 @@ use crate::ports::RootFsError;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot {deed} {path}")]
-    Io { deed: &'static str, path: PathBuf, source: io::Error },
+    Io {
+        deed: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
     #[error("{kind} {id:?} not found")]
     NotFound { kind: &'static str, id: String },
     #[error("name {name:?} is reserved for {id:?}")]
@@ -45,11 +49,17 @@ impl Error {
     }
 
     pub(crate) fn no_sandbox(id: &str) -> Self {
-        Error::NotFound { kind: "sandbox", id: id.to_owned() }
+        Error::NotFound {
+            kind: "sandbox",
+            id: id.to_owned(),
+        }
     }
 
     pub(crate) fn no_container(id: &str) -> Self {
-        Error::NotFound { kind: "container", id: id.to_owned() }
+        Error::NotFound {
+            kind: "container",
+            id: id.to_owned(),
+        }
     }
 }
 
@@ -78,8 +88,11 @@ impl From<Error> for coracle_cri::Error {
             text = format!("{text}: {error}");
             cause = error.source();
         }
+
         match error {
-            Error::NotFound { .. } | Error::RootFs(RootFsError::NoSuchImage(_)) => Self::NotFound(text),
+            Error::NotFound { .. } | Error::RootFs(RootFsError::NoSuchImage(_)) => {
+                Self::NotFound(text)
+            }
             Error::NameTaken { .. } => Self::AlreadyExists(text),
             Error::Invalid(_) => Self::InvalidArgument(text),
             Error::WrongState(_) | Error::Refused(Failure::WrongPhase { .. }) => {

@@ -18,7 +18,9 @@ pub(crate) struct Events {
 
 impl Events {
     pub(crate) fn new() -> Self {
-        Self { sender: broadcast::channel(MOST_WAITING).0 }
+        Self {
+            sender: broadcast::channel(MOST_WAITING).0,
+        }
     }
 
     pub(crate) fn subscribe(&self) -> EventStream {
@@ -33,14 +35,19 @@ impl Node {
         if self.events.sender.receiver_count() == 0 {
             return;
         }
+
         let containers = self.containers_of(sandbox);
         let event = ContainerEventResponse {
             container_id: id.to_owned(),
             container_event_type: what.into(),
             created_at: clock::now(),
             pod_sandbox_status: self.sandbox(sandbox).ok().map(|sandbox| sandbox.status()),
-            containers_statuses: containers.iter().map(|container| container.status()).collect(),
+            containers_statuses: containers
+                .iter()
+                .map(|container| container.status())
+                .collect(),
         };
+
         // Whoever listened may be gone by now.
         self.events.sender.send(event).map(drop).unwrap_or_default();
     }

@@ -2,8 +2,13 @@
 
 use std::collections::HashMap;
 
-pub(crate) fn labels_match(labels: &HashMap<String, String>, selector: &HashMap<String, String>) -> bool {
-    selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+pub(crate) fn labels_match(
+    labels: &HashMap<String, String>,
+    selector: &HashMap<String, String>,
+) -> bool {
+    selector
+        .iter()
+        .all(|(key, value)| labels.get(key) == Some(value))
 }
 
 /// Ids may be shortened.

@@ -1,4 +1,5 @@
-//! A pod's namespaces: made on a thread that ends at once, pinned by mounts, so that no process is needed to hold them.
+//! A pod's namespaces: made on a thread that ends at once, pinned by mounts, so that no process is
+//! needed to hold them.
 
 use std::fs::{self, File};
 use std::io;
@@ -48,7 +49,12 @@ impl Pins<'_> {
         for (is_wanted, flag, kind, pin) in [
             (wanted.network, UnshareFlags::NEWNET, "net", self.network()),
             (wanted.ipc, UnshareFlags::NEWIPC, "ipc", self.ipc()),
-            (wanted.hostname.is_some(), UnshareFlags::NEWUTS, "uts", self.uts()),
+            (
+                wanted.hostname.is_some(),
+                UnshareFlags::NEWUTS,
+                "uts",
+                self.uts(),
+            ),
         ] {
             if is_wanted {
                 flags |= flag;
@@ -56,18 +62,24 @@ impl Pins<'_> {
                 kinds.push((kind, pin));
             }
         }
+
         let (made, done) = thread::scope(|scope| {
             let making = scope.spawn(|| make_here(flags, wanted, &kinds));
             let done = meanwhile();
             (making.join(), done)
         });
-        made.expect("nothing in there panics").map_err(Error::io("make namespaces at", self.0))?;
+
+        made.expect("nothing in there panics")
+            .map_err(Error::io("make namespaces at", self.0))?;
+
         done
     }
 
     /// Lets go of the namespaces. What is not pinned is let go of already.
     pub(crate) fn release(&self) -> Result<(), Error> {
-        [self.network(), self.ipc(), self.uts()].iter().try_for_each(|pin| detach(pin))
+        [self.network(), self.ipc(), self.uts()]
+            .iter()
+            .try_for_each(|pin| detach(pin))
     }
 }
 
@@ -86,15 +98,21 @@ fn make_here(flags: UnshareFlags, wanted: &Wanted, kinds: &[(&str, PathBuf)]) ->
     if flags.is_empty() {
         return Ok(());
     }
+
     sys::unshare(flags)?;
+
     if let Some(hostname) = &wanted.hostname {
         rustix::system::sethostname(hostname.as_bytes())?;
     }
     if wanted.network {
         sys::loopback_up()?;
     }
+
     for (name, value) in &wanted.sysctls {
         fs::write(format!("/proc/sys/{}", name.replace('.', "/")), value)?;
     }
-    kinds.iter().try_for_each(|(kind, pin)| Ok(mount_bind(format!("/proc/thread-self/ns/{kind}"), pin)?))
+
+    kinds
+        .iter()
+        .try_for_each(|(kind, pin)| Ok(mount_bind(format!("/proc/thread-self/ns/{kind}"), pin)?))
 }

@@ -1,4 +1,5 @@
-//! All that the runtime knows of this node: its pods and containers, and who can be asked about the rest.
+//! All that the runtime knows of this node: its pods and containers, and who can be asked about the
+//! rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -81,15 +82,24 @@ impl Node {
 
     /// The same for somebody who only looks.
     pub(crate) fn observing(self) -> Self {
-        Self { is_observer: true, ..self }
+        Self {
+            is_observer: true,
+            ..self
+        }
     }
 
     pub(crate) fn sandbox(&self, id: &str) -> Result<Arc<Sandbox>, Error> {
-        lock(&self.sandboxes).get(id).cloned().ok_or_else(|| Error::no_sandbox(id))
+        lock(&self.sandboxes)
+            .get(id)
+            .cloned()
+            .ok_or_else(|| Error::no_sandbox(id))
     }
 
     pub(crate) fn container(&self, id: &str) -> Result<Arc<Container>, Error> {
-        lock(&self.containers).get(id).cloned().ok_or_else(|| Error::no_container(id))
+        lock(&self.containers)
+            .get(id)
+            .cloned()
+            .ok_or_else(|| Error::no_container(id))
     }
 
     pub(crate) fn sandboxes(&self) -> Vec<Arc<Sandbox>> {
@@ -101,7 +111,11 @@ impl Node {
     }
 
     pub(crate) fn containers_of(&self, sandbox: &str) -> Vec<Arc<Container>> {
-        lock(&self.containers).values().filter(|container| container.sandbox.id == sandbox).cloned().collect()
+        lock(&self.containers)
+            .values()
+            .filter(|container| container.sandbox.id == sandbox)
+            .cloned()
+            .collect()
     }
 
     pub(crate) fn add_sandbox(&self, sandbox: Arc<Sandbox>) {
@@ -126,10 +140,18 @@ impl Node {
     pub(crate) fn reserve(&self, name: String, id: &str) -> Result<Reservation<'_>, Error> {
         let mut names = lock(&self.names);
         if let Some(owner) = names.get(&name) {
-            return Err(Error::NameTaken { name, id: owner.clone() });
+            return Err(Error::NameTaken {
+                name,
+                id: owner.clone(),
+            });
         }
+
         names.insert(name.clone(), id.to_owned());
-        Ok(Reservation { node: self, name: Some(name) })
+
+        Ok(Reservation {
+            node: self,
+            name: Some(name),
+        })
     }
 
     fn release(&self, name: &str) {
@@ -138,7 +160,11 @@ impl Node {
 
     /// The group of a pod or container below the parent that it asked for.
     pub(crate) fn group(&self, parent: &str, id: &str) -> Group {
-        let parent = if parent.is_empty() { self.config.instance.as_str() } else { parent };
+        let parent = if parent.is_empty() {
+            self.config.instance.as_str()
+        } else {
+            parent
+        };
         self.hierarchies.group(parent).child(id)
     }
 
@@ -146,7 +172,10 @@ impl Node {
     pub(crate) fn say_once(&self, withheld: impl IntoIterator<Item = String>) {
         for text in withheld {
             if lock(&self.withheld).insert(text.clone()) {
-                tracing::warn!(withheld = text, "containers run without something that they asked for");
+                tracing::warn!(
+                    withheld = text,
+                    "containers run without something that they asked for"
+                );
             }
         }
     }
@@ -158,7 +187,9 @@ impl Node {
 
     /// Where supervisors live, so that nothing which happens to us or to a pod happens to them.
     pub(crate) fn supervisors(&self) -> Group {
-        self.hierarchies.group(&self.config.instance).child("supervisors")
+        self.hierarchies
+            .group(&self.config.instance)
+            .child("supervisors")
     }
 }
 

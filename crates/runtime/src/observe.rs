@@ -1,4 +1,5 @@
-//! Looking at a node from another process: what runs, what it prints, a command inside. Nothing is changed.
+//! Looking at a node from another process: what runs, what it prints, a command inside. Nothing is
+//! changed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,13 +24,27 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Reads what is written down, and asks the supervisors for the rest. Must be called within a tokio runtime.
+    /// Reads what is written down, and asks the supervisors for the rest. Must be called within a
+    /// tokio runtime.
     pub async fn open(config: Config) -> Result<Self, Error> {
-        let (hierarchies, program) = (Hierarchies::detect()?, Program::install(&config.programs())?);
+        let (hierarchies, program) = (
+            Hierarchies::detect()?,
+            Program::install(&config.programs())?,
+        );
+
         let (nobody, _) = Keeper::new();
-        let node = Node::new(config, hierarchies, program, nobody, Arc::new(NoRootFs), None);
+        let node = Node::new(
+            config,
+            hierarchies,
+            program,
+            nobody,
+            Arc::new(NoRootFs),
+            None,
+        );
+
         let node = Arc::new(node.observing());
         node.recover().await?;
+
         Ok(Self { node })
     }
 
@@ -48,7 +63,9 @@ impl Observer {
         let mut found = ids.filter(|id| id.starts_with(prefix));
         match (found.next(), found.next()) {
             (Some(id), None) => Ok(id),
-            (Some(_), Some(_)) => Err(Error::Invalid(format!("more than one id begins with {prefix:?}"))),
+            (Some(_), Some(_)) => Err(Error::Invalid(format!(
+                "more than one id begins with {prefix:?}"
+            ))),
             _ => Err(Error::no_container(prefix)),
         }
     }

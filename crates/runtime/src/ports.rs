@@ -1,4 +1,5 @@
-//! What containers need from the images: a root filesystem, and what the image says about running it.
+//! What containers need from the images: a root filesystem, and what the image says about running
+//! it.
 //!
 //! The image store implements this with overlay mounts; tests of containers do with a folder.
 
@@ -13,9 +14,10 @@ pub trait RootFs: Send + Sync {
     /// The image that a container asked for, by id, digest or name.
     async fn resolve(&self, image: &ImageSpec) -> Result<ImageForContainer, RootFsError>;
 
-    /// Makes a container's root filesystem, writable, mounted in the host's mount namespace, and answers where it is.
-    /// For a container that has one already, the same one: mounted again if it is not. `mount_points` are paths at which
-    /// something will be mounted: places for these may be there already where the image has none.
+    /// Makes a container's root filesystem, writable, mounted in the host's mount namespace, and
+    /// answers where it is. For a container that has one already, the same one: mounted again if it
+    /// is not. `mount_points` are paths at which something will be mounted: places for these may be
+    /// there already where the image has none.
     async fn prepare(
         &self,
         container: &str,
@@ -72,5 +74,9 @@ pub enum RootFsError {
     #[error("image {0:?} is not here")]
     NoSuchImage(String),
     #[error("cannot {deed} the root filesystem of container {container}")]
-    Io { deed: &'static str, container: String, source: std::io::Error },
+    Io {
+        deed: &'static str,
+        container: String,
+        source: std::io::Error,
+    },
 }

@@ -1,7 +1,8 @@
 //! What is written down about pods and containers, so that it is known again after a restart.
 //!
-//! A record is a file to which its newer states are appended: the last whole one counts. So it costs one file, however
-//! often it changes while a pod is made, and a writer that was killed over a state leaves the one before.
+//! A record is a file to which its newer states are appended: the last whole one counts. So it
+//! costs one file, however often it changes while a pod is made, and a writer that was killed over
+//! a state leaves the one before.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -72,7 +73,9 @@ const LENGTH: usize = size_of::<u32>();
 pub(crate) fn save(folder: &Path, record: &impl Message) -> Result<(), Error> {
     let path = folder.join(RECORD);
     let mut state = vec![0; LENGTH];
-    record.encode(&mut state).expect("a vector has room for everything");
+    record
+        .encode(&mut state)
+        .expect("a vector has room for everything");
     let length = u32::try_from(state.len() - LENGTH).expect("a record is far below 4 GiB");
     state[..LENGTH].copy_from_slice(&length.to_le_bytes());
     // The environment of a container is in there, with its secrets.
@@ -85,18 +88,23 @@ pub(crate) fn load<R: Message + Default>(folder: &Path) -> Option<R> {
     R::decode(last_whole(&fs::read(folder.join(RECORD)).ok()?).0?).ok()
 }
 
-/// Takes away what a writer that is gone began and did not finish, or the next state would be appended to it. Nobody
-/// else may be writing.
+/// Takes away what a writer that is gone began and did not finish, or the next state would be
+/// appended to it. Nobody else may be writing.
 pub(crate) fn mend(folder: &Path) -> Result<(), Error> {
     let path = folder.join(RECORD);
     let bytes = match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         bytes => bytes.map_err(Error::io("read", &path))?,
     };
+
     // One of an older version may be open to everybody.
     private::restrict(&path, private::FILE).map_err(Error::io("protect", &path))?;
     let whole = last_whole(&bytes).1;
-    if whole < bytes.len() { cut(&path, whole).map_err(Error::io("mend", &path)) } else { Ok(()) }
+    if whole < bytes.len() {
+        cut(&path, whole).map_err(Error::io("mend", &path))
+    } else {
+        Ok(())
+    }
 }
 
 /// The last state that is there as a whole, and how long the file is up to its end.
@@ -104,24 +112,35 @@ fn last_whole(bytes: &[u8]) -> (Option<&[u8]>, usize) {
     let (mut last, mut end) = (None, 0);
     while let Some(length) = bytes[end..].first_chunk() {
         let begin = end + LENGTH;
-        let state =
-            usize::try_from(u32::from_le_bytes(*length)).ok().and_then(|length| begin.checked_add(length));
-        let Some((end_of_state, state)) = state.and_then(|end| Some((end, bytes.get(begin..end)?))) else {
+        let state = usize::try_from(u32::from_le_bytes(*length))
+            .ok()
+            .and_then(|length| begin.checked_add(length));
+        let Some((end_of_state, state)) = state.and_then(|end| Some((end, bytes.get(begin..end)?)))
+        else {
             break;
         };
         (last, end) = (Some(state), end_of_state);
     }
+
     (last, end)
 }
 
 fn cut(path: &Path, length: usize) -> io::Result<()> {
-    File::options().write(true).open(path)?.set_len(u64::try_from(length).map_err(io::Error::other)?)
+    File::options()
+        .write(true)
+        .open(path)?
+        .set_len(u64::try_from(length).map_err(io::Error::other)?)
 }
 
 /// The names in a folder; none where there is no such folder.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect()
 }
 
 #[cfg(test)]
@@ -129,7 +148,11 @@ mod tests {
     use super::*;
 
     fn record(created_at: i64) -> SandboxRecord {
-        SandboxRecord { created_at, addresses: vec!["10.0.0.2".to_owned()], ..SandboxRecord::default() }
+        SandboxRecord {
+            created_at,
+            addresses: vec!["10.0.0.2".to_owned()],
+            ..SandboxRecord::default()
+        }
     }
 
     #[test]
@@ -149,6 +172,7 @@ mod tests {
         save(folder.path(), &record(1)).unwrap();
         let first = fs::read(&path).unwrap().len();
         save(folder.path(), &record(2)).unwrap();
+
         let both = fs::read(&path).unwrap();
         for length in 0..both.len() {
             fs::write(&path, &both[..length]).unwrap();

@@ -1,5 +1,5 @@
-//! After a restart: what is on the disk and what the supervisors hold is put together again, and what has ended
-//! meanwhile is noticed.
+//! After a restart: what is on the disk and what the supervisors hold is put together again, and
+//! what has ended meanwhile is noticed.
 
 use std::fs;
 use std::path::Path;
@@ -18,19 +18,20 @@ use crate::records::{ContainerRecord, SandboxRecord, load, mend, names};
 use crate::sandbox::Sandbox;
 use crate::supervise::{Supervisor, keep_trying};
 
-/// How long a restart waits for the supervisors of all pods. What is not known then is as it was written down, until
-/// they answer.
+/// How long a restart waits for the supervisors of all pods. What is not known then is as it was
+/// written down, until they answer.
 const FIRST_ANSWERS: Duration = Duration::from_secs(2);
 
 impl Node {
-    /// Finds all pods and containers again. Their supervisors are asked all at once; who does not answer soon is waited
-    /// for by those who need it, and by nobody else.
+    /// Finds all pods and containers again. Their supervisors are asked all at once; who does not
+    /// answer soon is waited for by those who need it, and by nobody else.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), Error> {
         let mut pods = JoinSet::new();
         for id in names(&self.config.sandbox_records()) {
             let folder = self.config.sandbox_root(&id);
             self.mend(&folder)?;
             let record: SandboxRecord = load(&folder).unwrap_or_default();
+
             let sandbox = Arc::new(Sandbox::new(id.clone(), record.clone()));
             if !record.complete {
                 match self.is_observer {
@@ -40,27 +41,39 @@ impl Node {
                 }
                 continue;
             }
+
             self.reserve(sandbox.name(), &id)?.keep();
             self.add_sandbox(sandbox);
         }
+
         let unfinished = self.recover_containers().await?;
         self.take_back().await;
+
         for sandbox in self.sandboxes() {
             let of_pod = |container: &&Arc<Container>| container.sandbox.id == sandbox.id;
             let unfinished = unfinished.iter().filter(of_pod).cloned().collect();
             pods.spawn(Arc::clone(self).recover_pod(sandbox, unfinished));
         }
+
         let all = async { while pods.join_next().await.is_some() {} };
         if tokio::time::timeout(FIRST_ANSWERS, all).await.is_err() {
-            tracing::warn!(pods = pods.len(), "the supervisors of some pods do not answer yet");
+            tracing::warn!(
+                pods = pods.len(),
+                "the supervisors of some pods do not answer yet"
+            );
             pods.detach_all();
         }
+
         Ok(())
     }
 
     /// Who only looks leaves a record to its writer.
     fn mend(&self, folder: &Path) -> Result<(), Error> {
-        if self.is_observer { Ok(()) } else { mend(folder) }
+        if self.is_observer {
+            Ok(())
+        } else {
+            mend(folder)
+        }
     }
 
     /// Reaches the supervisor of a pod, and takes away the containers that we died over.
@@ -75,14 +88,17 @@ impl Node {
                     tokio::spawn(keep_trying(Arc::downgrade(&self), Arc::downgrade(&sandbox)));
                 }
             }
+
             if let Some(supervisor) = sandbox.supervisor()
                 && let Err(error) = supervisor.met().await
             {
                 tracing::warn!(sandbox = sandbox.id, error = %error, "a pod is left as it is");
             }
         }
+
         for container in unfinished {
-            // What cannot be taken away now is tried again when it is stopped, and at the next start.
+            // What cannot be taken away now is tried again when it is stopped, and at the next
+            // start.
             if let Err(error) = self.clear_away(&container).await {
                 tracing::warn!(container = container.id, error = %error, "something is left of an unfinished container");
             }
@@ -91,7 +107,8 @@ impl Node {
 
     /// Takes away a pod that we died over; who asked for it does not know its id.
     async fn forget_unfinished_pod(self: Arc<Self>, sandbox: Arc<Sandbox>) {
-        // Its supervisor may not have come as far as its cgroup, but its socket is there: it is told to go.
+        // Its supervisor may not have come as far as its cgroup, but its socket is there: it is
+        // told to go.
         let (news, _) = mpsc::unbounded_channel();
         match Supervisor::reach(&self.config.sandbox_state(&sandbox.id), news).await {
             Ok((supervisor, _)) => sandbox.set_supervisor(Arc::new(supervisor)),
@@ -99,6 +116,7 @@ impl Node {
                 tracing::debug!(sandbox = sandbox.id, error = %error, "an unfinished pod has no supervisor");
             }
         }
+
         // What cannot be taken away now is tried again at the next start.
         if let Err(error) = self.take_down(&sandbox).await {
             tracing::warn!(sandbox = sandbox.id, error = %error, "something is left of an unfinished pod");
@@ -115,6 +133,7 @@ impl Node {
             if self.is_observer && (!record.complete || self.sandbox(&record.sandbox).is_err()) {
                 continue;
             }
+
             let Ok(sandbox) = self.sandbox(&record.sandbox) else {
                 let group = self.hierarchies.group(&record.cgroup);
                 if !record.cgroup.is_empty() {
@@ -124,33 +143,47 @@ impl Node {
                 blocking(move || crate::sandbox::remove_folder(&folder)).await?;
                 continue;
             };
-            let exit = fs::read(folder.join("exit")).ok().and_then(|bytes| decode::<Exit>(&bytes).ok());
+
+            let exit = fs::read(folder.join("exit"))
+                .ok()
+                .and_then(|bytes| decode::<Exit>(&bytes).ok());
+
             let never_began = !record.start_error.is_empty();
             let state = match exit {
                 // How the process ended that was to become its program is nobody's business.
-                Some(exit) if never_began => State::Exited(Exit { code: NOT_STARTED, ..exit }),
+                Some(exit) if never_began => State::Exited(Exit {
+                    code: NOT_STARTED,
+                    ..exit
+                }),
                 Some(exit) => State::Exited(exit),
-                None if never_began => {
-                    State::Exited(Exit { code: NOT_STARTED, at: record.created_at, ..Exit::default() })
-                }
+                None if never_began => State::Exited(Exit {
+                    code: NOT_STARTED,
+                    at: record.created_at,
+                    ..Exit::default()
+                }),
                 // Which of the two it is the supervisor knows.
                 None if record.started_at != 0 => State::Running,
                 None => State::Created,
             };
+
             let complete = record.complete;
             let container = Arc::new(Container::new(id.clone(), sandbox, record, state));
             if !complete {
-                // It never ran. Nobody is to see it while it goes: who asked for it does not know its id, and asks again.
+                // It never ran. Nobody is to see it while it goes: who asked for it does not know
+                // its id, and asks again.
                 unfinished.push(container);
                 continue;
             }
+
             self.reserve(container.name(), &id)?.keep();
             self.add_container(container);
         }
+
         Ok(unfinished)
     }
 
-    /// Takes over what a supervisor knows of its containers. Answers with those that have not ended, and their pids.
+    /// Takes over what a supervisor knows of its containers. Answers with those that have not
+    /// ended, and their pids.
     pub(crate) async fn learn(
         &self,
         sandbox: &Sandbox,
@@ -160,20 +193,28 @@ impl Node {
         for container in self.containers_of(&sandbox.id) {
             let report = reports.iter().find(|report| report.id == container.id);
             match report.map(|report| &report.phase) {
-                Some(Phase::Exited { exit }) => self.container_ended(&container, exit.clone()).await,
+                Some(Phase::Exited { exit }) => {
+                    self.container_ended(&container, exit.clone()).await
+                }
                 Some(Phase::Running {}) => drop(container.advance(State::Running)),
                 Some(Phase::Created {}) => {}
                 None => {
-                    let exit =
-                        Exit { code: UNKNOWN_EXIT, at: clock::now(), unknown: true, ..Exit::default() };
+                    let exit = Exit {
+                        code: UNKNOWN_EXIT,
+                        at: clock::now(),
+                        unknown: true,
+                        ..Exit::default()
+                    };
                     self.container_ended(&container, exit).await;
                 }
             }
+
             if let (Some(report), State::Created | State::Running) = (report, container.state()) {
                 let pid = report.pid;
                 alive.push((container, pid));
             }
         }
+
         alive
     }
 

@@ -43,20 +43,41 @@ impl Runtime {
         let hierarchies = Hierarchies::detect()?;
         let (config, hierarchies, program) = blocking(move || {
             let (root, state) = (config.root.clone(), config.state.clone());
-            let below = [config.sandbox_records(), config.container_records(), config.programs()];
+            let below = [
+                config.sandbox_records(),
+                config.container_records(),
+                config.programs(),
+            ];
+
             for folder in [root, state].iter().chain(&below) {
                 private::folder(folder).map_err(Error::io("create", folder))?;
             }
+
             let program = Program::install(&config.programs())?;
             Ok::<_, Error>((config, hierarchies, program))
         })
         .await?;
+
         let (keeper, orders) = Keeper::new();
-        let node = Arc::new(Node::new(config, hierarchies, program, keeper, rootfs, network));
-        tokio::spawn(serve_keeper(Arc::downgrade(&node), node.config.keeper(), orders));
+        let node = Arc::new(Node::new(
+            config,
+            hierarchies,
+            program,
+            keeper,
+            rootfs,
+            network,
+        ));
+
+        tokio::spawn(serve_keeper(
+            Arc::downgrade(&node),
+            node.config.keeper(),
+            orders,
+        ));
+
         let supervisors = node.supervisors();
         blocking(move || supervisors.create()).await?;
         node.recover().await?;
+
         Ok(Self { node })
     }
 }
@@ -73,28 +94,41 @@ impl coracle_cri::Runtime for Runtime {
     }
 
     async fn status(&self, verbose: bool) -> Result<StatusResponse> {
-        let ready =
-            |kind: &str| RuntimeCondition { r#type: kind.to_owned(), status: true, ..Default::default() };
+        let ready = |kind: &str| RuntimeCondition {
+            r#type: kind.to_owned(),
+            status: true,
+            ..Default::default()
+        };
+
         let not_ready = |reason: String, message: String| RuntimeCondition {
             r#type: "NetworkReady".to_owned(),
             status: false,
             reason,
             message,
         };
+
         let network = match self.node.network.as_ref().map(|network| network.ready()) {
             Some(Ok(())) => ready("NetworkReady"),
             Some(Err(why)) => not_ready(why.reason, why.message),
-            None => {
-                not_ready("NetworkPluginNotReady".to_owned(), "no network for pods is configured".to_owned())
-            }
+            None => not_ready(
+                "NetworkPluginNotReady".to_owned(),
+                "no network for pods is configured".to_owned(),
+            ),
         };
+
         let mut info = HashMap::new();
         if verbose {
-            info.insert("cgroups".to_owned(), format!("{:?}", self.node.hierarchies.version()));
+            info.insert(
+                "cgroups".to_owned(),
+                format!("{:?}", self.node.hierarchies.version()),
+            );
             info.insert("withheld".to_owned(), self.node.withheld().join("\n"));
         }
+
         Ok(StatusResponse {
-            status: Some(RuntimeStatus { conditions: vec![ready("RuntimeReady"), network] }),
+            status: Some(RuntimeStatus {
+                conditions: vec![ready("RuntimeReady"), network],
+            }),
             info,
             runtime_handlers: vec![RuntimeHandler {
                 name: String::new(),
@@ -103,7 +137,10 @@ impl coracle_cri::Runtime for Runtime {
                     user_namespaces: false,
                 }),
             }],
-            features: Some(RuntimeFeatures { supplemental_groups_policy: true, ..Default::default() }),
+            features: Some(RuntimeFeatures {
+                supplemental_groups_policy: true,
+                ..Default::default()
+            }),
         })
     }
 
@@ -117,12 +154,15 @@ impl coracle_cri::Runtime for Runtime {
             let parse = |range: &str| {
                 let range = range.trim();
                 range.parse().map_err(|_| {
-                    coracle_cri::Error::InvalidArgument(format!("{range:?} is no range of addresses"))
+                    coracle_cri::Error::InvalidArgument(format!(
+                        "{range:?} is no range of addresses"
+                    ))
                 })
             };
             let ranges = ranges.split(',').map(parse).collect::<Result<_>>()?;
             network.learn_ranges(ranges).await.map_err(Error::Network)?;
         }
+
         Ok(())
     }
 
@@ -138,7 +178,11 @@ impl coracle_cri::Runtime for Runtime {
         Ok(self.node.remove_sandbox(sandbox).await?)
     }
 
-    async fn pod_sandbox_status(&self, sandbox: &str, verbose: bool) -> Result<PodSandboxStatusResponse> {
+    async fn pod_sandbox_status(
+        &self,
+        sandbox: &str,
+        verbose: bool,
+    ) -> Result<PodSandboxStatusResponse> {
         Ok(self.node.sandbox_status(sandbox, verbose)?)
     }
 
@@ -152,7 +196,8 @@ impl coracle_cri::Runtime for Runtime {
         _: Option<LinuxContainerResources>,
         _: Option<LinuxContainerResources>,
     ) -> Result<()> {
-        // The pod's own group is the kubelet's, which has changed it already; nothing of ours depends on its size.
+        // The pod's own group is the kubelet's, which has changed it already; nothing of ours
+        // depends on its size.
         self.node.sandbox(sandbox)?;
         Ok(())
     }
@@ -163,7 +208,10 @@ impl coracle_cri::Runtime for Runtime {
         config: ContainerConfig,
         sandbox_config: PodSandboxConfig,
     ) -> Result<String> {
-        Ok(self.node.create_container(sandbox, config, sandbox_config).await?)
+        Ok(self
+            .node
+            .create_container(sandbox, config, sandbox_config)
+            .await?)
     }
 
     async fn start_container(&self, container: &str) -> Result<()> {
@@ -178,7 +226,11 @@ impl coracle_cri::Runtime for Runtime {
         Ok(self.node.remove_container(container).await?)
     }
 
-    async fn container_status(&self, container: &str, verbose: bool) -> Result<ContainerStatusResponse> {
+    async fn container_status(
+        &self,
+        container: &str,
+        verbose: bool,
+    ) -> Result<ContainerStatusResponse> {
         Ok(self.node.container_status(container, verbose)?)
     }
 
@@ -224,8 +276,8 @@ impl coracle_cri::Runtime for Runtime {
         let pin = Pins(&self.node.config.sandbox_state(&sandbox.id)).network();
         let stream = blocking(move || dial((!host).then_some(pin), port)).await;
         let stream = stream.and_then(tokio::net::TcpStream::from_std);
-        let stream =
-            stream.map_err(|error| coracle_cri::Error::Unavailable(format!("port {port}: {error}")))?;
+        let stream = stream
+            .map_err(|error| coracle_cri::Error::Unavailable(format!("port {port}: {error}")))?;
         Ok(PortStream::Connection(Box::pin(stream)))
     }
 
@@ -233,7 +285,10 @@ impl coracle_cri::Runtime for Runtime {
         Ok(self.node.container_stats(container).await?)
     }
 
-    async fn list_container_stats(&self, filter: ContainerStatsFilter) -> Result<Vec<ContainerStats>> {
+    async fn list_container_stats(
+        &self,
+        filter: ContainerStatsFilter,
+    ) -> Result<Vec<ContainerStats>> {
         Ok(self.node.list_container_stats(&filter).await?)
     }
 
@@ -241,7 +296,10 @@ impl coracle_cri::Runtime for Runtime {
         Ok(self.node.sandbox_stats(sandbox).await?)
     }
 
-    async fn list_pod_sandbox_stats(&self, filter: PodSandboxStatsFilter) -> Result<Vec<PodSandboxStats>> {
+    async fn list_pod_sandbox_stats(
+        &self,
+        filter: PodSandboxStatsFilter,
+    ) -> Result<Vec<PodSandboxStats>> {
         Ok(self.node.list_sandbox_stats(&filter).await?)
     }
 
@@ -262,5 +320,8 @@ fn dial(network: Option<std::path::PathBuf>, port: u16) -> std::io::Result<std::
         stream.set_nonblocking(true)?;
         Ok(stream)
     };
-    std::thread::spawn(enter).join().expect("nothing in there panics")
+
+    std::thread::spawn(enter)
+        .join()
+        .expect("nothing in there panics")
 }

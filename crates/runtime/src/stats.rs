@@ -40,13 +40,17 @@ impl Node {
         let record = container.record();
         let now = clock::now();
         let usage = self.hierarchies.group(&record.cgroup).usage();
+
         let disk = self.rootfs.usage(&container.id).await?;
         let writable_layer = FilesystemUsage {
             timestamp: now,
-            fs_id: Some(FilesystemIdentifier { mountpoint: text(&self.config.root) }),
+            fs_id: Some(FilesystemIdentifier {
+                mountpoint: text(&self.config.root),
+            }),
             used_bytes: value(disk.bytes),
             inodes_used: value(disk.inodes),
         };
+
         Ok(ContainerStats {
             attributes: Some(ContainerAttributes {
                 id: container.id.clone(),
@@ -90,18 +94,26 @@ impl Node {
                 containers.push(self.stats_of(&container).await?);
             }
         }
+
         // The group above the containers is the pod's, where somebody has made one.
         let parent = sandbox.cgroup_parent();
-        let usage = if parent.is_empty() { None } else { Some(self.hierarchies.group(&parent).usage()) };
+        let usage = if parent.is_empty() {
+            None
+        } else {
+            Some(self.hierarchies.group(&parent).usage())
+        };
+
         let linux = LinuxPodSandboxStats {
             cpu: usage.as_ref().map(|usage| cpu(usage, now)),
             memory: usage.as_ref().map(|usage| memory(usage, now)),
-            process: usage
-                .as_ref()
-                .map(|usage| ProcessUsage { timestamp: now, process_count: value(usage.pids) }),
+            process: usage.as_ref().map(|usage| ProcessUsage {
+                timestamp: now,
+                process_count: value(usage.pids),
+            }),
             containers,
             ..LinuxPodSandboxStats::default()
         };
+
         Ok(PodSandboxStats {
             attributes: Some(PodSandboxAttributes {
                 id: sandbox.id.clone(),
@@ -115,7 +127,11 @@ impl Node {
 }
 
 fn cpu(usage: &coracle_cgroup::Usage, now: i64) -> CpuUsage {
-    CpuUsage { timestamp: now, usage_core_nano_seconds: value(usage.cpu.nanoseconds), ..CpuUsage::default() }
+    CpuUsage {
+        timestamp: now,
+        usage_core_nano_seconds: value(usage.cpu.nanoseconds),
+        ..CpuUsage::default()
+    }
 }
 
 fn memory(usage: &coracle_cgroup::Usage, now: i64) -> MemoryUsage {
@@ -123,7 +139,9 @@ fn memory(usage: &coracle_cgroup::Usage, now: i64) -> MemoryUsage {
     MemoryUsage {
         timestamp: now,
         working_set_bytes: value(memory.working_set),
-        available_bytes: memory.limit.and_then(|limit| value(limit.saturating_sub(memory.working_set))),
+        available_bytes: memory
+            .limit
+            .and_then(|limit| value(limit.saturating_sub(memory.working_set))),
         usage_bytes: value(memory.usage),
         rss_bytes: value(memory.rss),
         page_faults: value(memory.page_faults),

@@ -30,12 +30,20 @@ impl Terminal {
         let failed = |error: io::Error| Error::io("watch", "a terminal".as_ref())(error);
         rustix::io::ioctl_fionbio(&terminal, true).map_err(|errno| failed(errno.into()))?;
         let descriptor = Arc::new(sys::watch(terminal).map_err(failed)?);
-        Ok((Self { descriptor: Arc::clone(&descriptor) }, Self { descriptor }))
+        Ok((
+            Self {
+                descriptor: Arc::clone(&descriptor),
+            },
+            Self { descriptor },
+        ))
     }
 
     /// A copy of the descriptor, to set the size by.
     pub(crate) fn descriptor(&self) -> Result<OwnedFd, Error> {
-        self.descriptor.get_ref().try_clone().map_err(Error::io("copy", "a terminal".as_ref()))
+        self.descriptor
+            .get_ref()
+            .try_clone()
+            .map_err(Error::io("copy", "a terminal".as_ref()))
     }
 }
 
@@ -48,7 +56,9 @@ impl AsyncRead for Terminal {
         loop {
             let mut guard = ready!(self.descriptor.poll_read_ready(context))?;
             let space = buffer.initialize_unfilled();
-            let read = guard.try_io(|terminal| Ok(rustix::io::read(terminal.get_ref().as_fd(), space)?));
+
+            let read =
+                guard.try_io(|terminal| Ok(rustix::io::read(terminal.get_ref().as_fd(), space)?));
             match read {
                 Err(_would_block) => {}
                 Ok(Ok(count)) => {
@@ -56,7 +66,9 @@ impl AsyncRead for Terminal {
                     return Poll::Ready(Ok(()));
                 }
                 // So a terminal says that the last program has closed it.
-                Ok(Err(error)) if error.raw_os_error() == Some(libc::EIO) => return Poll::Ready(Ok(())),
+                Ok(Err(error)) if error.raw_os_error() == Some(libc::EIO) => {
+                    return Poll::Ready(Ok(()));
+                }
                 Ok(Err(error)) => return Poll::Ready(Err(error)),
             }
         }
@@ -64,10 +76,15 @@ impl AsyncRead for Terminal {
 }
 
 impl AsyncWrite for Terminal {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         loop {
             let mut guard = ready!(self.descriptor.poll_write_ready(context))?;
-            let written = guard.try_io(|terminal| Ok(rustix::io::write(terminal.get_ref().as_fd(), bytes)?));
+            let written =
+                guard.try_io(|terminal| Ok(rustix::io::write(terminal.get_ref().as_fd(), bytes)?));
             if let Ok(result) = written {
                 return Poll::Ready(result);
             }
@@ -88,11 +105,17 @@ pub(crate) fn resizer(terminal: OwnedFd) -> mpsc::Sender<TerminalSize> {
     let (sender, mut sizes) = mpsc::channel::<TerminalSize>(4);
     tokio::spawn(async move {
         while let Some(size) = sizes.recv().await {
-            let size = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
+            let size = Winsize {
+                ws_row: size.rows,
+                ws_col: size.columns,
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            };
             // A terminal whose program is gone has no size.
             tcsetwinsize(&terminal, size).unwrap_or_default();
         }
     });
+
     sender
 }
 
@@ -104,7 +127,10 @@ pub(crate) struct Collected {
 
 impl Collected {
     pub(crate) fn new(source: pipe::Receiver) -> Self {
-        Self { source, content: Vec::new() }
+        Self {
+            source,
+            content: Vec::new(),
+        }
     }
 
     /// Reads to the end. Cancelled, nothing is lost that was read.
@@ -126,7 +152,8 @@ impl Collected {
 
     fn keep(&mut self, bytes: &[u8]) {
         let room = MOST_COLLECTED - self.content.len();
-        self.content.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.content
+            .extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
     pub(crate) fn into_bytes<B: From<Vec<u8>>>(self) -> B {

@@ -10,8 +10,13 @@ use tokio::io::unix::AsyncFd;
 
 /// Makes a mount read-only, whoever reaches it by whatever path.
 pub(crate) fn make_readonly(mount: BorrowedFd<'_>) -> io::Result<()> {
-    let attributes =
-        libc::mount_attr { attr_set: libc::MOUNT_ATTR_RDONLY, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    let attributes = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_RDONLY,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+
     // SAFETY: the path is an empty C string and `attributes` outlives the call.
     let done = unsafe {
         libc::syscall(
@@ -23,10 +28,16 @@ pub(crate) fn make_readonly(mount: BorrowedFd<'_>) -> io::Result<()> {
             size_of::<libc::mount_attr>(),
         )
     };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
-/// Gives the calling thread namespaces of its own. Only for threads that end soon: others would wonder.
+/// Gives the calling thread namespaces of its own. Only for threads that end soon: others would
+/// wonder.
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     // SAFETY: descriptors stay shared (no CLONE_FILES), so nobody's descriptor changes its meaning.
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
@@ -34,7 +45,13 @@ pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
 
 /// Brings the loopback interface of the calling thread's network up.
 pub(crate) fn loopback_up() -> io::Result<()> {
-    let socket: OwnedFd = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    let socket: OwnedFd = socket_with(
+        AddressFamily::INET,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+
     // SAFETY: all zeroes is a valid `ifreq`, whose name ends in a zero; it outlives both calls.
     let done = unsafe {
         let mut request: libc::ifreq = std::mem::zeroed();
@@ -44,12 +61,18 @@ pub(crate) fn loopback_up() -> io::Result<()> {
             libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or_default();
         libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request)
     };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Waits for a descriptor without blocking.
 pub(crate) fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` is the same open descriptor from here until it is dropped, with the registration.
+    // SAFETY: an `OwnedFd` is the same open descriptor from here until it is dropped, with the
+    // registration.
     Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 

@@ -15,8 +15,10 @@ use coracle_cri::v1::*;
 use coracle_cri::{Error, Runtime as _};
 
 /// Names in `/dev` that are made, mounted over or opened while a container is made.
-const NAMES: [&str; 12] =
-    ["null", "zero", "full", "random", "urandom", "tty", "console", "ptmx", "pts", "mqueue", "shm", "fd"];
+const NAMES: [&str; 12] = [
+    "null", "zero", "full", "random", "urandom", "tty", "console", "ptmx", "pts", "mqueue", "shm",
+    "fd",
+];
 
 /// Somebody who puts links where device nodes are to be made, for as long as it is there.
 struct Attacker {
@@ -25,30 +27,40 @@ struct Attacker {
 }
 
 impl Attacker {
-    /// Changes what is in a volume: nothing, a link to a file of the host, a link to what is not to be seen, a file.
+    /// Changes what is in a volume: nothing, a link to a file of the host, a link to what is not to
+    /// be seen, a file.
     fn in_volume(volume: PathBuf, victim: &Path) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
-        let targets =
-            [victim.to_owned(), PathBuf::from("/proc/self/root").join(victim.strip_prefix("/").unwrap())];
+        let targets = [
+            victim.to_owned(),
+            PathBuf::from("/proc/self/root").join(victim.strip_prefix("/").unwrap()),
+        ];
+
         let thread = std::thread::spawn(move || {
             let mut turn = 0;
             while !is_over.load(Ordering::Relaxed) {
                 turn += 1;
+
                 for (number, name) in NAMES.iter().enumerate() {
                     let (path, other) = (volume.join(name), volume.join(format!("{name}.new")));
                     match (turn + number) % 4 {
                         // What is there may be a folder, or just be mounted over.
                         0 => drop(fs::remove_file(&path)),
                         1 => drop(fs::write(&other, "").and_then(|()| fs::rename(&other, &path))),
-                        kind => {
-                            drop(symlink(&targets[kind - 2], &other).and_then(|()| fs::rename(&other, &path)))
-                        }
+                        kind => drop(
+                            symlink(&targets[kind - 2], &other)
+                                .and_then(|()| fs::rename(&other, &path)),
+                        ),
                     }
                 }
             }
         });
-        Self { over, thread: Some(thread) }
+
+        Self {
+            over,
+            thread: Some(thread),
+        }
     }
 }
 
@@ -68,14 +80,27 @@ async fn who_shares_a_volume_at_dev_reaches_nothing_of_the_host() {
     fs::write(&victim, "the host's\n").unwrap();
     fs::set_permissions(&victim, fs::Permissions::from_mode(0o640)).unwrap();
     let attacker = Attacker::in_volume(volume.clone(), &victim);
+
     for number in 0..60 {
         let mounts = vec![volume_at("/dev", &volume)];
         let look = "cat /proc/cmdline /proc/keys";
         let tty = number % 3 == 2;
-        let config = ContainerConfig { mounts, tty, ..script(&format!("c{number}"), look) };
-        let config = with_security(config, |security| security.masked_paths.push("/proc/cmdline".to_owned()));
+        let config = ContainerConfig {
+            mounts,
+            tty,
+            ..script(&format!("c{number}"), look)
+        };
+
+        let config = with_security(config, |security| {
+            security.masked_paths.push("/proc/cmdline".to_owned())
+        });
+
         // That it cannot be made is no harm: only a terminal may be missing.
-        match node.runtime.create_container(&sandbox, config, pod.clone()).await {
+        match node
+            .runtime
+            .create_container(&sandbox, config, pod.clone())
+            .await
+        {
             Ok(id) => {
                 // Nor is what the program itself finds there.
                 drop(node.runtime.start_container(&id).await);
@@ -86,14 +111,21 @@ async fn who_shares_a_volume_at_dev_reaches_nothing_of_the_host() {
             }
             Err(error) => assert!(tty, "{number}: {error}"),
         }
+
         untouched(&victim);
     }
+
     drop(attacker);
+
     for entry in fs::read_dir(&volume).unwrap() {
         let entry = entry.unwrap();
         let kind = entry.metadata().unwrap().file_type();
-        assert!(kind.is_file() || kind.is_symlink(), "{entry:?} was made in the volume");
+        assert!(
+            kind.is_file() || kind.is_symlink(),
+            "{entry:?} was made in the volume"
+        );
     }
+
     node.clear().await;
 }
 
@@ -106,26 +138,70 @@ async fn nothing_is_made_in_a_volume_at_dev() {
     fs::create_dir_all(&volume).unwrap();
     fs::write(volume.join("null"), "a file\n").unwrap();
     let before = fs::metadata(volume.join("null")).unwrap();
+
     let privileged = |config| with_security(config, |security| security.privileged = true);
-    for (name, path) in [("all", "/dev"), ("text", "/x/../dev/."), ("below", "/dev/bus")] {
-        for (kind, config) in
-            [("plain", script("", "sleep 1000")), ("privileged", privileged(script("", "sleep 1000")))]
-        {
+    for (name, path) in [
+        ("all", "/dev"),
+        ("text", "/x/../dev/."),
+        ("below", "/dev/bus"),
+    ] {
+        for (kind, config) in [
+            ("plain", script("", "sleep 1000")),
+            ("privileged", privileged(script("", "sleep 1000"))),
+        ] {
             let name = format!("{name}-{kind}");
             let mounts = vec![volume_at(path, &volume)];
+
             let metadata = Some(ContainerMetadata { name, attempt: 0 });
-            let id = node.run(&sandbox, &pod, ContainerConfig { metadata, mounts, ..config }).await;
-            let place = if path == "/dev/bus" { "/dev/bus" } else { "/dev" };
-            let (code, out, err) = node.exec(&id, &format!("ls {place}; cat {place}/null </dev/null")).await;
-            assert_eq!((code, out.as_str(), err.as_str()), (0, "null\na file\n", ""), "{path} {kind}");
+            let id = node
+                .run(
+                    &sandbox,
+                    &pod,
+                    ContainerConfig {
+                        metadata,
+                        mounts,
+                        ..config
+                    },
+                )
+                .await;
+
+            let place = if path == "/dev/bus" {
+                "/dev/bus"
+            } else {
+                "/dev"
+            };
+
+            let (code, out, err) = node
+                .exec(&id, &format!("ls {place}; cat {place}/null </dev/null"))
+                .await;
+            assert_eq!(
+                (code, out.as_str(), err.as_str()),
+                (0, "null\na file\n", ""),
+                "{path} {kind}"
+            );
+
             // It has its streams though, and the mounts that are to keep things from it.
-            assert_eq!(node.exec(&id, "cat /proc/keys; echo $?").await.1.lines().last(), Some("0"));
+            assert_eq!(
+                node.exec(&id, "cat /proc/keys; echo $?")
+                    .await
+                    .1
+                    .lines()
+                    .last(),
+                Some("0")
+            );
+
             node.runtime.remove_container(&id).await.unwrap();
         }
     }
+
     let after = fs::metadata(volume.join("null")).unwrap();
-    assert_eq!((before.ino(), before.mode(), before.mtime()), (after.ino(), after.mode(), after.mtime()));
+    assert_eq!(
+        (before.ino(), before.mode(), before.mtime()),
+        (after.ino(), after.mode(), after.mtime())
+    );
+
     assert_eq!(fs::read_dir(&volume).unwrap().count(), 1);
+
     node.clear().await;
 }
 
@@ -136,19 +212,32 @@ async fn a_null_device_that_a_program_is_given_is_not_the_hosts() {
     let host = fs::metadata("/dev/null").unwrap();
     let volume = node.path().join("volume");
     fs::create_dir_all(&volume).unwrap();
+
     let look = "stat -L -c '%d %i %t:%T' /proc/self/fd/0; echo ready; sleep 1000";
     let check = |said: &str, whose: &str| {
         let (place, device) = said.trim().rsplit_once(' ').unwrap();
         assert_eq!(device, "1:3", "{whose}");
         assert_ne!(place, format!("{} {}", host.dev(), host.ino()), "{whose}");
     };
-    for (name, mounts) in [("own", Vec::new()), ("volume", vec![volume_at("/dev", &volume)])] {
-        let config = ContainerConfig { mounts, ..script(name, look) };
+
+    for (name, mounts) in [
+        ("own", Vec::new()),
+        ("volume", vec![volume_at("/dev", &volume)]),
+    ] {
+        let config = ContainerConfig {
+            mounts,
+            ..script(name, look)
+        };
         let id = node.run(&sandbox, &pod, config).await;
+
         node.printed("pod", name, "ready").await;
         check(&node.log("pod", name)[0].2, name);
-        check(&node.exec(&id, look.split(';').next().unwrap()).await.1, name);
+        check(
+            &node.exec(&id, look.split(';').next().unwrap()).await.1,
+            name,
+        );
     }
+
     node.clear().await;
 }
 
@@ -158,8 +247,19 @@ async fn a_command_with_a_terminal_opens_none_that_a_container_made_up() {
     let (pod, sandbox) = node.sandbox("pod").await;
     let volume = node.path().join("volume");
     fs::create_dir_all(volume.join("pts")).unwrap();
+
     let mounts = vec![volume_at("/dev", &volume)];
-    let id = node.run(&sandbox, &pod, ContainerConfig { mounts, ..script("one", "sleep 1000") }).await;
+    let id = node
+        .run(
+            &sandbox,
+            &pod,
+            ContainerConfig {
+                mounts,
+                ..script("one", "sleep 1000")
+            },
+        )
+        .await;
+
     let ptmx = volume.join("pts/ptmx");
     let refuse = async |what: &str| {
         let request = ExecRequest {
@@ -170,14 +270,34 @@ async fn a_command_with_a_terminal_opens_none_that_a_container_made_up() {
             stdout: true,
             stderr: false,
         };
-        let refused = node.runtime.exec(request).await.err().unwrap_or_else(|| panic!("{what} was taken"));
-        assert!(refused.to_string().contains("open a terminal"), "{what}: {refused}");
+
+        let refused = node
+            .runtime
+            .exec(request)
+            .await
+            .err()
+            .unwrap_or_else(|| panic!("{what} was taken"));
+
+        assert!(
+            refused.to_string().contains("open a terminal"),
+            "{what}: {refused}"
+        );
+
         drop(fs::remove_file(&ptmx));
     };
     refuse("nothing").await;
+
     fs::write(&ptmx, "").unwrap();
     refuse("a file").await;
-    rustix::fs::mknodat(rustix::fs::CWD, &ptmx, rustix::fs::FileType::Fifo, 0o666.into(), 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &ptmx,
+        rustix::fs::FileType::Fifo,
+        0o666.into(),
+        0,
+    )
+    .unwrap();
+
     refuse("a pipe").await;
     symlink("/proc/self/fd/0", &ptmx).unwrap();
     refuse("a descriptor").await;
@@ -195,22 +315,50 @@ async fn nothing_covers_proc_but_proc() {
     let volume = node.path().join("volume");
     fs::create_dir_all(&volume).unwrap();
     fs::write(volume.join("file"), "ours\n").unwrap();
-    for (number, path) in ["/proc", "/proc/", "/x/../proc", "/proc/sys", "/proc/self/attr"].iter().enumerate()
+
+    for (number, path) in [
+        "/proc",
+        "/proc/",
+        "/x/../proc",
+        "/proc/sys",
+        "/proc/self/attr",
+    ]
+    .iter()
+    .enumerate()
     {
         let config = ContainerConfig {
             mounts: vec![volume_at(path, &volume)],
             ..script(&format!("c{number}"), "true")
         };
-        let refused = node.runtime.create_container(&sandbox, config, pod.clone()).await;
-        let refused = refused.err().unwrap_or_else(|| panic!("{path} was covered")).to_string();
+
+        let refused = node
+            .runtime
+            .create_container(&sandbox, config, pod.clone())
+            .await;
+
+        let refused = refused
+            .err()
+            .unwrap_or_else(|| panic!("{path} was covered"))
+            .to_string();
         assert!(refused.contains("inside /proc"), "{path}: {refused}");
     }
+
     // What tells a container of its limits is mounted over these.
     let mounts = vec![volume_at("/proc/cpuinfo", &volume.join("file"))];
-    let id =
-        node.run(&sandbox, &pod, ContainerConfig { mounts, ..script("cpus", "cat /proc/cpuinfo") }).await;
+    let id = node
+        .run(
+            &sandbox,
+            &pod,
+            ContainerConfig {
+                mounts,
+                ..script("cpus", "cat /proc/cpuinfo")
+            },
+        )
+        .await;
     node.ended(&id).await;
+
     assert_eq!(node.log("pod", "cpus")[0].2, "ours");
+
     node.clear().await;
 }
 
@@ -223,13 +371,34 @@ async fn volumes_at_sys_and_etc_are_there_with_what_belongs_in_them() {
         fs::create_dir_all(folder).unwrap();
         fs::write(folder.join(file), "").unwrap();
     }
+
     let mounts = vec![volume_at("/sys", &sys), volume_at("/etc", &etc)];
     let look = "ls /sys /etc | tr '\\n' ' '; cat /etc/hostname";
-    let id = node.run(&sandbox, &pod, ContainerConfig { mounts, ..script("one", look) }).await;
+
+    let id = node
+        .run(
+            &sandbox,
+            &pod,
+            ContainerConfig {
+                mounts,
+                ..script("one", look)
+            },
+        )
+        .await;
     assert_eq!(node.ended(&id).await.exit_code, 0);
+
     let said = &node.log("pod", "one")[0].2;
-    assert_eq!(said, "/etc: hostname hosts of-etc resolv.conf  /sys: of-sys pod");
-    assert_eq!(fs::read_dir(&sys).unwrap().count(), 1, "nothing was made in it");
+    assert_eq!(
+        said,
+        "/etc: hostname hosts of-etc resolv.conf  /sys: of-sys pod"
+    );
+
+    assert_eq!(
+        fs::read_dir(&sys).unwrap().count(),
+        1,
+        "nothing was made in it"
+    );
+
     node.clear().await;
 }
 
@@ -241,15 +410,24 @@ async fn settings_of_the_host_are_not_a_pods_to_make() {
         let mut pod = node.pod("pod");
         let linux = pod.linux.as_mut().unwrap();
         let security = linux.security_context.get_or_insert_default();
-        security.namespace_options.get_or_insert_default().set_network(network);
-        linux.sysctls.insert(name.to_owned(), before.trim().to_owned());
+        security
+            .namespace_options
+            .get_or_insert_default()
+            .set_network(network);
+
+        linux
+            .sysctls
+            .insert(name.to_owned(), before.trim().to_owned());
+
         pod
     };
+
     let wishes = [
         hosts(NamespaceMode::Pod, "kernel.core_pattern"),
         hosts(NamespaceMode::Pod, "vm.overcommit_memory"),
         hosts(NamespaceMode::Node, "net.ipv4.ip_forward"),
     ];
+
     for pod in wishes {
         let refused = node.runtime.run_pod_sandbox(pod, "").await;
         assert!(
@@ -257,6 +435,7 @@ async fn settings_of_the_host_are_not_a_pods_to_make() {
             "{refused:?}"
         );
     }
+
     node.clear().await;
 }
 
@@ -271,6 +450,10 @@ fn volume_at(path: &str, volume: &Path) -> Mount {
 fn untouched(victim: &Path) {
     let about = fs::symlink_metadata(victim).unwrap();
     assert!(about.is_file(), "the host's file was replaced");
-    assert_eq!((about.mode() & 0o7777, about.uid()), (0o640, 0), "the host's file was changed");
+    assert_eq!(
+        (about.mode() & 0o7777, about.uid()),
+        (0o640, 0),
+        "the host's file was changed"
+    );
     assert_eq!(fs::read_to_string(victim).unwrap(), "the host's\n");
 }

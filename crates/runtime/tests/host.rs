@@ -1,4 +1,5 @@
-//! Containers that are given something of the host: its mounts, its devices and rights, its processes.
+//! Containers that are given something of the host: its mounts, its devices and rights, its
+//! processes.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod common;
@@ -22,38 +23,86 @@ async fn mounts_are_seen_in_the_directions_that_were_asked_for() {
     for name in ["from-host", "from-inside", "not-shared"] {
         fs::create_dir_all(volume.join(name)).unwrap();
     }
+
     mount_bind(&volume, &volume).unwrap();
     mount_change(&volume, MountPropagationFlags::SHARED).unwrap();
-    use MountPropagation::{PropagationBidirectional, PropagationHostToContainer, PropagationPrivate};
+
+    use MountPropagation::{
+        PropagationBidirectional, PropagationHostToContainer, PropagationPrivate,
+    };
+
     let mounts = vec![
         volume_at("/private", &volume, PropagationPrivate),
         volume_at("/follows", &volume, PropagationHostToContainer),
         volume_at("/shared", &volume, PropagationBidirectional),
     ];
-    let config = with_security(script("one", "sleep 1000"), |security| security.privileged = true);
-    let id = node.run(&sandbox, &pod, ContainerConfig { mounts, ..config }).await;
+
+    let config = with_security(script("one", "sleep 1000"), |security| {
+        security.privileged = true
+    });
+
+    let id = node
+        .run(&sandbox, &pod, ContainerConfig { mounts, ..config })
+        .await;
     let sees = async |name: &str| {
-        let look = format!("for way in private follows shared; do ls /$way/{name}; done | tr '\\n' ' '");
+        let look =
+            format!("for way in private follows shared; do ls /$way/{name}; done | tr '\\n' ' '");
         node.exec(&id, &look).await.1
     };
+
     // Later than the container: on the host, then inside.
-    mount("later", volume.join("from-host"), "tmpfs", MountFlags::empty(), None).unwrap();
+    mount(
+        "later",
+        volume.join("from-host"),
+        "tmpfs",
+        MountFlags::empty(),
+        None,
+    )
+    .unwrap();
+
     fs::write(volume.join("from-host/file"), "").unwrap();
-    assert_eq!(sees("from-host").await, "file file ", "those who follow see it");
-    let inside =
-        |way: &str, name: &str| format!("mount -t tmpfs later /{way}/{name} && touch /{way}/{name}/file");
-    assert_eq!(node.exec(&id, &inside("shared", "from-inside")).await, (0, String::new(), String::new()));
-    assert!(volume.join("from-inside/file").exists(), "it is seen on the host");
+    assert_eq!(
+        sees("from-host").await,
+        "file file ",
+        "those who follow see it"
+    );
+
+    let inside = |way: &str, name: &str| {
+        format!("mount -t tmpfs later /{way}/{name} && touch /{way}/{name}/file")
+    };
+    assert_eq!(
+        node.exec(&id, &inside("shared", "from-inside")).await,
+        (0, String::new(), String::new())
+    );
+
+    assert!(
+        volume.join("from-inside/file").exists(),
+        "it is seen on the host"
+    );
+
     assert_eq!(sees("from-inside").await, "file file ");
+
     for way in ["private", "follows"] {
-        assert_eq!(node.exec(&id, &inside(way, "not-shared")).await, (0, String::new(), String::new()));
-        assert!(!volume.join("not-shared/file").exists(), "{way}: it is not seen on the host");
+        assert_eq!(
+            node.exec(&id, &inside(way, "not-shared")).await,
+            (0, String::new(), String::new())
+        );
+        assert!(
+            !volume.join("not-shared/file").exists(),
+            "{way}: it is not seen on the host"
+        );
     }
+
     node.runtime.remove_container(&id).await.unwrap();
-    assert!(volume.join("from-inside/file").exists(), "it stays when the container goes");
+    assert!(
+        volume.join("from-inside/file").exists(),
+        "it stays when the container goes"
+    );
+
     for place in [volume.join("from-inside"), volume.join("from-host"), volume] {
         unmount(&place, UnmountFlags::DETACH).unwrap();
     }
+
     node.clear().await;
 }
 
@@ -63,17 +112,34 @@ async fn a_volume_that_the_host_does_not_share_is_not_mounted_as_if_it_did() {
     let (pod, sandbox) = node.sandbox("pod").await;
     let volume = node.path().join("volume");
     fs::create_dir_all(&volume).unwrap();
+
     mount_bind(&volume, &volume).unwrap();
     mount_change(&volume, MountPropagationFlags::PRIVATE).unwrap();
     let check = async |propagation, kinds: &str| {
         let mounts = vec![volume_at("/data", &volume, propagation)];
-        let config = ContainerConfig { mounts, ..script("one", "true") };
-        let refused = node.runtime.create_container(&sandbox, config, pod.clone()).await.unwrap_err();
+        let config = ContainerConfig {
+            mounts,
+            ..script("one", "true")
+        };
+
+        let refused = node
+            .runtime
+            .create_container(&sandbox, config, pod.clone())
+            .await
+            .unwrap_err();
+
         let place = volume.display();
-        let expected = format!("path \"{place}\" is mounted on \"{place}\" but it is not a {kinds} mount");
+        let expected =
+            format!("path \"{place}\" is mounted on \"{place}\" but it is not a {kinds} mount");
         assert_eq!(refused.to_string(), expected);
     };
-    check(MountPropagation::PropagationHostToContainer, "shared or slave").await;
+
+    check(
+        MountPropagation::PropagationHostToContainer,
+        "shared or slave",
+    )
+    .await;
+
     check(MountPropagation::PropagationBidirectional, "shared").await;
     unmount(&volume, UnmountFlags::DETACH).unwrap();
     node.clear().await;
@@ -92,28 +158,66 @@ fn volume_at(path: &str, host: &Path, propagation: MountPropagation) -> Mount {
 async fn a_privileged_container_has_what_the_host_has() {
     let node = Node::new("privileged").await;
     let (pod, sandbox) = node.sandbox("pod").await;
-    let privileged = with_security(script("privileged", "sleep 1000"), |security| security.privileged = true);
+    let privileged = with_security(script("privileged", "sleep 1000"), |security| {
+        security.privileged = true
+    });
     let privileged = node.run(&sandbox, &pod, privileged).await;
-    let usual = node.run(&sandbox, &pod, script("usual", "sleep 1000")).await;
+
+    let usual = node
+        .run(&sandbox, &pod, script("usual", "sleep 1000"))
+        .await;
     let ours = fs::read_to_string("/proc/self/status").unwrap();
-    let ours = ours.lines().find(|line| line.starts_with("CapPrm")).unwrap();
+    let ours = ours
+        .lines()
+        .find(|line| line.starts_with("CapPrm"))
+        .unwrap();
+
     let group = "$(ls -d /sys/fs/cgroup/memory /sys/fs/cgroup 2>/dev/null | head -n 1)";
     let checks = [
         ("grep CapPrm /proc/self/status".to_owned(), ours.to_owned()),
-        ("grep Seccomp: /proc/self/status".to_owned(), "Seccomp:\t0".to_owned()),
-        ("mkdir /tmp/m && mount -t tmpfs t /tmp/m && echo mounted".to_owned(), "mounted".to_owned()),
-        ("grep -E ' /(proc|sys)/' /proc/self/mounts | grep -v -c cgroup".to_owned(), "0".to_owned()),
-        (format!("cd {group} && mkdir own && rmdir own && echo made"), "made".to_owned()),
+        (
+            "grep Seccomp: /proc/self/status".to_owned(),
+            "Seccomp:\t0".to_owned(),
+        ),
+        (
+            "mkdir /tmp/m && mount -t tmpfs t /tmp/m && echo mounted".to_owned(),
+            "mounted".to_owned(),
+        ),
+        (
+            "grep -E ' /(proc|sys)/' /proc/self/mounts | grep -v -c cgroup".to_owned(),
+            "0".to_owned(),
+        ),
+        (
+            format!("cd {group} && mkdir own && rmdir own && echo made"),
+            "made".to_owned(),
+        ),
         // The kernel's messages, which no container usually has.
-        ("head -c 0 /dev/kmsg && echo opened".to_owned(), "opened".to_owned()),
-        ("mknod /tmp/node c 1 11 && head -c 0 /tmp/node && echo opened".to_owned(), "opened".to_owned()),
+        (
+            "head -c 0 /dev/kmsg && echo opened".to_owned(),
+            "opened".to_owned(),
+        ),
+        (
+            "mknod /tmp/node c 1 11 && head -c 0 /tmp/node && echo opened".to_owned(),
+            "opened".to_owned(),
+        ),
     ];
+
     for (command, expected) in &checks {
         let (_, out, err) = node.exec(&privileged, command).await;
-        assert_eq!((out.trim(), err.as_str()), (expected.as_str(), ""), "{command}");
+        assert_eq!(
+            (out.trim(), err.as_str()),
+            (expected.as_str(), ""),
+            "{command}"
+        );
+
         // Each of these means something: who is not privileged has it not.
-        assert_ne!(node.exec(&usual, command).await.1.trim(), expected, "{command}");
+        assert_ne!(
+            node.exec(&usual, command).await.1.trim(),
+            expected,
+            "{command}"
+        );
     }
+
     node.clear().await;
 }
 
@@ -121,27 +225,73 @@ async fn a_privileged_container_has_what_the_host_has() {
 async fn a_container_among_the_hosts_processes_takes_its_own_along() {
     let node = Node::new("pids").await;
     let mut pod = node.pod("pod");
-    let host = NamespaceOption { pid: NamespaceMode::Node.into(), ..Default::default() };
-    pod.linux.as_mut().unwrap().security_context.as_mut().unwrap().namespace_options = Some(host.clone());
+    let host = NamespaceOption {
+        pid: NamespaceMode::Node.into(),
+        ..Default::default()
+    };
+
+    pod.linux
+        .as_mut()
+        .unwrap()
+        .security_context
+        .as_mut()
+        .unwrap()
+        .namespace_options = Some(host.clone());
+
     let sandbox = node.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
     let among = |name: &str, text: &str| {
-        with_security(script(name, text), |security| security.namespace_options = Some(host.clone()))
+        with_security(script(name, text), |security| {
+            security.namespace_options = Some(host.clone())
+        })
     };
-    let one = node.run(&sandbox, &pod, among("one", "trap '' TERM; sleep 1000 & echo $$ $!; wait")).await;
+
+    let one = node
+        .run(
+            &sandbox,
+            &pod,
+            among("one", "trap '' TERM; sleep 1000 & echo $$ $!; wait"),
+        )
+        .await;
+
     while node.log("pod", "one").is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+
     // It sees us, and by the pids that we know; and so does a command in it.
     let comm = fs::read_to_string("/proc/self/comm").unwrap();
-    assert_eq!(node.exec(&one, &format!("cat /proc/{}/comm", std::process::id())).await.1, comm);
-    let pids: Vec<u32> = node.log("pod", "one")[0].2.split(' ').map(|pid| pid.parse().unwrap()).collect();
-    assert!(fs::read_to_string(format!("/proc/{}/cmdline", pids[1])).unwrap().contains("sleep"));
+    assert_eq!(
+        node.exec(&one, &format!("cat /proc/{}/comm", std::process::id()))
+            .await
+            .1,
+        comm
+    );
+
+    let pids: Vec<u32> = node.log("pod", "one")[0]
+        .2
+        .split(' ')
+        .map(|pid| pid.parse().unwrap())
+        .collect();
+
+    assert!(
+        fs::read_to_string(format!("/proc/{}/cmdline", pids[1]))
+            .unwrap()
+            .contains("sleep")
+    );
+
     // Nobody in there is the first of a namespace, with which the others would end.
-    node.runtime.stop_container(&one, Duration::from_millis(1)).await.unwrap();
+    node.runtime
+        .stop_container(&one, Duration::from_millis(1))
+        .await
+        .unwrap();
+
     assert_eq!(node.status(&one).await.exit_code, 137);
+
     gone(pids[1]).await;
-    let two = node.run(&sandbox, &pod, among("two", "sleep 1000 & echo $!; exit 5")).await;
+    let two = node
+        .run(&sandbox, &pod, among("two", "sleep 1000 & echo $!; exit 5"))
+        .await;
     assert_eq!(node.ended(&two).await.exit_code, 5);
+
     gone(node.log("pod", "two")[0].2.parse().unwrap()).await;
     node.clear().await;
 }

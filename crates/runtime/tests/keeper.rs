@@ -1,4 +1,5 @@
-//! Server and supervisors are killed together: what a container prints, its terminal and how it ends outlive both.
+//! Server and supervisors are killed together: what a container prints, its terminal and how it
+//! ends outlive both.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod common;
@@ -29,9 +30,16 @@ async fn what_ends_while_nobody_is_there_is_known_with_all_that_it_printed() {
         ends_alone(&mut node, &sandbox, &id).await;
         check(&node, name, &id).await;
     }
+
     assert!(keeper(&node).is_some());
+
     node.runtime.remove_pod_sandbox(&sandbox).await.unwrap();
-    assert_eq!(keeper(&node), None, "where nothing runs nothing has to be held");
+    assert_eq!(
+        keeper(&node),
+        None,
+        "where nothing runs nothing has to be held"
+    );
+
     node.clear().await;
 }
 
@@ -41,9 +49,11 @@ async fn a_keeper_that_is_killed_is_replaced() {
     let (pod, sandbox) = node.sandbox("pod").await;
     let one = node.run(&sandbox, &pod, script("one", STORY)).await;
     let two = node.run(&sandbox, &pod, script("two", STORY)).await;
+
     for name in ["one", "two"] {
         node.printed("pod", name, "ready").await;
     }
+
     // One that we have started, and one that an earlier runtime has.
     for _ in 0..2 {
         let first = another_keeper(&node, 0).await;
@@ -51,10 +61,12 @@ async fn a_keeper_that_is_killed_is_replaced() {
         another_keeper(&node, first).await;
         node.away(Duration::ZERO).await;
     }
+
     for (name, id) in [("one", &one), ("two", &two)] {
         ends_alone(&mut node, &sandbox, id).await;
         check(&node, name, id).await;
     }
+
     node.clear().await;
 }
 
@@ -65,25 +77,44 @@ async fn a_keeper_that_is_silent_is_ended_and_replaced() {
     let one = node.run(&sandbox, &pod, script("one", STORY)).await;
     node.printed("pod", "one", "ready").await;
     let silent = another_keeper(&node, 0).await;
-    let stop =
-        |pid: i32| rustix::process::kill_process(Pid::from_raw(pid).unwrap(), rustix::process::Signal::STOP);
+    let stop = |pid: i32| {
+        rustix::process::kill_process(Pid::from_raw(pid).unwrap(), rustix::process::Signal::STOP)
+    };
     stop(silent).unwrap();
+
     // Who needs it hears that it does not answer, and finds another one when it asks again.
     let other = node.pod("other");
-    assert!(node.runtime.run_pod_sandbox(other.clone(), "").await.is_err());
+    assert!(
+        node.runtime
+            .run_pod_sandbox(other.clone(), "")
+            .await
+            .is_err()
+    );
+
     let next = another_keeper(&node, silent).await;
-    let second = node.runtime.run_pod_sandbox(other.clone(), "").await.unwrap();
+    let second = node
+        .runtime
+        .run_pod_sandbox(other.clone(), "")
+        .await
+        .unwrap();
+
     assert_eq!(keepers(&node), [next], "the silent one is gone");
+
     let two = node.run(&second, &other, script("two", STORY)).await;
     let path = node.path().join("logs/other/two.log");
-    while !common::lines(&path).iter().any(|(_, _, text)| text == "ready") {
+    while !common::lines(&path)
+        .iter()
+        .any(|(_, _, text)| text == "ready")
+    {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+
     // The new one has all that the silent one had.
     ends_alone(&mut node, &sandbox, &one).await;
     check(&node, "one", &one).await;
     ends_alone(&mut node, &second, &two).await;
     assert_eq!(node.ended(&two).await.exit_code, 9);
+
     node.clear().await;
 }
 
@@ -92,19 +123,49 @@ async fn terminals_and_inputs_outlive_all_but_the_keeper() {
     let mut node = Node::new("terminal").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     let echo = "while read line; do echo got $line; done; echo end; exit 4";
-    let plain = ContainerConfig { stdin: true, stdin_once: true, ..script("plain", echo) };
-    let tty = ContainerConfig { stdin: true, tty: true, ..script("tty", echo) };
-    let (plain, tty) = (node.run(&sandbox, &pod, plain).await, node.run(&sandbox, &pod, tty).await);
+    let plain = ContainerConfig {
+        stdin: true,
+        stdin_once: true,
+        ..script("plain", echo)
+    };
+
+    let tty = ContainerConfig {
+        stdin: true,
+        tty: true,
+        ..script("tty", echo)
+    };
+
+    let (plain, tty) = (
+        node.run(&sandbox, &pod, plain).await,
+        node.run(&sandbox, &pod, tty).await,
+    );
+
     for turn in 0..2 {
         let (instance, of) = (node.instance(), sandbox.clone());
-        node.away_while(async move { kill_supervisor(&instance, &of) }).await;
+        node.away_while(async move { kill_supervisor(&instance, &of) })
+            .await;
+
         // Who is attached to the plain one is the last.
-        for id in if turn == 0 { vec![&tty] } else { vec![&tty, &plain] } {
+        for id in if turn == 0 {
+            vec![&tty]
+        } else {
+            vec![&tty, &plain]
+        } {
             says_hello(&node, id, id == &tty).await;
         }
     }
-    assert_eq!(node.ended(&plain).await.exit_code, 4, "its input has ended, whoever else held it");
-    assert_eq!(node.status(&tty).await.state(), ContainerState::ContainerRunning);
+
+    assert_eq!(
+        node.ended(&plain).await.exit_code,
+        4,
+        "its input has ended, whoever else held it"
+    );
+
+    assert_eq!(
+        node.status(&tty).await.state(),
+        ContainerState::ContainerRunning
+    );
+
     node.clear().await;
 }
 
@@ -115,6 +176,7 @@ async fn an_end_of_which_nobody_is_left_to_tell_is_said_to_be_unknown() {
     let id = node.run(&sandbox, &pod, script("one", STORY)).await;
     node.printed("pod", "one", "ready").await;
     let (go, process) = (go(&node, &id), first_process(&node, &id).await);
+
     let instance = node.instance();
     node.away_while(async move {
         supervisors(&instance).iter().for_each(|one| kill(one.0));
@@ -122,27 +184,51 @@ async fn an_end_of_which_nobody_is_left_to_tell_is_said_to_be_unknown() {
         ended(process).await;
     })
     .await;
+
     let status = node.ended(&id).await;
+
     // Where the host's first process has not collected it, the kernel still tells.
     if status.exit_code != 9 {
         assert_eq!((status.exit_code, status.reason.as_str()), (255, "Unknown"));
         assert!(status.message.contains("nobody saw"), "{}", status.message);
     }
+
     node.clear().await;
 }
 
 /// Attaches, and is answered.
 async fn says_hello(node: &Node, id: &str, tty: bool) {
-    let request = AttachRequest { container_id: id.to_owned(), stdin: true, stdout: true, stderr: !tty, tty };
+    let request = AttachRequest {
+        container_id: id.to_owned(),
+        stdin: true,
+        stdout: true,
+        stderr: !tty,
+        tty,
+    };
+
     let Streaming::Session(mut session) = node.runtime.attach(request).await.unwrap() else {
         panic!("no session")
     };
-    session.stdin.as_mut().unwrap().write_all(b"hello\n").await.unwrap();
+    session
+        .stdin
+        .as_mut()
+        .unwrap()
+        .write_all(b"hello\n")
+        .await
+        .unwrap();
+
     let mut said = String::new();
     while !said.contains("got hello") {
         let mut chunk = [0; 100];
-        let count = session.stdout.as_mut().unwrap().read(&mut chunk).await.unwrap();
+        let count = session
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read(&mut chunk)
+            .await
+            .unwrap();
         assert!(count > 0, "it ended after {said:?}");
+
         said.push_str(&String::from_utf8_lossy(&chunk[..count]));
     }
 }
@@ -173,17 +259,37 @@ async fn check(node: &Node, name: &str, id: &str) {
     let status = node.ended(id).await;
     assert_eq!((status.exit_code, status.reason.as_str()), (9, "Error"));
     let lines = node.log("pod", name);
-    let printed = |stream: &str| lines.iter().filter(|line| line.0 == stream && line.2 != "ready").count();
+    let printed = |stream: &str| {
+        lines
+            .iter()
+            .filter(|line| line.0 == stream && line.2 != "ready")
+            .count()
+    };
     assert_eq!((printed("stdout"), printed("stderr")), (11_000, 10_000));
 }
 
 fn kill_supervisor(instance: &str, sandbox: &str) {
-    supervisors(instance).iter().filter(|one| one.1.contains(sandbox)).for_each(|one| kill(one.0));
+    supervisors(instance)
+        .iter()
+        .filter(|one| one.1.contains(sandbox))
+        .for_each(|one| kill(one.0));
 }
 
 async fn first_process(node: &Node, container: &str) -> OwnedFd {
-    let info = node.runtime.container_status(container, true).await.unwrap().info;
-    let first = info["processes"].split(' ').next().unwrap().parse().unwrap();
+    let info = node
+        .runtime
+        .container_status(container, true)
+        .await
+        .unwrap()
+        .info;
+
+    let first = info["processes"]
+        .split(' ')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+
     pidfd_open(Pid::from_raw(first).unwrap(), PidfdFlags::empty()).unwrap()
 }
 
@@ -193,7 +299,9 @@ fn keeper(node: &Node) -> Option<i32> {
 
 fn keepers(node: &Node) -> Vec<i32> {
     let all = supervisors(&node.instance()).into_iter();
-    all.filter(|(_, words)| words.split('\0').nth(1) == Some("keep")).map(|(pid, _)| pid).collect()
+    all.filter(|(_, words)| words.split('\0').nth(1) == Some("keep"))
+        .map(|(pid, _)| pid)
+        .collect()
 }
 
 /// Waits until there is a keeper that is not this one.

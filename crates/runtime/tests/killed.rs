@@ -1,4 +1,5 @@
-//! The main process and supervisors are killed at any moment: what runs goes on, and what was half made is taken away.
+//! The main process and supervisors are killed at any moment: what runs goes on, and what was half
+//! made is taken away.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 #![expect(
     clippy::disallowed_methods,
@@ -27,25 +28,49 @@ const COUNT: &str = "trap 'exit 41' TERM; i=0; while :; do i=$((i+1)); echo $i; 
 /// Not a test when it is run as one: the main process that the tests below start, and kill.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_process_that_is_killed() {
-    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let Ok(folder) = std::env::var(FOLDER) else {
+        return;
+    };
+
     let node = Node::at(Path::new(&folder)).await;
     let note = |file: &str, id: &str| {
-        let mut notes = OpenOptions::new().append(true).create(true).open(node.path().join(file)).unwrap();
+        let mut notes = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(node.path().join(file))
+            .unwrap();
         writeln!(notes, "{id}").unwrap();
     };
+
     for number in 0.. {
         let pod = node.pod(&format!("pod-{}-{number}", std::process::id()));
+
         // Whatever fails because a supervisor was killed was not acknowledged.
-        let Ok(sandbox) = node.runtime.run_pod_sandbox(pod.clone(), "").await else { continue };
+        let Ok(sandbox) = node.runtime.run_pod_sandbox(pod.clone(), "").await else {
+            continue;
+        };
+
         let config = script("counter", COUNT);
-        let Ok(id) = node.runtime.create_container(&sandbox, config, pod.clone()).await else { continue };
+        let Ok(id) = node
+            .runtime
+            .create_container(&sandbox, config, pod.clone())
+            .await
+        else {
+            continue;
+        };
+
         if node.runtime.start_container(&id).await.is_err() {
             continue;
         }
+
         note("ids", &id);
+
         if number % 3 == 2 {
             note("removed", &id);
-            node.runtime.remove_pod_sandbox(&sandbox).await.unwrap_or_default();
+            node.runtime
+                .remove_pod_sandbox(&sandbox)
+                .await
+                .unwrap_or_default();
         }
     }
 }
@@ -79,6 +104,7 @@ async fn what_was_acknowledged_survives_the_main_process_and_supervisors() {
     let folder = tempfile::tempdir().unwrap();
     let instance = common::instance_at(folder.path());
     let leftovers = Leftovers::of(&instance, folder.path());
+
     for life in lives(folder.path()) {
         let mut main = main_process(folder.path());
         let end = Instant::now() + life;
@@ -87,19 +113,26 @@ async fn what_was_acknowledged_survives_the_main_process_and_supervisors() {
             tokio::time::sleep(life / 5).await;
             kill_one(&instance);
         }
+
         main.kill().unwrap();
         main.wait().unwrap();
+
         // Nobody is there to notice.
         kill_one(&instance);
     }
+
     check_node(folder.path()).await;
     drop(leftovers);
 }
 
-/// How long the main process may live, again and again until it has left enough: longer and longer on a slow host.
+/// How long the main process may live, again and again until it has left enough: longer and longer
+/// on a slow host.
 fn lives(folder: &Path) -> impl Iterator<Item = Duration> {
     let lives = (1..100).map(|turn| Duration::from_millis(30 + random(80 * turn)));
-    lives.enumerate().take_while(move |(turn, _)| *turn < 6 || wanted(folder).len() < 6).map(|(_, life)| life)
+    lives
+        .enumerate()
+        .take_while(move |(turn, _)| *turn < 6 || wanted(folder).len() < 6)
+        .map(|(_, life)| life)
 }
 
 fn kill_one(instance: &str) {
@@ -115,21 +148,41 @@ async fn check_node(folder: &Path) {
     let node = Node::at(folder).await;
     let wanted = wanted(folder);
     assert!(wanted.len() > 3, "{} containers", wanted.len());
+
     for id in &wanted {
         let status = node.status(id).await;
-        assert_eq!(status.state(), ContainerState::ContainerRunning, "{id}: {status:?}");
+        assert_eq!(
+            status.state(),
+            ContainerState::ContainerRunning,
+            "{id}: {status:?}"
+        );
+
         let log = Path::new(&status.log_path);
         let before = common::lines(log).len();
         while common::lines(log).len() == before {
             // It goes on, or the test never ends.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        node.runtime.stop_container(id, Duration::from_secs(20)).await.unwrap();
+
+        node.runtime
+            .stop_container(id, Duration::from_secs(20))
+            .await
+            .unwrap();
+
         assert_eq!(node.status(id).await.exit_code, 41, "{id}");
-        let numbers: Vec<usize> =
-            common::lines(log).iter().map(|(_, _, text)| text.parse().unwrap()).collect();
-        assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>(), "no gap in {id}");
+
+        let numbers: Vec<usize> = common::lines(log)
+            .iter()
+            .map(|(_, _, text)| text.parse().unwrap())
+            .collect();
+
+        assert_eq!(
+            numbers,
+            (1..=numbers.len()).collect::<Vec<_>>(),
+            "no gap in {id}"
+        );
     }
+
     node.clear().await;
 }
 
@@ -140,5 +193,9 @@ fn wanted(folder: &Path) -> BTreeSet<String> {
 }
 
 fn notes(folder: &Path, file: &str) -> BTreeSet<String> {
-    fs::read_to_string(folder.join(file)).unwrap_or_default().lines().map(str::to_owned).collect()
+    fs::read_to_string(folder.join(file))
+        .unwrap_or_default()
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }

@@ -12,8 +12,11 @@ use coracle_cri::Runtime as _;
 async fn a_log_is_rotated_without_losing_a_line() {
     let node = Node::new("rotation").await;
     let (pod, sandbox) = node.sandbox("pod").await;
-    let id = node.run(&sandbox, &pod, script("one", "seq 1 200000")).await;
+    let id = node
+        .run(&sandbox, &pod, script("one", "seq 1 200000"))
+        .await;
     let path = node.path().join("logs/pod/one.log");
+
     let mut numbers = Vec::new();
     for turn in 0..5 {
         let old = path.with_extension(turn.to_string());
@@ -25,10 +28,18 @@ async fn a_log_is_rotated_without_losing_a_line() {
             break;
         }
     }
+
     assert_eq!(node.ended(&id).await.exit_code, 0);
+
     numbers.extend(common::lines(&path));
     assert_eq!(numbers.len(), 200_000);
-    assert!(numbers.iter().enumerate().all(|(at, (_, _, text))| *text == (at + 1).to_string()));
+    assert!(
+        numbers
+            .iter()
+            .enumerate()
+            .all(|(at, (_, _, text))| *text == (at + 1).to_string())
+    );
+
     node.clear().await;
 }
 
@@ -36,22 +47,30 @@ async fn a_log_is_rotated_without_losing_a_line() {
 async fn who_reads_a_log_slowly_holds_nobody_up_and_misses_nothing() {
     let node = Node::new("slow").await;
     let (pod, sandbox) = node.sandbox("pod").await;
-    let id = node.run(&sandbox, &pod, script("one", "seq 1 300000")).await;
+    let id = node
+        .run(&sandbox, &pod, script("one", "seq 1 300000"))
+        .await;
     let path = node.path().join("logs/pod/one.log");
     let mut log = std::fs::File::open(&path).unwrap();
     let (mut read, mut chunk) = (Vec::new(), vec![0; 4 << 10]);
+
     // A few pages while the container runs.
     for _ in 0..5 {
         let count = std::io::Read::read(&mut log, &mut chunk).unwrap();
         read.extend_from_slice(&chunk[..count]);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+
     assert_eq!(node.ended(&id).await.exit_code, 0, "it did not wait for us");
     assert!(read.len() < 30_000);
+
     std::io::Read::read_to_end(&mut log, &mut read).unwrap();
     let text = String::from_utf8(read).unwrap();
-    let numbers = text.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u32>().unwrap());
+    let numbers = text
+        .lines()
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<u32>().unwrap());
     assert!(numbers.eq(1..=300_000), "no line is missing");
+
     node.clear().await;
 }
 
@@ -59,13 +78,29 @@ async fn who_reads_a_log_slowly_holds_nobody_up_and_misses_nothing() {
 async fn a_full_disk_loses_lines_but_never_the_container() {
     let node = Node::new("full").await;
     let (pod, sandbox) = node.sandbox("pod").await;
+
     let logs = node.path().join("logs/pod");
-    rustix::mount::mount("small", &logs, "tmpfs", rustix::mount::MountFlags::empty(), c"size=64k").unwrap();
-    let id = node.run(&sandbox, &pod, script("one", "seq 1 100000; exit 6")).await;
+    rustix::mount::mount(
+        "small",
+        &logs,
+        "tmpfs",
+        rustix::mount::MountFlags::empty(),
+        c"size=64k",
+    )
+    .unwrap();
+
+    let id = node
+        .run(&sandbox, &pod, script("one", "seq 1 100000; exit 6"))
+        .await;
     assert_eq!(node.ended(&id).await.exit_code, 6);
+
     let lines = node.log("pod", "one");
     assert!(lines.len() > 100, "{} lines", lines.len());
-    assert!(lines.iter().all(|(_, _, text)| text.parse::<u32>().is_ok()), "whole lines only");
+    assert!(
+        lines.iter().all(|(_, _, text)| text.parse::<u32>().is_ok()),
+        "whole lines only"
+    );
+
     rustix::mount::unmount(&logs, rustix::mount::UnmountFlags::DETACH).unwrap();
     node.clear().await;
 }

@@ -1,4 +1,5 @@
-//! Supervisors that do not answer, or speak another version: what they hold is left alone until they are dead.
+//! Supervisors that do not answer, or speak another version: what they hold is left alone until
+//! they are dead.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod common;
@@ -24,32 +25,73 @@ async fn what_a_silent_supervisor_holds_is_left_alone_and_delays_nobody() {
     let mut node = Node::new("silent").await;
     let (pod, sandbox) = node.sandbox("silent").await;
     let (other, quick) = node.sandbox("quick").await;
+
     let id = node.run(&sandbox, &pod, script("one", COUNT)).await;
-    let ending =
-        node.run(&sandbox, &pod, script("two", "read line < /proc/1/environ; sleep 1; exit 9")).await;
+    let ending = node
+        .run(
+            &sandbox,
+            &pod,
+            script("two", "read line < /proc/1/environ; sleep 1; exit 9"),
+        )
+        .await;
+
     let neighbour = node.run(&quick, &other, script("one", COUNT)).await;
     let silent = supervisor_of(&node, &sandbox);
     signal(silent, Signal::STOP);
     node.away(Duration::from_millis(1500)).await;
+
     // The neighbour is there; of the others is known what was written down.
     assert_eq!(node.exec(&neighbour, "echo inside").await.1, "inside\n");
-    assert_eq!(node.status(&id).await.state(), ContainerState::ContainerRunning);
-    assert_eq!(pod_state(&node, &sandbox).await, PodSandboxState::SandboxReady);
+    assert_eq!(
+        node.status(&id).await.state(),
+        ContainerState::ContainerRunning
+    );
+
+    assert_eq!(
+        pod_state(&node, &sandbox).await,
+        PodSandboxState::SandboxReady
+    );
+
     // Who needs it waits for it.
     let runtime = node.runtime.clone();
     let asked = id.clone();
-    let waits = tokio::spawn(async move { runtime.exec_sync(&asked, vec!["true".to_owned()], None).await });
-    assert_eq!(node.status(&id).await.state(), ContainerState::ContainerRunning);
+    let waits = tokio::spawn(async move {
+        runtime
+            .exec_sync(&asked, vec!["true".to_owned()], None)
+            .await
+    });
+
+    assert_eq!(
+        node.status(&id).await.state(),
+        ContainerState::ContainerRunning
+    );
+
     signal(silent, Signal::CONT);
     assert_eq!(waits.await.unwrap().unwrap().exit_code, 0);
     assert_eq!(supervisor_of(&node, &sandbox), silent, "it is the same");
+
     let status = node.ended(&ending).await;
     assert_eq!((status.exit_code, status.reason.as_str()), (9, "Error"));
-    node.runtime.stop_container(&id, Duration::from_secs(60)).await.unwrap();
+
+    node.runtime
+        .stop_container(&id, Duration::from_secs(60))
+        .await
+        .unwrap();
+
     assert_eq!(node.status(&id).await.exit_code, 41);
-    let numbers: Vec<usize> =
-        node.log("silent", "one").iter().map(|(_, _, text)| text.parse().unwrap()).collect();
-    assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>(), "no line is missing");
+
+    let numbers: Vec<usize> = node
+        .log("silent", "one")
+        .iter()
+        .map(|(_, _, text)| text.parse().unwrap())
+        .collect();
+
+    assert_eq!(
+        numbers,
+        (1..=numbers.len()).collect::<Vec<_>>(),
+        "no line is missing"
+    );
+
     node.clear().await;
 }
 
@@ -69,11 +111,23 @@ async fn a_pod_that_was_stopped_before_a_restart_gets_no_supervisor_again() {
     let mut node = Node::new("stopped").await;
     let (pod, sandbox) = node.sandbox("stopped").await;
     let id = node.run(&sandbox, &pod, script("one", COUNT)).await;
+
     node.runtime.stop_pod_sandbox(&sandbox).await.unwrap();
     node.away(Duration::ZERO).await;
-    assert!(node.runtime.exec_sync(&id, vec!["true".to_owned()], None).await.is_err());
+    assert!(
+        node.runtime
+            .exec_sync(&id, vec!["true".to_owned()], None)
+            .await
+            .is_err()
+    );
+
     node.runtime.remove_container(&id).await.unwrap();
-    assert_eq!(supervisors(&node.instance()), [], "nobody is left to end one");
+    assert_eq!(
+        supervisors(&node.instance()),
+        [],
+        "nobody is left to end one"
+    );
+
     node.clear().await;
 }
 
@@ -82,9 +136,21 @@ async fn a_supervisor_of_a_later_version_keeps_its_containers() {
     let mut node = Node::new("version").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     let id = node.run(&sandbox, &pod, script("one", COUNT)).await;
-    let folder: PathBuf =
-        node.runtime.pod_sandbox_status(&sandbox, true).await.unwrap().info["folder"].clone().into();
-    let later = Later { folder, container: id.clone() };
+
+    let folder: PathBuf = node
+        .runtime
+        .pod_sandbox_status(&sandbox, true)
+        .await
+        .unwrap()
+        .info["folder"]
+        .clone()
+        .into();
+
+    let later = Later {
+        folder,
+        container: id.clone(),
+    };
+
     let (ready, stand_in) = std::sync::mpsc::channel();
     let (sender, said) = std::sync::mpsc::channel();
     let old = supervisor_of(&node, &sandbox);
@@ -94,20 +160,47 @@ async fn a_supervisor_of_a_later_version_keeps_its_containers() {
         stand_in.recv().unwrap();
     });
     away.await;
-    assert_eq!(node.status(&id).await.state(), ContainerState::ContainerRunning);
-    assert_eq!(pod_state(&node, &sandbox).await, PodSandboxState::SandboxReady);
+
+    assert_eq!(
+        node.status(&id).await.state(),
+        ContainerState::ContainerRunning
+    );
+
+    assert_eq!(
+        pod_state(&node, &sandbox).await,
+        PodSandboxState::SandboxReady
+    );
+
     // It is spoken to in the version that we know, and what we do not understand is passed over.
     node.runtime.reopen_container_log(&id).await.unwrap();
-    assert_eq!(said.recv().unwrap(), Request::ReopenLog { container: id.clone() });
+    assert_eq!(
+        said.recv().unwrap(),
+        Request::ReopenLog {
+            container: id.clone()
+        }
+    );
+
     // It is gone now: one of ours takes over.
     for _ in 0..24_000 {
-        if node.runtime.exec_sync(&id, vec!["true".to_owned()], None).await.is_ok() {
+        if node
+            .runtime
+            .exec_sync(&id, vec!["true".to_owned()], None)
+            .await
+            .is_ok()
+        {
             break;
         }
+
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    node.runtime.stop_container(&id, Duration::from_secs(60)).await.unwrap();
+
+    node.runtime
+        .stop_container(&id, Duration::from_secs(60))
+        .await
+        .unwrap();
+
     assert_eq!(node.status(&id).await.exit_code, 41);
+
     node.clear().await;
 }
 
@@ -122,6 +215,7 @@ impl Later {
     fn serve(&self, ready: &std::sync::mpsc::Sender<()>, said: &std::sync::mpsc::Sender<Request>) {
         let listener = self.listen();
         ready.send(()).unwrap();
+
         let connection = rustix::net::accept(&listener).unwrap();
         while let Some((message, _)) = socket::receive(&connection).unwrap() {
             let FromRuntime { number, request } = decode(&message).unwrap();
@@ -134,11 +228,17 @@ impl Later {
                         phase: Phase::Running {},
                         dropped_lines: 0,
                     };
-                    Reply::Welcome { version: 7, containers: vec![report], pause: None }
+
+                    Reply::Welcome {
+                        version: 7,
+                        containers: vec![report],
+                        pause: None,
+                    }
                 }
                 _ => Reply::Done {},
             };
             socket::send(&connection, &encode(&FromSupervisor { number, reply }), &[]).unwrap();
+
             if request != (Request::Hello {}) {
                 return said.send(request).unwrap();
             }
@@ -150,17 +250,26 @@ impl Later {
         std::fs::remove_file(&path).unwrap();
         let folder = std::fs::File::open(&self.folder).unwrap();
         let address =
-            SocketAddrUnix::new(format!("/proc/self/fd/{}/supervisor", folder.as_raw_fd())).unwrap();
-        let kind = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+            SocketAddrUnix::new(format!("/proc/self/fd/{}/supervisor", folder.as_raw_fd()))
+                .unwrap();
+
+        let kind = (
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+        );
         let listener = rustix::net::socket_with(kind.0, kind.1, kind.2, None).unwrap();
         rustix::net::bind(&listener, &address).unwrap();
         rustix::net::listen(&listener, 4).unwrap();
+
         listener
     }
 }
 
 fn supervisor_of(node: &Node, sandbox: &str) -> i32 {
-    let mut found = supervisors(&node.instance()).into_iter().filter(|one| one.1.contains(sandbox));
+    let mut found = supervisors(&node.instance())
+        .into_iter()
+        .filter(|one| one.1.contains(sandbox));
     found.next().unwrap().0
 }
 
@@ -169,5 +278,11 @@ fn signal(process: i32, signal: Signal) {
 }
 
 async fn pod_state(node: &Node, sandbox: &str) -> PodSandboxState {
-    node.runtime.pod_sandbox_status(sandbox, false).await.unwrap().status.unwrap().state()
+    node.runtime
+        .pod_sandbox_status(sandbox, false)
+        .await
+        .unwrap()
+        .status
+        .unwrap()
+        .state()
 }

@@ -1,4 +1,5 @@
-//! Supervisors are killed: others take over, what runs goes on, and nothing that was printed is lost.
+//! Supervisors are killed: others take over, what runs goes on, and nothing that was printed is
+//! lost.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod common;
@@ -16,25 +17,52 @@ async fn what_runs_goes_on_under_another_supervisor() {
     let node = Node::new("orphans").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     let count = "trap 'exit 41' TERM; i=0; while :; do i=$((i+1)); echo $i; sleep 0.01; done";
+
     let id = node.run(&sandbox, &pod, script("one", count)).await;
     for last in ["20", "60", "100"] {
         node.printed("pod", "one", last).await;
         replaced(&node, &sandbox, &id).await;
         assert_eq!(node.exec(&id, "echo inside").await.1, "inside\n");
-        assert_eq!(node.status(&id).await.state(), ContainerState::ContainerRunning);
+        assert_eq!(
+            node.status(&id).await.state(),
+            ContainerState::ContainerRunning
+        );
     }
+
     // A pod that was taken over takes new containers, and knows how each ended.
     let other = node.run(&sandbox, &pod, script("two", "exit 7")).await;
     assert_eq!(node.ended(&other).await.exit_code, 7);
+
     node.kill_supervisor(&sandbox);
-    node.runtime.stop_container(&id, Duration::from_secs(10)).await.unwrap();
+    node.runtime
+        .stop_container(&id, Duration::from_secs(10))
+        .await
+        .unwrap();
+
     let status = node.status(&id).await;
     assert_eq!((status.exit_code, status.reason.as_str()), (41, "Error"));
-    let numbers: Vec<usize> =
-        node.log("pod", "one").iter().map(|(_, _, text)| text.parse().unwrap()).collect();
-    assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>(), "no line is missing, none is there twice");
-    let status = node.runtime.pod_sandbox_status(&sandbox, false).await.unwrap().status.unwrap();
+
+    let numbers: Vec<usize> = node
+        .log("pod", "one")
+        .iter()
+        .map(|(_, _, text)| text.parse().unwrap())
+        .collect();
+
+    assert_eq!(
+        numbers,
+        (1..=numbers.len()).collect::<Vec<_>>(),
+        "no line is missing, none is there twice"
+    );
+
+    let status = node
+        .runtime
+        .pod_sandbox_status(&sandbox, false)
+        .await
+        .unwrap()
+        .status
+        .unwrap();
     assert_eq!(status.state(), PodSandboxState::SandboxReady);
+
     node.clear().await;
 }
 
@@ -44,22 +72,47 @@ async fn a_pod_that_was_stopped_gets_no_supervisor_after_a_restart() {
     let (pod, sandbox) = node.sandbox("pod").await;
     let id = node.run(&sandbox, &pod, script("one", "exit 3")).await;
     assert_eq!(node.ended(&id).await.exit_code, 3);
+
     // One that never began is known as that, however the process ended that was to become it.
-    let nothing = ContainerConfig { command: vec!["/no/such".to_owned()], ..script("two", "") };
-    let nothing = node.runtime.create_container(&sandbox, nothing, pod.clone()).await.unwrap();
+    let nothing = ContainerConfig {
+        command: vec!["/no/such".to_owned()],
+        ..script("two", "")
+    };
+
+    let nothing = node
+        .runtime
+        .create_container(&sandbox, nothing, pod.clone())
+        .await
+        .unwrap();
     node.runtime.start_container(&nothing).await.unwrap_err();
+
     let before = node.status(&nothing).await;
     node.runtime.stop_pod_sandbox(&sandbox).await.unwrap();
     node.away(Duration::ZERO).await;
     assert_eq!(node.status(&id).await.exit_code, 3);
+
     let after = node.status(&nothing).await;
-    assert_eq!((after.exit_code, after.reason, after.message), (128, before.reason, before.message));
-    // Whatever is asked of it, nobody is started for what is over; and what is left goes without one.
-    node.runtime.exec_sync(&id, vec!["true".to_owned()], None).await.unwrap_err();
+    assert_eq!(
+        (after.exit_code, after.reason, after.message),
+        (128, before.reason, before.message)
+    );
+
+    // Whatever is asked of it, nobody is started for what is over; and what is left goes without
+    // one.
+    node.runtime
+        .exec_sync(&id, vec!["true".to_owned()], None)
+        .await
+        .unwrap_err();
+
     node.runtime.reopen_container_log(&id).await.unwrap_err();
-    node.runtime.stop_container(&id, Duration::ZERO).await.unwrap();
+    node.runtime
+        .stop_container(&id, Duration::ZERO)
+        .await
+        .unwrap();
+
     node.runtime.remove_container(&id).await.unwrap();
     assert_eq!(supervisors(&node.instance()), []);
+
     node.clear().await;
 }
 
@@ -71,29 +124,59 @@ async fn the_log_of_a_terminal_goes_on_where_it_was() {
                  while [ $i -lt 300 ]; do i=$((i+1)); echo -n line; echo \" $i\"; sleep 0.005; done; \
                  echo -n begun; echo >&2; echo -n before; touch /begun; \
                  while [ ! -e /go ]; do sleep 0.01; done; echo ' after'; exit 7";
-    let id = node.run(&sandbox, &pod, ContainerConfig { tty: true, ..script("one", count) }).await;
+
+    let id = node
+        .run(
+            &sandbox,
+            &pod,
+            ContainerConfig {
+                tty: true,
+                ..script("one", count)
+            },
+        )
+        .await;
+
     for last in ["line 20", "line 100", "line 200"] {
         node.printed("pod", "one", last).await;
         replaced(&node, &sandbox, &id).await;
     }
+
     // A line that is not at its end yet, and of which nothing is in the log.
     node.printed("pod", "one", "begun").await;
-    assert_eq!(node.exec(&id, "while [ ! -e /begun ]; do sleep 0.01; done; sleep 0.2").await.0, 0);
+    assert_eq!(
+        node.exec(&id, "while [ ! -e /begun ]; do sleep 0.01; done; sleep 0.2")
+            .await
+            .0,
+        0
+    );
+
     replaced(&node, &sandbox, &id).await;
     assert_eq!(node.exec(&id, "touch /go").await.0, 0);
     assert_eq!(node.ended(&id).await.exit_code, 7);
-    let lines: Vec<String> = node.log("pod", "one").into_iter().map(|(_, _, text)| text).collect();
+
+    let lines: Vec<String> = node
+        .log("pod", "one")
+        .into_iter()
+        .map(|(_, _, text)| text)
+        .collect();
+
     let mut expected: Vec<String> = (1..=300).map(|number| format!("line {number}")).collect();
     expected.extend(["begun".to_owned(), "before after".to_owned()]);
     assert_eq!(lines, expected);
+
     node.clear().await;
 }
 
-/// Kills a supervisor and waits for the next. Until then a command is refused: nobody knows whether it ran.
+/// Kills a supervisor and waits for the next. Until then a command is refused: nobody knows whether
+/// it ran.
 async fn replaced(node: &Node, sandbox: &str, container: &str) {
     node.kill_supervisor(sandbox);
     let mut refused = 0;
-    while let Err(error) = node.runtime.exec_sync(container, vec!["true".to_owned()], None).await {
+    while let Err(error) = node
+        .runtime
+        .exec_sync(container, vec!["true".to_owned()], None)
+        .await
+    {
         assert!(matches!(error, Error::Unavailable(_)), "{error}");
         refused += 1;
         assert!(refused < 100, "no other supervisor takes over");
@@ -108,18 +191,37 @@ async fn an_end_that_no_supervisor_saw_is_known() {
         let id = node.run(&sandbox, &pod, script(name, text)).await;
         node.kill_supervisor(&sandbox);
         let status = node.ended(&id).await;
-        assert_eq!((status.exit_code, status.reason.as_str()), (code, reason), "{name}");
+        assert_eq!(
+            (status.exit_code, status.reason.as_str()),
+            (code, reason),
+            "{name}"
+        );
+
         assert_eq!(node.log("pod", name).len(), 1, "{name}");
     };
+
     for turn in 0..5 {
-        check(&node, &format!("quick-{turn}"), "echo quick; exit 9", 9, "Error").await;
+        check(
+            &node,
+            &format!("quick-{turn}"),
+            "echo quick; exit 9",
+            9,
+            "Error",
+        )
+        .await;
+
         check(&node, &format!("good-{turn}"), "echo good", 0, "Completed").await;
     }
+
     // Neither we nor a supervisor were there: the keeper was.
-    let id = node.run(&sandbox, &pod, script("lost", "sleep 0.3; exit 9")).await;
-    node.nobody_is_there(&sandbox, Duration::from_millis(600)).await;
+    let id = node
+        .run(&sandbox, &pod, script("lost", "sleep 0.3; exit 9"))
+        .await;
+    node.nobody_is_there(&sandbox, Duration::from_millis(600))
+        .await;
     let status = node.ended(&id).await;
     assert_eq!((status.exit_code, status.reason.as_str()), (9, "Error"));
+
     node.clear().await;
 }
 
@@ -128,14 +230,33 @@ async fn terminals_and_inputs_outlive_a_supervisor() {
     let node = Node::new("streams").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     let echo = "while read line; do echo got $line; done; echo end";
-    let plain = ContainerConfig { stdin: true, stdin_once: true, ..script("plain", echo) };
-    let tty = ContainerConfig { stdin: true, tty: true, ..script("tty", echo) };
-    let (plain, tty) = (node.run(&sandbox, &pod, plain).await, node.run(&sandbox, &pod, tty).await);
+    let plain = ContainerConfig {
+        stdin: true,
+        stdin_once: true,
+        ..script("plain", echo)
+    };
+
+    let tty = ContainerConfig {
+        stdin: true,
+        tty: true,
+        ..script("tty", echo)
+    };
+
+    let (plain, tty) = (
+        node.run(&sandbox, &pod, plain).await,
+        node.run(&sandbox, &pod, tty).await,
+    );
     replaced(&node, &sandbox, &plain).await;
+
     for id in [&tty, &plain] {
-        let Session { mut stdin, mut stdout, .. } = attach(&node, id, id == &tty).await;
+        let Session {
+            mut stdin,
+            mut stdout,
+            ..
+        } = attach(&node, id, id == &tty).await;
         let (stdin, stdout) = (stdin.as_mut().unwrap(), stdout.as_mut().unwrap());
         stdin.write_all(b"hello\n").await.unwrap();
+
         let mut said = String::new();
         while !said.contains("got hello") {
             let mut chunk = [0; 100];
@@ -144,15 +265,26 @@ async fn terminals_and_inputs_outlive_a_supervisor() {
             said.push_str(&String::from_utf8_lossy(&chunk[..count]));
         }
     }
+
     // Who was attached once is gone: the input ends, and the container with it.
     assert_eq!(node.ended(&plain).await.exit_code, 0);
     assert_eq!(node.log("pod", "plain").last().unwrap().2, "end");
-    assert_eq!(node.status(&tty).await.state(), ContainerState::ContainerRunning);
+    assert_eq!(
+        node.status(&tty).await.state(),
+        ContainerState::ContainerRunning
+    );
+
     node.clear().await;
 }
 
 async fn attach(node: &Node, id: &str, tty: bool) -> Session {
-    let request = AttachRequest { container_id: id.to_owned(), stdin: true, stdout: true, stderr: !tty, tty };
+    let request = AttachRequest {
+        container_id: id.to_owned(),
+        stdin: true,
+        stdout: true,
+        stderr: !tty,
+        tty,
+    };
     let Streaming::Session(session) = node.runtime.attach(request).await.unwrap() else {
         panic!("no session")
     };
@@ -163,29 +295,50 @@ async fn attach(node: &Node, id: &str, tty: bool) -> Session {
 async fn a_shared_pid_namespace_outlives_a_supervisor() {
     let node = Node::new("pause").await;
     let mut pod = node.pod("pod");
-    let share = NamespaceOption { pid: NamespaceMode::Pod.into(), ..Default::default() };
-    let context = pod.linux.as_mut().unwrap().security_context.as_mut().unwrap();
+    let share = NamespaceOption {
+        pid: NamespaceMode::Pod.into(),
+        ..Default::default()
+    };
+
+    let context = pod
+        .linux
+        .as_mut()
+        .unwrap()
+        .security_context
+        .as_mut()
+        .unwrap();
     context.namespace_options = Some(share.clone());
+
     let sandbox = node.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
+
     let sharing = |name: &str, text: &str| {
-        with_security(script(name, text), |security| security.namespace_options = Some(share.clone()))
+        with_security(script(name, text), |security| {
+            security.namespace_options = Some(share.clone())
+        })
     };
     let one = node.run(&sandbox, &pod, sharing("one", "sleep 1000")).await;
     replaced(&node, &sandbox, &one).await;
     let two = node.run(&sandbox, &pod, sharing("two", "sleep 1000")).await;
+
     // The shell of a script needs a moment until it is what it runs.
     let both = "for try in $(seq 2000); do count=$(ps -o args | grep -c '^sleep 1000'); \
                 [ $count = 2 ] && break; sleep 0.05; done; echo $count";
     let (_, seen, _) = node.exec(&two, both).await;
     assert_eq!(seen.trim(), "2");
-    node.runtime.stop_container(&one, Duration::ZERO).await.unwrap();
+
+    node.runtime
+        .stop_container(&one, Duration::ZERO)
+        .await
+        .unwrap();
+
     assert_eq!(node.status(&one).await.exit_code, 137);
+
     node.clear().await;
 }
 
-/// Numbers in bursts, so that the supervisor is always at some step between a pipe and a log, until a file is there.
-const BURSTS: &str =
-    "i=0; while [ ! -e /stop ]; do seq $((i*1000+1)) $((i*1000+1000)); i=$((i+1)); sleep 0.04; done; exit 41";
+/// Numbers in bursts, so that the supervisor is always at some step between a pipe and a log, until
+/// a file is there.
+const BURSTS: &str = "i=0; while [ ! -e /stop ]; do seq $((i*1000+1)) $((i*1000+1000)); i=$((i+1)); sleep 0.04; done; exit 41";
 
 /// How often supervisors are killed.
 const KILLS: usize = 60;
@@ -199,19 +352,37 @@ async fn supervisors_are_killed_at_random_moments() {
         let id = node.run(&sandbox, &pod, script("one", BURSTS)).await;
         pods.push((format!("pod-{number}"), sandbox, id));
     }
+
     for _ in 0..KILLS {
         let (_, sandbox, _) = &pods[usize::try_from(random(4)).unwrap()];
         node.kill_supervisor(sandbox);
         tokio::time::sleep(Duration::from_micros(random(40_000))).await;
     }
+
     for (pod, _, id) in &pods {
         std::fs::write(node.path().join("rootfs").join(id).join("stop"), "").unwrap();
         assert_eq!(node.ended(id).await.exit_code, 41);
-        let numbers: Vec<usize> =
-            node.log(pod, "one").iter().map(|(_, _, text)| text.parse().unwrap()).collect();
-        let wrong = numbers.iter().zip(1..).find(|(found, wanted)| *found != wanted);
-        assert_eq!((wrong, numbers.len() % 1000), (None, 0), "{pod}, {} lines", numbers.len());
+
+        let numbers: Vec<usize> = node
+            .log(pod, "one")
+            .iter()
+            .map(|(_, _, text)| text.parse().unwrap())
+            .collect();
+
+        let wrong = numbers
+            .iter()
+            .zip(1..)
+            .find(|(found, wanted)| *found != wanted);
+
+        assert_eq!(
+            (wrong, numbers.len() % 1000),
+            (None, 0),
+            "{pod}, {} lines",
+            numbers.len()
+        );
+
         assert!(!numbers.is_empty(), "{pod} has printed nothing");
     }
+
     node.clear().await;
 }

@@ -25,34 +25,52 @@ async fn a_volume_of_an_image_has_its_content_and_is_the_containers_own() {
             fs::write(data.join("file"), "from the image").unwrap();
             fs::hard_link(data.join("file"), data.join("deep/er/same")).unwrap();
             fs::write(data.join("tool"), "").unwrap();
+
             chown(data.join("tool"), Some(33), Some(34)).unwrap();
             fs::set_permissions(data.join("tool"), fs::Permissions::from_mode(0o4750)).unwrap();
             attribute(&data.join("tool"), Some(b"kept")).unwrap();
             symlink("/etc/passwd", data.join("link")).unwrap();
-            fs::File::create(data.join("holes")).unwrap().set_len(8 << 20).unwrap();
+            fs::File::create(data.join("holes"))
+                .unwrap()
+                .set_len(8 << 20)
+                .unwrap();
+
             chown(&data, Some(33), Some(34)).unwrap();
             fs::set_permissions(&data, fs::Permissions::from_mode(0o1770)).unwrap();
+
             // The volume is where the link leads to.
             symlink("srv/data", root.join("data")).unwrap();
         };
+
         image(place, fill, &["/data/", "fresh", "/covered/."]).await
     })
     .await;
     let (pod, sandbox) = node.sandbox("pod").await;
+
     let covering = node.path().join("covering");
     fs::create_dir(&covering).unwrap();
+
     let config = |name: &str| {
-        let config = with_security(script(name, "sleep 1000"), |security| security.readonly_rootfs = true);
+        let config = with_security(script(name, "sleep 1000"), |security| {
+            security.readonly_rootfs = true
+        });
         let mount = Mount {
             container_path: "/x/../covered".to_owned(),
             host_path: covering.to_str().unwrap().to_owned(),
             ..Mount::default()
         };
-        ContainerConfig { mounts: vec![mount], ..config }
+
+        ContainerConfig {
+            mounts: vec![mount],
+            ..config
+        }
     };
     let one = node.run(&sandbox, &pod, config("one")).await;
-    let look = "cd /data; stat -c '%n %u:%g %a %h' . file tool deep/er/same; readlink link; cat file";
+
+    let look =
+        "cd /data; stat -c '%n %u:%g %a %h' . file tool deep/er/same; readlink link; cat file";
     let shown = node.exec(&one, look).await;
+
     let expected = [
         ". 33:34 1770 3",
         "file 0:0 644 2",
@@ -62,13 +80,27 @@ async fn a_volume_of_an_image_has_its_content_and_is_the_containers_own() {
         "from the image",
     ];
     assert_eq!(shown.1, expected.join("\n"), "{shown:?}");
-    let volumes = node.path().join("root/containers").join(&one).join("volumes");
+
+    let volumes = node
+        .path()
+        .join("root/containers")
+        .join(&one)
+        .join("volumes");
     let of_image = volumes.join("0");
     assert_eq!(attribute(&of_image.join("tool"), None).unwrap(), b"kept");
+
     let holes = fs::metadata(of_image.join("holes")).unwrap();
     assert_eq!((holes.len(), holes.blocks()), (8 << 20, 0));
-    assert_eq!(fs::metadata(&volumes).unwrap().permissions().mode() & 0o777, 0o700);
-    assert_eq!(fs::read_dir(&volumes).unwrap().count(), 2, "what the pod brings, the image does not");
+    assert_eq!(
+        fs::metadata(&volumes).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
+
+    assert_eq!(
+        fs::read_dir(&volumes).unwrap().count(),
+        2,
+        "what the pod brings, the image does not"
+    );
 
     // Only volumes can be written to, and by whoever they belong to alone.
     let write = "stat -c '%u:%g %a' /fresh; touch /no; echo $?; echo mine > /data/file; echo x > /fresh/x; \
@@ -76,14 +108,28 @@ async fn a_volume_of_an_image_has_its_content_and_is_the_containers_own() {
     let written = node.exec(&one, write).await;
     assert_eq!(written.1, "0:0 755\n1\nmine\nmine\nx\n0\n", "{written:?}");
     assert!(covering.join("here").exists());
-    let two = node.run(&sandbox, &pod, config("two")).await;
-    assert_eq!(node.exec(&two, "cat /data/file; ls /fresh").await.1, "from the image");
-    let mounts = node.status(&one).await.mounts;
-    assert_eq!(mounts.len(), 1, "only what was asked for is told: {mounts:?}");
 
-    node.runtime.stop_container(&one, std::time::Duration::ZERO).await.unwrap();
+    let two = node.run(&sandbox, &pod, config("two")).await;
+    assert_eq!(
+        node.exec(&two, "cat /data/file; ls /fresh").await.1,
+        "from the image"
+    );
+
+    let mounts = node.status(&one).await.mounts;
+    assert_eq!(
+        mounts.len(),
+        1,
+        "only what was asked for is told: {mounts:?}"
+    );
+
+    node.runtime
+        .stop_container(&one, std::time::Duration::ZERO)
+        .await
+        .unwrap();
+
     node.runtime.remove_container(&one).await.unwrap();
     assert!(!volumes.exists());
+
     node.clear().await;
 }
 
@@ -91,31 +137,57 @@ async fn a_volume_of_an_image_has_its_content_and_is_the_containers_own() {
 async fn a_volume_of_an_image_reaches_nothing_of_the_host() {
     let victim = tempfile::tempdir().unwrap();
     fs::write(victim.path().join("secret"), "secret").unwrap();
+
     let outside = victim.path().to_str().unwrap();
     let node = Node::on("volumes-out", async |place| {
         let fill = |root: &Path| {
             symlink(outside, root.join("absolute")).unwrap();
-            symlink(format!("{}{outside}", "../".repeat(20)), root.join("relative")).unwrap();
+            symlink(
+                format!("{}{outside}", "../".repeat(20)),
+                root.join("relative"),
+            )
+            .unwrap();
+
             fs::create_dir(root.join("links")).unwrap();
             symlink(outside, root.join("links/folder")).unwrap();
             symlink(victim.path().join("secret"), root.join("links/file")).unwrap();
         };
+
         image(place, fill, &["/absolute", "/relative/sub", "/links"]).await
     })
     .await;
+
     let (pod, sandbox) = node.sandbox("pod").await;
     let one = node.run(&sandbox, &pod, script("one", "sleep 1000")).await;
-    let look =
-        "touch /absolute/evil /relative/sub/evil; ls /absolute/ /relative/sub; ls /links; cat /links/file";
+
+    let look = "touch /absolute/evil /relative/sub/evil; ls /absolute/ /relative/sub; ls /links; cat /links/file";
     let (_, shown, complaint) = node.exec(&one, look).await;
-    assert_eq!(shown, "/absolute/:\nevil\nsub\n\n/relative/sub:\nevil\nfile\nfolder\n");
+    assert_eq!(
+        shown,
+        "/absolute/:\nevil\nsub\n\n/relative/sub:\nevil\nfile\nfolder\n"
+    );
+
     assert!(complaint.contains("No such file"), "{complaint}");
-    let links = node.path().join("root/containers").join(&one).join("volumes/1");
+
+    let links = node
+        .path()
+        .join("root/containers")
+        .join(&one)
+        .join("volumes/1");
+
     for name in ["file", "folder"] {
-        assert!(fs::symlink_metadata(links.join(name)).unwrap().is_symlink(), "{name}");
+        assert!(
+            fs::symlink_metadata(links.join(name)).unwrap().is_symlink(),
+            "{name}"
+        );
     }
-    let left: Vec<_> = fs::read_dir(victim.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+
+    let left: Vec<_> = fs::read_dir(victim.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(left, ["secret"]);
+
     node.clear().await;
 }
 
@@ -123,7 +195,10 @@ async fn a_volume_of_an_image_reaches_nothing_of_the_host() {
 async fn volumes_that_cannot_be_are_refused_and_leave_nothing() {
     for (number, (volume, expected)) in [
         ("/", "the image wants a volume at \"/\", which is its root"),
-        ("..", "the image wants a volume at \"..\", which is its root"),
+        (
+            "..",
+            "the image wants a volume at \"..\", which is its root",
+        ),
         ("/etc/passwd", "no folder there"),
         ("/proc/sys", "inside /proc"),
         ("/loop", "symbolic links"),
@@ -132,44 +207,86 @@ async fn volumes_that_cannot_be_are_refused_and_leave_nothing() {
     .enumerate()
     {
         let node = Node::on(&format!("volumes-{number}"), async |place| {
-            image(place, |root| symlink("loop", root.join("loop")).unwrap(), &[volume]).await
+            image(
+                place,
+                |root| symlink("loop", root.join("loop")).unwrap(),
+                &[volume],
+            )
+            .await
         })
         .await;
         let (pod, sandbox) = node.sandbox("pod").await;
-        let refused = node.runtime.create_container(&sandbox, script("one", "true"), pod.clone()).await;
+        let refused = node
+            .runtime
+            .create_container(&sandbox, script("one", "true"), pod.clone())
+            .await;
+
         let refused: Error = refused.unwrap_err();
-        assert!(refused.to_string().contains(expected), "{volume}: {refused}");
-        assert_eq!(fs::read_dir(node.path().join("root/containers")).unwrap().count(), 0, "{volume}");
+        assert!(
+            refused.to_string().contains(expected),
+            "{volume}: {refused}"
+        );
+
+        assert_eq!(
+            fs::read_dir(node.path().join("root/containers"))
+                .unwrap()
+                .count(),
+            0,
+            "{volume}"
+        );
+
         node.clear().await;
     }
 }
 
-/// Root filesystems of an image `busybox` with these volumes, of one layer that is filled by the test.
+/// Root filesystems of an image `busybox` with these volumes, of one layer that is filled by the
+/// test.
 async fn image(place: &Path, fill: impl FnOnce(&Path), volumes: &[&str]) -> OverlayRootFs {
     let (root, saved) = (place.join("layer"), place.join("saved"));
     fs::create_dir(&saved).unwrap();
     unpack_busybox(&root);
     fill(&root);
+
     let layer = archive(&root, saved.join("layer.tar"));
     let layer = Digest::of(&fs::read(layer).unwrap()).to_string();
-    let volumes: serde_json::Map<_, _> = volumes.iter().map(|path| ((*path).to_owned(), json!({}))).collect();
+    let volumes: serde_json::Map<_, _> = volumes
+        .iter()
+        .map(|path| ((*path).to_owned(), json!({})))
+        .collect();
+
     let config = json!({
         "os": "linux", "config": {"Volumes": volumes, "Env": ["PATH=/bin"]},
         "rootfs": {"type": "layers", "diff_ids": [layer]},
     });
     fs::write(saved.join("config.json"), config.to_string()).unwrap();
-    let manifest = json!([{"Config": "config.json", "RepoTags": ["busybox"], "Layers": ["layer.tar"]}]);
+
+    let manifest =
+        json!([{"Config": "config.json", "RepoTags": ["busybox"], "Layers": ["layer.tar"]}]);
     fs::write(saved.join("manifest.json"), manifest.to_string()).unwrap();
     let images = ImagesConfig::new(place.join("images"), || SystemTime::UNIX_EPOCH);
     let images = ImageStore::open(images).unwrap();
-    images.import(&archive(&saved, place.join("saved.tar")), &Keep::default()).await.unwrap();
+    images
+        .import(&archive(&saved, place.join("saved.tar")), &Keep::default())
+        .await
+        .unwrap();
+
     OverlayRootFs::new(images, place.join("rootfs"))
 }
 
 fn archive(folder: &Path, to: PathBuf) -> PathBuf {
     let mut tar = Command::new("tar");
-    tar.args(["--xattrs", "--xattrs-include=*", "--format=posix", "-S", "-cf"]).arg(&to).arg("-C");
+    tar.args([
+        "--xattrs",
+        "--xattrs-include=*",
+        "--format=posix",
+        "-S",
+        "-cf",
+    ])
+    .arg(&to)
+    .arg("-C");
+
     assert!(tar.arg(folder).arg(".").status().unwrap().success());
+
     to
 }
 

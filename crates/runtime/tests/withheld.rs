@@ -20,8 +20,15 @@ async fn a_limit_that_the_host_cannot_keep_is_told_once_for_all_containers() {
     let node = Node::new("withheld").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     assert_eq!(withheld(&node).await, [""], "nothing was asked for");
+
     // Pages of a size that no machine has.
-    let pages = |bytes| vec![HugepageLimit { page_size: "3MB".to_owned(), limit: bytes }];
+    let pages = |bytes| {
+        vec![HugepageLimit {
+            page_size: "3MB".to_owned(),
+            limit: bytes,
+        }]
+    };
+
     for name in ["one", "two"] {
         let config = with_resources(script(name, "exit 0"), |resources| {
             resources.memory_limit_in_bytes = 64 << 20;
@@ -30,18 +37,45 @@ async fn a_limit_that_the_host_cannot_keep_is_told_once_for_all_containers() {
         let id = node.run(&sandbox, &pod, config).await;
         assert_eq!(node.ended(&id).await.exit_code, 0, "it runs without");
     }
+
     let said = withheld(&node).await;
     assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].starts_with("the host cannot limit hugetlb"), "{said:?}");
+    assert!(
+        said[0].starts_with("the host cannot limit hugetlb"),
+        "{said:?}"
+    );
+
     // A container that is given it later has no more of it.
-    let id = node.run(&sandbox, &pod, script("three", "sleep 1000")).await;
-    let resources = LinuxContainerResources { hugepage_limits: pages(6 << 20), ..Default::default() };
-    node.runtime.update_container_resources(&id, resources).await.unwrap();
+    let id = node
+        .run(&sandbox, &pod, script("three", "sleep 1000"))
+        .await;
+    let resources = LinuxContainerResources {
+        hugepage_limits: pages(6 << 20),
+        ..Default::default()
+    };
+
+    node.runtime
+        .update_container_resources(&id, resources)
+        .await
+        .unwrap();
+
     assert_eq!(withheld(&node).await, said);
-    let heard: Vec<String> =
-        heard.0.lock().unwrap().iter().filter(|line| line.contains(&said[0])).cloned().collect();
+
+    let heard: Vec<String> = heard
+        .0
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|line| line.contains(&said[0]))
+        .cloned()
+        .collect();
     assert_eq!(heard.len(), 1, "{heard:?}");
-    assert!(heard[0].contains("containers run without something that they asked for"), "{heard:?}");
+
+    assert!(
+        heard[0].contains("containers run without something that they asked for"),
+        "{heard:?}"
+    );
+
     node.clear().await;
 }
 

@@ -1,5 +1,6 @@
-//! Pure scheduling cycles per second: a pod of a Deployment finds its node and is assumed there, on clusters of 100, 1,000
-//! and 5,000 nodes that carry ten pods each. `cargo bench -p coracle-scheduler`.
+//! Pure scheduling cycles per second: a pod of a Deployment finds its node and is assumed there, on
+//! clusters of 100, 1,000 and 5,000 nodes that carry ten pods each. `cargo bench -p
+//! coracle-scheduler`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -41,51 +42,69 @@ fn pod(index: usize, node: &str, extra: &serde_json::Value) -> Arc<Pod> {
         "schedulerName": "default-scheduler", "nodeName": node,
         "containers": [{"name": "c", "image": "web:1", "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}],
     });
+
     for (name, value) in extra.as_object().unwrap() {
         spec[name] = value.clone();
     }
+
     let meta = json!({"name": format!("web-{index}"), "namespace": "default", "uid": format!("u{index}"), "labels": {"app": "web"}, "ownerReferences": owner});
-    Arc::new(Pod::from_object(&tree(&json!({"metadata": meta, "spec": spec}))))
+    Arc::new(Pod::from_object(&tree(
+        &json!({"metadata": meta, "spec": spec}),
+    )))
 }
 
 fn cluster(nodes: usize) -> Cache {
     let mut cache = Cache::default();
     for index in 0..nodes {
         let name = format!("node-{index}");
-        let labels =
-            json!({"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": format!("z{}", index % 3)});
+        let labels = json!({"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": format!("z{}", index % 3)});
         let allocatable = json!({"cpu": "32", "memory": "64Gi", "pods": "1000"});
-        let node =
-            json!({"metadata": {"name": name, "labels": labels}, "status": {"allocatable": allocatable}});
+        let node = json!({"metadata": {"name": name, "labels": labels}, "status": {"allocatable": allocatable}});
         cache.set_node(Arc::new(Node::from_object(&tree(&node))));
         for turn in 0..10 {
             cache.set_pod(pod(1_000_000 + index * 10 + turn, &name, &json!({})));
         }
     }
+
     let set = tree(&json!({"spec": {"selector": {"matchLabels": {"app": "web"}}}}));
     cache.change_surroundings(|around| {
         around.set_group(Group::ReplicaSet, "default", "web", Some(&set));
         false
     });
+
     cache.refresh();
+
     cache
 }
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 fn measure(name: &str, nodes: usize, extra: &serde_json::Value) {
     let binder: Arc<dyn Bind> = Arc::new(Nobody);
-    let profile = Registry::of_the_house(&binder).profiles(&Config::default()).unwrap().remove(0);
+    let profile = Registry::of_the_house(&binder)
+        .profiles(&Config::default())
+        .unwrap()
+        .remove(0);
+
     let mut cache = cluster(nodes);
-    let (nominations, mut search, mut dice) =
-        (Nominations::default(), Search::default(), fastrand::Rng::with_seed(1));
+    let (nominations, mut search, mut dice) = (
+        Nominations::default(),
+        Search::default(),
+        fastrand::Rng::with_seed(1),
+    );
+
     let (start, mut cycles) = (Instant::now(), 0);
     while start.elapsed() < Duration::from_secs(2) {
         let pod = pod(cycles, "", extra);
-        let cycle = Cycle { pod: &pod, cache: &cache, nominations: &nominations };
+        let cycle = Cycle {
+            pod: &pod,
+            cache: &cache,
+            nominations: &nominations,
+        };
         let placement = schedule(&profile, cycle, &mut search, &mut dice).expect("there is room");
         cache.assume(Arc::new(pod.on(&placement.node)));
         cycles += 1;
     }
+
     let rate = f64::from(u32::try_from(cycles).unwrap()) / start.elapsed().as_secs_f64();
     println!("{name:<16} {nodes:>5} nodes {rate:>9.0} cycles/s");
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::node::Node;
 use crate::pod::Pod;
 
-/// A change. Objects are shared: a change that came while a pod was in flight is kept until its fate is known.
+/// A change. Objects are shared: a change that came while a pod was in flight is kept until its
+/// fate is known.
 #[derive(Clone, Debug)]
 pub enum Event {
     NodeAdded(Arc<Node>),

@@ -10,13 +10,24 @@ pub struct Labels(Vec<(Text, Text)>);
 impl Labels {
     /// The labels of an object; a value that is no text is the empty one.
     pub fn from_map(labels: Option<&Map>) -> Labels {
-        let pair =
-            |(key, value): (&str, &Value)| (Text::new(key), Text::new(value.as_str().unwrap_or_default()));
-        Labels(labels.map(|labels| labels.iter().map(pair).collect()).unwrap_or_default())
+        let pair = |(key, value): (&str, &Value)| {
+            (
+                Text::new(key),
+                Text::new(value.as_str().unwrap_or_default()),
+            )
+        };
+        Labels(
+            labels
+                .map(|labels| labels.iter().map(pair).collect())
+                .unwrap_or_default(),
+        )
     }
 
     pub fn get(&self, key: &str) -> Option<&str> {
-        let index = self.0.binary_search_by(|(own, _)| own.as_str().cmp(key)).ok()?;
+        let index = self
+            .0
+            .binary_search_by(|(own, _)| own.as_str().cmp(key))
+            .ok()?;
         Some(&self.0[index].1)
     }
 
@@ -29,7 +40,9 @@ impl Labels {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+        self.0
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
     }
 }
 
@@ -41,8 +54,10 @@ impl Lookup for Labels {
 
 impl<'a> FromIterator<(&'a str, &'a str)> for Labels {
     fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(pairs: I) -> Labels {
-        let mut pairs: Vec<_> =
-            pairs.into_iter().map(|(key, value)| (Text::new(key), Text::new(value))).collect();
+        let mut pairs: Vec<_> = pairs
+            .into_iter()
+            .map(|(key, value)| (Text::new(key), Text::new(value)))
+            .collect();
         pairs.sort_unstable();
         pairs.dedup_by(|one, other| one.0 == other.0);
         Labels(pairs)

@@ -25,14 +25,24 @@ pub struct Node {
 impl Node {
     pub fn from_object(object: &Value) -> Node {
         let empty = Map::new();
-        let part = |name: &str| object.get(name).and_then(Value::as_object).unwrap_or(&empty);
+        let part = |name: &str| {
+            object
+                .get(name)
+                .and_then(Value::as_object)
+                .unwrap_or(&empty)
+        };
         let (spec, status) = (part("spec"), part("status"));
         let allocatable = Amounts::from_map(status.below("allocatable"));
+
         Node {
             name: Text::new(object.meta().name()),
             labels: Labels::from_map(object.meta().labels()),
             annotations: Labels::from_map(object.meta().annotations()),
-            taints: spec.items("taints").iter().map(OwnTaint::from_value).collect(),
+            taints: spec
+                .items("taints")
+                .iter()
+                .map(OwnTaint::from_value)
+                .collect(),
             unschedulable: spec.flag("unschedulable"),
             allocatable: allocatable.rounded(),
             allowed_pods: allocatable.get(PODS).map_or(0, Quantity::value),
@@ -42,19 +52,39 @@ impl Node {
 
     /// A node that is known by name only, because pods say that they are on it.
     pub(crate) fn unknown(name: &str) -> Node {
-        Node { name: Text::new(name), ..Node::default() }
+        Node {
+            name: Text::new(name),
+            ..Node::default()
+        }
     }
 
     pub fn image_size(&self, name: &str) -> Option<i64> {
-        let index = self.images.binary_search_by(|(own, _)| own.as_str().cmp(name)).ok()?;
+        let index = self
+            .images
+            .binary_search_by(|(own, _)| own.as_str().cmp(name))
+            .ok()?;
         Some(self.images[index].1)
     }
 
     /// Region and zone: nodes of different ones are tried in turn.
     pub(crate) fn zone(&self) -> Option<(&str, &str)> {
-        let label = |name, old| self.labels.get(name).or_else(|| self.labels.get(old)).unwrap_or_default();
-        let region = label("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region");
-        let zone = label("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone");
+        let label = |name, old| {
+            self.labels
+                .get(name)
+                .or_else(|| self.labels.get(old))
+                .unwrap_or_default()
+        };
+
+        let region = label(
+            "topology.kubernetes.io/region",
+            "failure-domain.beta.kubernetes.io/region",
+        );
+
+        let zone = label(
+            "topology.kubernetes.io/zone",
+            "failure-domain.beta.kubernetes.io/zone",
+        );
+
         (!region.is_empty() || !zone.is_empty()).then_some((region, zone))
     }
 }

@@ -1,7 +1,7 @@
 //! Amounts: what a node has, what pods ask of it.
 //!
-//! Quantities are added up exactly ([`Amounts`]) and rounded once, into the whole numbers that the plugins compute with
-//! ([`Resources`]): CPU in thousandths, everything else in units.
+//! Quantities are added up exactly ([`Amounts`]) and rounded once, into the whole numbers that the
+//! plugins compute with ([`Resources`]): CPU in thousandths, everything else in units.
 
 use coracle_api::quantity::Quantity;
 use coracle_api::{Map, Text, resource_name};
@@ -38,7 +38,10 @@ impl Resources {
 
     /// Whether nothing at all is named, not even an amount of zero.
     pub fn is_empty(&self) -> bool {
-        self.milli_cpu == 0 && self.memory == 0 && self.ephemeral_storage == 0 && self.scalars.is_empty()
+        self.milli_cpu == 0
+            && self.memory == 0
+            && self.ephemeral_storage == 0
+            && self.scalars.is_empty()
     }
 
     pub fn add(&mut self, other: &Resources) {
@@ -62,7 +65,8 @@ impl Resources {
     }
 
     fn index(&self, name: &str) -> Result<usize, usize> {
-        self.scalars.binary_search_by(|(own, _)| own.as_str().cmp(name))
+        self.scalars
+            .binary_search_by(|(own, _)| own.as_str().cmp(name))
     }
 }
 
@@ -79,11 +83,13 @@ pub fn is_scalar(name: &str) -> bool {
 pub(crate) struct Amounts(Vec<(Text, Quantity)>);
 
 impl Amounts {
-    /// A resource list of an object. What is no quantity was refused when the object was written, and is passed over.
+    /// A resource list of an object. What is no quantity was refused when the object was written,
+    /// and is passed over.
     pub(crate) fn from_map(list: Option<&Map>) -> Amounts {
         let amounts = list.into_iter().flat_map(Map::iter);
-        let amounts =
-            amounts.filter_map(|(name, amount)| Some((Text::new(name), Quantity::from_value(amount).ok()?)));
+        let amounts = amounts.filter_map(|(name, amount)| {
+            Some((Text::new(name), Quantity::from_value(amount).ok()?))
+        });
         Amounts(amounts.collect())
     }
 

@@ -1,5 +1,5 @@
-//! What the scheduler knows beside nodes and pods: namespaces, the controllers and Services that group pods, and the
-//! budgets that protect them. Kept current by the shell; plugins only read.
+//! What the scheduler knows beside nodes and pods: namespaces, the controllers and Services that
+//! group pods, and the budgets that protect them. Kept current by the shell; plugins only read.
 
 use std::collections::HashMap;
 
@@ -47,21 +47,29 @@ impl Surroundings {
         self.namespaces.get(name).unwrap_or(&self.empty)
     }
 
-    /// Takes a namespace as it is now; gone, if there is no object. Answers whether its labels are others now.
+    /// Takes a namespace as it is now; gone, if there is no object. Answers whether its labels are
+    /// others now.
     pub fn set_namespace(&mut self, name: &str, object: Option<&Value>) -> bool {
         match object {
-            None => self.namespaces.remove(name).is_some_and(|labels| !labels.is_empty()),
+            None => self
+                .namespaces
+                .remove(name)
+                .is_some_and(|labels| !labels.is_empty()),
             Some(object) => {
                 let labels = Labels::from_map(object.meta().labels());
-                self.namespaces.insert(Text::new(name), labels.clone()).unwrap_or_default() != labels
+                self.namespaces
+                    .insert(Text::new(name), labels.clone())
+                    .unwrap_or_default()
+                    != labels
             }
         }
     }
 
     pub fn set_service(&mut self, namespace: &str, name: &str, object: Option<&Value>) {
         // A Service without a selector groups nothing.
-        let selector =
-            object.and_then(|service| service.at(&["spec", "selector"])).and_then(Value::as_object);
+        let selector = object
+            .and_then(|service| service.at(&["spec", "selector"]))
+            .and_then(Value::as_object);
         let services = self.services.entry(Text::new(namespace)).or_default();
         match selector {
             Some(labels) => services.insert(Text::new(name), LabelSelector::from_labels(labels)),
@@ -73,12 +81,13 @@ impl Surroundings {
         let key = (group, Text::new(namespace), Text::new(name));
         let selector = object.and_then(|object| object.at(&["spec", "selector"]));
         let selector = match group {
-            Group::ReplicationController => {
-                selector.and_then(Value::as_object).map(LabelSelector::from_labels)
-            }
+            Group::ReplicationController => selector
+                .and_then(Value::as_object)
+                .map(LabelSelector::from_labels),
             // One that makes no sense groups nothing.
             _ => selector.and_then(|selector| LabelSelector::from_value(Some(selector)).ok()),
         };
+
         match selector {
             Some(selector) => self.groups.insert(key, selector),
             None => self.groups.remove(&key),
@@ -97,22 +106,35 @@ impl Surroundings {
         self.budgets.values()
     }
 
-    /// The pods that belong together with this one: those that its Services and its controller select. Everything, if
-    /// it belongs to none.
+    /// The pods that belong together with this one: those that its Services and its controller
+    /// select. Everything, if it belongs to none.
     pub fn companions(&self, pod: &Pod) -> LabelSelector {
-        let services = self.services.get(&pod.namespace).into_iter().flat_map(HashMap::values);
+        let services = self
+            .services
+            .get(&pod.namespace)
+            .into_iter()
+            .flat_map(HashMap::values);
         let services = services.filter(|selector| selector.matches(&pod.labels));
-        let mut all: Vec<Requirement> =
-            services.flat_map(|selector| selector.requirements()).cloned().collect();
+        let mut all: Vec<Requirement> = services
+            .flat_map(|selector| selector.requirements())
+            .cloned()
+            .collect();
+
         all.extend(
-            self.owner_selector(pod).map(LabelSelector::requirements).unwrap_or_default().iter().cloned(),
+            self.owner_selector(pod)
+                .map(LabelSelector::requirements)
+                .unwrap_or_default()
+                .iter()
+                .cloned(),
         );
+
         let mut distinct: Vec<Requirement> = Vec::with_capacity(all.len());
         for requirement in all {
             if !distinct.contains(&requirement) {
                 distinct.push(requirement);
             }
         }
+
         LabelSelector::new(distinct)
     }
 
@@ -124,7 +146,8 @@ impl Surroundings {
             ("apps/v1", "StatefulSet") => Group::StatefulSet,
             _ => return None,
         };
-        self.groups.get(&(group, pod.namespace.clone(), owner.name.clone()))
+        self.groups
+            .get(&(group, pod.namespace.clone(), owner.name.clone()))
     }
 }
 
@@ -132,8 +155,11 @@ impl Budget {
     fn of(namespace: &str, object: &Value) -> Option<Budget> {
         let selector = LabelSelector::from_value(object.at(&["spec", "selector"])).ok()?;
         let status = object.get("status").and_then(Value::as_object);
-        let disrupted =
-            status.and_then(|status| status.below("disruptedPods")).into_iter().flat_map(Map::keys);
+        let disrupted = status
+            .and_then(|status| status.below("disruptedPods"))
+            .into_iter()
+            .flat_map(Map::keys);
+
         Some(Budget {
             namespace: Text::new(namespace),
             selector,

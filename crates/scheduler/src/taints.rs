@@ -4,8 +4,11 @@ use coracle_api::taint::{Taint, Toleration, TolerationOperator, effect};
 use coracle_api::{Text, Value};
 
 /// The taint of a node that takes no new pods.
-pub const UNSCHEDULABLE: Taint<'static> =
-    Taint { key: "node.kubernetes.io/unschedulable", value: "", effect: effect::NO_SCHEDULE };
+pub const UNSCHEDULABLE: Taint<'static> = Taint {
+    key: "node.kubernetes.io/unschedulable",
+    value: "",
+    effect: effect::NO_SCHEDULE,
+};
 
 /// The gate `TaintTolerationComparisonOperators`, which is off.
 const COMPARISONS: bool = false;
@@ -21,11 +24,19 @@ pub struct OwnTaint {
 impl OwnTaint {
     pub(crate) fn from_value(taint: &Value) -> OwnTaint {
         let taint = Taint::from_value(taint);
-        OwnTaint { key: Text::new(taint.key), value: Text::new(taint.value), effect: Text::new(taint.effect) }
+        OwnTaint {
+            key: Text::new(taint.key),
+            value: Text::new(taint.value),
+            effect: Text::new(taint.effect),
+        }
     }
 
     pub fn view(&self) -> Taint<'_> {
-        Taint { key: &self.key, value: &self.value, effect: &self.effect }
+        Taint {
+            key: &self.key,
+            value: &self.value,
+            effect: &self.effect,
+        }
     }
 }
 
@@ -68,10 +79,16 @@ impl OwnToleration {
 
 /// Whether some toleration covers the taint.
 pub fn tolerated(tolerations: &[OwnToleration], taint: &Taint<'_>) -> bool {
-    tolerations.iter().any(|toleration| toleration.tolerates(taint))
+    tolerations
+        .iter()
+        .any(|toleration| toleration.tolerates(taint))
 }
 
 /// Whether the taints let a pod with these tolerations onto the node.
 pub fn lets_on(taints: &[OwnTaint], tolerations: &[OwnToleration]) -> bool {
-    taints.iter().map(OwnTaint::view).filter(Taint::repels).all(|taint| tolerated(tolerations, &taint))
+    taints
+        .iter()
+        .map(OwnTaint::view)
+        .filter(Taint::repels)
+        .all(|taint| tolerated(tolerations, &taint))
 }

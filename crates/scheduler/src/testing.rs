@@ -91,10 +91,24 @@ pub(crate) fn cluster(
     cache
 }
 
-pub(crate) fn placed_by(profile: &Profile, cache: &Cache, pod: &Arc<Pod>) -> Result<Placement, Unplaced> {
+pub(crate) fn placed_by(
+    profile: &Profile,
+    cache: &Cache,
+    pod: &Arc<Pod>,
+) -> Result<Placement, Unplaced> {
     let nominations = Nominations::default();
-    let cycle = Cycle { pod, cache, nominations: &nominations };
-    schedule(profile, cycle, &mut Search::default(), &mut fastrand::Rng::with_seed(1))
+    let cycle = Cycle {
+        pod,
+        cache,
+        nominations: &nominations,
+    };
+
+    schedule(
+        profile,
+        cycle,
+        &mut Search::default(),
+        &mut fastrand::Rng::with_seed(1),
+    )
 }
 
 pub(crate) fn placed(cache: &Cache, pod: &Arc<Pod>) -> Result<Placement, Unplaced> {
@@ -114,7 +128,11 @@ pub(crate) fn outcome(cache: &Cache, pod: &Arc<Pod>) -> String {
 /// The nodes a pod may go to, in the order of their names, each with its total score.
 pub(crate) fn scores(profile: &Profile, cache: &Cache, pod: &Arc<Pod>) -> Vec<(String, i64)> {
     let nominations = Nominations::default();
-    let cycle = Cycle { pod, cache, nominations: &nominations };
+    let cycle = Cycle {
+        pod,
+        cache,
+        nominations: &nominations,
+    };
     let mut scored = crate::cycle::survey(profile, cycle).unwrap();
     scored.sort();
     scored

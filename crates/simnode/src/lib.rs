@@ -1,13 +1,14 @@
 //! Simulated nodes: they exist in the API alone, and whatever is scheduled on them seems to run.
 //!
-//! A fleet of nodes registers itself, renews its leases, and takes its pods through the lives that a small [`Profile`]
-//! describes: ready, succeeded, failed, hanging. To everybody else these are nodes like any other: each speaks to the
-//! API as `system:node:NAME` with the rights of a kubelet.
+//! A fleet of nodes registers itself, renews its leases, and takes its pods through the lives that
+//! a small [`Profile`] describes: ready, succeeded, failed, hanging. To everybody else these are
+//! nodes like any other: each speaks to the API as `system:node:NAME` with the rights of a kubelet.
 //!
-//! What is heard of pods and nodes becomes requests in `fleet`: one task for all nodes, one shared informer of pods, one
-//! heap of what is due when. What a pod does next is decided by `plan`, purely and from what the API itself says of the
-//! pod, so that a restart goes on where the last process stopped; `status` is how that looks in the API, `request` sends
-//! it. Nothing is kept per node but some hundred bytes.
+//! What is heard of pods and nodes becomes requests in `fleet`: one task for all nodes, one shared
+//! informer of pods, one heap of what is due when. What a pod does next is decided by `plan`,
+//! purely and from what the API itself says of the pod, so that a restart goes on where the last
+//! process stopped; `status` is how that looks in the API, `request` sends it. Nothing is kept per
+//! node but some hundred bytes.
 
 mod fleet;
 mod line;
@@ -44,7 +45,8 @@ pub struct Config {
     pub version: Arc<str>,
 }
 
-/// Runs the fleet. `reader` may list and watch all pods and nodes; `client_of` is the client of one node. Never returns.
+/// Runs the fleet. `reader` may list and watch all pods and nodes; `client_of` is the client of one
+/// node. Never returns.
 pub async fn run(
     config: Config,
     reader: &Client,
@@ -60,14 +62,16 @@ pub async fn run(
     let (mut node_changes, mut pod_changes) = (nodes.subscribe(), pods.subscribe());
     info!(nodes = config.nodes, "simulated nodes begin");
     let mut fleet = Fleet::new(config, reader.world(), journal);
-    // Each is a task of its own: what the server does for it in this process is shared by all processors, and holds up
-    // nobody else.
+
+    // Each is a task of its own: what the server does for it in this process is shared by all
+    // processors, and holds up nobody else.
     let mut under_way = JoinSet::new();
     loop {
         while let Some(request) = fleet.next_request() {
             let client = client_of(&node::name(request.node));
             under_way.spawn(request.send(client));
         }
+
         let due = fleet.next_due().unwrap_or_else(|| Instant::now() + NEVER);
         tokio::select! {
             Some(done) = under_way.join_next() => match done {

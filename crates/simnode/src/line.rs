@@ -32,7 +32,11 @@ pub(crate) struct InLine {
 
 impl InLine {
     pub(crate) fn next(&mut self, line: Line) -> Option<Request> {
-        let next = if self.under_way < line.at_most() { self.waiting.pop_front() } else { None };
+        let next = if self.under_way < line.at_most() {
+            self.waiting.pop_front()
+        } else {
+            None
+        };
         self.under_way += usize::from(next.is_some());
         next
     }

@@ -1,4 +1,5 @@
-//! A simulated node as the API has it: its object, its lease, its addresses, and what is held of it.
+//! A simulated node as the API has it: its object, its lease, its addresses, and what is held of
+//! it.
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use ipnet::{IpNet, Ipv4Net};
 
 use crate::profile::SIMULATE;
 
-/// What a node's label says when the machine is to seem dead: it renews nothing, and its pods stand still.
+/// What a node's label says when the machine is to seem dead: it renews nothing, and its pods stand
+/// still.
 const DEAD: &str = "dead";
 /// Names are this and a number.
 const PREFIX: &str = "sim-";
@@ -37,7 +39,9 @@ pub(crate) fn index(name: &str) -> Option<usize> {
 /// Its own address: of the range that is set aside for trying out networks.
 pub(crate) fn address(index: usize) -> IpAddr {
     let last = u32::try_from(index).unwrap_or(u32::MAX) & 0x0001_ffff;
-    IpAddr::V4(Ipv4Addr::from(u32::from(Ipv4Addr::new(198, 18, 0, 1)).wrapping_add(last)))
+    IpAddr::V4(Ipv4Addr::from(
+        u32::from(Ipv4Addr::new(198, 18, 0, 1)).wrapping_add(last),
+    ))
 }
 
 /// The addresses of its pods, where the cluster hands out none.
@@ -50,10 +54,12 @@ pub(crate) fn own_range(index: usize) -> IpNet {
 /// The address in a place of a range.
 pub(crate) fn address_at(range: &IpNet, place: u32) -> IpAddr {
     match range {
-        IpNet::V4(range) => IpAddr::V4(Ipv4Addr::from(u32::from(range.network()).wrapping_add(place))),
-        IpNet::V6(range) => {
-            IpAddr::V6(Ipv6Addr::from(u128::from(range.network()).wrapping_add(place.into())))
-        }
+        IpNet::V4(range) => IpAddr::V4(Ipv4Addr::from(
+            u32::from(range.network()).wrapping_add(place),
+        )),
+        IpNet::V6(range) => IpAddr::V6(Ipv6Addr::from(
+            u128::from(range.network()).wrapping_add(place.into()),
+        )),
     }
 }
 
@@ -62,8 +68,11 @@ pub(crate) fn place_of(range: &IpNet, address: IpAddr) -> Option<u32> {
     if !range.contains(&address) {
         return None;
     }
+
     match (range, address) {
-        (IpNet::V4(range), IpAddr::V4(address)) => Some(u32::from(address) - u32::from(range.network())),
+        (IpNet::V4(range), IpAddr::V4(address)) => {
+            Some(u32::from(address) - u32::from(range.network()))
+        }
         (IpNet::V6(range), IpAddr::V6(address)) => {
             u32::try_from(u128::from(address) - u128::from(range.network())).ok()
         }
@@ -97,6 +106,7 @@ fn status(version: &str, now: Timestamp) -> String {
             "lastHeartbeatTime":"{now}","lastTransitionTime":"{now}"}}"#
         )
     };
+
     let conditions = [
         condition(
             "MemoryPressure",
@@ -104,11 +114,27 @@ fn status(version: &str, now: Timestamp) -> String {
             "KubeletHasSufficientMemory",
             "kubelet has sufficient memory available",
         ),
-        condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-        condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-        condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+        condition(
+            "DiskPressure",
+            "False",
+            "KubeletHasNoDiskPressure",
+            "kubelet has no disk pressure",
+        ),
+        condition(
+            "PIDPressure",
+            "False",
+            "KubeletHasSufficientPID",
+            "kubelet has sufficient PID available",
+        ),
+        condition(
+            "Ready",
+            "True",
+            "KubeletReady",
+            "kubelet is posting ready status",
+        ),
     ]
     .join(",");
+
     let room = r#"{"cpu":"32","memory":"128Gi","ephemeral-storage":"1Ti","pods":"110"}"#;
     format!(
         r#""capacity":{room},"allocatable":{room},"conditions":[{conditions}],"nodeInfo":{{"machineID":"","systemUUID":"",
@@ -160,13 +186,24 @@ pub(crate) struct Node {
 impl Projection for Node {
     fn project(object: &Arc<Value>) -> Result<Node, TypedError> {
         let empty = Map::new();
-        let below = |name: &str| object.get(name).and_then(Value::as_object).unwrap_or(&empty);
+        let below = |name: &str| {
+            object
+                .get(name)
+                .and_then(Value::as_object)
+                .unwrap_or(&empty)
+        };
+
         let label = object.meta().label(SIMULATE);
-        let ranges = below("spec").items("podCIDRs").iter().filter_map(|range| range.as_str()?.parse().ok());
+        let ranges = below("spec")
+            .items("podCIDRs")
+            .iter()
+            .filter_map(|range| range.as_str()?.parse().ok());
+
         let ready = |condition: &Value| {
             let text = |name: &str| condition.get(name).and_then(Value::as_str);
             text("type") == Some("Ready") && text("status") == Some("True")
         };
+
         Ok(Node {
             profile: label.filter(|label| *label != DEAD).map(Text::new),
             is_dead: label == Some(DEAD),
@@ -182,10 +219,19 @@ mod tests {
 
     #[test]
     fn names_and_addresses_follow_from_the_number() {
-        assert_eq!((name(7).as_str(), name(12345).as_str()), ("sim-0007", "sim-12345"));
-        assert_eq!((index("sim-0007"), index("sim-7"), index("other")), (Some(7), None, None));
+        assert_eq!(
+            (name(7).as_str(), name(12345).as_str()),
+            ("sim-0007", "sim-12345")
+        );
+
+        assert_eq!(
+            (index("sim-0007"), index("sim-7"), index("other")),
+            (Some(7), None, None)
+        );
+
         assert_eq!(address(256).to_string(), "198.18.1.1");
         assert_eq!(own_range(257).to_string(), "10.129.1.0/24");
+
         let range: IpNet = "fd00:1::/64".parse().unwrap();
         assert_eq!(address_at(&range, 9).to_string(), "fd00:1::9");
         assert_eq!(place_of(&range, "fd00:1::9".parse().unwrap()), Some(9));

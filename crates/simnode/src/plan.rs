@@ -1,7 +1,8 @@
-//! What a pod on a simulated node does next. Pure: all it knows is what the API says of the pod, and the time.
+//! What a pod on a simulated node does next. Pure: all it knows is what the API says of the pod,
+//! and the time.
 //!
-//! Since nothing else is remembered, a fleet that is started again goes on where it stopped. The API keeps whole seconds,
-//! so shorter times pass at once.
+//! Since nothing else is remembered, a fleet that is started again goes on where it stopped. The
+//! API keeps whole seconds, so shorter times pass at once.
 
 use coracle_api::time::{Duration, Timestamp};
 
@@ -35,7 +36,12 @@ pub(crate) enum Stage {
     /// Its annotation makes no sense.
     Refused(ProfileError),
     /// Its containers run.
-    Running { ready: bool, restarts: i64, since: Timestamp, ended_before: Option<i32> },
+    Running {
+        ready: bool,
+        restarts: i64,
+        since: Timestamp,
+        ended_before: Option<i32>,
+    },
     /// Its containers ended, and are started again later.
     BackOff { code: i32 },
     /// Its containers ended for good.
@@ -55,6 +61,7 @@ pub(crate) fn next(pod: &Pod, profile: &Result<Profile, ProfileError>, now: Time
         }
         Err(_) => Profile::default(),
     };
+
     if let Some(deletion) = pod.deletion {
         let at = deletion.asked + profile.stop.min(deletion.grace);
         return match (pod.phase, pod.running_since) {
@@ -64,9 +71,11 @@ pub(crate) fn next(pod: &Pod, profile: &Result<Profile, ProfileError>, now: Time
             _ => Next::Write(Stage::Ended { code: TERMINATED }),
         };
     }
+
     if pod.phase == Phase::Terminal {
         return Next::Nothing;
     }
+
     match pod.running_since {
         Some(since) => running(pod, profile, since, now),
         None => starting(pod, profile, now),
@@ -82,6 +91,7 @@ fn outcome(pod: &Pod, profile: Profile) -> Outcome {
 
 fn starting(pod: &Pod, profile: Profile, now: Timestamp) -> Next {
     let hangs = outcome(pod, profile) == Outcome::Hang;
+
     if let Some(ended) = pod.last_end {
         let again = ended + backoff(pod.restarts);
         let ended_before = Some(exit_code(pod, profile));
@@ -91,6 +101,7 @@ fn starting(pod: &Pod, profile: Profile, now: Timestamp) -> Next {
             begin(profile, now, pod.restarts + 1, ended_before)
         };
     }
+
     match pod.start_time {
         None if hangs || profile.start.as_nanos() > 0 => Next::Write(Stage::Creating),
         Some(_) if hangs => Next::Nothing,
@@ -101,7 +112,12 @@ fn starting(pod: &Pod, profile: Profile, now: Timestamp) -> Next {
 
 fn begin(profile: Profile, now: Timestamp, restarts: i64, ended_before: Option<i32>) -> Next {
     let ready = profile.ready.is_some_and(|after| after.as_nanos() == 0);
-    Next::Write(Stage::Running { ready, restarts, since: now, ended_before })
+    Next::Write(Stage::Running {
+        ready,
+        restarts,
+        since: now,
+        ended_before,
+    })
 }
 
 fn running(pod: &Pod, profile: Profile, since: Timestamp, now: Timestamp) -> Next {
@@ -109,22 +125,39 @@ fn running(pod: &Pod, profile: Profile, since: Timestamp, now: Timestamp) -> Nex
         Outcome::Succeed | Outcome::Fail => Some(since + profile.run),
         Outcome::Run | Outcome::Hang => None,
     };
+
     if ends.is_some_and(|ends| ends <= now) {
         return end(pod, profile, now);
     }
+
     let ready_at = profile.ready.map(|after| since + after);
     let ready = ready_at.is_some_and(|at| at <= now);
+
     let says_ready = ready && pod.gates_are_open();
     if ready != pod.containers_ready || says_ready != pod.has("Ready") {
         let ended_before = pod.last_end.map(|_| exit_code(pod, profile));
-        return Next::Write(Stage::Running { ready, restarts: pod.restarts, since, ended_before });
+        return Next::Write(Stage::Running {
+            ready,
+            restarts: pod.restarts,
+            since,
+            ended_before,
+        });
     }
-    let wakes = [ends, ready_at.filter(|at| now < *at)].into_iter().flatten().min();
+
+    let wakes = [ends, ready_at.filter(|at| now < *at)]
+        .into_iter()
+        .flatten()
+        .min();
+
     wakes.map_or(Next::Nothing, Next::At)
 }
 
 fn exit_code(pod: &Pod, profile: Profile) -> i32 {
-    if outcome(pod, profile) == Outcome::Fail { profile.code } else { 0 }
+    if outcome(pod, profile) == Outcome::Fail {
+        profile.code
+    } else {
+        0
+    }
 }
 
 fn end(pod: &Pod, profile: Profile, now: Timestamp) -> Next {
@@ -163,7 +196,12 @@ mod tests {
     }
 
     fn running_for(time: i64) -> Pod {
-        let conditions = vec![Condition { kind: "Ready".into(), is_true: true, since: Default::default() }];
+        let conditions = vec![Condition {
+            kind: "Ready".into(),
+            is_true: true,
+            since: Default::default(),
+        }];
+
         let since = Some(NOON - seconds(time));
         Pod {
             phase: Phase::Running,
@@ -176,11 +214,20 @@ mod tests {
     }
 
     fn check(pod: &Pod, profile: &str, expected: &Next) {
-        assert_eq!(&next(pod, &profile.parse(), NOON), expected, "{profile} {pod:?}");
+        assert_eq!(
+            &next(pod, &profile.parse(), NOON),
+            expected,
+            "{profile} {pod:?}"
+        );
     }
 
     fn starts(ready: bool, restarts: i64, ended_before: Option<i32>) -> Next {
-        Next::Write(Stage::Running { ready, restarts, since: NOON, ended_before })
+        Next::Write(Stage::Running {
+            ready,
+            restarts,
+            since: NOON,
+            ended_before,
+        })
     }
 
     #[test]
@@ -189,8 +236,13 @@ mod tests {
         check(&pod(), "ready=2s", &starts(false, 0, None));
         check(&pod(), "ready=never", &starts(false, 0, None));
         check(&pod(), "start=2s", &Next::Write(Stage::Creating));
-        let created = Pod { start_time: Some(NOON - seconds(1)), ..pod() };
+
+        let created = Pod {
+            start_time: Some(NOON - seconds(1)),
+            ..pod()
+        };
         check(&created, "start=2s", &Next::At(NOON + seconds(1)));
+
         check(&created, "start=1s", &starts(true, 0, None));
         check(&pod(), "hang", &Next::Write(Stage::Creating));
         check(&created, "hang", &Next::Nothing);
@@ -202,36 +254,100 @@ mod tests {
     #[test]
     fn a_running_pod_becomes_ready_and_ends() {
         check(&running_for(5), "", &Next::Nothing);
-        check(&running_for(5), "succeed,for=9s", &Next::At(NOON + seconds(4)));
-        let unready = Pod { containers_ready: false, conditions: Vec::new(), ..running_for(5) };
+        check(
+            &running_for(5),
+            "succeed,for=9s",
+            &Next::At(NOON + seconds(4)),
+        );
+
+        let unready = Pod {
+            containers_ready: false,
+            conditions: Vec::new(),
+            ..running_for(5)
+        };
         check(&unready, "ready=6s", &Next::At(NOON + seconds(1)));
+
         let since = NOON - seconds(5);
-        let ready = Stage::Running { ready: true, restarts: 0, since, ended_before: None };
+        let ready = Stage::Running {
+            ready: true,
+            restarts: 0,
+            since,
+            ended_before: None,
+        };
         check(&unready, "ready=5s", &Next::Write(ready.clone()));
+
         // Somebody else said that it is not.
-        let doubted = Pod { conditions: Vec::new(), ..running_for(5) };
+        let doubted = Pod {
+            conditions: Vec::new(),
+            ..running_for(5)
+        };
         check(&doubted, "", &Next::Write(ready));
+
         // A gate is closed: the containers are ready, the pod is not.
-        let gated = Pod { gates: vec!["example.org/g".into()], ..doubted };
+        let gated = Pod {
+            gates: vec!["example.org/g".into()],
+            ..doubted
+        };
         check(&gated, "", &Next::Nothing);
     }
 
     #[test]
     fn what_ends_is_started_again_as_its_policy_says() {
-        let policy = |restart, restarts| Pod { restart, restarts, ..running_for(5) };
-        check(&policy(Restart::Never, 0), "", &Next::Write(Stage::Ended { code: 0 }));
-        check(&policy(Restart::Never, 0), "fail,code=3", &Next::Write(Stage::Ended { code: 3 }));
-        check(&policy(Restart::OnFailure, 0), "succeed", &Next::Write(Stage::Ended { code: 0 }));
-        check(&policy(Restart::OnFailure, 0), "fail", &starts(true, 1, Some(1)));
-        check(&policy(Restart::OnFailure, 1), "fail", &Next::Write(Stage::BackOff { code: 1 }));
-        check(&policy(Restart::Always, 0), "succeed", &starts(true, 1, Some(0)));
-        check(&policy(Restart::Always, 7), "fail", &Next::Write(Stage::BackOff { code: 1 }));
+        let policy = |restart, restarts| Pod {
+            restart,
+            restarts,
+            ..running_for(5)
+        };
+
+        check(
+            &policy(Restart::Never, 0),
+            "",
+            &Next::Write(Stage::Ended { code: 0 }),
+        );
+
+        check(
+            &policy(Restart::Never, 0),
+            "fail,code=3",
+            &Next::Write(Stage::Ended { code: 3 }),
+        );
+
+        check(
+            &policy(Restart::OnFailure, 0),
+            "succeed",
+            &Next::Write(Stage::Ended { code: 0 }),
+        );
+
+        check(
+            &policy(Restart::OnFailure, 0),
+            "fail",
+            &starts(true, 1, Some(1)),
+        );
+
+        check(
+            &policy(Restart::OnFailure, 1),
+            "fail",
+            &Next::Write(Stage::BackOff { code: 1 }),
+        );
+
+        check(
+            &policy(Restart::Always, 0),
+            "succeed",
+            &starts(true, 1, Some(0)),
+        );
+
+        check(
+            &policy(Restart::Always, 7),
+            "fail",
+            &Next::Write(Stage::BackOff { code: 1 }),
+        );
+
         let waits = |ago, restarts| Pod {
             running_since: None,
             last_end: Some(NOON - seconds(ago)),
             ..policy(Restart::Always, restarts)
         };
         check(&waits(4, 1), "fail", &Next::At(NOON + seconds(6)));
+
         check(&waits(10, 1), "fail", &starts(true, 2, Some(1)));
         check(&waits(10, 2), "fail", &Next::At(NOON + seconds(10)));
         check(&waits(0, 40), "fail", &Next::At(NOON + seconds(300)));
@@ -240,16 +356,42 @@ mod tests {
     #[test]
     fn a_deleted_pod_ends_within_its_grace_period_and_goes() {
         let deleted = |ago, grace, pod: Pod| Pod {
-            deletion: Some(Deletion { asked: NOON - seconds(ago), grace: seconds(grace) }),
+            deletion: Some(Deletion {
+                asked: NOON - seconds(ago),
+                grace: seconds(grace),
+            }),
             ..pod
         };
+
         let ended = Next::Write(Stage::Ended { code: 143 });
         check(&deleted(0, 30, running_for(5)), "", &ended.clone());
-        check(&deleted(1, 30, running_for(5)), "stop=5s", &Next::At(NOON + seconds(4)));
+        check(
+            &deleted(1, 30, running_for(5)),
+            "stop=5s",
+            &Next::At(NOON + seconds(4)),
+        );
+
         check(&deleted(5, 30, running_for(5)), "stop=5s", &ended.clone());
-        check(&deleted(1, 2, running_for(5)), "stop=5s", &Next::At(NOON + seconds(1)));
+        check(
+            &deleted(1, 2, running_for(5)),
+            "stop=5s",
+            &Next::At(NOON + seconds(1)),
+        );
+
         check(&deleted(0, 30, pod()), "hang", &Next::Remove);
-        check(&deleted(0, 30, Pod { phase: Phase::Terminal, ..running_for(5) }), "", &Next::Remove);
+        check(
+            &deleted(
+                0,
+                30,
+                Pod {
+                    phase: Phase::Terminal,
+                    ..running_for(5)
+                },
+            ),
+            "",
+            &Next::Remove,
+        );
+
         check(&deleted(0, 30, pod()), "nonsense", &Next::Remove);
     }
 }

@@ -1,4 +1,5 @@
-//! What a simulated node holds of a pod: enough to know where its life stands, and to write its status.
+//! What a simulated node holds of a pod: enough to know where its life stands, and to write its
+//! status.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -81,7 +82,9 @@ pub(crate) struct Condition {
 impl Pod {
     /// Whether a condition is there and true.
     pub(crate) fn has(&self, kind: &str) -> bool {
-        self.conditions.iter().any(|condition| condition.kind == kind && condition.is_true)
+        self.conditions
+            .iter()
+            .any(|condition| condition.kind == kind && condition.is_true)
     }
 
     /// Whether everything that others have to say has been said.
@@ -93,11 +96,23 @@ impl Pod {
 impl Projection for Pod {
     fn project(object: &Arc<Value>) -> Result<Pod, TypedError> {
         let empty = Map::new();
-        let below = |name: &str| object.get(name).and_then(Value::as_object).unwrap_or(&empty);
+        let below = |name: &str| {
+            object
+                .get(name)
+                .and_then(Value::as_object)
+                .unwrap_or(&empty)
+        };
         let (meta, spec, status) = (object.meta(), below("spec"), below("status"));
         let statuses = status.items("containerStatuses");
-        let ready = |container: &Value| container.get("ready").and_then(Value::as_bool) == Some(true);
-        let gate = |gate: &Value| gate.get("conditionType").and_then(Value::as_str).map(Text::new);
+
+        let ready =
+            |container: &Value| container.get("ready").and_then(Value::as_bool) == Some(true);
+        let gate = |gate: &Value| {
+            gate.get("conditionType")
+                .and_then(Value::as_str)
+                .map(Text::new)
+        };
+
         Ok(Pod {
             node: Text::new(spec.text("nodeName")),
             generation: meta.generation(),
@@ -108,8 +123,16 @@ impl Projection for Pod {
                 _ => Restart::Always,
             },
             host_network: spec.flag("hostNetwork"),
-            init: spec.items("initContainers").iter().filter_map(container).collect(),
-            containers: spec.items("containers").iter().filter_map(container).collect(),
+            init: spec
+                .items("initContainers")
+                .iter()
+                .filter_map(container)
+                .collect(),
+            containers: spec
+                .items("containers")
+                .iter()
+                .filter_map(container)
+                .collect(),
             deletion: deletion(meta),
             phase: match status.text("phase") {
                 "Succeeded" | "Failed" => Phase::Terminal,
@@ -118,21 +141,38 @@ impl Projection for Pod {
             },
             start_time: time(status.text("startTime")),
             ips: status.items("podIPs").iter().filter_map(ip).collect(),
-            running_since: statuses.iter().find_map(|one| time_at(one, &["state", "running", "startedAt"])),
+            running_since: statuses
+                .iter()
+                .find_map(|one| time_at(one, &["state", "running", "startedAt"])),
             containers_ready: !statuses.is_empty() && statuses.iter().all(ready),
-            restarts: statuses.iter().filter_map(|one| one.get("restartCount")?.as_int()).max().unwrap_or(0),
+            restarts: statuses
+                .iter()
+                .filter_map(|one| one.get("restartCount")?.as_int())
+                .max()
+                .unwrap_or(0),
             last_end: statuses
                 .iter()
                 .find_map(|one| time_at(one, &["lastState", "terminated", "finishedAt"])),
-            conditions: status.items("conditions").iter().filter_map(condition).collect(),
-            gates: spec.items("readinessGates").iter().filter_map(gate).collect(),
+            conditions: status
+                .items("conditions")
+                .iter()
+                .filter_map(condition)
+                .collect(),
+            gates: spec
+                .items("readinessGates")
+                .iter()
+                .filter_map(gate)
+                .collect(),
         })
     }
 }
 
 fn deletion(meta: ObjectMeta<'_>) -> Option<Deletion> {
     let grace = Duration::from_secs(meta.deletion_grace_period_seconds().unwrap_or_default());
-    meta.deletion_timestamp().map(|until| Deletion { asked: until - grace, grace })
+    meta.deletion_timestamp().map(|until| Deletion {
+        asked: until - grace,
+        grace,
+    })
 }
 
 fn ip(ip: &Value) -> Option<IpAddr> {

@@ -1,7 +1,8 @@
-//! How pods live on simulated nodes: what an annotation of the pod, or else a label of its node, says.
+//! How pods live on simulated nodes: what an annotation of the pod, or else a label of its node,
+//! says.
 //!
-//! `coracle.local/simulate: "fail,start=2s,for=30s,code=3"` on a pod; on a node one word alone, because labels hold no
-//! more.
+//! `coracle.local/simulate: "fail,start=2s,for=30s,code=3"` on a pod; on a node one word alone,
+//! because labels hold no more.
 
 use std::str::FromStr;
 
@@ -26,7 +27,8 @@ pub enum Outcome {
 /// The life of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// What becomes of it; absent: a pod whose containers are always restarted runs, any other succeeds.
+    /// What becomes of it; absent: a pod whose containers are always restarted runs, any other
+    /// succeeds.
     pub outcome: Option<Outcome>,
     /// How long its containers take to start.
     pub start: Duration,
@@ -59,7 +61,10 @@ pub enum ProfileError {
     #[error("{0:?} is not run, succeed, fail, hang, start=, ready=, for=, stop= or code=")]
     Unknown(String),
     #[error("{key}: {source}")]
-    Duration { key: &'static str, source: DurationError },
+    Duration {
+        key: &'static str,
+        source: DurationError,
+    },
     #[error("{0}: must not be negative")]
     Negative(&'static str),
     #[error("code: {0:?} is not a number from 1 to 255")]
@@ -71,7 +76,11 @@ impl FromStr for Profile {
 
     fn from_str(text: &str) -> Result<Profile, ProfileError> {
         let mut profile = Profile::default();
-        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        for part in text
+            .split(',')
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+        {
             match part.split_once('=') {
                 None => profile.outcome = Some(part.parse()?),
                 Some(("start", text)) => profile.start = time("start", text)?,
@@ -86,13 +95,18 @@ impl FromStr for Profile {
                 Some(_) => return Err(ProfileError::Unknown(part.to_string())),
             }
         }
+
         Ok(profile)
     }
 }
 
 fn time(key: &'static str, text: &str) -> Result<Duration, ProfileError> {
     let time = parse_duration(text).map_err(|source| ProfileError::Duration { key, source })?;
-    if time.as_nanos() < 0 { Err(ProfileError::Negative(key)) } else { Ok(time) }
+    if time.as_nanos() < 0 {
+        Err(ProfileError::Negative(key))
+    } else {
+        Ok(time)
+    }
 }
 
 impl FromStr for Outcome {
@@ -115,10 +129,19 @@ mod tests {
 
     #[test]
     fn a_profile_is_a_word_and_times() {
-        let check = |text: &str, expected: Profile| assert_eq!(text.parse(), Ok(expected), "{text}");
+        let check =
+            |text: &str, expected: Profile| assert_eq!(text.parse(), Ok(expected), "{text}");
         let seconds = Duration::from_secs;
+
         check("", Profile::default());
-        check("hang", Profile { outcome: Some(Outcome::Hang), ..Profile::default() });
+        check(
+            "hang",
+            Profile {
+                outcome: Some(Outcome::Hang),
+                ..Profile::default()
+            },
+        );
+
         check(
             "fail, start=2s,ready=never,for=1m,stop=3s,code=3",
             Profile {
@@ -135,13 +158,25 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_named() {
         let check = |text: &str, expected: &str| {
-            assert_eq!(text.parse::<Profile>().unwrap_err().to_string(), expected, "{text}");
+            assert_eq!(
+                text.parse::<Profile>().unwrap_err().to_string(),
+                expected,
+                "{text}"
+            );
         };
+
         let known = "is not run, succeed, fail, hang, start=, ready=, for=, stop= or code=";
         check("explode", &format!("\"explode\" {known}"));
         check("after=1s", &format!("\"after=1s\" {known}"));
+
         check("code=0", "code: \"0\" is not a number from 1 to 255");
         check("stop=-1s", "stop: must not be negative");
-        assert!("start=soon".parse::<Profile>().unwrap_err().to_string().starts_with("start: "));
+        assert!(
+            "start=soon"
+                .parse::<Profile>()
+                .unwrap_err()
+                .to_string()
+                .starts_with("start: ")
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! What a node asks of the API, and what came of it.
 //!
-//! What a thousand nodes ask at once stands in line: the objects are made when their turn comes, not before.
+//! What a thousand nodes ask at once stands in line: the objects are made when their turn comes,
+//! not before.
 
 use std::sync::Arc;
 
@@ -24,11 +25,15 @@ pub(crate) enum What {
     Register(Arc<str>),
     /// The node says how it is.
     NodeStatus(Value),
-    /// The lease of the node with this UID is renewed: replaced where its version is known, otherwise made, or asked for
-    /// its version.
+    /// The lease of the node with this UID is renewed: replaced where its version is known,
+    /// otherwise made, or asked for its version.
     Renew { uid: Text, held: ResourceVersion },
     /// A pod's status is written.
-    PodStatus { key: ObjectKey, uid: String, patch: Value },
+    PodStatus {
+        key: ObjectKey,
+        uid: String,
+        patch: Value,
+    },
     /// A pod is gone for good.
     Remove { key: ObjectKey, uid: String },
 }
@@ -69,7 +74,10 @@ pub(crate) enum Outcome {
 impl Request {
     /// Asks as the node.
     pub(crate) async fn send(self, client: Client) -> Done {
-        Done { node: self.node, what: send(self.node, self.what, &client).await }
+        Done {
+            node: self.node,
+            what: send(self.node, self.what, &client).await,
+        }
     }
 
     /// Who it stands in line with.
@@ -90,7 +98,10 @@ async fn send(node: usize, what: What, client: &Client) -> Outcome {
         }
         What::NodeStatus(object) => {
             let name = object.meta().name().to_string();
-            let patched = core("nodes").subresource("status").patch(&name, &Patch::Strategic(object)).await;
+            let patched = core("nodes")
+                .subresource("status")
+                .patch(&name, &Patch::Strategic(object))
+                .await;
             Outcome::NodeStatus(patched)
         }
         What::Renew { uid, held } => {
@@ -100,13 +111,33 @@ async fn send(node: usize, what: What, client: &Client) -> Outcome {
         }
         What::PodStatus { key, uid, patch } => {
             let pods = core("pods").namespace(&key.namespace).subresource("status");
-            let written = pods.briefly().patch(&key.name, &Patch::Strategic(patch)).await;
-            Outcome::PodStatus { key, uid, result: written.map(|pod| pod.version) }
+            let written = pods
+                .briefly()
+                .patch(&key.name, &Patch::Strategic(patch))
+                .await;
+
+            Outcome::PodStatus {
+                key,
+                uid,
+                result: written.map(|pod| pod.version),
+            }
         }
         What::Remove { key, uid } => {
-            let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::only(&uid) };
-            let deleted = core("pods").namespace(&key.namespace).delete(&key.name, &options).await;
-            Outcome::Removed { key, uid, result: deleted.map(drop) }
+            let options = DeleteOptions {
+                grace_period_seconds: Some(0),
+                ..DeleteOptions::only(&uid)
+            };
+
+            let deleted = core("pods")
+                .namespace(&key.namespace)
+                .delete(&key.name, &options)
+                .await;
+
+            Outcome::Removed {
+                key,
+                uid,
+                result: deleted.map(drop),
+            }
         }
     }
 }
@@ -120,14 +151,23 @@ async fn register(nodes: &Access, object: &Value) -> Result<Value, Error> {
 
 async fn renew(leases: &Access, lease: &Value) -> Result<ResourceVersion, Error> {
     if !lease.meta().resource_version().is_empty() {
-        return leases.briefly().update(lease).await.map(|lease| lease.version);
+        return leases
+            .briefly()
+            .update(lease)
+            .await
+            .map(|lease| lease.version);
     }
+
     match leases.briefly().create(lease).await {
         Err(error) if error.is_already_exists() => {
             let held = version(&leases.get(lease.meta().name()).await?);
             let mut lease = lease.clone();
             lease.meta_mut().set_resource_version(held);
-            leases.briefly().update(&lease).await.map(|lease| lease.version)
+            leases
+                .briefly()
+                .update(&lease)
+                .await
+                .map(|lease| lease.version)
         }
         made => made.map(|lease| lease.version),
     }

@@ -17,34 +17,60 @@ pub(crate) struct Addresses {
 
 /// A patch of the pod's status; conditions are merged by their type, so those of others stay.
 pub(crate) fn patch(pod: &Pod, uid: &str, stage: &Stage, at: &Addresses, now: Timestamp) -> Value {
-    let writer = Writer { pod, uid, stage, now: Time(now).text() };
+    let writer = Writer {
+        pod,
+        uid,
+        stage,
+        now: Time(now).text(),
+    };
+
     let mut status = Map::new();
     status.insert("phase", writer.phase());
     status.insert("observedGeneration", pod.generation);
-    let start = pod.start_time.map_or_else(|| writer.now.clone(), |time| Time(time).text());
+    let start = pod
+        .start_time
+        .map_or_else(|| writer.now.clone(), |time| Time(time).text());
     status.insert("startTime", start);
     status.insert("hostIP", at.node.to_string());
     status.insert("hostIPs", ips(&[at.node]));
+
     if let (true, Some(first)) = (writer.has_network(), at.pod.first()) {
         status.insert("podIP", first.to_string());
         status.insert("podIPs", ips(&at.pod));
     }
+
     status.insert("conditions", writer.conditions());
-    status.insert("containerStatuses", writer.containers(&pod.containers, false));
+    status.insert(
+        "containerStatuses",
+        writer.containers(&pod.containers, false),
+    );
+
     if !pod.init.is_empty() {
         status.insert("initContainerStatuses", writer.containers(&pod.init, true));
     }
+
     // The very pod, and not another of its name.
-    object([("metadata", object([("uid", Value::from(uid))])), ("status", Value::Object(status))])
+    object([
+        ("metadata", object([("uid", Value::from(uid))])),
+        ("status", Value::Object(status)),
+    ])
 }
 
 fn ips(addresses: &[IpAddr]) -> Vec<Value> {
-    addresses.iter().map(|ip| object([("ip", Value::from(ip.to_string()))])).collect()
+    addresses
+        .iter()
+        .map(|ip| object([("ip", Value::from(ip.to_string()))]))
+        .collect()
 }
 
 /// An object with these members.
 pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
-    Value::Object(members.into_iter().map(|(name, value)| (Text::new(name), value)).collect())
+    Value::Object(
+        members
+            .into_iter()
+            .map(|(name, value)| (Text::new(name), value))
+            .collect(),
+    )
 }
 
 struct Writer<'a> {
@@ -69,21 +95,36 @@ impl Writer<'_> {
     }
 
     fn conditions(&self) -> Vec<Value> {
-        let unready = self.pod.containers.iter().map(|container| container.name.as_str());
-        let unready = format!("containers with unready status: [{}]", unready.collect::<Vec<_>>().join(" "));
+        let unready = self
+            .pod
+            .containers
+            .iter()
+            .map(|container| container.name.as_str());
+
+        let unready = format!(
+            "containers with unready status: [{}]",
+            unready.collect::<Vec<_>>().join(" ")
+        );
+
         let waiting = Some(("ContainersNotReady", unready.as_str()));
         let (network, initialized, containers) = match self.stage {
-            Stage::Creating | Stage::Refused(_) => (false, self.pod.init.is_empty(), (false, waiting)),
+            Stage::Creating | Stage::Refused(_) => {
+                (false, self.pod.init.is_empty(), (false, waiting))
+            }
             Stage::Running { ready: true, .. } => (true, true, (true, None)),
             Stage::Running { .. } | Stage::BackOff { .. } => (true, true, (false, waiting)),
             Stage::Ended { code: 0 } => (false, true, (false, Some(("PodCompleted", "")))),
             Stage::Ended { .. } => (false, true, (false, Some(("PodFailed", "")))),
         };
+
         let gates = "the status of pod readiness gate conditions is not \"True\"";
         let ready = match containers {
-            (true, _) if !self.pod.gates_are_open() => (false, Some(("ReadinessGatesNotReady", gates))),
+            (true, _) if !self.pod.gates_are_open() => {
+                (false, Some(("ReadinessGatesNotReady", gates)))
+            }
             containers => containers,
         };
+
         let uninitialized = (!initialized).then_some(("ContainersNotInitialized", ""));
         let mut conditions = vec![
             self.condition("PodReadyToStartContainers", network, None),
@@ -91,23 +132,40 @@ impl Writer<'_> {
             self.condition("Ready", ready.0, ready.1),
             self.condition("ContainersReady", containers.0, containers.1),
         ];
+
         if !self.pod.has("PodScheduled") {
             conditions.push(self.condition("PodScheduled", true, None));
         }
+
         conditions
     }
 
     /// What was true before is true since then; a patch must say what is no longer said.
     fn condition(&self, kind: &str, is_true: bool, why: Option<(&str, &str)>) -> Value {
-        let before = self.pod.conditions.iter().find(|condition| condition.kind == kind);
+        let before = self
+            .pod
+            .conditions
+            .iter()
+            .find(|condition| condition.kind == kind);
+
         let since = match before {
-            Some(before) if before.is_true == is_true && !before.since.is_empty() => before.since.clone(),
+            Some(before) if before.is_true == is_true && !before.since.is_empty() => {
+                before.since.clone()
+            }
             _ => self.now.clone(),
         };
-        let told = |text: Option<&str>| text.filter(|text| !text.is_empty()).map_or(Value::Null, Value::from);
+
+        let told = |text: Option<&str>| {
+            text.filter(|text| !text.is_empty())
+                .map_or(Value::Null, Value::from)
+        };
+
         object([
             ("type", Value::from(kind)),
-            ("status", Value::from(if is_true { "True" } else { "False" })),
+            (
+                "status",
+                Value::from(if is_true { "True" } else { "False" }),
+            ),
             ("observedGeneration", Value::from(self.pod.generation)),
             ("lastTransitionTime", Value::from(since)),
             ("reason", told(why.map(|why| why.0))),
@@ -116,7 +174,10 @@ impl Writer<'_> {
     }
 
     fn containers(&self, containers: &[Container], init: bool) -> Vec<Value> {
-        containers.iter().map(|container| self.container(container, init)).collect()
+        containers
+            .iter()
+            .map(|container| self.container(container, init))
+            .collect()
     }
 
     fn container(&self, container: &Container, init: bool) -> Value {
@@ -131,9 +192,11 @@ impl Writer<'_> {
                 (waiting("ContainerCreating", ""), false, false)
             }
             Stage::Creating => (waiting("PodInitializing", ""), false, false),
-            Stage::Refused(error) => {
-                (waiting("CreateContainerConfigError", &error.to_string()), false, false)
-            }
+            Stage::Refused(error) => (
+                waiting("CreateContainerConfigError", &error.to_string()),
+                false,
+                false,
+            ),
             Stage::Running { .. } | Stage::BackOff { .. } if init => (self.running(), true, true),
             Stage::Running { ready, .. } => (self.running(), *ready, true),
             Stage::BackOff { .. } => {
@@ -143,16 +206,23 @@ impl Writer<'_> {
             Stage::Ended { .. } if init => (self.terminated(0), false, false),
             Stage::Ended { code } => (self.terminated(*code), false, false),
         };
+
         let (restarts, last) = match self.stage {
-            Stage::Running { restarts, ended_before, .. } if !init => (*restarts, *ended_before),
+            Stage::Running {
+                restarts,
+                ended_before,
+                ..
+            } if !init => (*restarts, *ended_before),
             Stage::BackOff { code } if !init => (self.pod.restarts, Some(*code)),
             _ if init => (0, None),
             _ => (self.pod.restarts, None),
         };
+
         let mut status = Map::new();
         status.insert("name", container.name.clone());
         status.insert("image", container.image.clone());
         status.insert("ready", ready);
+
         status.insert("started", started);
         status.insert("restartCount", restarts);
         status.insert("state", state);
@@ -160,11 +230,24 @@ impl Writer<'_> {
             "lastState",
             last.map_or_else(|| Value::Object(Map::new()), |code| self.terminated(code)),
         );
+
         let exists = self.has_network();
-        status.insert("imageID", if exists { container.image.clone() } else { Text::default() });
+        status.insert(
+            "imageID",
+            if exists {
+                container.image.clone()
+            } else {
+                Text::default()
+            },
+        );
+
         if exists {
-            status.insert("containerID", format!("simulated://{}-{}-{restarts}", self.uid, container.name));
+            status.insert(
+                "containerID",
+                format!("simulated://{}-{}-{restarts}", self.uid, container.name),
+            );
         }
+
         Value::Object(status)
     }
 
@@ -179,11 +262,13 @@ impl Writer<'_> {
     fn terminated(&self, code: i32) -> Value {
         let begun = self.pod.running_since.or(self.pod.start_time);
         let begun = begun.map_or_else(|| self.now.clone(), |time| Time(time).text());
+
         // Of containers that run again it is known when they ended.
         let ended = match (self.stage, self.pod.last_end) {
             (Stage::Running { .. }, Some(ended)) => Time(ended).text(),
             _ => self.now.clone(),
         };
+
         let reason = if code == 0 { "Completed" } else { "Error" };
         object([(
             "terminated",
@@ -213,7 +298,10 @@ mod tests {
     const NOON: Timestamp = Timestamp::from_unix(1_772_366_400, 0);
 
     fn written(pod: &Pod, stage: &Stage) -> Value {
-        let at = Addresses { node: [198, 18, 0, 1].into(), pod: vec![[10, 128, 0, 2].into()] };
+        let at = Addresses {
+            node: [198, 18, 0, 1].into(),
+            pod: vec![[10, 128, 0, 2].into()],
+        };
         patch(pod, "u", stage, &at, NOON)
     }
 
@@ -222,34 +310,79 @@ mod tests {
     }
 
     fn condition<'a>(patch: &'a Value, kind: &str) -> (&'a str, &'a str, &'a str) {
-        let conditions = patch.at(&["status", "conditions"]).unwrap().as_array().unwrap();
-        let found = conditions.iter().find(|one| text(one, &["type"]) == kind).unwrap();
-        (text(found, &["status"]), text(found, &["reason"]), text(found, &["lastTransitionTime"]))
+        let conditions = patch
+            .at(&["status", "conditions"])
+            .unwrap()
+            .as_array()
+            .unwrap();
+
+        let found = conditions
+            .iter()
+            .find(|one| text(one, &["type"]) == kind)
+            .unwrap();
+
+        (
+            text(found, &["status"]),
+            text(found, &["reason"]),
+            text(found, &["lastTransitionTime"]),
+        )
     }
 
     #[test]
     fn a_ready_pod_has_addresses_and_says_since_when() {
-        let container =
-            |name: &str, is_sidecar| Container { name: name.into(), image: "i".into(), is_sidecar };
+        let container = |name: &str, is_sidecar| Container {
+            name: name.into(),
+            image: "i".into(),
+            is_sidecar,
+        };
+
         let since = Text::new("2026-03-01T11:00:00Z");
-        let initialized =
-            crate::pod::Condition { kind: "Initialized".into(), is_true: true, since: since.clone() };
+        let initialized = crate::pod::Condition {
+            kind: "Initialized".into(),
+            is_true: true,
+            since: since.clone(),
+        };
+
         let pod = Pod {
             containers: vec![container("c", false)],
             init: vec![container("prepare", false), container("helper", true)],
             conditions: vec![initialized],
             ..Pod::default()
         };
-        let running = Stage::Running { ready: true, restarts: 0, since: NOON, ended_before: None };
+
+        let running = Stage::Running {
+            ready: true,
+            restarts: 0,
+            since: NOON,
+            ended_before: None,
+        };
         let patch = written(&pod, &running);
         assert_eq!(text(&patch, &["status", "phase"]), "Running");
+
         assert_eq!(text(&patch, &["status", "podIP"]), "10.128.0.2");
-        assert_eq!(condition(&patch, "Ready"), ("True", "", "2026-03-01T12:00:00Z"));
-        assert_eq!(condition(&patch, "Initialized"), ("True", "", since.as_str()));
-        let inits = patch.at(&["status", "initContainerStatuses"]).unwrap().as_array().unwrap();
+        assert_eq!(
+            condition(&patch, "Ready"),
+            ("True", "", "2026-03-01T12:00:00Z")
+        );
+
+        assert_eq!(
+            condition(&patch, "Initialized"),
+            ("True", "", since.as_str())
+        );
+
+        let inits = patch
+            .at(&["status", "initContainerStatuses"])
+            .unwrap()
+            .as_array()
+            .unwrap();
         assert!(inits[0].at(&["state", "terminated"]).is_some());
+
         assert!(inits[1].at(&["state", "running"]).is_some());
-        let gated = Pod { gates: vec!["g".into()], ..pod };
+
+        let gated = Pod {
+            gates: vec!["g".into()],
+            ..pod
+        };
         let patch = written(&gated, &running);
         assert_eq!(condition(&patch, "ContainersReady").0, "True");
         assert_eq!(condition(&patch, "Ready").1, "ReadinessGatesNotReady");
@@ -264,8 +397,21 @@ mod tests {
             assert_eq!((found.0, found.1), (ready, reason), "{stage:?}");
         };
         check(&Stage::Creating, "Pending", "False", "ContainersNotReady");
-        check(&Stage::BackOff { code: 1 }, "Running", "False", "ContainersNotReady");
-        check(&Stage::Ended { code: 0 }, "Succeeded", "False", "PodCompleted");
+
+        check(
+            &Stage::BackOff { code: 1 },
+            "Running",
+            "False",
+            "ContainersNotReady",
+        );
+
+        check(
+            &Stage::Ended { code: 0 },
+            "Succeeded",
+            "False",
+            "PodCompleted",
+        );
+
         check(&Stage::Ended { code: 2 }, "Failed", "False", "PodFailed");
     }
 }

@@ -1,9 +1,13 @@
 //! The store beside its peer, on the same disk, in one run: `cargo bench -p coracle-store`.
 //!
-//! Compare-and-swap puts of 1.5 KiB at 1, 16, 64 and 256 writers, each durable before it is acknowledged; a reader
-//! beside them; then what 100,000 keys take in memory and how long they take to come back.
+//! Compare-and-swap puts of 1.5 KiB at 1, 16, 64 and 256 writers, each durable before it is
+//! acknowledged; a reader beside them; then what 100,000 keys take in memory and how long they take
+//! to come back.
 
-#![expect(clippy::print_stdout, reason = "a benchmark reports to whoever started it")]
+#![expect(
+    clippy::print_stdout,
+    reason = "a benchmark reports to whoever started it"
+)]
 
 mod measure;
 mod peer;
@@ -13,7 +17,9 @@ use coracle_store::{
     Put, Revision, Store,
     embedded::{Config, Embedded, SystemClock, files::RealFiles},
 };
-use measure::{Load, Row, bytes_written_by, cpu_time_of, print_ratios, print_table, resident_bytes};
+use measure::{
+    Load, Row, bytes_written_by, cpu_time_of, print_ratios, print_table, resident_bytes,
+};
 use peer::Peer;
 use std::{
     path::Path,
@@ -30,33 +36,61 @@ const MANY: usize = 100_000;
 const RECOVER: &str = "--recover";
 
 fn main() {
-    let mut arguments = std::env::args().skip_while(|argument| argument != RECOVER).skip(1);
+    let mut arguments = std::env::args()
+        .skip_while(|argument| argument != RECOVER)
+        .skip(1);
     if let Some(directory) = arguments.next() {
         return recover(Path::new(&directory));
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
     let runtime = runtime.expect("a runtime");
-    let directory =
-        tempfile::tempdir_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("a directory on the disk");
+
+    let directory = tempfile::tempdir_in(Path::new(env!("CARGO_TARGET_TMPDIR")))
+        .expect("a directory on the disk");
     let mut rows = load(&runtime, &directory.path().join("load"));
     for (name, program) in peer::programs() {
-        rows.extend(load_peer(&runtime, name, &program, &directory.path().join(name)));
+        rows.extend(load_peer(
+            &runtime,
+            name,
+            &program,
+            &directory.path().join(name),
+        ));
     }
+
     print_table(&rows);
     println!();
     print_ratios(&rows, 64);
     println!();
+
     hundred_thousand(&runtime, &directory.path().join("many"));
     let itself = std::env::current_exe().expect("the benchmark");
-    let again = std::process::Command::new(itself).arg(RECOVER).arg(directory.path().join("many")).status();
+    let again = std::process::Command::new(itself)
+        .arg(RECOVER)
+        .arg(directory.path().join("many"))
+        .status();
     assert!(again.expect("a second process").success());
 }
 
 fn load(runtime: &tokio::runtime::Runtime, directory: &Path) -> Vec<Row> {
     let store = Arc::new(open(directory));
+
     // Its CPU is that of this whole process, writers and reader included.
-    let rows = spells(runtime, "embedded", &(store.clone() as Arc<dyn Store>), "self");
-    let (memory, status) = (store.memory(), runtime.block_on(store.status()).expect("a status"));
+    let rows = spells(
+        runtime,
+        "embedded",
+        &(store.clone() as Arc<dyn Store>),
+        "self",
+    );
+
+    let (memory, status) = (
+        store.memory(),
+        runtime.block_on(store.status()).expect("a status"),
+    );
+
     println!(
         "after the load: revision {}, files of {} MiB for {} MiB live, history of {} MiB in memory\n",
         status.revision,
@@ -64,10 +98,12 @@ fn load(runtime: &tokio::runtime::Runtime, directory: &Path) -> Vec<Row> {
         memory.live_bytes >> 20,
         memory.history_bytes >> 20
     );
+
     rows
 }
 
-/// The same for an etcd. Its CPU is that of its own process only: writers and reader are not counted.
+/// The same for an etcd. Its CPU is that of its own process only: writers and reader are not
+/// counted.
 fn load_peer(
     runtime: &tokio::runtime::Runtime,
     name: &'static str,
@@ -86,12 +122,20 @@ fn spells(
     process: &str,
 ) -> Vec<Row> {
     let spell = |writers| {
-        let load = Load { keys: KEYS, value: VALUE, writers, spell: SPELL };
+        let load = Load {
+            keys: KEYS,
+            value: VALUE,
+            writers,
+            spell: SPELL,
+        };
+
         let (cpu, disk) = (cpu_time_of(process), bytes_written_by(process));
         let outcome = runtime.block_on(load.run(store.clone()));
         let (cpu, disk) = (cpu_time_of(process) - cpu, bytes_written_by(process) - disk);
+
         Row::new(engine, writers, &outcome, cpu, disk)
     };
+
     WRITERS.map(spell).into()
 }
 
@@ -106,12 +150,14 @@ fn hundred_thousand(runtime: &tokio::runtime::Runtime, directory: &Path) {
     let store = open(directory);
     runtime.block_on(async {
         for start in (0..MANY).step_by(1000) {
-            let puts = (start..start + 1000).map(|n| store.put(Put::new(measure::key(n), value(n))));
+            let puts =
+                (start..start + 1000).map(|n| store.put(Put::new(measure::key(n), value(n))));
             for put in measure::join(puts.collect()).await {
                 put.expect("a put");
             }
         }
     });
+
     report_memory("written", resident_bytes().saturating_sub(before));
 }
 
@@ -121,7 +167,10 @@ fn recover(directory: &Path) {
     #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
     let start = Instant::now();
     let store = open(directory);
-    println!("recovery of {MANY} keys: {:.0} ms", start.elapsed().as_secs_f64() * 1000.0);
+    println!(
+        "recovery of {MANY} keys: {:.0} ms",
+        start.elapsed().as_secs_f64() * 1000.0
+    );
     assert!(store.revision() > Revision::new(MANY as u64));
     report_memory("recovered", resident_bytes().saturating_sub(before));
 }
@@ -129,7 +178,10 @@ fn recover(directory: &Path) {
 fn report_memory(when: &str, resident: u64) {
     let data = MANY * (VALUE + measure::key(0).len());
     let ratio = resident as f64 / data as f64;
-    println!("memory of {MANY} keys, {when}: {} MiB, {ratio:.2} times the data", resident >> 20);
+    println!(
+        "memory of {MANY} keys, {when}: {} MiB, {ratio:.2} times the data",
+        resident >> 20
+    );
 }
 
 fn value(number: usize) -> Bytes {

@@ -7,10 +7,16 @@ use crate::{KeyValue, LeaseId, Revision};
 pub enum StoreError {
     /// List anew, then watch from there.
     #[error("required revision {requested} has been compacted, the oldest kept is {compacted}")]
-    Compacted { requested: Revision, compacted: Revision },
+    Compacted {
+        requested: Revision,
+        compacted: Revision,
+    },
     /// Wait for the revision, or ask whether the right store answers.
     #[error("required revision {requested} is a future revision, the store is at {current}")]
-    FutureRevision { requested: Revision, current: Revision },
+    FutureRevision {
+        requested: Revision,
+        current: Revision,
+    },
     #[error("lease {0} not found")]
     LeaseNotFound(LeaseId),
     #[error("lease {0} already exists")]
@@ -53,7 +59,8 @@ pub enum Unavailable {
     /// Reads go on; writes are taken again by themselves once the disk is writable.
     #[error("the disk of {place} is read-only: mount it writable, writes go on by themselves")]
     ReadOnly { place: String },
-    /// The disk refused a write or did not make it durable. Reads go on, later writes are tried on a new file.
+    /// The disk refused a write or did not make it durable. Reads go on, later writes are tried on
+    /// a new file.
     #[error("the disk of {place} failed: {reason}")]
     DiskFailed { place: String, reason: String },
     /// The store was closed, or its writer is gone.
@@ -73,9 +80,13 @@ pub enum Unavailable {
 /// Why a compare-and-swap did not happen.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SwapError {
-    /// The key is not as the caller saw it; `found` is what is there now, `None` if there is no such key.
+    /// The key is not as the caller saw it; `found` is what is there now, `None` if there is no
+    /// such key.
     #[error("{}", conflict(.found.as_deref(), *.at))]
-    Conflict { found: Option<Box<KeyValue>>, at: Revision },
+    Conflict {
+        found: Option<Box<KeyValue>>,
+        at: Revision,
+    },
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -8,7 +8,8 @@ use std::ops::Bound;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyValue {
     pub key: Bytes,
-    /// Shared with the store and every other reader. Empty in a deletion, and where only keys were asked for.
+    /// Shared with the store and every other reader. Empty in a deletion, and where only keys were
+    /// asked for.
     pub value: Bytes,
     /// When the key was last created. [`Revision::ZERO`] in a deletion.
     pub create_revision: Revision,
@@ -40,7 +41,10 @@ pub enum End {
 
 impl KeyRange {
     pub fn single(key: impl Into<Bytes>) -> Self {
-        KeyRange { start: key.into(), end: End::Single }
+        KeyRange {
+            start: key.into(),
+            end: End::Single,
+        }
     }
 
     /// Every key that begins with `prefix`; every key at all where it is empty.
@@ -64,12 +68,18 @@ impl KeyRange {
 
     /// `start` and every key after it.
     pub fn from(start: impl Into<Bytes>) -> Self {
-        KeyRange { start: start.into(), end: End::Unbounded }
+        KeyRange {
+            start: start.into(),
+            end: End::Unbounded,
+        }
     }
 
     /// `start` and the keys after it, `end` excluded. Empty where `end` is not after `start`.
     pub fn between(start: impl Into<Bytes>, end: impl Into<Bytes>) -> Self {
-        KeyRange { start: start.into(), end: End::Before(end.into()) }
+        KeyRange {
+            start: start.into(),
+            end: End::Before(end.into()),
+        }
     }
 
     pub fn all() -> Self {
@@ -79,7 +89,10 @@ impl KeyRange {
     /// The same range without the keys before `start`: how the next page of a list is asked for.
     #[must_use]
     pub fn starting_at(&self, start: impl Into<Bytes>) -> Self {
-        KeyRange { start: start.into(), end: self.end.clone() }
+        KeyRange {
+            start: start.into(),
+            end: self.end.clone(),
+        }
     }
 
     pub fn start(&self) -> &Bytes {
@@ -130,9 +143,14 @@ mod tests {
     #[test]
     fn a_prefix_holds_the_keys_that_begin_with_it_and_no_others() {
         let check = |prefix: &'static [u8], key: &[u8], inside: bool| {
-            assert_eq!(KeyRange::prefix(prefix).contains(key), inside, "{prefix:?} {key:?}");
+            assert_eq!(
+                KeyRange::prefix(prefix).contains(key),
+                inside,
+                "{prefix:?} {key:?}"
+            );
         };
         check(b"/pods/", b"/pods/", true);
+
         check(b"/pods/", b"/pods/\xff\xff", true);
         check(b"/pods/", b"/pods0", false);
         check(b"/pods/", b"/pods", false);
@@ -149,10 +167,16 @@ mod tests {
             assert_eq!(b.overlaps(&a), expected, "{b:?} {a:?}");
         };
         check(KeyRange::single("a"), KeyRange::single("a"), true);
+
         check(KeyRange::single("a"), KeyRange::single("b"), false);
         check(KeyRange::single("b"), KeyRange::between("a", "c"), true);
         check(KeyRange::single("c"), KeyRange::between("a", "c"), false);
-        check(KeyRange::between("a", "c"), KeyRange::between("c", "d"), false);
+        check(
+            KeyRange::between("a", "c"),
+            KeyRange::between("c", "d"),
+            false,
+        );
+
         check(KeyRange::between("a", "c"), KeyRange::from("b"), true);
         check(KeyRange::all(), KeyRange::between("a", "b"), true);
     }

@@ -27,7 +27,8 @@ pub enum Content {
 /// The keys found. All of them are as of one revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeAnswer {
-    /// The store's revision when the answer was made; not older than any write acknowledged before the request.
+    /// The store's revision when the answer was made; not older than any write acknowledged before
+    /// the request.
     pub revision: Revision,
     pub kvs: Vec<KeyValue>,
     /// How many keys the range holds, whatever the limit.
@@ -39,7 +40,12 @@ pub struct RangeAnswer {
 impl RangeRequest {
     /// All of `range`, newest, with values.
     pub fn new(range: KeyRange) -> Self {
-        RangeRequest { range, at: None, limit: None, content: Content::Full }
+        RangeRequest {
+            range,
+            at: None,
+            limit: None,
+            content: Content::Full,
+        }
     }
 
     #[must_use]

@@ -2,15 +2,17 @@
 
 use std::fmt;
 
-/// The number of a write transaction. Every transaction that changes a key raises the store's revision by one, and
-/// all keys it changes carry the new one. A fresh store is at [`Revision::FIRST`].
+/// The number of a write transaction. Every transaction that changes a key raises the store's
+/// revision by one, and all keys it changes carry the new one. A fresh store is at
+/// [`Revision::FIRST`].
 ///
 /// A revision belongs to one store: comparing those of two stores means nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(u64);
 
 impl Revision {
-    /// Before every revision. As a key's create or mod revision in a comparison: the key does not exist.
+    /// Before every revision. As a key's create or mod revision in a comparison: the key does not
+    /// exist.
     pub const ZERO: Revision = Revision(0);
     /// The revision of a store that nobody has written to yet.
     pub const FIRST: Revision = Revision(1);

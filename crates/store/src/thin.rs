@@ -7,8 +7,8 @@ use std::ops::Deref;
 
 use triomphe::ThinArc;
 
-/// Short bytes of which there is one copy for all who hold it. Half as large as `Arc<[u8]>`, which counts where a store
-/// has a few of them for every key.
+/// Short bytes of which there is one copy for all who hold it. Half as large as `Arc<[u8]>`, which
+/// counts where a store has a few of them for every key.
 #[derive(Clone)]
 pub struct Thin(ThinArc<(), u8>);
 

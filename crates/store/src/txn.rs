@@ -3,8 +3,8 @@
 use crate::{KeyRange, KeyValue, LeaseId, RangeAnswer, RangeRequest, Revision};
 use bytes::Bytes;
 
-/// If every comparison holds, runs `then`, else `otherwise`. The operations see what those before them wrote; all
-/// writes share one revision, and a key may be written once only.
+/// If every comparison holds, runs `then`, else `otherwise`. The operations see what those before
+/// them wrote; all writes share one revision, and a key may be written once only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Txn {
     pub compare: Vec<Compare>,
@@ -12,8 +12,8 @@ pub struct Txn {
     pub otherwise: Vec<Op>,
 }
 
-/// A condition on every key of a range. Where the range holds no key, version, revisions and lease compare as zero
-/// and no value compares to anything.
+/// A condition on every key of a range. Where the range holds no key, version, revisions and lease
+/// compare as zero and no value compares to anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compare {
     pub range: KeyRange,
@@ -61,7 +61,8 @@ pub struct Put {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PutValue {
-    /// The embedded engine keeps these very bytes. A small slice of a large buffer would keep all of it: copy that.
+    /// The embedded engine keeps these very bytes. A small slice of a large buffer would keep all
+    /// of it: copy that.
     Set(Bytes),
     /// The key must exist and keeps its value.
     Keep,
@@ -96,8 +97,13 @@ pub struct TxnAnswer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpAnswer {
     Range(RangeAnswer),
-    Put { previous: Option<KeyValue> },
-    Delete { deleted: u64, previous: Vec<KeyValue> },
+    Put {
+        previous: Option<KeyValue>,
+    },
+    Delete {
+        deleted: u64,
+        previous: Vec<KeyValue>,
+    },
     Txn(TxnAnswer),
 }
 
@@ -114,7 +120,12 @@ impl Compare {
 
 impl Put {
     pub fn new(key: impl Into<Bytes>, value: impl Into<Bytes>) -> Self {
-        Put { key: key.into(), value: PutValue::Set(value.into()), lease: PutLease::None, previous: false }
+        Put {
+            key: key.into(),
+            value: PutValue::Set(value.into()),
+            lease: PutLease::None,
+            previous: false,
+        }
     }
 
     /// The key goes away with this lease.
@@ -133,7 +144,10 @@ impl Put {
 
 impl Delete {
     pub fn new(range: KeyRange) -> Self {
-        Delete { range, previous: false }
+        Delete {
+            range,
+            previous: false,
+        }
     }
 
     #[must_use]

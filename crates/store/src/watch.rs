@@ -8,7 +8,8 @@ use std::{fmt, time::Duration};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchRequest {
     pub range: KeyRange,
-    /// The first revision whose changes are wanted, which may lie in the future; `None` begins after the newest.
+    /// The first revision whose changes are wanted, which may lie in the future; `None` begins
+    /// after the newest.
     pub from: Option<Revision>,
     /// Events carry what the key held before.
     pub previous: bool,
@@ -20,7 +21,8 @@ pub struct WatchRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     pub kind: EventKind,
-    /// The key as written. For a deletion: the key and, as its mod revision, the revision of the deletion.
+    /// The key as written. For a deletion: the key and, as its mod revision, the revision of the
+    /// deletion.
     pub kv: KeyValue,
     /// What the key held before, if that was asked for and the key existed.
     pub previous: Option<KeyValue>,
@@ -35,7 +37,8 @@ pub enum EventKind {
 /// What a watch has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchItem {
-    /// Changes in the order they were made, at least one. All changes of one revision are in one item.
+    /// Changes in the order they were made, at least one. All changes of one revision are in one
+    /// item.
     Events(Vec<Event>),
     /// Every change up to and including this revision has been delivered.
     Progress(Revision),
@@ -44,10 +47,11 @@ pub enum WatchItem {
 /// An open watch; dropping it ends it.
 ///
 /// # Guarantees
-/// Ordered: revisions never go down. Unique: no event comes twice. Reliable: no event is left out; a watch that
-/// cannot keep this ends with an error. Atomic: one revision's events come in one item. Resumable: a watch from
-/// the revision after the last one seen goes on where this one ended. Bookmarkable: after `Progress(r)` no event
-/// at or before `r` follows, and none at or before `r` is outstanding.
+/// Ordered: revisions never go down. Unique: no event comes twice. Reliable: no event is left out;
+/// a watch that cannot keep this ends with an error. Atomic: one revision's events come in one
+/// item. Resumable: a watch from the revision after the last one seen goes on where this one ended.
+/// Bookmarkable: after `Progress(r)` no event at or before `r` follows, and none at or before `r`
+/// is outstanding.
 pub struct Watch {
     created_at: Revision,
     source: Box<dyn WatchSource>,
@@ -66,7 +70,12 @@ pub trait WatchSource: Send {
 impl WatchRequest {
     /// The changes of `range` after the newest revision, without previous values.
     pub fn new(range: KeyRange) -> Self {
-        WatchRequest { range, from: None, previous: false, progress_every: None }
+        WatchRequest {
+            range,
+            from: None,
+            previous: false,
+            progress_every: None,
+        }
     }
 
     #[must_use]
@@ -93,7 +102,8 @@ impl Watch {
         Watch { created_at, source }
     }
 
-    /// The store's revision when the watch was opened. A watch without `from` delivers what comes after it.
+    /// The store's revision when the watch was opened. A watch without `from` delivers what comes
+    /// after it.
     pub fn created_at(&self) -> Revision {
         self.created_at
     }
@@ -104,13 +114,14 @@ impl Watch {
     /// Dropping the future loses and repeats nothing.
     ///
     /// # Errors
-    /// [`StoreError::Compacted`] when the watch fell behind the compaction, or began there; after an error the
-    /// watch is over and gives the same kind of error again.
+    /// [`StoreError::Compacted`] when the watch fell behind the compaction, or began there; after
+    /// an error the watch is over and gives the same kind of error again.
     pub async fn next(&mut self) -> Result<WatchItem, StoreError> {
         self.source.next().await
     }
 
-    /// Asks for one [`WatchItem::Progress`], sent once everything up to the store's revision has been delivered.
+    /// Asks for one [`WatchItem::Progress`], sent once everything up to the store's revision has
+    /// been delivered.
     pub fn request_progress(&mut self) {
         self.source.request_progress();
     }
@@ -118,6 +129,8 @@ impl Watch {
 
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch").field("created_at", &self.created_at).finish_non_exhaustive()
+        f.debug_struct("Watch")
+            .field("created_at", &self.created_at)
+            .finish_non_exhaustive()
     }
 }

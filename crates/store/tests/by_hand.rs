@@ -1,10 +1,11 @@
-//! Stores in real directories, as a person meets them: in use, backed up, restored, checked. No test here starts a
-//! process: a lock is shared with a child until the child runs its own program.
+//! Stores in real directories, as a person meets them: in use, backed up, restored, checked. No
+//! test here starts a process: a lock is shared with a child until the child runs its own program.
 
 use coracle_store::{
     Put, Store,
     embedded::{
-        Config, Embedded, OpenError, SystemClock, commands, commands::CommandError, files::RealFiles,
+        Config, Embedded, OpenError, SystemClock, commands, commands::CommandError,
+        files::RealFiles,
     },
     face::{Face, FaceConfig, Listen},
 };
@@ -14,10 +15,20 @@ use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 fn a_directory_that_another_process_holds_is_a_clear_error() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(directory.path());
+
     let files = Arc::new(RealFiles::new(directory.path()).unwrap());
-    let refused = Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).err().unwrap();
+    let refused = Embedded::open(Config::default(), files, Arc::new(SystemClock::default()))
+        .err()
+        .unwrap();
     assert!(matches!(refused, OpenError::InUse { .. }), "{refused}");
-    assert!(refused.to_string().contains(&directory.path().display().to_string()), "{refused}");
+
+    assert!(
+        refused
+            .to_string()
+            .contains(&directory.path().display().to_string()),
+        "{refused}"
+    );
+
     drop(store);
     open(directory.path());
 }
@@ -25,15 +36,21 @@ fn a_directory_that_another_process_holds_is_a_clear_error() {
 #[tokio::test]
 async fn a_backup_made_by_hand_is_restored_by_hand() {
     let directory = tempfile::tempdir().unwrap();
-    let (data, file, copy) =
-        (directory.path().join("a"), directory.path().join("backup"), directory.path().join("b"));
+    let (data, file, copy) = (
+        directory.path().join("a"),
+        directory.path().join("backup"),
+        directory.path().join("b"),
+    );
     let store = open(&data);
     store.put(Put::new("key", "value")).await.unwrap();
+
     let running = commands::write_backup(store.backup(), &file).unwrap();
     drop(store);
     assert_eq!(commands::backup(&data, &file).unwrap(), running);
+
     let restored = commands::restore(&file, &copy, Some(running.revision)).unwrap();
     assert_eq!(restored.revision, running.revision.next());
+
     let report = commands::check(&copy).unwrap();
     assert_eq!((report.keys, report.compacted), (1, restored.revision));
     assert!(report.to_string().contains("sound: 1 keys"), "{report}");
@@ -42,15 +59,31 @@ async fn a_backup_made_by_hand_is_restored_by_hand() {
 #[tokio::test]
 async fn what_is_stored_is_its_owners_alone() {
     let directory = tempfile::tempdir().unwrap();
-    let (data, file) = (directory.path().join("data").join("store"), directory.path().join("backup"));
+    let (data, file) = (
+        directory.path().join("data").join("store"),
+        directory.path().join("backup"),
+    );
+
     let store = open(&data);
-    store.put(Put::new("/registry/secrets/default/a", "secret")).await.unwrap();
+    store
+        .put(Put::new("/registry/secrets/default/a", "secret"))
+        .await
+        .unwrap();
+
     commands::write_backup(store.backup(), &file).unwrap();
     drop(store);
-    let inside = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().path());
+
+    let inside = std::fs::read_dir(&data)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     for path in inside.chain([data.clone(), file]) {
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o077, 0, "{} is open to others: {mode:o}", path.display());
+        assert_eq!(
+            mode & 0o077,
+            0,
+            "{} is open to others: {mode:o}",
+            path.display()
+        );
     }
 }
 
@@ -60,26 +93,52 @@ async fn a_backup_that_fails_leaves_nothing() {
     let store = open(&directory.path().join("data"));
     let file = directory.path().join("backup");
     std::fs::create_dir_all(file.join("in the way")).unwrap();
+
     let refused = commands::write_backup(store.backup(), &file).unwrap_err();
-    assert!(matches!(refused, CommandError::File { action: "naming", .. }), "{refused}");
+    assert!(
+        matches!(
+            refused,
+            CommandError::File {
+                action: "naming",
+                ..
+            }
+        ),
+        "{refused}"
+    );
+
     assert!(!directory.path().join("backup.unfinished").exists());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_is_in_use_is_backed_up_through_its_face() {
     let directory = tempfile::tempdir().unwrap();
-    let (file, socket) = (directory.path().join("backup"), directory.path().join("face.sock"));
+    let (file, socket) = (
+        directory.path().join("backup"),
+        directory.path().join("face.sock"),
+    );
+
     let store = Arc::new(open(&directory.path().join("data")));
     for number in 0..1000 {
-        store.put(Put::new(format!("k{number}"), "x".repeat(1000))).await.unwrap();
+        store
+            .put(Put::new(format!("k{number}"), "x".repeat(1000)))
+            .await
+            .unwrap();
     }
+
     let face = Face::show(store.clone(), FaceConfig::new(Listen::Unix(socket.clone()))).unwrap();
     let report = commands::backup_of_running(&socket, &file).await.unwrap();
     assert_eq!((report.keys, report.revision), (1000, store.revision()));
+
     face.stop().await;
     let restored = commands::restore(&file, &directory.path().join("copy"), None).unwrap();
-    assert_eq!((restored.keys, restored.backup_revision), (1000, report.revision));
-    let refused = commands::backup_of_running(&socket, &file).await.unwrap_err();
+    assert_eq!(
+        (restored.keys, restored.backup_revision),
+        (1000, report.revision)
+    );
+
+    let refused = commands::backup_of_running(&socket, &file)
+        .await
+        .unwrap_err();
     assert!(matches!(refused, CommandError::Running(_)), "{refused}");
 }
 

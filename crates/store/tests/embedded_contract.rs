@@ -1,5 +1,5 @@
-//! The contract, over the embedded engine: on real files with its writer thread, and on the simulated disk with its
-//! writer as a task of one thread.
+//! The contract, over the embedded engine: on real files with its writer thread, and on the
+//! simulated disk with its writer as a task of one thread.
 
 use coracle_store::{
     contract,
@@ -17,10 +17,12 @@ async fn the_embedded_engine_keeps_the_contract_on_real_files() {
         checks.spawn(async move {
             let directory = tempfile::tempdir().unwrap();
             let files = Arc::new(RealFiles::new(directory.path()).unwrap());
-            let store = Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap();
+            let store =
+                Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap();
             check.run(&store).await;
         });
     }
+
     while let Some(outcome) = checks.join_next().await {
         outcome.unwrap();
     }
@@ -29,10 +31,18 @@ async fn the_embedded_engine_keeps_the_contract_on_real_files() {
 #[tokio::test]
 async fn the_embedded_engine_keeps_the_contract_on_one_thread_with_tiny_files() {
     for check in contract::checks() {
-        // Everything happens all the time: a new segment every few writes, nothing recent in memory.
-        let config = Config { segment_bytes: 300, part_bytes: 200, recent_bytes: 0, ..Config::default() };
+        // Everything happens all the time: a new segment every few writes, nothing recent in
+        // memory.
+        let config = Config {
+            segment_bytes: 300,
+            part_bytes: 200,
+            recent_bytes: 0,
+            ..Config::default()
+        };
+
         let files = Arc::new(SimulatedDisk::default().files());
-        let (store, driver) = Embedded::open_driven(config, files, Arc::new(SystemClock::default())).unwrap();
+        let (store, driver) =
+            Embedded::open_driven(config, files, Arc::new(SystemClock::default())).unwrap();
         tokio::join!(driver.run(), async {
             check.run(&store).await;
             drop(store);

@@ -1,4 +1,5 @@
-//! What streams of either protocol have in common: a bounded way in, a way out, and the driver beside the work.
+//! What streams of either protocol have in common: a bounded way in, a way out, and the driver
+//! beside the work.
 
 use std::future::Future;
 use std::pin::pin;
@@ -36,7 +37,13 @@ pub(crate) struct Inlet {
 pub(crate) fn inlet() -> (Inlet, Receiver) {
     let (sender, chunks) = mpsc::unbounded_channel();
     let room = Arc::new(Semaphore::new(ROOM as usize));
-    (Inlet { chunks: sender, room: Arc::clone(&room) }, Receiver { chunks, room })
+    (
+        Inlet {
+            chunks: sender,
+            room: Arc::clone(&room),
+        },
+        Receiver { chunks, room },
+    )
 }
 
 impl Receiver {
@@ -72,7 +79,9 @@ impl Inlet {
         if bytes.is_empty() {
             return;
         }
-        let weight = u32::try_from(bytes.len()).unwrap_or(ROOM).clamp(LEAST, ROOM);
+        let weight = u32::try_from(bytes.len())
+            .unwrap_or(ROOM)
+            .clamp(LEAST, ROOM);
         if let Ok(room) = Arc::clone(&self.room).acquire_many_owned(weight).await {
             // An error says that the reader has gone meanwhile.
             self.chunks.send((bytes, room)).unwrap_or_default();
@@ -109,8 +118,8 @@ impl Sender {
     }
 }
 
-/// Does the work of a connection beside the driver that carries its bytes, and lets the driver finish what the work has
-/// said. `None`: the connection ended first, and the work where it stood.
+/// Does the work of a connection beside the driver that carries its bytes, and lets the driver
+/// finish what the work has said. `None`: the connection ended first, and the work where it stood.
 pub async fn drive<W: Future>(driver: impl Future, work: W) -> Option<W::Output> {
     let mut driver = pin!(driver);
     let done = tokio::select! {
@@ -122,7 +131,8 @@ pub async fn drive<W: Future>(driver: impl Future, work: W) -> Option<W::Output>
     Some(done)
 }
 
-/// The same for a client: what has come before the connection ended is still read, so the work goes on to its end.
+/// The same for a client: what has come before the connection ended is still read, so the work goes
+/// on to its end.
 pub async fn drive_to_the_end<W: Future>(driver: impl Future, work: W) -> W::Output {
     let (mut driver, mut work) = (pin!(driver), pin!(work));
     tokio::select! {

@@ -1,12 +1,13 @@
 //! Leaving HTTP: what a client asks for in its headers, and what it is answered.
 //!
-//! SPDY comes with `X-Stream-Protocol-Version`, WebSocket with `Sec-WebSocket-Protocol`. Of what the client names the
-//! first is taken that we know. Texts and statuses are upstream's.
+//! SPDY comes with `X-Stream-Protocol-Version`, WebSocket with `Sec-WebSocket-Protocol`. Of what
+//! the client names the first is taken that we know. Texts and statuses are upstream's.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{
-    CONNECTION, HeaderName, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+    CONNECTION, HeaderName, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
+    UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
@@ -14,7 +15,8 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use crate::websocket::Coding;
 
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("x-stream-protocol-version");
-const ACCEPTED_VERSIONS: HeaderName = HeaderName::from_static("x-accepted-stream-protocol-versions");
+const ACCEPTED_VERSIONS: HeaderName =
+    HeaderName::from_static("x-accepted-stream-protocol-versions");
 
 /// What the key of a WebSocket is hashed with (RFC 6455).
 const WEBSOCKET_GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -66,7 +68,13 @@ const fn spdy(version: Version) -> Protocol {
 }
 
 const fn channels(base64: bool, version: Version) -> Protocol {
-    Protocol::Channels { coding: Coding { base64, closes: matches!(version, Version::V5) }, version }
+    Protocol::Channels {
+        coding: Coding {
+            base64,
+            closes: matches!(version, Version::V5),
+        },
+        version,
+    }
 }
 
 const SPDY_COMMAND: &[(&str, Protocol)] = &[
@@ -96,9 +104,13 @@ const WEBSOCKET_PORTS: &[(&str, Protocol)] = &[
 pub enum Refusal {
     #[error("Upgrade request required")]
     NoUpgrade,
-    #[error("unable to upgrade: header X-Stream-Protocol-Version does not exist in request with {0} headers")]
+    #[error(
+        "unable to upgrade: header X-Stream-Protocol-Version does not exist in request with {0} headers"
+    )]
     NoVersion(usize),
-    #[error("unable to upgrade: unable to negotiate protocol: client supports [{0}], server accepts [{1}]")]
+    #[error(
+        "unable to upgrade: unable to negotiate protocol: client supports [{0}], server accepts [{1}]"
+    )]
     NoCommonVersion(String, String),
     #[error("requested protocol(s) are not supported: [{0}]; supports [{1}]")]
     NoCommonProtocol(String, String),
@@ -108,7 +120,11 @@ pub enum Refusal {
 
 /// What comes of a request's headers.
 pub fn negotiate(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
-    if is_websocket(headers) { websocket(headers, purpose) } else { spdy_of(headers, purpose) }
+    if is_websocket(headers) {
+        websocket(headers, purpose)
+    } else {
+        spdy_of(headers, purpose)
+    }
 }
 
 /// Whether a request asks to leave HTTP at all.
@@ -135,11 +151,18 @@ fn spdy_of(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
     if !is_wanted(headers) || !upgrade_is(headers, "SPDY/3.1") {
         return Err(Refusal::NoUpgrade);
     }
+
     let wanted: Vec<&str> = values(headers, &PROTOCOL_VERSION).collect();
     if wanted.is_empty() {
         return Err(Refusal::NoVersion(headers.keys_len()));
     }
-    let known = if purpose == Purpose::Command { SPDY_COMMAND } else { SPDY_PORTS };
+
+    let known = if purpose == Purpose::Command {
+        SPDY_COMMAND
+    } else {
+        SPDY_PORTS
+    };
+
     let Some((name, protocol)) = first_known(&wanted, known) else {
         return Err(Refusal::NoCommonVersion(wanted.join(" "), names(known)));
     };
@@ -147,7 +170,11 @@ fn spdy_of(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
     answer.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     answer.insert(UPGRADE, HeaderValue::from_static("SPDY/3.1"));
     answer.insert(PROTOCOL_VERSION, HeaderValue::from_static(name));
-    Ok(Agreed { protocol, headers: answer })
+
+    Ok(Agreed {
+        protocol,
+        headers: answer,
+    })
 }
 
 fn websocket(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
@@ -155,35 +182,66 @@ fn websocket(headers: &HeaderMap, purpose: Purpose) -> Result<Agreed, Refusal> {
     if wanted.is_empty() {
         wanted.push("");
     }
-    let known = if purpose == Purpose::Command { WEBSOCKET_COMMAND } else { WEBSOCKET_PORTS };
+
+    let known = if purpose == Purpose::Command {
+        WEBSOCKET_COMMAND
+    } else {
+        WEBSOCKET_PORTS
+    };
+
     let Some((name, protocol)) = first_known(&wanted, known) else {
         return Err(Refusal::NoCommonProtocol(wanted.join(" "), names(known)));
     };
     let key = headers.get(SEC_WEBSOCKET_KEY).ok_or(Refusal::NoKey)?;
-    let hash = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), WEBSOCKET_GUID.as_bytes()].concat());
+    let hash = digest(
+        &SHA1_FOR_LEGACY_USE_ONLY,
+        &[key.as_bytes(), WEBSOCKET_GUID.as_bytes()].concat(),
+    );
     let accept = HeaderValue::from_str(&STANDARD.encode(hash)).map_err(|_| Refusal::NoKey)?;
+
     let mut answer = HeaderMap::new();
     answer.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     answer.insert(UPGRADE, HeaderValue::from_static("websocket"));
     answer.insert(SEC_WEBSOCKET_ACCEPT, accept);
+
     if !name.is_empty() {
         answer.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(name));
     }
-    Ok(Agreed { protocol, headers: answer })
+
+    Ok(Agreed {
+        protocol,
+        headers: answer,
+    })
 }
 
-fn first_known(wanted: &[&str], known: &[(&'static str, Protocol)]) -> Option<(&'static str, Protocol)> {
-    wanted.iter().find_map(|wanted| known.iter().find(|(name, _)| name == wanted)).copied()
+fn first_known(
+    wanted: &[&str],
+    known: &[(&'static str, Protocol)],
+) -> Option<(&'static str, Protocol)> {
+    wanted
+        .iter()
+        .find_map(|wanted| known.iter().find(|(name, _)| name == wanted))
+        .copied()
 }
 
 fn names(known: &[(&str, Protocol)]) -> String {
-    known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" ")
+    known
+        .iter()
+        .map(|(name, _)| *name)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The values of a header that may come several times, or with several values.
 fn values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
-    let lines = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    lines.flat_map(|line| line.split(',')).map(str::trim).filter(|value| !value.is_empty())
+    let lines = headers
+        .get_all(name)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok());
+    lines
+        .flat_map(|line| line.split(','))
+        .map(str::trim)
+        .filter(|value| !value.is_empty())
 }
 
 impl Agreed {
@@ -204,12 +262,21 @@ impl Refusal {
             Refusal::NoCommonVersion(..) | Refusal::NoCommonProtocol(..) => StatusCode::FORBIDDEN,
             Refusal::NoUpgrade | Refusal::NoVersion(_) | Refusal::NoKey => StatusCode::BAD_REQUEST,
         };
+
         if matches!(self, Refusal::NoCommonVersion(..)) {
-            let known = if purpose == Purpose::Command { SPDY_COMMAND } else { SPDY_PORTS };
+            let known = if purpose == Purpose::Command {
+                SPDY_COMMAND
+            } else {
+                SPDY_PORTS
+            };
+
             for (name, _) in known {
-                answer.headers_mut().append(ACCEPTED_VERSIONS, HeaderValue::from_static(name));
+                answer
+                    .headers_mut()
+                    .append(ACCEPTED_VERSIONS, HeaderValue::from_static(name));
             }
         }
+
         answer
     }
 }
@@ -221,14 +288,23 @@ mod tests {
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
-            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+            headers.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
         }
         headers
     }
 
-    fn check(purpose: Purpose, given: &[(&'static str, &'static str)], expected: Result<Protocol, &str>) {
+    fn check(
+        purpose: Purpose,
+        given: &[(&'static str, &'static str)],
+        expected: Result<Protocol, &str>,
+    ) {
         let found = negotiate(&headers(given), purpose);
-        let found = found.map(|agreed| agreed.protocol).map_err(|refusal| refusal.to_string());
+        let found = found
+            .map(|agreed| agreed.protocol)
+            .map_err(|refusal| refusal.to_string());
         assert_eq!(found, expected.map_err(str::to_owned), "{given:?}");
     }
 
@@ -242,14 +318,28 @@ mod tests {
             &with(&[(version, "v4.channel.k8s.io"), (version, "channel.k8s.io")]),
             Ok(spdy(Version::V4)),
         );
-        check(Purpose::Command, &with(&[(version, "v9, v2.channel.k8s.io")]), Ok(spdy(Version::V2)));
-        check(Purpose::Ports, &with(&[(version, "portforward.k8s.io")]), Ok(spdy(Version::V1)));
+
+        check(
+            Purpose::Command,
+            &with(&[(version, "v9, v2.channel.k8s.io")]),
+            Ok(spdy(Version::V2)),
+        );
+
+        check(
+            Purpose::Ports,
+            &with(&[(version, "portforward.k8s.io")]),
+            Ok(spdy(Version::V1)),
+        );
+
         check(
             Purpose::Ports,
             &with(&[(version, "v9")]),
-            Err("unable to upgrade: unable to negotiate protocol: client supports [v9], \
-                 server accepts [portforward.k8s.io]"),
+            Err(
+                "unable to upgrade: unable to negotiate protocol: client supports [v9], \
+                 server accepts [portforward.k8s.io]",
+            ),
         );
+
         check(
             Purpose::Command,
             &with(&[]),
@@ -257,6 +347,7 @@ mod tests {
                 "unable to upgrade: header X-Stream-Protocol-Version does not exist in request with 2 headers",
             ),
         );
+
         check(Purpose::Command, &[], Err("Upgrade request required"));
     }
 
@@ -268,15 +359,44 @@ mod tests {
             ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
         ];
         let with = |protocol| [&upgrade[..], &[("sec-websocket-protocol", protocol)]].concat();
+
         check(Purpose::Command, &upgrade, Ok(channels(false, Version::V1)));
-        check(Purpose::Command, &with("v5.channel.k8s.io"), Ok(channels(false, Version::V5)));
-        check(Purpose::Command, &with("v4.base64.channel.k8s.io"), Ok(channels(true, Version::V4)));
-        check(Purpose::Ports, &with("SPDY/3.1+portforward.k8s.io"), Ok(Protocol::Tunnel));
-        check(Purpose::Command, &upgrade[..2], Err("missing or bad Sec-WebSocket-Key"));
+        check(
+            Purpose::Command,
+            &with("v5.channel.k8s.io"),
+            Ok(channels(false, Version::V5)),
+        );
+
+        check(
+            Purpose::Command,
+            &with("v4.base64.channel.k8s.io"),
+            Ok(channels(true, Version::V4)),
+        );
+
+        check(
+            Purpose::Ports,
+            &with("SPDY/3.1+portforward.k8s.io"),
+            Ok(Protocol::Tunnel),
+        );
+
+        check(
+            Purpose::Command,
+            &upgrade[..2],
+            Err("missing or bad Sec-WebSocket-Key"),
+        );
+
         let agreed = negotiate(&headers(&with("v5.channel.k8s.io")), Purpose::Command).unwrap();
         let answer = agreed.answer();
+
         // The example of RFC 6455.
-        assert_eq!(answer.headers()[SEC_WEBSOCKET_ACCEPT], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-        assert_eq!(answer.headers()[SEC_WEBSOCKET_PROTOCOL], "v5.channel.k8s.io");
+        assert_eq!(
+            answer.headers()[SEC_WEBSOCKET_ACCEPT],
+            "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+        );
+
+        assert_eq!(
+            answer.headers()[SEC_WEBSOCKET_PROTOCOL],
+            "v5.channel.k8s.io"
+        );
     }
 }

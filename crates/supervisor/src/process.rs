@@ -24,21 +24,33 @@ pub fn find(pid: i32, born_at: u64) -> Option<OwnedFd> {
     (born(pid) == Some(born_at)).then_some(pidfd)
 }
 
-/// The exit code of a process that has ended and is somebody else's child; none when nobody knows it any more.
+/// The exit code of a process that has ended and is somebody else's child; none when nobody knows
+/// it any more.
 ///
-/// Until its parent has collected it, its file says it; afterwards the kernel says it to who holds a pidfd, since 6.15.
+/// Until its parent has collected it, its file says it; afterwards the kernel says it to who holds
+/// a pidfd, since 6.15.
 pub fn exit_code(pidfd: &OwnedFd, pid: i32) -> Option<i32> {
     let asked = || sys::exit_status(pidfd.as_fd());
-    asked().or_else(|| uncollected(pid)).or_else(asked).map(in_words)
+    asked()
+        .or_else(|| uncollected(pid))
+        .or_else(asked)
+        .map(in_words)
 }
 
 fn uncollected(pid: i32) -> Option<i32> {
-    (field(pid, STATE)? == "Z").then(|| field(pid, EXIT_CODE))??.parse().ok()
+    (field(pid, STATE)? == "Z")
+        .then(|| field(pid, EXIT_CODE))??
+        .parse()
+        .ok()
 }
 
 /// The code, or 128 and the signal.
 fn in_words(status: i32) -> i32 {
-    if status & 0x7f == 0 { status >> 8 & 0xff } else { 128 + (status & 0x7f) }
+    if status & 0x7f == 0 {
+        status >> 8 & 0xff
+    } else {
+        128 + (status & 0x7f)
+    }
 }
 
 fn field(pid: i32, number: usize) -> Option<String> {
@@ -61,14 +73,18 @@ mod tests {
             let pid = i32::try_from(child.id()).unwrap();
             let pidfd = find(pid, born(pid).unwrap()).unwrap();
             assert!(find(pid, 1).is_none(), "another process of this pid");
+
             let ended = rustix::event::PollFlags::IN;
             rustix::event::poll(&mut [rustix::event::PollFd::new(&pidfd, ended)], None).unwrap();
             assert_eq!(exit_code(&pidfd, pid), Some(expected), "not collected yet");
+
             child.wait().unwrap();
+
             // Older kernels do not say it.
             assert!([Some(expected), None].contains(&exit_code(&pidfd, pid)));
         };
         check("exit 0", 0);
+
         check("exit 7", 7);
         check("kill -9 $$", 137);
     }

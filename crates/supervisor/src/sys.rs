@@ -3,7 +3,8 @@
 
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
-/// How a process ended that was collected by its parent, as `wait` would say it; none when the kernel does not tell.
+/// How a process ended that was collected by its parent, as `wait` would say it; none when the
+/// kernel does not tell.
 pub(crate) fn exit_status(pidfd: BorrowedFd<'_>) -> Option<i32> {
     /// `struct pidfd_info` in its first size.
     #[repr(C)]
@@ -14,11 +15,19 @@ pub(crate) fn exit_status(pidfd: BorrowedFd<'_>) -> Option<i32> {
         ids: [u32; 11],
         exit_code: i32,
     }
+
     const EXIT: u64 = 1 << 3;
     /// `_IOWR(0xFF, 11, struct pidfd_info)`
     const GET_INFO: libc::Ioctl = 0xC000_FF0B | (size_of::<Info>() as libc::Ioctl) << 16;
-    let mut info = Info { mask: EXIT, ..Info::default() };
-    // SAFETY: the number of the request tells the kernel the size of `info`, which outlives the call.
+
+    let mut info = Info {
+        mask: EXIT,
+        ..Info::default()
+    };
+
+    // SAFETY: the number of the request tells the kernel the size of `info`, which outlives the
+    // call.
     let done = unsafe { libc::ioctl(pidfd.as_raw_fd(), GET_INFO, &raw mut info) };
+
     (done == 0 && info.mask & EXIT != 0).then_some(info.exit_code)
 }

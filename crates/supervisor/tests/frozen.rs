@@ -1,7 +1,9 @@
-//! The bytes of version 1, as they were released: supervisors that run speak them, and files that they wrote hold them.
+//! The bytes of version 1, as they were released: supervisors that run speak them, and files that
+//! they wrote hold them.
 //!
-//! `version-1.txt` is never changed, nor is `keeper-1.txt`, the words of keepers. A request or record with other fields is another one, with a tag of its own and in a
-//! later version of the protocol.
+//! `version-1.txt` is never changed, nor is `keeper-1.txt`, the words of keepers. A request or
+//! record with other fields is another one, with a tag of its own and in a later version of the
+//! protocol.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 use std::collections::BTreeMap;
@@ -14,32 +16,53 @@ static FROZEN: &str = concat!(include_str!("version-1.txt"), include_str!("keepe
 
 #[test]
 fn the_bytes_of_version_1_never_change() {
-    let mut seen = Seen { frozen: frozen(), missing: String::new() };
+    let mut seen = Seen {
+        frozen: frozen(),
+        missing: String::new(),
+    };
+
     for (number, request) in (7..).zip(requests()) {
         let name = format!("request {}", name_of_request(&request));
         seen.check(&name, &FromRuntime { number, request });
     }
+
     for (number, reply) in (7..).zip(replies()) {
         let name = format!("reply {}", name_of_reply(&reply));
         seen.check(&name, &FromSupervisor { number, reply });
     }
+
     for failure in failures() {
         let name = format!("failure {}", name_of_failure(&failure));
         seen.check(&name, &failure);
     }
+
     for message in to_keeper() {
-        seen.check(&format!("to keeper {}", name_of_message(&message)), &message);
+        seen.check(
+            &format!("to keeper {}", name_of_message(&message)),
+            &message,
+        );
     }
+
     for message in from_keeper() {
-        seen.check(&format!("from keeper {}", name_of_answer(&message)), &message);
+        seen.check(
+            &format!("from keeper {}", name_of_answer(&message)),
+            &message,
+        );
     }
+
     seen.check("record exit", &exit());
     seen.check("record held", &held());
+
     for (number, pid) in pids().into_iter().enumerate() {
         seen.check(&format!("pid {number}"), &pid);
     }
+
     assert!(seen.missing.is_empty(), "not frozen yet:\n{}", seen.missing);
-    assert!(seen.frozen.is_empty(), "nobody speaks any more: {:?}", seen.frozen.keys());
+    assert!(
+        seen.frozen.is_empty(),
+        "nobody speaks any more: {:?}",
+        seen.frozen.keys()
+    );
 }
 
 struct Seen {
@@ -64,7 +87,10 @@ fn frozen() -> BTreeMap<String, Vec<u8>> {
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     let line = |line: &str| {
         let (name, text) = line.split_once(": ").unwrap();
-        (name.to_owned(), text.as_bytes().chunks(2).map(byte).collect())
+        (
+            name.to_owned(),
+            text.as_bytes().chunks(2).map(byte).collect(),
+        )
     };
     FROZEN.lines().map(line).collect()
 }
@@ -80,19 +106,45 @@ fn text(text: &str) -> String {
 fn requests() -> Vec<Request> {
     let container = text("c");
     let join = Join::V2 { folder: text("/g") };
-    let exec = ExecSpec { container: container.clone(), process: process(), join };
+    let exec = ExecSpec {
+        container: container.clone(),
+        process: process(),
+        join,
+    };
+
     vec![
         Request::Hello {},
-        Request::Create { spec: container_spec() },
-        Request::Start { container: container.clone() },
-        Request::Signal { container: container.clone(), signal: 15 },
+        Request::Create {
+            spec: container_spec(),
+        },
+        Request::Start {
+            container: container.clone(),
+        },
+        Request::Signal {
+            container: container.clone(),
+            signal: 15,
+        },
         Request::Exec { spec: exec },
         Request::KillExec { exec: 9 },
-        Request::Attach { container: container.clone(), stdout: true, stderr: false },
-        Request::CloseStdin { container: container.clone() },
-        Request::ReopenLog { container: container.clone() },
-        Request::Delete { container: container.clone() },
-        Request::Pause { join: Join::V1 { tasks: vec![text("/t")] } },
+        Request::Attach {
+            container: container.clone(),
+            stdout: true,
+            stderr: false,
+        },
+        Request::CloseStdin {
+            container: container.clone(),
+        },
+        Request::ReopenLog {
+            container: container.clone(),
+        },
+        Request::Delete {
+            container: container.clone(),
+        },
+        Request::Pause {
+            join: Join::V1 {
+                tasks: vec![text("/t")],
+            },
+        },
         Request::Quit {},
         Request::ReturnTerminal { container },
     ]
@@ -118,17 +170,40 @@ fn name_of_request(request: &Request) -> &'static str {
 }
 
 fn replies() -> Vec<Reply> {
-    let report = |phase| ContainerReport { id: text("c"), pid: 4, phase, dropped_lines: 3 };
-    let phases = [Phase::Created {}, Phase::Running {}, Phase::Exited { exit: exit() }];
+    let report = |phase| ContainerReport {
+        id: text("c"),
+        pid: 4,
+        phase,
+        dropped_lines: 3,
+    };
+
+    let phases = [
+        Phase::Created {},
+        Phase::Running {},
+        Phase::Exited { exit: exit() },
+    ];
+
     vec![
-        Reply::Welcome { version: 1, containers: phases.map(report).to_vec(), pause: Some(5) },
+        Reply::Welcome {
+            version: 1,
+            containers: phases.map(report).to_vec(),
+            pause: Some(5),
+        },
         Reply::Done {},
-        Reply::Failed { failure: Failure::WrongPhase { text: text("w") } },
-        Reply::Created { pid: 6, warnings: vec![text("w")] },
+        Reply::Failed {
+            failure: Failure::WrongPhase { text: text("w") },
+        },
+        Reply::Created {
+            pid: 6,
+            warnings: vec![text("w")],
+        },
         Reply::ExecStarted { pid: 7 },
         Reply::ExecExited { code: -1 },
         Reply::Attached { terminal: true },
-        Reply::Exited { container: text("c"), exit: exit() },
+        Reply::Exited {
+            container: text("c"),
+            exit: exit(),
+        },
     ]
 }
 
@@ -149,7 +224,10 @@ fn failures() -> Vec<Failure> {
     vec![
         Failure::NoSuchContainer {},
         Failure::WrongPhase { text: text("w") },
-        Failure::Step { text: text("s"), errno: 2 },
+        Failure::Step {
+            text: text("s"),
+            errno: 2,
+        },
     ]
 }
 
@@ -162,11 +240,21 @@ fn name_of_failure(failure: &Failure) -> &'static str {
 }
 
 fn pids() -> Vec<Pid> {
-    vec![Pid::Own {}, Pid::Host {}, Pid::Pod {}, Pid::Container { id: text("c") }]
+    vec![
+        Pid::Own {},
+        Pid::Host {},
+        Pid::Pod {},
+        Pid::Container { id: text("c") },
+    ]
 }
 
 fn exit() -> Exit {
-    Exit { code: 137, at: 1_794_812_049_123_456_789, oom_kills: 2, unknown: true }
+    Exit {
+        code: 137,
+        at: 1_794_812_049_123_456_789,
+        oom_kills: 2,
+        unknown: true,
+    }
 }
 
 fn held() -> Held {
@@ -176,11 +264,16 @@ fn held() -> Held {
         born: 5,
         running: true,
         terminal: false,
-        join: Join::V1 { tasks: vec![text("/t")] },
+        join: Join::V1 {
+            tasks: vec![text("/t")],
+        },
         shares_pids: true,
         log: Some(text("/l")),
         exit_file: text("/e"),
-        oom: Some(OomCounter { file: text("/o"), key: text("k") }),
+        oom: Some(OomCounter {
+            file: text("/o"),
+            key: text("k"),
+        }),
     }
 }
 
@@ -192,11 +285,20 @@ fn process() -> Process {
         uid: 1,
         gid: 2,
         groups: vec![3, 4],
-        capabilities: Capabilities { bounding: 5, permitted: 6, inheritable: 7, ambient: 8 },
+        capabilities: Capabilities {
+            bounding: 5,
+            permitted: 6,
+            inheritable: 7,
+            ambient: 8,
+        },
         no_new_privileges: true,
         seccomp: vec![vec![1, 2, 3], vec![4]],
         oom_score_adj: Some(-998),
-        limits: vec![ResourceLimit { resource: 7, soft: 8, hard: 9 }],
+        limits: vec![ResourceLimit {
+            resource: 7,
+            soft: 8,
+            hard: 9,
+        }],
         terminal: false,
     }
 }
@@ -211,6 +313,7 @@ fn mounts() -> Vec<MountSpec> {
         propagation: Propagation::Slave {},
         attributes: 10,
     };
+
     let filesystem = Filesystem {
         kind: text("proc"),
         target: text("/proc"),
@@ -218,20 +321,38 @@ fn mounts() -> Vec<MountSpec> {
         attributes: 11,
         seal: true,
     };
-    let link = MountSpec::Link { path: text("/p"), target: text("/q") };
-    vec![MountSpec::Bind { bind }, MountSpec::New { filesystem }, link]
+
+    let link = MountSpec::Link {
+        path: text("/p"),
+        target: text("/q"),
+    };
+
+    vec![
+        MountSpec::Bind { bind },
+        MountSpec::New { filesystem },
+        link,
+    ]
 }
 
 fn belongings() -> Belongings {
-    Belongings { owner: text("c"), pid: 7, terminal: true }
+    Belongings {
+        owner: text("c"),
+        pid: 7,
+        terminal: true,
+    }
 }
 
 fn to_keeper() -> Vec<ToKeeper> {
     vec![
-        ToKeeper::Hold { belongings: belongings() },
+        ToKeeper::Hold {
+            belongings: belongings(),
+        },
         ToKeeper::Release { owner: text("c") },
         ToKeeper::Return {},
-        ToKeeper::Spawn { owner: text("s"), words: vec![text("w"), text("x")] },
+        ToKeeper::Spawn {
+            owner: text("s"),
+            words: vec![text("w"), text("x")],
+        },
         ToKeeper::How { owner: text("c") },
     ]
 }
@@ -249,7 +370,9 @@ fn name_of_message(message: &ToKeeper) -> &'static str {
 fn from_keeper() -> Vec<FromKeeper> {
     vec![
         FromKeeper::Released { left: 7 },
-        FromKeeper::Returned { belongings: belongings() },
+        FromKeeper::Returned {
+            belongings: belongings(),
+        },
         FromKeeper::Done { pid: 7 },
         FromKeeper::Spawned { pid: 7 },
         FromKeeper::Failed { errno: 2 },
@@ -275,6 +398,7 @@ fn container_spec() -> ContainerSpec {
         uts: Some(text("/u")),
         pid: Pid::Container { id: text("d") },
     };
+
     let path = text("/dev/d");
     ContainerSpec {
         id: text("c"),
@@ -285,12 +409,23 @@ fn container_spec() -> ContainerSpec {
         namespaces,
         join: Join::V2 { folder: text("/g") },
         mounts: mounts(),
-        devices: vec![Device { path, kind: b'c', major: 1, minor: 2, mode: 0o666, uid: 3, gid: 4 }],
+        devices: vec![Device {
+            path,
+            kind: b'c',
+            major: 1,
+            minor: 2,
+            mode: 0o666,
+            uid: 3,
+            gid: 4,
+        }],
         masked: vec![text("/m")],
         readonly: vec![text("/ro")],
         stdin: true,
         log: Some(text("/l")),
         exit_file: text("/e"),
-        oom: Some(OomCounter { file: text("/o"), key: text("k") }),
+        oom: Some(OomCounter {
+            file: text("/o"),
+            key: text("k"),
+        }),
     }
 }

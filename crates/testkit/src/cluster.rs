@@ -29,7 +29,8 @@ pub struct Setup {
     pub store: embedded::Config,
     /// Whether it can be reached over HTTPS.
     pub https: bool,
-    /// Whether it is to have nothing but what it is given, and let everybody do everything: it starts in no time.
+    /// Whether it is to have nothing but what it is given, and let everybody do everything: it
+    /// starts in no time.
     pub bare: bool,
 }
 
@@ -78,7 +79,11 @@ impl Cluster {
 
     /// A cluster that is also reached over HTTPS.
     pub async fn start_with_https() -> Cluster {
-        Cluster::with(Setup { https: true, ..Setup::default() }).await
+        Cluster::with(Setup {
+            https: true,
+            ..Setup::default()
+        })
+        .await
     }
 
     /// A cluster as it is asked for; returns when it is ready.
@@ -91,20 +96,30 @@ impl Cluster {
         tasks.spawn(driver.run());
 
         let mut config = Config::in_process();
+
         // Nobody makes accounts in a cluster without controllers, and pods want one.
         config.admission.disable.push("ServiceAccount".to_string());
+
         if setup.bare {
             config.bootstrap = false;
             config.authorization = vec![Mode::AlwaysAllow];
         }
+
         let (mut listener, mut https, mut folder) = (None, None, None);
         if setup.https {
             let bound = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
             let made = tempfile::tempdir().unwrap();
-            https = Some(certificates::make(made.path(), bound.local_addr().unwrap().port()));
+            https = Some(certificates::make(
+                made.path(),
+                bound.local_addr().unwrap().port(),
+            ));
+
             let file = |name: &str| made.path().join(name);
-            config.certificate =
-                CertificateFiles { certificate: file("server.crt"), key: file("server.key") };
+            config.certificate = CertificateFiles {
+                certificate: file("server.crt"),
+                key: file("server.key"),
+            };
+
             config.client_authorities = Some(file("ca.crt"));
             config.tokens.service_accounts = Some(accounts(file("service-account.key")));
             config.kubelets = KubeletConfig {
@@ -112,21 +127,37 @@ impl Cluster {
                 client_certificate: Some((file("kubelet-client.crt"), file("kubelet-client.key"))),
                 ..KubeletConfig::default()
             };
+
             listener = Some(bound);
             folder = Some(made);
         }
+
         let door = InProcess::default();
         let (stop, stopped) = watch::channel(false);
         let (ready, is_ready) = oneshot::channel();
-        let doors = Doors { listener, in_process: door.clone() };
+        let doors = Doors {
+            listener,
+            in_process: door.clone(),
+        };
+
         let (below, world) = (store.clone(), setup.world);
         tasks.spawn(async move {
             let ready = || ready.send(()).unwrap_or_default();
             // A server whose store fails ends; what the test makes of that is its business.
             drop(coracle_apiserver::run(&config, doors, below, world, stopped, ready).await);
         });
+
         is_ready.await.unwrap();
-        Cluster { world, store, door, https, stop, tasks, folder }
+
+        Cluster {
+            world,
+            store,
+            door,
+            https,
+            stop,
+            tasks,
+            folder,
+        }
     }
 
     /// A client that may do everything.
@@ -141,7 +172,8 @@ impl Cluster {
 
     /// The way of somebody who may do everything, for those who put something in between.
     pub fn transport(&self) -> Arc<dyn Transport> {
-        self.door.transport(user("kubernetes-admin", &["system:masters"]))
+        self.door
+            .transport(user("kubernetes-admin", &["system:masters"]))
     }
 
     /// The door in process.
@@ -153,24 +185,36 @@ impl Cluster {
     pub fn accounts(&self) -> impl Fn(&str) -> Client + Send + Sync + 'static {
         let (door, world) = (self.door.clone(), self.world);
         move |name| {
-            let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
+            let groups = [
+                "system:serviceaccounts",
+                "system:serviceaccounts:kube-system",
+            ];
+
             let user = User {
                 name: format!("system:serviceaccount:kube-system:{name}"),
                 groups: groups.map(str::to_string).to_vec(),
                 ..User::default()
             };
+
             door.client(user, world)
         }
     }
 
     /// What an administrator connects with over HTTPS.
     pub fn https(&self) -> coracle_client::Config {
-        self.https.clone().expect("the cluster was set up with HTTPS")
+        self.https
+            .clone()
+            .expect("the cluster was set up with HTTPS")
     }
 
-    /// A certificate or key of this name (`ca.crt`, `kubelet.key`, …), where the cluster is reached over HTTPS.
+    /// A certificate or key of this name (`ca.crt`, `kubelet.key`, …), where the cluster is reached
+    /// over HTTPS.
     pub fn file(&self, name: &str) -> PathBuf {
-        self.folder.as_ref().expect("the cluster was set up with HTTPS").path().join(name)
+        self.folder
+            .as_ref()
+            .expect("the cluster was set up with HTTPS")
+            .path()
+            .join(name)
     }
 
     /// The store forgets everything but what there is now.
@@ -197,5 +241,9 @@ impl Cluster {
 /// Somebody.
 pub(crate) fn user(name: &str, groups: &[&str]) -> User {
     let groups = groups.iter().map(|group| (*group).to_string()).collect();
-    User { name: name.to_string(), groups, ..User::default() }
+    User {
+        name: name.to_string(),
+        groups,
+        ..User::default()
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// How long tests wait at most: on a machine that is busy with much else. Whoever waits so long has waited in vain.
+/// How long tests wait at most: on a machine that is busy with much else. Whoever waits so long has
+/// waited in vain.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(10);

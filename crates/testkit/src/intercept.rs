@@ -41,10 +41,13 @@ impl<F: Fn(&mut Request<Bytes>) -> Fate + Send + Sync> Transport for Intercepted
             Fate::Passes => self.below.send(request).await,
             Fate::LosesItsAnswer => {
                 drop(self.below.send(request).await?);
-                Err(TransportError::Lost(io::Error::from(io::ErrorKind::ConnectionReset).into()))
+                Err(TransportError::Lost(
+                    io::Error::from(io::ErrorKind::ConnectionReset).into(),
+                ))
             }
             Fate::IsUnavailable => {
-                let mut answer = Response::new(Empty::new().map_err(|never| match never {}).boxed_unsync());
+                let mut answer =
+                    Response::new(Empty::new().map_err(|never| match never {}).boxed_unsync());
                 *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
                 Ok(answer)
             }

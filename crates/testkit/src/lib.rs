@@ -1,9 +1,9 @@
 //! For tests and benchmarks: whole clusters in memory, in the process of the test.
 //!
-//! [`Cluster`] is an API server on the embedded store over a simulated disk; components reach it in process, and over
-//! HTTPS where a test asks for that. [`simulation`] plays thousands of clusters with everything going wrong that can, as
-//! seeds decide. With the feature `machine` there is also a machine for a node. Nothing here is for production: what
-//! fails panics.
+//! [`Cluster`] is an API server on the embedded store over a simulated disk; components reach it in
+//! process, and over HTTPS where a test asks for that. [`simulation`] plays thousands of clusters
+//! with everything going wrong that can, as seeds decide. With the feature `machine` there is also
+//! a machine for a node. Nothing here is for production: what fails panics.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod certificates;

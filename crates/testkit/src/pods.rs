@@ -8,18 +8,28 @@ use coracle_client::{Client, DeleteOptions, ListOptions, Resource, Tasks};
 /// How often it is looked.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Gives every pod that is pending the status that `becomes` says, and lets go what is being deleted. Ends with what is
-/// returned.
-pub fn run_pods(client: &Client, becomes: impl Fn(&Value) -> Option<Value> + Send + Sync + 'static) -> Tasks {
+/// Gives every pod that is pending the status that `becomes` says, and lets go what is being
+/// deleted. Ends with what is returned.
+pub fn run_pods(
+    client: &Client,
+    becomes: impl Fn(&Value) -> Option<Value> + Send + Sync + 'static,
+) -> Tasks {
     let tasks = Tasks::new();
     let pods = client.resource(&Resource::builtin("", "v1", "pods"));
     tasks.spawn(async move {
         loop {
             for pod in pods.list_all(&ListOptions::default()).await.unwrap().items {
                 let own = pods.clone().namespace(pod.meta().namespace());
-                let phase = pod.at(&["status", "phase"]).and_then(Value::as_str).unwrap_or("Pending");
+                let phase = pod
+                    .at(&["status", "phase"])
+                    .and_then(Value::as_str)
+                    .unwrap_or("Pending");
+
                 if pod.meta().is_being_deleted() {
-                    let at_once = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+                    let at_once = DeleteOptions {
+                        grace_period_seconds: Some(0),
+                        ..DeleteOptions::default()
+                    };
                     // It may be gone by now.
                     drop(own.delete(pod.meta().name(), &at_once).await);
                 } else if phase == "Pending"
@@ -30,8 +40,10 @@ pub fn run_pods(client: &Client, becomes: impl Fn(&Value) -> Option<Value> + Sen
                     drop(own.subresource("status").update(&next).await);
                 }
             }
+
             tokio::time::sleep(PAUSE).await;
         }
     });
+
     tasks
 }

@@ -11,7 +11,10 @@ use tokio::time::Instant;
 
 /// What the machine says.
 pub const REAL: World = World {
-    #[expect(clippy::disallowed_methods, reason = "this is where the wall clock is handed in from")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is where the wall clock is handed in from"
+    )]
     now: || Timestamp::from(std::time::SystemTime::now()),
     random: || RandomState::new().hash_one(0u8),
 };
@@ -26,7 +29,10 @@ thread_local! {
 /// The world of this thread from now on: chance as the seed has it, time as `tokio::time` has it.
 pub fn simulated(seed: u64) -> World {
     DICE.set(Some((fastrand::Rng::with_seed(seed), Instant::now())));
-    World { now: simulated_now, random: simulated_random }
+    World {
+        now: simulated_now,
+        random: simulated_random,
+    }
 }
 
 fn simulated_now() -> Timestamp {
@@ -36,7 +42,11 @@ fn simulated_now() -> Timestamp {
 }
 
 fn simulated_random() -> u64 {
-    DICE.with_borrow_mut(|dice| dice.as_mut().map(|(rng, _)| rng.u64(..)).unwrap_or_default())
+    DICE.with_borrow_mut(|dice| {
+        dice.as_mut()
+            .map(|(rng, _)| rng.u64(..))
+            .unwrap_or_default()
+    })
 }
 
 /// The store's clock: `tokio::time`, whoever moves that.
@@ -47,7 +57,10 @@ pub(crate) struct StoreClock {
 
 impl StoreClock {
     pub(crate) fn new() -> StoreClock {
-        StoreClock { begun: Instant::now(), unix: Duration::from_secs(NOON.unsigned_abs()) }
+        StoreClock {
+            begun: Instant::now(),
+            unix: Duration::from_secs(NOON.unsigned_abs()),
+        }
     }
 }
 

@@ -20,7 +20,11 @@ impl Finding {
         wrong: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Finding {
-        Finding { place: place.into(), wrong: wrong.into(), remedy: remedy.into() }
+        Finding {
+            place: place.into(),
+            wrong: wrong.into(),
+            remedy: remedy.into(),
+        }
     }
 }
 
@@ -42,10 +46,14 @@ pub(crate) enum ChoreError {
 impl fmt::Display for ChoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ChoreError::Read { path, error } => write!(f, "cannot read {}: {error}", path.display()),
+            ChoreError::Read { path, error } => {
+                write!(f, "cannot read {}: {error}", path.display())
+            }
             ChoreError::CargoStart(error) => write!(f, "cannot start cargo: {error}"),
             ChoreError::Cargo { said } => write!(f, "cargo metadata failed: {said}"),
-            ChoreError::CargoAnswer(error) => write!(f, "cannot read the answer of cargo metadata: {error}"),
+            ChoreError::CargoAnswer(error) => {
+                write!(f, "cannot read the answer of cargo metadata: {error}")
+            }
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Chores of the repository: `cargo xtask tidy` and `cargo xtask licences`.
 //!
-//! Each chore gathers what it looks at (files, or what `cargo metadata` tells), judges it in pure functions, and returns
-//! findings: what is wrong, where, and what to do. `main` prints them and fails if there are any.
+//! Each chore gathers what it looks at (files, or what `cargo metadata` tells), judges it in pure
+//! functions, and returns findings: what is wrong, where, and what to do. `main` prints them and
+//! fails if there are any.
 
 mod finding;
 mod licences;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+
     let findings = match found {
         Ok(findings) => findings,
         Err(error) => {
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+
     report(&arguments[0], &findings)
 }
 
@@ -51,9 +54,13 @@ fn report(chore: &str, findings: &[Finding]) -> ExitCode {
     }
 }
 
-/// The top of the checkout that cargo was called in. Asked when it runs: a program that remembered where it was built
-/// would look at another checkout wherever two of them share a target directory.
+/// The top of the checkout that cargo was called in. Asked when it runs: a program that remembered
+/// where it was built would look at another checkout wherever two of them share a target directory.
 fn root() -> PathBuf {
     let own = std::env::var_os("CARGO_MANIFEST_DIR").expect("`cargo xtask` sets it");
-    Path::new(&own).ancestors().nth(2).expect("the crate is at crates/xtask").to_path_buf()
+    Path::new(&own)
+        .ancestors()
+        .nth(2)
+        .expect("the crate is at crates/xtask")
+        .to_path_buf()
 }

@@ -46,9 +46,13 @@ fn ask(root: &Path, flags: &[&str]) -> Result<Vec<Package>, ChoreError> {
         .current_dir(root)
         .output()
         .map_err(ChoreError::CargoStart)?;
+
     if !output.status.success() {
-        return Err(ChoreError::Cargo { said: String::from_utf8_lossy(&output.stderr).trim().to_string() });
+        return Err(ChoreError::Cargo {
+            said: String::from_utf8_lossy(&output.stderr).trim().to_string(),
+        });
     }
+
     let answer: Value = serde_json::from_slice(&output.stdout).map_err(ChoreError::CargoAnswer)?;
     Ok(items(&answer, "packages").map(package).collect())
 }
@@ -67,7 +71,10 @@ fn package(value: &Value) -> Package {
 
 fn dependency(value: &Value) -> Dependency {
     let dev = text(value, "kind").is_some_and(|kind| kind == "dev");
-    Dependency { name: text(value, "name").unwrap_or_default(), dev }
+    Dependency {
+        name: text(value, "name").unwrap_or_default(),
+        dev,
+    }
 }
 
 fn text(value: &Value, member: &str) -> Option<String> {
@@ -75,5 +82,9 @@ fn text(value: &Value, member: &str) -> Option<String> {
 }
 
 fn items<'a>(value: &'a Value, member: &str) -> impl Iterator<Item = &'a Value> {
-    value.get(member).and_then(Value::as_array).into_iter().flatten()
+    value
+        .get(member)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }

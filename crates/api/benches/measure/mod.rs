@@ -1,7 +1,8 @@
 //! How the benchmarks of this crate measure.
 //!
-//! All cases of a benchmark have a round each in turn, many times. Rounds are short, and the fastest stands for its case:
-//! on a shared machine it is the one in which nothing else had the core.
+//! All cases of a benchmark have a round each in turn, many times. Rounds are short, and the
+//! fastest stands for its case: on a shared machine it is the one in which nothing else had the
+//! core.
 
 use std::fmt;
 use std::hint::black_box;
@@ -12,8 +13,8 @@ pub(crate) const POD: &[u8] = include_bytes!("pod.json");
 
 const ROUNDS: usize = 100;
 
-/// A round repeats its work until it takes about as long: much longer than reading the clock, and shorter than what a
-/// busy machine lets a process have at once.
+/// A round repeats its work until it takes about as long: much longer than reading the clock, and
+/// shorter than what a busy machine lets a process have at once.
 const ROUND_TIME: Duration = Duration::from_millis(1);
 
 /// Something to measure.
@@ -30,7 +31,12 @@ impl<'a> Case<'a> {
         let work = Box::new(move || {
             black_box(work());
         });
-        Case { name: name.into(), work, repeats: 1, fastest: Duration::MAX }
+        Case {
+            name: name.into(),
+            work,
+            repeats: 1,
+            fastest: Duration::MAX,
+        }
     }
 
     /// Finds how often the work fits into a round.
@@ -61,9 +67,17 @@ impl fmt::Display for Case<'_> {
     }
 }
 
-/// Measures all cases and prints them, each with a remark, under a line that says what they are about.
-#[expect(clippy::print_stdout, reason = "the result of a benchmark is what it prints")]
-pub(crate) fn measure(about: &str, mut cases: Vec<Case<'_>>, remark: impl Fn(usize, &[Case<'_>]) -> String) {
+/// Measures all cases and prints them, each with a remark, under a line that says what they are
+/// about.
+#[expect(
+    clippy::print_stdout,
+    reason = "the result of a benchmark is what it prints"
+)]
+pub(crate) fn measure(
+    about: &str,
+    mut cases: Vec<Case<'_>>,
+    remark: impl Fn(usize, &[Case<'_>]) -> String,
+) {
     cases.iter_mut().for_each(Case::warm_up);
     for _ in 0..ROUNDS {
         for case in &mut cases {

@@ -1,4 +1,5 @@
-//! One step down an object: a field, an element of a list by its key or by its value, a place in a list.
+//! One step down an object: a field, an element of a list by its key or by its value, a place in a
+//! list.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,7 +8,8 @@ use super::order;
 use crate::go_text::{GoValue, Quoted};
 use crate::{Text, Value};
 
-/// A step from a value to one below it. The order of the variants is the order in which FieldsV1 lists them.
+/// A step from a value to one below it. The order of the variants is the order in which FieldsV1
+/// lists them.
 #[derive(Clone, Debug)]
 pub enum Element {
     /// A field of a struct, or a key of a map.
@@ -16,7 +18,8 @@ pub enum Element {
     Key(Vec<(Text, Value)>),
     /// The element of a set that is this value.
     Value(Value),
-    /// The element at a place of a list. Nobody owns such elements; FieldsV1 knows them all the same.
+    /// The element at a place of a list. Nobody owns such elements; FieldsV1 knows them all the
+    /// same.
     Index(i64),
 }
 
@@ -109,15 +112,16 @@ impl fmt::Display for Shown<'_> {
                 }
                 out.write_str("]")
             }
-            Value::Object(map) => {
-                map.iter().try_for_each(|(name, value)| write!(out, "{name}={}", Shown(value)))
-            }
+            Value::Object(map) => map
+                .iter()
+                .try_for_each(|(name, value)| write!(out, "{name}={}", Shown(value))),
             other => write!(out, "{}", GoValue(other)),
         }
     }
 }
 
-/// A place below the root of an object, as conflicts name it: `.spec.template.spec.containers[name="a"].image`.
+/// A place below the root of an object, as conflicts name it:
+/// `.spec.template.spec.containers[name="a"].image`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct FieldPath(pub Vec<Element>);
 
@@ -135,13 +139,18 @@ impl FieldPath {
             Element::Field(name) => name.len(),
             other => other.to_string().len(),
         };
-        self.0.iter().map(|element| size_of::<Element>() + text(element)).sum()
+        self.0
+            .iter()
+            .map(|element| size_of::<Element>() + text(element))
+            .sum()
     }
 }
 
 impl fmt::Display for FieldPath {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|element| write!(out, "{element}"))
+        self.0
+            .iter()
+            .try_for_each(|element| write!(out, "{element}"))
     }
 }
 
@@ -151,8 +160,11 @@ mod tests {
 
     #[test]
     fn a_path_prints_as_conflicts_name_it() {
-        let ports =
-            vec![(Text::new("protocol"), Value::string("TCP")), (Text::new("containerPort"), Value::Int(80))];
+        let ports = vec![
+            (Text::new("protocol"), Value::string("TCP")),
+            (Text::new("containerPort"), Value::Int(80)),
+        ];
+
         let path = FieldPath(vec![
             Element::field("spec"),
             Element::key(ports),
@@ -161,7 +173,11 @@ mod tests {
             Element::Value(Value::Null),
             Element::Index(3),
         ]);
-        assert_eq!(path.to_string(), r#".spec[containerPort=80,protocol="TCP"][="x\"y"][=1.5][=null][3]"#);
+
+        assert_eq!(
+            path.to_string(),
+            r#".spec[containerPort=80,protocol="TCP"][="x\"y"][=1.5][=null][3]"#
+        );
     }
 
     #[test]
@@ -178,6 +194,7 @@ mod tests {
             Element::Index(-1),
             Element::Index(0),
         ];
+
         for pair in ascending.windows(2) {
             assert!(pair[0] < pair[1], "{} before {}", pair[0], pair[1]);
         }

@@ -1,5 +1,5 @@
-//! Fields that a request cannot change, whoever asks: `status` in a write of the object, the rest in a write of its
-//! status. What the strategy resets is never owned through that request.
+//! Fields that a request cannot change, whoever asks: `status` in a write of the object, the rest
+//! in a write of its status. What the strategy resets is never owned through that request.
 
 use super::element::Element;
 use super::set::Set;
@@ -26,7 +26,9 @@ pub type Filters = [(Text, Filter)];
 
 /// The set without what the filter of a version takes away.
 pub(super) fn filtered(set: Set, filters: &Filters, version: &str) -> Set {
-    let Some((_, filter)) = filters.iter().find(|(of, _)| of == version) else { return set };
+    let Some((_, filter)) = filters.iter().find(|(of, _)| of == version) else {
+        return set;
+    };
     match filter {
         Filter::Without(fields) => set.recursive_difference(fields),
         Filter::Only(places) => only(&set, &places.iter().map(Vec::as_slice).collect::<Vec<_>>()),
@@ -37,18 +39,25 @@ fn only(set: &Set, places: &[&[Step]]) -> Set {
     if places.iter().any(|place| place.is_empty()) {
         return set.clone();
     }
+
     let mut kept = Set::new();
     for node in &set.nodes {
         let leads_on = |place: &&[Step]| match &place[0] {
             Step::Any => true,
             Step::Element(element) => *element == node.element,
         };
-        let rest: Vec<&[Step]> =
-            places.iter().filter(|place| leads_on(place)).map(|place| &place[1..]).collect();
+
+        let rest: Vec<&[Step]> = places
+            .iter()
+            .filter(|place| leads_on(place))
+            .map(|place| &place[1..])
+            .collect();
+
         if !rest.is_empty() {
             kept.push(node.element.clone(), node.member, only(&node.below, &rest));
         }
     }
+
     kept
 }
 
@@ -61,22 +70,47 @@ mod tests {
     fn filters_keep_what_may_be_owned() {
         let field = |name: &str| Step::Element(Element::field(name));
         let resize = Filter::Only(vec![
-            vec![field("spec"), field("containers"), Step::Any, field("resources")],
+            vec![
+                field("spec"),
+                field("containers"),
+                Step::Any,
+                field("resources"),
+            ],
             vec![field("metadata")],
         ]);
+
         let status = Filter::Without(fields_v1::decode(r#"{"f:status":{}}"#).unwrap());
         let check = |filter: &Filter, set: &str, expected: &str| {
             let filters = [(Text::new("v1"), filter.clone())];
             let set = fields_v1::decode(set).unwrap();
-            assert_eq!(fields_v1::encode(&filtered(set.clone(), &filters, "v1")).as_str(), expected);
-            assert_eq!(filtered(set.clone(), &filters, "v2"), set, "another version has its own filter");
+            assert_eq!(
+                fields_v1::encode(&filtered(set.clone(), &filters, "v1")).as_str(),
+                expected
+            );
+
+            assert_eq!(
+                filtered(set.clone(), &filters, "v2"),
+                set,
+                "another version has its own filter"
+            );
         };
-        check(&status, r#"{"f:spec":{"f:a":{}},"f:status":{".":{},"f:b":{}}}"#, r#"{"f:spec":{"f:a":{}}}"#);
+
+        check(
+            &status,
+            r#"{"f:spec":{"f:a":{}},"f:status":{".":{},"f:b":{}}}"#,
+            r#"{"f:spec":{"f:a":{}}}"#,
+        );
+
         check(
             &resize,
             r#"{"f:metadata":{"f:labels":{}},"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{".":{},"f:image":{},"f:resources":{"f:limits":{}}}},"f:hostname":{}}}"#,
             r#"{"f:metadata":{"f:labels":{}},"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{".":{},"f:resources":{"f:limits":{}}}}}}"#,
         );
-        check(&resize, r#"{"f:spec":{"f:hostname":{}},"f:status":{}}"#, "{}");
+
+        check(
+            &resize,
+            r#"{"f:spec":{"f:hostname":{}},"f:status":{}}"#,
+            "{}",
+        );
     }
 }

@@ -1,9 +1,10 @@
 //! The way from client-side to server-side apply.
 //!
-//! kubectl used to keep the last configuration in an annotation and work out by itself what to change. An object written
-//! so belongs to `kubectl-client-side-apply`, and `kubectl apply --server-side` would be in conflict with its own past:
-//! what stands in the annotation and is still so in the object, kubectl may take. Clients that still read the annotation
-//! find it up to date.
+//! kubectl used to keep the last configuration in an annotation and work out by itself what to
+//! change. An object written so belongs to `kubectl-client-side-apply`, and `kubectl apply
+//! --server-side` would be in conflict with its own past: what stands in the annotation and is
+//! still so in the object, kubectl may take. Clients that still read the annotation find it up to
+//! date.
 
 use super::set::Set;
 use super::types::Type;
@@ -20,36 +21,62 @@ pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration
 /// All annotations of an object together, keys and values.
 const MAX_ANNOTATIONS_SIZE: usize = 256 << 10;
 
-/// The fields of the last configuration that the object still has as they were. `None`: there is no such
-/// configuration, or none that can be used.
-pub(super) fn unchanged_fields(live: &Value, of: Type<'_>, api_version: &str, kind: &str) -> Option<Set> {
-    let text = live.meta().annotation(LAST_APPLIED).filter(|text| !text.is_empty())?;
+/// The fields of the last configuration that the object still has as they were. `None`: there is no
+/// such configuration, or none that can be used.
+pub(super) fn unchanged_fields(
+    live: &Value,
+    of: Type<'_>,
+    api_version: &str,
+    kind: &str,
+) -> Option<Set> {
+    let text = live
+        .meta()
+        .annotation(LAST_APPLIED)
+        .filter(|text| !text.is_empty())?;
+
     validate(live, of, Duplicates::Refused).ok()?;
     let config = json::parse(text.as_bytes()).ok()?;
     let says = |name: &str, wanted: &str| config.get(name).and_then(Value::as_str) == Some(wanted);
     if !says("apiVersion", api_version) || !says("kind", kind) {
         return None;
     }
+
     validate(&config, of, Duplicates::Refused).ok()?;
     let comparison = walk::compare(&config, live, of).ok()?;
     let fields = walk::field_set(&config, of).difference(&comparison.modified);
-    Some(fields.difference(&comparison.added).difference(&comparison.removed))
+
+    Some(
+        fields
+            .difference(&comparison.added)
+            .difference(&comparison.removed),
+    )
 }
 
 /// Brings the annotation up to date, if there is one.
 pub(super) fn refresh(object: &mut Value, config: &Value) {
-    if object.meta().annotation(LAST_APPLIED).is_none_or(str::is_empty) {
+    if object
+        .meta()
+        .annotation(LAST_APPLIED)
+        .is_none_or(str::is_empty)
+    {
         return;
     }
+
     let text = without_annotation(config);
     let others = object.meta().annotations().into_iter().flat_map(Map::iter);
     let others = others.filter(|(name, _)| *name != LAST_APPLIED);
-    let size: usize = others.map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum();
+
+    let size: usize = others
+        .map(|(name, value)| name.len() + value.as_str().map_or(0, str::len))
+        .sum();
     let fits = size + LAST_APPLIED.len() + text.len() <= MAX_ANNOTATIONS_SIZE;
-    object.meta_mut().set_annotation(LAST_APPLIED, fits.then_some(text.as_str()));
+    object
+        .meta_mut()
+        .set_annotation(LAST_APPLIED, fits.then_some(text.as_str()));
 }
 
-/// A configuration as the annotation has it: without the annotation, and with a line break at its end.
+/// A configuration as the annotation has it: without the annotation, and with a line break at its
+/// end.
 fn without_annotation(config: &Value) -> String {
     let mut config = config.clone();
     if let Some(members) = config.as_object_mut()

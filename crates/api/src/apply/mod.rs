@@ -1,12 +1,15 @@
-//! Server-side apply: who owns which fields of an object, and what becomes of it when a configuration is applied.
+//! Server-side apply: who owns which fields of an object, and what becomes of it when a
+//! configuration is applied.
 //!
-//! A request goes through [`Tracker`] (`tracker.rs`): it reads the owners from `metadata.managedFields` (`owners/`,
-//! whose sets are FieldsV1 texts, `fields_v1/`), lets the engine (`engine.rs`) find what changes and whose it is, and
-//! writes the owners back. The engine knows objects only through walks (`walk/`) over a value with its type in hand
-//! (`types/`): a place of the catalogue, a schema made at run time, or nothing but the value itself. Sets of fields
-//! (`set.rs`, `element.rs`) are what walks answer with and owners are made of. Beside that road: `rules.rs` (names of
-//! managers), `last_applied.rs` (objects from client-side apply), `scale.rs` (owners of replicas, seen through the
-//! subresource), `times.rs` (writes that change nothing). No clock, no conversion, no I/O: all is handed in.
+//! A request goes through [`Tracker`] (`tracker.rs`): it reads the owners from
+//! `metadata.managedFields` (`owners/`, whose sets are FieldsV1 texts, `fields_v1/`), lets the
+//! engine (`engine.rs`) find what changes and whose it is, and writes the owners back. The engine
+//! knows objects only through walks (`walk/`) over a value with its type in hand (`types/`): a
+//! place of the catalogue, a schema made at run time, or nothing but the value itself. Sets of
+//! fields (`set.rs`, `element.rs`) are what walks answer with and owners are made of. Beside that
+//! road: `rules.rs` (names of managers), `last_applied.rs` (objects from client-side apply),
+//! `scale.rs` (owners of replicas, seen through the subresource), `times.rs` (writes that change
+//! nothing). No clock, no conversion, no I/O: all is handed in.
 
 mod element;
 mod engine;

@@ -1,7 +1,8 @@
-//! When two values are the same, and which comes first: keys of lists are sorted by this, and changes are told by it.
+//! When two values are the same, and which comes first: keys of lists are sorted by this, and
+//! changes are told by it.
 //!
-//! Numbers come first, whole and fractional ones in one order, then strings, booleans, lists, objects and null. A value
-//! that is kept as its text is what the text says.
+//! Numbers come first, whole and fractional ones in one order, then strings, booleans, lists,
+//! objects and null. A value that is kept as its text is what the text says.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -13,10 +14,14 @@ use crate::codec::json;
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::String(a), Value::String(b)) => a == b,
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len()
-                && a.iter().zip(b.iter()).all(|((a_name, a), (b_name, b))| a_name == b_name && same(a, b))
+                && a.iter()
+                    .zip(b.iter())
+                    .all(|((a_name, a), (b_name, b))| a_name == b_name && same(a, b))
         }
         (Value::Raw(a), Value::Raw(b)) if a == b => true,
         _ => compare(a, b) == Ordering::Equal,
@@ -33,7 +38,11 @@ pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
         (Value::String(a), Value::String(b)) => a.cmp(b),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::Array(a), Value::Array(b)) => {
-            let difference = a.iter().zip(b).map(|(a, b)| compare(a, b)).find(|order| order.is_ne());
+            let difference = a
+                .iter()
+                .zip(b)
+                .map(|(a, b)| compare(a, b))
+                .find(|order| order.is_ne());
             difference.unwrap_or(a.len().cmp(&b.len()))
         }
         (Value::Object(a), Value::Object(b)) => {
@@ -51,7 +60,8 @@ pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
 /// The value itself, or the tree that its text describes.
 pub(super) fn tree(value: &Value) -> Cow<'_, Value> {
     match value {
-        // Text that is no tree (nested too deeply for one) is as good as nothing: nobody can own a part of it.
+        // Text that is no tree (nested too deeply for one) is as good as nothing: nobody can own a
+        // part of it.
         Value::Raw(raw) => Cow::Owned(json::parse(raw.as_str().as_bytes()).unwrap_or_default()),
         _ => Cow::Borrowed(value),
     }
@@ -112,11 +122,23 @@ mod tests {
             r#"{"b":0}"#,
             "null",
         ];
+
         for (place, low) in ascending.iter().enumerate() {
             assert!(same(&parsed(low), &parsed(low)), "{low} is itself");
+
             for high in &ascending[place + 1..] {
-                assert_eq!(compare(&parsed(low), &parsed(high)), Ordering::Less, "{low} before {high}");
-                assert_eq!(compare(&parsed(high), &parsed(low)), Ordering::Greater, "{high} behind {low}");
+                assert_eq!(
+                    compare(&parsed(low), &parsed(high)),
+                    Ordering::Less,
+                    "{low} before {high}"
+                );
+
+                assert_eq!(
+                    compare(&parsed(high), &parsed(low)),
+                    Ordering::Greater,
+                    "{high} behind {low}"
+                );
+
                 assert!(!same(&parsed(low), &parsed(high)), "{low} is not {high}");
             }
         }

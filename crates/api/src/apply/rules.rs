@@ -10,20 +10,30 @@ pub const MAX_MANAGER_LENGTH: usize = 128;
 /// The longest name of a subresource in an entry, in bytes.
 pub const MAX_SUBRESOURCE_LENGTH: usize = 256;
 
-/// Checks the `fieldManager` of a request, or the manager of an entry. Empty means that none is given.
+/// Checks the `fieldManager` of a request, or the manager of an entry. Empty means that none is
+/// given.
 pub fn check_manager(name: &str, path: &Path<'_>) -> FieldErrors {
     let mut errors = FieldErrors::default();
     if name.len() > MAX_MANAGER_LENGTH {
         errors.push(too_long(path, MAX_MANAGER_LENGTH));
     }
-    for (at, character) in name.char_indices().filter(|(_, character)| !is_printable(*character)) {
-        let detail = format!("invalid character {} (at position {at})", CodePoint(character));
+
+    for (at, character) in name
+        .char_indices()
+        .filter(|(_, character)| !is_printable(*character))
+    {
+        let detail = format!(
+            "invalid character {} (at position {at})",
+            CodePoint(character)
+        );
         errors.push(FieldError::invalid_str(path, name, detail));
     }
+
     errors
 }
 
-/// Checks `fieldManager` and `force` of a patch: applying needs a manager, and nothing else can be forced.
+/// Checks `fieldManager` and `force` of a patch: applying needs a manager, and nothing else can be
+/// forced.
 pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -> FieldErrors {
     let root = Path::Root;
     let complaint = |kind, field: &str, detail: &str| FieldError {
@@ -32,10 +42,16 @@ pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -
         bad_value: None,
         detail: detail.to_owned(),
     };
+
     let mut errors = FieldErrors::default();
     if is_apply && manager.is_empty() {
-        errors.push(complaint(FieldErrorKind::Required, "fieldManager", "is required for apply patch"));
+        errors.push(complaint(
+            FieldErrorKind::Required,
+            "fieldManager",
+            "is required for apply patch",
+        ));
     }
+
     if !is_apply && force.is_some() {
         errors.push(complaint(
             FieldErrorKind::Forbidden,
@@ -43,7 +59,9 @@ pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -
             "may not be specified for non-apply patch",
         ));
     }
+
     errors.extend(check_manager(manager, &root.field("fieldManager")));
+
     errors
 }
 
@@ -53,11 +71,17 @@ pub fn check_entries(entries: &[Value], path: &Path<'_>) -> FieldErrors {
     for (index, entry) in entries.iter().enumerate() {
         let path = path.index(index);
         let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+
         let operation = text("operation");
         if !matches!(operation, "Apply" | "Update") {
             let detail = "must be `Apply` or `Update`";
-            errors.push(FieldError::invalid_str(&path.field("operation"), operation, detail));
+            errors.push(FieldError::invalid_str(
+                &path.field("operation"),
+                operation,
+                detail,
+            ));
         }
+
         let fields_type = text("fieldsType");
         if !matches!(fields_type, "" | "FieldsV1") {
             errors.push(FieldError::invalid_str(
@@ -66,19 +90,24 @@ pub fn check_entries(entries: &[Value], path: &Path<'_>) -> FieldErrors {
                 "must be `FieldsV1`",
             ));
         }
+
         errors.extend(check_manager(text("manager"), &path.field("manager")));
+
         if text("subresource").len() > MAX_SUBRESOURCE_LENGTH {
             errors.push(too_long(&path.field("subresource"), MAX_SUBRESOURCE_LENGTH));
         }
     }
+
     errors
 }
 
-/// The manager of a request: the one it names, or the program that sent it (`kubectl/v1.36 (…)` is `kubectl`).
+/// The manager of a request: the one it names, or the program that sent it (`kubectl/v1.36 (…)` is
+/// `kubectl`).
 pub fn manager_or_user_agent(manager: &str, user_agent: &str) -> Text {
     if !manager.is_empty() {
         return Text::new(manager);
     }
+
     let program = user_agent.split('/').next().unwrap_or_default();
     let mut name = Text::default();
     for character in program.chars().filter(|character| is_printable(*character)) {
@@ -87,6 +116,7 @@ pub fn manager_or_user_agent(manager: &str, user_agent: &str) -> Text {
         }
         name.push(character);
     }
+
     name
 }
 
@@ -116,7 +146,11 @@ struct CodePoint(char);
 impl std::fmt::Display for CodePoint {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "U+{:04X}", u32::from(self.0))?;
-        if is_printable(self.0) { write!(out, " '{}'", self.0) } else { Ok(()) }
+        if is_printable(self.0) {
+            write!(out, " '{}'", self.0)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -132,29 +166,59 @@ mod tests {
     #[test]
     fn a_manager_has_a_short_printable_name() {
         let check = |name: &str, expected: &[&str]| {
-            assert_eq!(texts(&check_manager(name, &Path::Root.field("fieldManager"))), expected, "{name:?}");
+            assert_eq!(
+                texts(&check_manager(name, &Path::Root.field("fieldManager"))),
+                expected,
+                "{name:?}"
+            );
         };
         check("", &[]);
+
         check("kubectl-client-side-apply", &[]);
         check("Ünïcode \"quoted\" \\ name", &[]);
         check(&"x".repeat(128), &[]);
-        check(&"x".repeat(129), &["fieldManager: Too long: may not be more than 128 bytes"]);
-        check("\x07", &[r#"fieldManager: Invalid value: "\a": invalid character U+0007 (at position 0)"#]);
+        check(
+            &"x".repeat(129),
+            &["fieldManager: Too long: may not be more than 128 bytes"],
+        );
+
+        check(
+            "\x07",
+            &[r#"fieldManager: Invalid value: "\a": invalid character U+0007 (at position 0)"#],
+        );
+
         check(
             "é\u{a0}",
-            &[r#"fieldManager: Invalid value: "é\u00a0": invalid character U+00A0 (at position 2)"#],
+            &[
+                r#"fieldManager: Invalid value: "é\u00a0": invalid character U+00A0 (at position 2)"#,
+            ],
         );
     }
 
     #[test]
     fn applying_needs_a_manager_and_only_applying_can_be_forced() {
         let check = |manager, force, is_apply, expected: &[&str]| {
-            assert_eq!(texts(&check_patch_options(manager, force, is_apply)), expected);
+            assert_eq!(
+                texts(&check_patch_options(manager, force, is_apply)),
+                expected
+            );
         };
         check("me", Some(true), true, &[]);
+
         check("", None, false, &[]);
-        check("", None, true, &["fieldManager: Required value: is required for apply patch"]);
-        check("", Some(false), false, &["force: Forbidden: may not be specified for non-apply patch"]);
+        check(
+            "",
+            None,
+            true,
+            &["fieldManager: Required value: is required for apply patch"],
+        );
+
+        check(
+            "",
+            Some(false),
+            false,
+            &["force: Forbidden: may not be specified for non-apply patch"],
+        );
     }
 
     #[test]
@@ -168,7 +232,12 @@ mod tests {
                 "{entry}"
             );
         };
-        check(r#"{"operation":"Apply","fieldsType":"FieldsV1","manager":"a"}"#, &[]);
+
+        check(
+            r#"{"operation":"Apply","fieldsType":"FieldsV1","manager":"a"}"#,
+            &[],
+        );
+
         check(r#"{"operation":"Update"}"#, &[]);
         check(
             r#"{"operation":"Create","fieldsType":"FieldsV2"}"#,
@@ -177,8 +246,16 @@ mod tests {
                 r#"metadata.managedFields[0].fieldsType: Invalid value: "FieldsV2": must be `FieldsV1`"#,
             ],
         );
-        let long = format!(r#"{{"operation":"Apply","subresource":"{}"}}"#, "s".repeat(257));
-        check(&long, &["metadata.managedFields[0].subresource: Too long: may not be more than 256 bytes"]);
+
+        let long = format!(
+            r#"{{"operation":"Apply","subresource":"{}"}}"#,
+            "s".repeat(257)
+        );
+
+        check(
+            &long,
+            &["metadata.managedFields[0].subresource: Too long: may not be more than 256 bytes"],
+        );
     }
 
     #[test]
@@ -189,9 +266,14 @@ mod tests {
         check("me", "kubectl/v1.36.0 (linux/amd64)", "me");
         check("", "kubectl/v1.36.0 (linux/amd64)", "kubectl");
         check("", "", "");
+
         check("", "/x", "");
         check("", "a\x07b c", "ab c");
         check("", &"é".repeat(100), &"é".repeat(64));
-        check("", &format!("x{}", "é".repeat(100)), &format!("x{}", "é".repeat(63)));
+        check(
+            "",
+            &format!("x{}", "é".repeat(100)),
+            &format!("x{}", "é".repeat(63)),
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Owners of a number of replicas, as the `scale` subresource shows them.
 //!
-//! A Scale is an object of its own kind with the owners of its parent's replicas. A request to `scale` sees only those,
-//! under the Scale's path; afterwards what it changed goes back into the parent's entries.
+//! A Scale is an object of its own kind with the owners of its parent's replicas. A request to
+//! `scale` sees only those, under the Scale's path; afterwards what it changed goes back into the
+//! parent's entries.
 
 use super::element::FieldPath;
 use super::owners::{Owner, Owners};
@@ -27,46 +28,67 @@ impl Scale<'_> {
             if let Some(Some(path)) = self.path_in(&owner.manager.api_version)
                 && owner.fields.has(&path.0)
             {
-                let mut owner = Owner { fields: replicas_of_scale(), ..owner.clone() };
+                let mut owner = Owner {
+                    fields: replicas_of_scale(),
+                    ..owner.clone()
+                };
                 owner.manager.api_version = Text::const_new(SCALE_VERSION);
                 owners.push(owner);
             }
         }
+
         Owners(owners)
     }
 
-    /// The owners of the parent, after those of its Scale became `scale`. Whoever updated the parent is another manager
-    /// in the Scale's version, and so gives the replicas away to its other self: an entry of its own, without a time.
+    /// The owners of the parent, after those of its Scale became `scale`. Whoever updated the
+    /// parent is another manager in the Scale's version, and so gives the replicas away to its
+    /// other self: an entry of its own, without a time.
     pub fn owners_of_parent(&self, parent: &Owners, scale: &Owners) -> Owners {
         let mut scale = scale.clone();
         let mut owners = Owners::default();
         for owner in parent.iter() {
             // Versions that are gone take their owners with them.
-            let Some(path) = self.path_in(&owner.manager.api_version) else { continue };
+            let Some(path) = self.path_in(&owner.manager.api_version) else {
+                continue;
+            };
+
             let mut owner = owner.clone();
             if let Some(path) = path.filter(|path| owner.fields.has(&path.0))
                 && scale.take(&owner.manager).is_none()
             {
                 owner.fields = owner.fields.difference(&Set::of([path.clone()]));
             }
+
             if !owner.fields.is_empty() {
                 owners.0.push(owner);
             }
         }
+
         let path = self.path_in(self.api_version).flatten();
-        for owner in scale.0.iter().filter(|owner| owner.fields.intersection(&replicas_of_scale()).len() == 1)
+        for owner in scale
+            .0
+            .iter()
+            .filter(|owner| owner.fields.intersection(&replicas_of_scale()).len() == 1)
         {
             // Upstream looks the time up among the parent's entries, where a new one has none.
             let time = parent.get(&owner.manager).and_then(|known| known.time);
             let mut manager = owner.manager.clone();
             manager.api_version = Text::new(self.api_version);
-            owners.0.push(Owner { manager, time, fields: Set::of(path.cloned()) });
+            owners.0.push(Owner {
+                manager,
+                time,
+                fields: Set::of(path.cloned()),
+            });
         }
+
         owners
     }
 
     fn path_in(&self, version: &str) -> Option<Option<&FieldPath>> {
-        self.replicas.iter().find(|(of, _)| of == version).map(|(_, path)| path.as_ref())
+        self.replicas
+            .iter()
+            .find(|(of, _)| of == version)
+            .map(|(_, path)| path.as_ref())
     }
 }
 

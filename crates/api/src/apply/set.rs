@@ -1,7 +1,7 @@
 //! Sets of fields: who owns what is told with them.
 //!
-//! A set is a tree of steps, each level sorted; a step is a member of the set, or leads to members, or both. All
-//! operations walk two trees at once and are linear in their sizes.
+//! A set is a tree of steps, each level sorted; a step is a member of the set, or leads to members,
+//! or both. All operations walk two trees at once and are linear in their sizes.
 
 use super::element::{Element, FieldPath};
 use crate::fuzz::steps;
@@ -47,12 +47,18 @@ impl Set {
 
     /// The number of members.
     pub fn len(&self) -> usize {
-        self.nodes.iter().map(|node| usize::from(node.member) + node.below.len()).sum()
+        self.nodes
+            .iter()
+            .map(|node| usize::from(node.member) + node.below.len())
+            .sum()
     }
 
-    /// Adds the field at a path, not those above it. The empty path is the object itself, which nobody owns.
+    /// Adds the field at a path, not those above it. The empty path is the object itself, which
+    /// nobody owns.
     pub fn insert(&mut self, path: &[Element]) {
-        let Some((first, rest)) = path.split_first() else { return };
+        let Some((first, rest)) = path.split_first() else {
+            return;
+        };
         let node = self.node_mut(first);
         match rest {
             [] => node.member = true,
@@ -61,8 +67,12 @@ impl Set {
     }
 
     pub fn has(&self, path: &[Element]) -> bool {
-        let Some((first, rest)) = path.split_first() else { return false };
-        let Some(node) = self.node(first) else { return false };
+        let Some((first, rest)) = path.split_first() else {
+            return false;
+        };
+        let Some(node) = self.node(first) else {
+            return false;
+        };
         match rest {
             [] => node.member,
             rest => node.below.has(rest),
@@ -72,15 +82,18 @@ impl Set {
     /// What is in either.
     pub fn union(&self, other: &Set) -> Set {
         let mut nodes = Vec::with_capacity(self.nodes.len().max(other.nodes.len()));
-        zip(&self.nodes, &other.nodes, |ours, theirs| match (ours, theirs) {
-            (Some(ours), Some(theirs)) => nodes.push(Node {
-                element: ours.element.clone(),
-                member: ours.member || theirs.member,
-                below: ours.below.union(&theirs.below),
-            }),
-            (Some(only), None) | (None, Some(only)) => nodes.push(only.clone()),
-            (None, None) => {}
+        zip(&self.nodes, &other.nodes, |ours, theirs| {
+            match (ours, theirs) {
+                (Some(ours), Some(theirs)) => nodes.push(Node {
+                    element: ours.element.clone(),
+                    member: ours.member || theirs.member,
+                    below: ours.below.union(&theirs.below),
+                }),
+                (Some(only), None) | (None, Some(only)) => nodes.push(only.clone()),
+                (None, None) => {}
+            }
         });
+
         Set { nodes }
     }
 
@@ -96,10 +109,13 @@ impl Set {
         })
     }
 
-    /// What is here and not there. A field stays though fields below it go, and the other way round.
+    /// What is here and not there. A field stays though fields below it go, and the other way
+    /// round.
     pub fn difference(&self, other: &Set) -> Set {
         self.combined(other, |ours, theirs| {
-            let Some(theirs) = theirs else { return Some(ours.clone()) };
+            let Some(theirs) = theirs else {
+                return Some(ours.clone());
+            };
             Some(Node {
                 element: ours.element.clone(),
                 member: ours.member && !theirs.member,
@@ -128,7 +144,9 @@ impl Set {
             member: node.member && node.below.is_empty(),
             below: node.below.leaves(),
         };
-        Set { nodes: self.nodes.iter().map(leaf).collect() }
+        Set {
+            nodes: self.nodes.iter().map(leaf).collect(),
+        }
     }
 
     /// Every member, a level before what is below it, as conflicts list them.
@@ -136,7 +154,8 @@ impl Set {
         self.paths_within(&mut usize::MAX.clone())
     }
 
-    /// The same, until they have taken so many bytes: a path repeats all that stands above its field.
+    /// The same, until they have taken so many bytes: a path repeats all that stands above its
+    /// field.
     pub(super) fn paths_within(&self, left: &mut usize) -> Vec<FieldPath> {
         let mut paths = Vec::new();
         self.collect_paths(&mut Vec::new(), left, &mut paths);
@@ -153,10 +172,20 @@ impl Set {
             if *left == 0 {
                 return;
             }
-            let path = FieldPath(above.iter().copied().chain([&node.element]).cloned().collect());
+
+            let path = FieldPath(
+                above
+                    .iter()
+                    .copied()
+                    .chain([&node.element])
+                    .cloned()
+                    .collect(),
+            );
             *left = left.saturating_sub(path.bytes());
+
             paths.push(path);
         }
+
         for node in &self.nodes {
             above.push(&node.element);
             node.below.collect_paths(above, left, paths);
@@ -173,16 +202,26 @@ impl Set {
             Element::Field(field) => field.as_str().cmp(name),
             _ => Ordering::Greater,
         };
-        self.nodes.binary_search_by(order).ok().map(|place| &self.nodes[place])
+        self.nodes
+            .binary_search_by(order)
+            .ok()
+            .map(|place| &self.nodes[place])
     }
 
     /// Puts a step behind all others, if it leads anywhere. The caller goes in order.
     pub(super) fn push(&mut self, element: Element, member: bool, below: Set) {
-        let node = Node { element, member, below };
+        let node = Node {
+            element,
+            member,
+            below,
+        };
+
         if node.is_used() {
             steps::count(1);
             debug_assert!(
-                self.nodes.last().is_none_or(|last| last.element < node.element),
+                self.nodes
+                    .last()
+                    .is_none_or(|last| last.element < node.element),
                 "steps come in order"
             );
             self.nodes.push(node);
@@ -194,15 +233,25 @@ impl Set {
         let place = match self.find(element) {
             Ok(place) => place,
             Err(place) => {
-                self.nodes.insert(place, Node { element: element.clone(), member: false, below: Set::new() });
+                self.nodes.insert(
+                    place,
+                    Node {
+                        element: element.clone(),
+                        member: false,
+                        below: Set::new(),
+                    },
+                );
+
                 place
             }
         };
+
         &mut self.nodes[place]
     }
 
     fn find(&self, element: &Element) -> Result<usize, usize> {
-        self.nodes.binary_search_by(|node| node.element.cmp(element))
+        self.nodes
+            .binary_search_by(|node| node.element.cmp(element))
     }
 
     /// Our steps, each changed beside the same step of the other.
@@ -218,7 +267,11 @@ impl Set {
 }
 
 /// Walks two sorted levels side by side.
-fn zip<'n>(a: &'n [Node], b: &'n [Node], mut visit: impl FnMut(Option<&'n Node>, Option<&'n Node>)) {
+fn zip<'n>(
+    a: &'n [Node],
+    b: &'n [Node],
+    mut visit: impl FnMut(Option<&'n Node>, Option<&'n Node>),
+) {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     loop {
         steps::count(1);
@@ -245,26 +298,63 @@ mod tests {
     #[test]
     fn the_algebra_of_sets() {
         type Operation = fn(&Set, &Set) -> Set;
+
         let check = |name: &str, operation: Operation, a: &str, b: &str, expected: &str| {
-            assert_eq!(operation(&set(a), &set(b)), set(expected), "{name} of {a:?} and {b:?}");
+            assert_eq!(
+                operation(&set(a), &set(b)),
+                set(expected),
+                "{name} of {a:?} and {b:?}"
+            );
         };
         check("union", Set::union, "a a.b", "a.c d", "a a.b a.c d");
+
         check("union", Set::union, "", "a.b", "a.b");
-        check("intersection", Set::intersection, "a a.b c", "a.b c d", "a.b c");
+        check(
+            "intersection",
+            Set::intersection,
+            "a a.b c",
+            "a.b c d",
+            "a.b c",
+        );
+
         check("intersection", Set::intersection, "a", "a.b", "");
         check("intersection", Set::intersection, "a.b", "a.c", "");
         check("difference", Set::difference, "a a.b a.c", "a", "a.b a.c");
+
         check("difference", Set::difference, "a a.b", "a.b", "a");
         check("difference", Set::difference, "a.b c", "a.b", "c");
-        check("recursive difference", Set::recursive_difference, "a a.b a.c d", "a", "d");
-        check("recursive difference", Set::recursive_difference, "a a.b a.c.d", "a.c", "a a.b");
-        check("leaves", |a, _| a.leaves(), "a a.b c c.d c.d.e f", "", "a.b c.d.e f");
+        check(
+            "recursive difference",
+            Set::recursive_difference,
+            "a a.b a.c d",
+            "a",
+            "d",
+        );
+
+        check(
+            "recursive difference",
+            Set::recursive_difference,
+            "a a.b a.c.d",
+            "a.c",
+            "a a.b",
+        );
+
+        check(
+            "leaves",
+            |a, _| a.leaves(),
+            "a a.b c c.d c.d.e f",
+            "",
+            "a.b c.d.e f",
+        );
     }
 
     #[test]
     fn members_are_found_counted_and_listed() {
         let set = set("b a a.c a.b.d");
-        assert_eq!((set.len(), set.is_empty(), Set::new().is_empty()), (4, false, true));
+        assert_eq!(
+            (set.len(), set.is_empty(), Set::new().is_empty()),
+            (4, false, true)
+        );
         let has = |path: &str| set.has(&FieldPath::fields(&path.split('.').collect::<Vec<_>>()).0);
         assert!(has("a") && has("a.c") && has("a.b.d"));
         assert!(!has("a.b") && !has("c") && !set.has(&[]));

@@ -1,9 +1,10 @@
 //! The two things that happen to owners: a write, and an applied configuration.
 //!
-//! A request handler makes one [`Tracker`] per request: it knows the kind, the version and subresource the request is
-//! for, and which fields the strategy resets. [`Tracker::update`] follows create, update and patch: it gives the new
-//! object its `managedFields`. [`Tracker::apply`] makes the new object itself, of the live one and a configuration;
-//! defaulting and validation come after it. Time is handed in; nothing here knows a clock.
+//! A request handler makes one [`Tracker`] per request: it knows the kind, the version and
+//! subresource the request is for, and which fields the strategy resets. [`Tracker::update`]
+//! follows create, update and patch: it gives the new object its `managedFields`.
+//! [`Tracker::apply`] makes the new object itself, of the live one and a configuration; defaulting
+//! and validation come after it. Time is handed in; nothing here knows a clock.
 
 use super::engine::{Engine, EngineError};
 use super::filter::Filters;
@@ -22,7 +23,8 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// The manager of requests that name none.
 const UNKNOWN: &str = "unknown";
 
-/// Keeps who owns what of the objects of one kind, for requests in one version and to one subresource.
+/// Keeps who owns what of the objects of one kind, for requests in one version and to one
+/// subresource.
 #[derive(Clone, Copy)]
 pub struct Tracker<'a> {
     pub api_version: &'a str,
@@ -88,10 +90,11 @@ impl From<EngineError> for ApplyError {
 }
 
 impl<'a> Tracker<'a> {
-    /// The new object with its owners, after a create (`live` is `None`), an update or a patch. Both objects are in the
-    /// version of the request. What the new object says about its owners itself counts, if it is sound: `[]` asks for
-    /// them to be forgotten, nothing or nonsense leaves them as they were. So hand over the object as it was decoded,
-    /// before empty lists are taken out of it.
+    /// The new object with its owners, after a create (`live` is `None`), an update or a patch.
+    /// Both objects are in the version of the request. What the new object says about its owners
+    /// itself counts, if it is sound: `[]` asks for them to be forgotten, nothing or nonsense
+    /// leaves them as they were. So hand over the object as it was decoded, before empty lists are
+    /// taken out of it.
     pub fn update(
         &self,
         live: Option<&Value>,
@@ -103,7 +106,8 @@ impl<'a> Tracker<'a> {
         Ok(new)
     }
 
-    /// As [`Tracker::update`]; what cannot be followed has no owners. A write does not fail for its owners' sake.
+    /// As [`Tracker::update`]; what cannot be followed has no owners. A write does not fail for its
+    /// owners' sake.
     pub fn update_or_forget(
         &self,
         live: Option<&Value>,
@@ -127,7 +131,8 @@ impl<'a> Tracker<'a> {
     ) -> Result<(), UpdateError> {
         let mut owners = self.owners_after(live, new);
         remove_entries(new);
-        // Nobody has applied anything, and ownership was given up: it begins again with the first apply.
+        // Nobody has applied anything, and ownership was given up: it begins again with the first
+        // apply.
         let untracked = owners.is_empty() && live.is_some_and(|live| !live.meta().uid().is_empty());
         if !untracked {
             let empty = self.empty();
@@ -137,9 +142,9 @@ impl<'a> Tracker<'a> {
         Ok(())
     }
 
-    /// The live object (`None`: there is none yet) with a configuration applied, and its owners after that. The
-    /// configuration is the tree of the request's body, decoded without a type. An object that stays as it was keeps
-    /// the times of its entries.
+    /// The live object (`None`: there is none yet) with a configuration applied, and its owners
+    /// after that. The configuration is the tree of the request's body, decoded without a type. An
+    /// object that stays as it was keeps the times of its entries.
     pub fn apply(
         &self,
         live: Option<&Value>,
@@ -151,6 +156,7 @@ impl<'a> Tracker<'a> {
         self.check_kind(config)?;
         let empty = self.empty();
         let live = live.unwrap_or(&empty);
+
         let applied = self.apply_to(live, config, Owners::decode(live)?, manager, force, now);
         let (mut object, owners) = match applied {
             Err(ApplyError::Conflicts(conflicts)) if manager == last_applied::KUBECTL => {
@@ -158,10 +164,13 @@ impl<'a> Tracker<'a> {
             }
             other => other?,
         };
+
         if manager == last_applied::KUBECTL {
             last_applied::refresh(&mut object, config);
         }
+
         owners.encode(&mut object, self.form());
+
         Ok(object)
     }
 
@@ -173,17 +182,33 @@ impl<'a> Tracker<'a> {
         conflicts: Conflicts,
         now: Timestamp,
     ) -> Result<(Value, Owners), ApplyError> {
-        let Some(own) = last_applied::unchanged_fields(live, self.of, self.api_version, self.kind) else {
+        let Some(own) = last_applied::unchanged_fields(live, self.of, self.api_version, self.kind)
+        else {
             return Err(ApplyError::Conflicts(conflicts));
         };
+
         if conflicts.may_be_cut() {
             return Err(ApplyError::Conflicts(conflicts));
         }
-        let others: Vec<_> = conflicts.0.into_iter().filter(|conflict| !own.has(&conflict.path.0)).collect();
+
+        let others: Vec<_> = conflicts
+            .0
+            .into_iter()
+            .filter(|conflict| !own.has(&conflict.path.0))
+            .collect();
+
         if !others.is_empty() {
             return Err(ApplyError::Conflicts(Conflicts(others)));
         }
-        self.apply_to(live, config, Owners::decode(live)?, last_applied::KUBECTL, true, now)
+
+        self.apply_to(
+            live,
+            config,
+            Owners::decode(live)?,
+            last_applied::KUBECTL,
+            true,
+            now,
+        )
     }
 
     fn apply_to(
@@ -199,24 +224,47 @@ impl<'a> Tracker<'a> {
             self.track(&self.empty(), live, &mut owners, BEFORE_FIRST_APPLY, now)
                 .map_err(ApplyError::BeforeFirstApply)?;
         }
-        if config.at(&["metadata", "managedFields"]).is_some_and(|entries| !entries.is_null()) {
+
+        if config
+            .at(&["metadata", "managedFields"])
+            .is_some_and(|entries| !entries.is_null())
+        {
             return Err(ApplyError::ManagedFields);
         }
-        validate(config, self.of, Duplicates::Refused)
-            .map_err(|errors| ApplyError::Config { object: described(config), errors })?;
-        validate(live, self.of, Duplicates::Allowed)
-            .map_err(|errors| ApplyError::Live { object: described(live), errors })?;
+
+        validate(config, self.of, Duplicates::Refused).map_err(|errors| ApplyError::Config {
+            object: described(config),
+            errors,
+        })?;
+
+        validate(live, self.of, Duplicates::Allowed).map_err(|errors| ApplyError::Live {
+            object: described(live),
+            errors,
+        })?;
+
         let manager = self.manager(name, Operation::Apply);
         let last_time = owners.get(&manager).and_then(|owner| owner.time);
-        let applied =
-            self.engine().apply(&self.typed(live), &self.typed(config), &mut owners, &manager, force)?;
+        let applied = self.engine().apply(
+            &self.typed(live),
+            &self.typed(config),
+            &mut owners,
+            &manager,
+            force,
+        )?;
+
         if let Some(mut owner) = owners.take(&manager) {
             owner.fields = owner.fields.difference(untracked());
-            owner.time = if applied.is_some() { Some(now) } else { last_time };
+            owner.time = if applied.is_some() {
+                Some(now)
+            } else {
+                last_time
+            };
+
             if !owner.fields.is_empty() {
                 owners.set(owner);
             }
         }
+
         Ok((applied.unwrap_or_else(|| live.clone()), owners))
     }
 
@@ -229,14 +277,26 @@ impl<'a> Tracker<'a> {
         name: &str,
         now: Timestamp,
     ) -> Result<(), UpdateError> {
-        validate(new, self.of, Duplicates::Allowed)
-            .map_err(|errors| UpdateError::New { object: described(new), errors })?;
-        validate_beside(live, new, self.of, Duplicates::Allowed)
-            .map_err(|errors| UpdateError::Live { object: described(live), errors })?;
+        validate(new, self.of, Duplicates::Allowed).map_err(|errors| UpdateError::New {
+            object: described(new),
+            errors,
+        })?;
+
+        validate_beside(live, new, self.of, Duplicates::Allowed).map_err(|errors| {
+            UpdateError::Live {
+                object: described(live),
+                errors,
+            }
+        })?;
+
         let changed = self
             .engine()
             .update(&self.typed(live), &self.typed(new), owners)
-            .map_err(|source| UpdateError::Engine { object: described(new), source })?;
+            .map_err(|source| UpdateError::Engine {
+                object: described(new),
+                source,
+            })?;
+
         let changed = changed.difference(untracked());
         if !changed.is_empty() {
             let manager = self.manager(name, Operation::Update);
@@ -244,15 +304,26 @@ impl<'a> Tracker<'a> {
                 Some(before) => changed.union(&before.fields),
                 None => changed,
             };
-            owners.set(Owner { manager, time: Some(now), fields });
+
+            owners.set(Owner {
+                manager,
+                time: Some(now),
+                fields,
+            });
         }
+
         owners.cap_updaters();
+
         Ok(())
     }
 
     /// The owners that a write starts from.
     fn owners_after(&self, live: Option<&Value>, new: &Value) -> Owners {
-        let of_live = || live.and_then(|live| Owners::decode(live).ok()).unwrap_or_default();
+        let of_live = || {
+            live.and_then(|live| Owners::decode(live).ok())
+                .unwrap_or_default()
+        };
+
         // Through a subresource nobody sets owners by hand.
         if !self.subresource.is_empty() {
             return of_live();
@@ -260,6 +331,7 @@ impl<'a> Tracker<'a> {
         if Owners::are_reset(new) {
             return Owners::default();
         }
+
         match Owners::decode(new) {
             Ok(owners) if !owners.is_empty() => owners,
             // A client that knows nothing of managedFields does not mean to remove them.
@@ -298,11 +370,18 @@ impl<'a> Tracker<'a> {
     }
 
     fn form(&self) -> Form {
-        if matches!(self.of, Type::Catalogue(_)) { Form::Text } else { Form::Tree }
+        if matches!(self.of, Type::Catalogue(_)) {
+            Form::Text
+        } else {
+            Form::Tree
+        }
     }
 
     fn engine(&self) -> Engine<'a, 'a> {
-        Engine { filters: self.filters, convert: self.convert }
+        Engine {
+            filters: self.filters,
+            convert: self.convert,
+        }
     }
 
     fn typed<'v>(&self, value: &'v Value) -> Typed<'v, 'a> {
@@ -311,7 +390,9 @@ impl<'a> Tracker<'a> {
 }
 
 fn remove_entries(object: &mut Value) {
-    if let Some(metadata) = object.as_object_mut().and_then(|object| object.get_mut("metadata"))
+    if let Some(metadata) = object
+        .as_object_mut()
+        .and_then(|object| object.get_mut("metadata"))
         && let Some(members) = metadata.as_object_mut()
     {
         members.remove("managedFields");
@@ -321,7 +402,12 @@ fn remove_entries(object: &mut Value) {
 /// An object as messages name it: `default/web; apps/v1, Kind=Deployment`.
 fn described(object: &Value) -> String {
     let meta = object.meta();
-    format!("{}/{}; {}", meta.namespace(), meta.name(), kind_text(object))
+    format!(
+        "{}/{}; {}",
+        meta.namespace(),
+        meta.name(),
+        kind_text(object)
+    )
 }
 
 fn kind_text(object: &Value) -> String {

@@ -1,7 +1,8 @@
 //! Objects in the versions their owners know.
 //!
-//! The engine converts nothing. Where a manager owns fields in another version than the request's, it asks the caller
-//! for the object in that version; a version nobody knows any more takes its owners with it.
+//! The engine converts nothing. Where a manager owns fields in another version than the request's,
+//! it asks the caller for the object in that version; a version nobody knows any more takes its
+//! owners with it.
 
 use std::borrow::Cow;
 
@@ -42,12 +43,20 @@ pub(super) struct Typed<'v, 'a> {
 
 impl<'v, 'a> Typed<'v, 'a> {
     pub(super) fn new(value: &'v Value, of: Type<'a>, version: &str) -> Typed<'v, 'a> {
-        Typed { value: Cow::Borrowed(value), of, version: Text::new(version) }
+        Typed {
+            value: Cow::Borrowed(value),
+            of,
+            version: Text::new(version),
+        }
     }
 
     /// Another value of the same type.
     pub(super) fn with(&self, value: Value) -> Typed<'static, 'a> {
-        Typed { value: Cow::Owned(value), of: self.of, version: self.version.clone() }
+        Typed {
+            value: Cow::Owned(value),
+            of: self.of,
+            version: self.version.clone(),
+        }
     }
 
     /// The object in a version; `None`: there is no such version.
@@ -63,15 +72,25 @@ impl<'v, 'a> Typed<'v, 'a> {
                 version: self.version.clone(),
             }));
         }
+
         match convert(&self.value, version) {
             Conversion::NoSuchVersion => Ok(None),
-            Conversion::Failed(reason) => {
-                Err(VersionError::Conversion { version: Text::new(version), reason })
-            }
+            Conversion::Failed(reason) => Err(VersionError::Conversion {
+                version: Text::new(version),
+                reason,
+            }),
             Conversion::Done(value, of) => {
-                let invalid = |errors| VersionError::Invalid { version: Text::new(version), errors };
+                let invalid = |errors| VersionError::Invalid {
+                    version: Text::new(version),
+                    errors,
+                };
                 validate(&value, of, Duplicates::Refused).map_err(invalid)?;
-                Ok(Some(Typed { value: Cow::Owned(value), of, version: Text::new(version) }))
+
+                Ok(Some(Typed {
+                    value: Cow::Owned(value),
+                    of,
+                    version: Text::new(version),
+                }))
             }
         }
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::{BUILTIN, Kind, Page, Resource, Struct};
 use crate::Text;
 
-/// Every kind there is at some moment. Cheap to copy: whoever works with one keeps it, whatever is added meanwhile.
+/// Every kind there is at some moment. Cheap to copy: whoever works with one keeps it, whatever is
+/// added meanwhile.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     /// By the name that the owner gave them.
@@ -21,21 +22,27 @@ impl Catalog {
 
     /// The built-in kinds, and those of these pages, by the names that their owners gave them.
     pub fn with_all(pages: impl IntoIterator<Item = (Text, Arc<Page>)>) -> Catalog {
-        Catalog { added: Arc::new(pages.into_iter().collect()) }
+        Catalog {
+            added: Arc::new(pages.into_iter().collect()),
+        }
     }
 
     /// With a page added, or replaced if there is one of that name.
     pub fn with(&self, name: &str, page: Arc<Page>) -> Catalog {
         let mut added = BTreeMap::clone(&self.added);
         added.insert(Text::new(name), page);
-        Catalog { added: Arc::new(added) }
+        Catalog {
+            added: Arc::new(added),
+        }
     }
 
     /// Without the page of that name.
     pub fn without(&self, name: &str) -> Catalog {
         let mut added = BTreeMap::clone(&self.added);
         added.remove(name);
-        Catalog { added: Arc::new(added) }
+        Catalog {
+            added: Arc::new(added),
+        }
     }
 
     /// The built-in page first: nothing that is added can take its place.
@@ -48,15 +55,26 @@ impl Catalog {
         let same = Arc::ptr_eq(&self.added, &other.added);
         let only = move |a: &'a Catalog, b: &'a Catalog| {
             let missing = move |(name, page): &(&Text, &Arc<Page>)| {
-                !same && b.added.get(*name).is_none_or(|other| !Arc::ptr_eq(page, other))
+                !same
+                    && b.added
+                        .get(*name)
+                        .is_none_or(|other| !Arc::ptr_eq(page, other))
             };
-            a.added.iter().filter(missing).map(|(_, page)| page.as_ref())
+
+            a.added
+                .iter()
+                .filter(missing)
+                .map(|(_, page)| page.as_ref())
         };
+
         only(self, other).chain(only(other, self))
     }
 
     pub fn kind(&self, group: &str, version: &str, name: &str) -> Option<(&Kind, Struct<'_>)> {
-        self.pages().find_map(|page| page.kind(group, version, name).map(|kind| (kind, page.root(kind))))
+        self.pages().find_map(|page| {
+            page.kind(group, version, name)
+                .map(|kind| (kind, page.root(kind)))
+        })
     }
 
     /// The kind that an object says it is.
@@ -66,7 +84,8 @@ impl Catalog {
     }
 
     pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<&Resource> {
-        self.pages().find_map(|page| page.resource(group, version, plural))
+        self.pages()
+            .find_map(|page| page.resource(group, version, plural))
     }
 }
 
@@ -101,6 +120,7 @@ mod tests {
         let page = widgets();
         let root = page.root(page.kind("example.com", "v1", "Widget").unwrap());
         let decode = |text: &str| json::decode(text.as_bytes(), Some(root.node()));
+
         let text = r#"{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","foo":1},"spec":{"b":1,"a":[{"x":1.5}]}}"#;
         let decoded = decode(text).unwrap();
         assert_eq!(decoded.strict, ["unknown field \"metadata.foo\""]);
@@ -108,6 +128,7 @@ mod tests {
             json::to_string(&decoded.value),
             r#"{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"a":[{"x":1.5}],"b":1}}"#
         );
+
         let error = decode(r#"{"metadata":{"ownerReferences":[{"uid":7}]}}"#).unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -11,8 +11,8 @@ use crate::{Text, Value};
 
 /// Gathers types, kinds and resources into a page.
 ///
-/// Types of another page ([`PageBuilder::import`]) come along with all they are made of. A struct that is *open* keeps
-/// members that it does not name: what they may be, a schema says.
+/// Types of another page ([`PageBuilder::import`]) come along with all they are made of. A struct
+/// that is *open* keeps members that it does not name: what they may be, a schema says.
 #[derive(Debug, Default)]
 pub struct PageBuilder {
     types: Vec<Type>,
@@ -29,10 +29,14 @@ pub struct PageBuilder {
 impl PageBuilder {
     pub fn new() -> PageBuilder {
         // Row 0 is the empty one.
-        PageBuilder { extras: vec![Extra::default()], ..PageBuilder::default() }
+        PageBuilder {
+            extras: vec![Extra::default()],
+            ..PageBuilder::default()
+        }
     }
 
-    /// The root of a custom resource: apiVersion, kind, metadata, and whatever else the object holds.
+    /// The root of a custom resource: apiVersion, kind, metadata, and whatever else the object
+    /// holds.
     pub fn custom_root(&mut self, metadata: Struct<'_>) -> TypeId {
         let metadata = self.import(metadata);
         let optional = Presence(Presence::OMIT_EMPTY);
@@ -42,11 +46,13 @@ impl PageBuilder {
             presence: optional,
             extra: 0,
         };
+
         let fields = vec![
             field("apiVersion", Shape::String),
             field("kind", Shape::String),
             field("metadata", Shape::Struct(metadata)),
         ];
+
         self.add_struct(Text::default(), fields, true)
     }
 
@@ -58,7 +64,10 @@ impl PageBuilder {
     /// The list of a custom resource's objects.
     pub fn custom_list(&mut self, of: TypeId, metadata: Struct<'_>) -> TypeId {
         let metadata = self.import(metadata);
-        self.items.push(Item { shape: Shape::Struct(of) });
+        self.items.push(Item {
+            shape: Shape::Struct(of),
+        });
+
         let items = Shape::List(ItemId(place_of(self.items.len())));
         let field = |name: &'static str, shape, presence| Field {
             name: Text::const_new(name),
@@ -66,12 +75,14 @@ impl PageBuilder {
             presence: Presence(presence),
             extra: 0,
         };
+
         let fields = vec![
             field("apiVersion", Shape::String, Presence::OMIT_EMPTY),
             field("items", items, Presence::REQUIRED),
             field("kind", Shape::String, Presence::OMIT_EMPTY),
             field("metadata", Shape::Struct(metadata), Presence::OMIT_EMPTY),
         ];
+
         self.add_struct(Text::default(), fields, false)
     }
 
@@ -107,7 +118,13 @@ impl PageBuilder {
                 place_of(self.extras.len())
             }
         };
-        Field { name: field.field.name.clone(), shape, presence: field.field.presence, extra }
+
+        Field {
+            name: field.field.name.clone(),
+            shape,
+            presence: field.field.presence,
+            extra,
+        }
     }
 
     fn import_shape(&mut self, node: super::Node<'_>) -> Shape {
@@ -144,9 +161,12 @@ impl PageBuilder {
     }
 
     pub fn finish(mut self) -> Page {
-        self.kinds.sort_by(|a, b| (&a.group, &a.version, &a.name).cmp(&(&b.group, &b.version, &b.name)));
-        self.resources
-            .sort_by(|a, b| (&a.group, &a.version, &a.plural).cmp(&(&b.group, &b.version, &b.plural)));
+        self.kinds
+            .sort_by(|a, b| (&a.group, &a.version, &a.name).cmp(&(&b.group, &b.version, &b.name)));
+        self.resources.sort_by(|a, b| {
+            (&a.group, &a.version, &a.plural).cmp(&(&b.group, &b.version, &b.plural))
+        });
+
         Page {
             types: Cow::Owned(self.types),
             fields: Cow::Owned(self.fields),
@@ -176,6 +196,7 @@ impl PageBuilder {
             wires: Span::default(),
             unions: Span::default(),
         });
+
         TypeId(place_of(self.types.len()))
     }
 

@@ -35,7 +35,10 @@ pub fn gates() -> &'static [Gate] {
 
 /// One feature gate.
 pub fn gate(name: &str) -> Option<&'static Gate> {
-    GATES.binary_search_by(|gate| gate.name.as_str().cmp(name)).ok().map(|place| &GATES[place])
+    GATES
+        .binary_search_by(|gate| gate.name.as_str().cmp(name))
+        .ok()
+        .map(|place| &GATES[place])
 }
 
 const fn t(text: &'static str) -> Text {
@@ -69,13 +72,23 @@ const fn ty(
 }
 
 const fn f(name: &'static str, shape: Shape, presence: u8, extra: u16) -> Field {
-    Field { name: t(name), shape, presence: Presence(presence), extra }
+    Field {
+        name: t(name),
+        shape,
+        presence: Presence(presence),
+        extra,
+    }
 }
 
 const NO_EXTRA: Extra = Extra {
     list: None,
     map: None,
-    patch: Patch { merge: false, replace: false, retain_keys: false, merge_key: None },
+    patch: Patch {
+        merge: false,
+        replace: false,
+        retain_keys: false,
+        merge_key: None,
+    },
     default: None,
     published_default: None,
     enumeration: Cow::Borrowed(&[]),

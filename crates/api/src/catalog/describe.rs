@@ -1,6 +1,7 @@
 //! What types and fields are for: the texts that OpenAPI documents and `explain` show.
 //!
-//! They stand in the binary once each, in a text of their own that nobody touches until somebody asks.
+//! They stand in the binary once each, in a text of their own that nobody touches until somebody
+//! asks.
 
 use super::{BUILTIN, Column, Described, FieldRef, Struct};
 
@@ -11,13 +12,18 @@ include!(concat!(env!("OUT_DIR"), "/descriptions.rs"));
 impl<'p> Struct<'p> {
     /// What the type is for; empty where nobody says.
     pub fn description(self) -> &'static str {
-        self.built_in().map_or("", |of| text(OF_TYPES[usize::from(of.id.0)]))
+        self.built_in()
+            .map_or("", |of| text(OF_TYPES[usize::from(of.id.0)]))
     }
 
     /// What a field of it is for; empty where nobody says.
     pub fn field_description(self, field: FieldRef<'p>) -> &'static str {
-        let place = self.built_in().and_then(|of| Some((of, of.position(field.name())?)));
-        place.map_or("", |(of, place)| text(OF_FIELDS[of.declared.fields.start as usize + place]))
+        let place = self
+            .built_in()
+            .and_then(|of| Some((of, of.position(field.name())?)));
+        place.map_or("", |(of, place)| {
+            text(OF_FIELDS[of.declared.fields.start as usize + place])
+        })
     }
 
     /// Itself, or what it was copied from.
@@ -25,7 +31,11 @@ impl<'p> Struct<'p> {
         if std::ptr::eq(self.page, &raw const BUILTIN) {
             return Some(BUILTIN.struct_of(self.id));
         }
-        if self.declared.package.is_empty() { None } else { BUILTIN.type_named(&self.declared.name) }
+        if self.declared.package.is_empty() {
+            None
+        } else {
+            BUILTIN.type_named(&self.declared.name)
+        }
     }
 
     /// `io.k8s.api.core.v1.Pod`: its name in OpenAPI documents. Empty where it has none.
@@ -37,7 +47,8 @@ impl<'p> Struct<'p> {
     }
 }
 
-/// What a scalar with a name of its own is for, by that name: `io.k8s.apimachinery.pkg.api.resource.Quantity`.
+/// What a scalar with a name of its own is for, by that name:
+/// `io.k8s.apimachinery.pkg.api.resource.Quantity`.
 pub fn scalar_description(definition_name: &str) -> &'static str {
     match OF_SCALARS.binary_search_by_key(&definition_name, |(name, _)| name) {
         Ok(place) => text(OF_SCALARS[place].1),
@@ -59,7 +70,9 @@ impl Column {
 
 /// The field at a path, and the struct it is a field of. Lists on the way stand for their elements.
 fn field_at<'p>(of: Struct<'p>, path: &str) -> Option<(Struct<'p>, FieldRef<'p>)> {
-    let Some((name, rest)) = path.split_once('.') else { return Some((of, of.field(path)?)) };
+    let Some((name, rest)) = path.split_once('.') else {
+        return Some((of, of.field(path)?));
+    };
     let mut node = of.field(name)?.node();
     while let Some(item) = node.item() {
         node = item;

@@ -1,9 +1,9 @@
 //! The catalogue: every kind, type and field of the API, as data.
 //!
-//! The text in `catalog/` (format: `catalog/README.md`) is compiled into static tables ([`BUILTIN`]). A custom resource
-//! is a [`Page`] of the same form, made at run time. Whoever walks an object holds a [`Node`]: a page and the shape
-//! of the value at hand. Looking up a kind, a resource or a field allocates nothing,
-//! but for the first time.
+//! The text in `catalog/` (format: `catalog/README.md`) is compiled into static tables
+//! ([`BUILTIN`]). A custom resource is a [`Page`] of the same form, made at run time. Whoever walks
+//! an object holds a [`Node`]: a page and the shape of the value at hand. Looking up a kind, a
+//! resource or a field allocates nothing, but for the first time.
 
 mod all;
 mod builder;
@@ -20,8 +20,8 @@ pub use builtin::{BUILTIN, gate, gates, groups};
 pub use describe::scalar_description;
 pub(crate) use model::WireTo;
 pub use model::{
-    Extra, Field, Item, ItemId, Kind, ListType, MapType, Patch, Presence, RawKind, Shape, Span, Type, TypeId,
-    Union, Wire,
+    Extra, Field, Item, ItemId, Kind, ListType, MapType, Patch, Presence, RawKind, Shape, Span,
+    Type, TypeId, Union, Wire,
 };
 pub use node::{FieldRef, Node, Struct};
 pub(crate) use places::Places;
@@ -64,12 +64,14 @@ impl Page {
 
     /// The kind of that name.
     pub fn kind(&self, group: &str, version: &str, name: &str) -> Option<&Kind> {
-        self.place_of_kind(group, version, name).map(|place| &self.kinds[place])
+        self.place_of_kind(group, version, name)
+            .map(|place| &self.kinds[place])
     }
 
     /// The how-manieth of [`Page::kinds`] it is.
     pub(crate) fn place_of_kind(&self, group: &str, version: &str, name: &str) -> Option<usize> {
-        self.places_of_kinds.find(&self.kinds, [group, version, name], Kind::full_name)
+        self.places_of_kinds
+            .find(&self.kinds, [group, version, name], Kind::full_name)
     }
 
     /// The kind that an object says it is.
@@ -80,11 +82,14 @@ impl Page {
 
     pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<&Resource> {
         let name = [group, version, plural];
-        let place = self.places_of_resources.find(&self.resources, name, Resource::full_name);
+        let place = self
+            .places_of_resources
+            .find(&self.resources, name, Resource::full_name);
         place.map(|place| &self.resources[place])
     }
 
-    /// The kinds whose objects are of this type: none, one, or, for a type that several groups share, several.
+    /// The kinds whose objects are of this type: none, one, or, for a type that several groups
+    /// share, several.
     pub fn kinds_of(&self, id: TypeId) -> impl Iterator<Item = &Kind> {
         self.kinds.iter().filter(move |kind| kind.type_id == id)
     }
@@ -94,26 +99,39 @@ impl Page {
         self.struct_of(kind.type_id)
     }
 
-    /// A type by its catalogue name, `core.v1.PodSpec`. A search through all of them: for tests and start-up.
+    /// A type by its catalogue name, `core.v1.PodSpec`. A search through all of them: for tests and
+    /// start-up.
     pub fn type_named(&self, name: &str) -> Option<Struct<'_>> {
-        let place = self.types.iter().position(|declared| declared.name == name)?;
+        let place = self
+            .types
+            .iter()
+            .position(|declared| declared.name == name)?;
         Some(self.struct_of(TypeId(u16::try_from(place).ok()?)))
     }
 
     /// Every struct of the page.
     pub fn structs(&self) -> impl Iterator<Item = Struct<'_>> {
         (0..self.types.len()).map(|place| {
-            self.struct_of(TypeId(u16::try_from(place).expect("a page has fewer than 65,536 types")))
+            self.struct_of(TypeId(
+                u16::try_from(place).expect("a page has fewer than 65,536 types"),
+            ))
         })
     }
 
     /// What the author of an open type says about all of it.
     pub fn published(&self, id: TypeId) -> Option<&Value> {
-        self.published.iter().find(|(of, _)| *of == id).map(|(_, schema)| schema)
+        self.published
+            .iter()
+            .find(|(of, _)| *of == id)
+            .map(|(_, schema)| schema)
     }
 
     pub fn struct_of(&self, id: TypeId) -> Struct<'_> {
-        Struct { page: self, id, declared: &self.types[usize::from(id.0)] }
+        Struct {
+            page: self,
+            id,
+            declared: &self.types[usize::from(id.0)],
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a catalogue page is made of.
 //!
-//! A page is a handful of flat tables that point into each other by index: no pointers to chase, nothing to build at
-//! start for the built-in page, and a page made at run time (a CRD's) has the very same form.
+//! A page is a handful of flat tables that point into each other by index: no pointers to chase,
+//! nothing to build at start for the built-in page, and a page made at run time (a CRD's) has the
+//! very same form.
 
 use std::borrow::Cow;
 
@@ -54,7 +55,8 @@ pub enum Shape {
     IntOrString,
     /// A list of strings that protobuf wraps in a message of its own.
     Strings,
-    /// `items` of a CRD schema: a schema or several. The type is `JSONSchemaProps` of the same version, here and below.
+    /// `items` of a CRD schema: a schema or several. The type is `JSONSchemaProps` of the same
+    /// version, here and below.
     SchemaOrArray(TypeId),
     SchemaOrBool(TypeId),
     SchemaOrStrings(TypeId),
@@ -80,8 +82,8 @@ pub enum RawKind {
 pub struct Type {
     /// `core.v1.PodSpec`; empty for the nested types of a CRD.
     pub name: Text,
-    /// Package of its protobuf message (`k8s.io.api.core.v1`), whose last part is the type's own name; OpenAPI names the
-    /// type by it too. Empty: neither has a name for it.
+    /// Package of its protobuf message (`k8s.io.api.core.v1`), whose last part is the type's own
+    /// name; OpenAPI names the type by it too. Empty: neither has a name for it.
     pub package: Text,
     /// It has no protobuf form.
     pub json_only: bool,
@@ -146,20 +148,24 @@ impl std::fmt::Debug for Presence {
             (self.omit_empty(), "omit-empty"),
             (self.omit_zero(), "omit-zero"),
         ];
-        out.debug_set().entries(flags.iter().filter(|(set, _)| *set).map(|(_, name)| name)).finish()
+        out.debug_set()
+            .entries(flags.iter().filter(|(set, _)| *set).map(|(_, name)| name))
+            .finish()
     }
 }
 
 /// The facts that most fields do not have.
 #[derive(Clone, Debug, Default)]
 pub struct Extra {
-    /// As server-side apply and the published schema see the list. Absent means atomic, unpublished.
+    /// As server-side apply and the published schema see the list. Absent means atomic,
+    /// unpublished.
     pub list: Option<ListType>,
     pub map: Option<MapType>,
     pub patch: Patch,
     /// What defaulting puts here when it is unset, as JSON.
     pub default: Option<Text>,
-    /// The default in the published schema, where it is not the zero of a field that is always written.
+    /// The default in the published schema, where it is not the zero of a field that is always
+    /// written.
     pub published_default: Option<Text>,
     /// The closed list of values.
     pub enumeration: Cow<'static, [Text]>,

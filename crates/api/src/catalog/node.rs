@@ -22,10 +22,14 @@ impl<'p> Node<'p> {
     /// What the elements of this list or the values of this map are.
     pub fn item(self) -> Option<Node<'p>> {
         match self.shape {
-            Shape::List(item) | Shape::Map(item) => {
-                Some(Node { page: self.page, shape: self.page.items[usize::from(item.0)].shape })
-            }
-            Shape::Strings => Some(Node { page: self.page, shape: Shape::String }),
+            Shape::List(item) | Shape::Map(item) => Some(Node {
+                page: self.page,
+                shape: self.page.items[usize::from(item.0)].shape,
+            }),
+            Shape::Strings => Some(Node {
+                page: self.page,
+                shape: Shape::String,
+            }),
             _ => None,
         }
     }
@@ -54,7 +58,10 @@ impl<'p> Node<'p> {
             Shape::SchemaOrStrings(_) => "v1.JSONSchemaPropsOrStringArray".to_string(),
             Shape::Struct(id) => self.page.struct_of(id).go_type(),
             Shape::List(_) => format!("[]{}", self.item().map(Node::go_type).unwrap_or_default()),
-            Shape::Map(_) => format!("map[string]{}", self.item().map(Node::go_type).unwrap_or_default()),
+            Shape::Map(_) => format!(
+                "map[string]{}",
+                self.item().map(Node::go_type).unwrap_or_default()
+            ),
         }
     }
 }
@@ -69,7 +76,10 @@ pub struct Struct<'p> {
 
 impl<'p> Struct<'p> {
     pub fn node(self) -> Node<'p> {
-        Node { page: self.page, shape: Shape::Struct(self.id) }
+        Node {
+            page: self.page,
+            shape: Shape::Struct(self.id),
+        }
     }
 
     /// Its fields, in order of their JSON names.
@@ -87,16 +97,22 @@ impl<'p> Struct<'p> {
 
     /// Every field with its facts.
     pub fn iter(self) -> impl Iterator<Item = FieldRef<'p>> {
-        self.fields().iter().map(move |field| FieldRef { page: self.page, field })
+        self.fields().iter().map(move |field| FieldRef {
+            page: self.page,
+            field,
+        })
     }
 
     /// Place of a field in [`Struct::fields`].
     pub(crate) fn position(self, name: &str) -> Option<usize> {
         let sought = Sought::new(name);
-        self.fields().binary_search_by(|field| sought.seen_from(&field.name)).ok()
+        self.fields()
+            .binary_search_by(|field| sought.seen_from(&field.name))
+            .ok()
     }
 
-    /// As [`Struct::position`], trying first the place where a reader that goes in order expects it.
+    /// As [`Struct::position`], trying first the place where a reader that goes in order expects
+    /// it.
     pub(crate) fn position_near(self, name: &str, expected: usize) -> Option<usize> {
         let fields = self.fields();
         if fields.get(expected).is_some_and(|field| field.name == name) {
@@ -105,14 +121,22 @@ impl<'p> Struct<'p> {
         self.position(name)
     }
 
-    /// The place of a field at or behind `from`, for readers whose names come in order: a short walk, not a search.
+    /// The place of a field at or behind `from`, for readers whose names come in order: a short
+    /// walk, not a search.
     pub(crate) fn position_from(self, name: &str, from: usize) -> Option<usize> {
-        let ahead = self.fields().get(from..)?.iter().position(|field| field.name.as_str() >= name)?;
+        let ahead = self
+            .fields()
+            .get(from..)?
+            .iter()
+            .position(|field| field.name.as_str() >= name)?;
         (self.fields()[from + ahead].name == name).then_some(from + ahead)
     }
 
     pub(crate) fn at(self, place: usize) -> FieldRef<'p> {
-        FieldRef { page: self.page, field: &self.fields()[place] }
+        FieldRef {
+            page: self.page,
+            field: &self.fields()[place],
+        }
     }
 
     /// Places of the fields that JSON shows even when they are not set.
@@ -126,7 +150,9 @@ impl<'p> Struct<'p> {
 
     /// Protobuf field number of a field: a path through inlined messages. Empty: it has none.
     pub fn tag(self, name: &str) -> Vec<u16> {
-        let Some(place) = self.position(name) else { return Vec::new() };
+        let Some(place) = self.position(name) else {
+            return Vec::new();
+        };
         let mut path = Vec::new();
         self.find_tag(self.wires(), place, &mut path);
         path
@@ -139,11 +165,14 @@ impl<'p> Struct<'p> {
                 WireTo::Field(field) => usize::from(field) == place,
                 WireTo::Inline(below) => self.find_tag(below, place, path),
             };
+
             if found {
                 return true;
             }
+
             path.pop();
         }
+
         false
     }
 
@@ -176,7 +205,10 @@ impl<'p> FieldRef<'p> {
     }
 
     pub fn node(self) -> Node<'p> {
-        Node { page: self.page, shape: self.field.shape }
+        Node {
+            page: self.page,
+            shape: self.field.shape,
+        }
     }
 
     /// List type, patch strategy, default, enum, gates.

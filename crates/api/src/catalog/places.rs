@@ -1,5 +1,5 @@
-//! Where things with names of three parts are in a table: every request asks several times, for its resource, its kind and
-//! what admission looks at beside them.
+//! Where things with names of three parts are in a table: every request asks several times, for its
+//! resource, its kind and what admission looks at beside them.
 
 use std::sync::OnceLock;
 
@@ -26,7 +26,9 @@ impl Places {
         let row = |slot: usize| Some(usize::from(slots[slot])).filter(|_| slots[slot] != FREE);
         // There are more slots than rows, so this ends.
         let taken = probes(name, slots.len()).map_while(row);
-        taken.into_iter().find(|row| table.get(*row).is_some_and(|row| name_of(row) == name))
+        taken
+            .into_iter()
+            .find(|row| table.get(*row).is_some_and(|row| name_of(row) == name))
     }
 }
 
@@ -34,7 +36,9 @@ fn slots<'t, T>(table: &'t [T], name_of: impl Fn(&'t T) -> [&'t str; 3]) -> Box<
     let mut slots = vec![FREE; (2 * table.len() + 1).next_power_of_two()];
     for (place, row) in table.iter().enumerate() {
         let mut probes = probes(name_of(row), slots.len());
-        let free = probes.find(|slot| slots[*slot] == FREE).expect("there are more slots than rows");
+        let free = probes
+            .find(|slot| slots[*slot] == FREE)
+            .expect("there are more slots than rows");
         slots[free] = u16::try_from(place).expect("a table has fewer than 65,535 rows");
     }
     slots.into()
@@ -50,14 +54,21 @@ fn probes(name: [&str; 3], slots: usize) -> impl Iterator<Item = usize> {
 /// Eight bytes at a time: good enough for names that nobody chooses in order to collide.
 fn hash(seed: u64, name: &str) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
     let bytes = name.as_bytes();
     let add = |sum: u64, part: u64| {
         let mixed = (sum ^ part).wrapping_mul(ODD);
         mixed ^ mixed >> 32
     };
+
     let (whole, rest) = bytes.as_chunks();
-    let sum = whole.iter().fold(seed, |sum, chunk| add(sum, u64::from_le_bytes(*chunk)));
-    let rest = rest.iter().fold(bytes.len() as u64, |part, byte| part << 8 | u64::from(*byte));
+    let sum = whole
+        .iter()
+        .fold(seed, |sum, chunk| add(sum, u64::from_le_bytes(*chunk)));
+    let rest = rest.iter().fold(bytes.len() as u64, |part, byte| {
+        part << 8 | u64::from(*byte)
+    });
+
     add(sum, rest)
 }
 
@@ -68,13 +79,28 @@ mod tests {
     #[test]
     fn every_resource_and_kind_is_found_and_nothing_else() {
         for (place, of) in BUILTIN.resources().iter().enumerate() {
-            let found = BUILTIN.resource(&of.group, &of.version, &of.plural).unwrap();
+            let found = BUILTIN
+                .resource(&of.group, &of.version, &of.plural)
+                .unwrap();
             assert!(std::ptr::eq(found, &BUILTIN.resources()[place]));
-            assert!(BUILTIN.resource(&of.group, &of.version, &format!("{}x", of.plural)).is_none());
-            assert!(BUILTIN.resource(&of.version, &of.group, &of.plural).is_none());
+            assert!(
+                BUILTIN
+                    .resource(&of.group, &of.version, &format!("{}x", of.plural))
+                    .is_none()
+            );
+
+            assert!(
+                BUILTIN
+                    .resource(&of.version, &of.group, &of.plural)
+                    .is_none()
+            );
         }
+
         for (place, of) in BUILTIN.kinds().iter().enumerate() {
-            assert_eq!(BUILTIN.place_of_kind(&of.group, &of.version, &of.name), Some(place));
+            assert_eq!(
+                BUILTIN.place_of_kind(&of.group, &of.version, &of.name),
+                Some(place)
+            );
             assert!(BUILTIN.kind(&of.group, &of.version, "").is_none());
         }
     }

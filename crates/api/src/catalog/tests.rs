@@ -9,11 +9,25 @@ fn a_field_carries_its_facts() {
     let containers = pod_spec().field("containers").unwrap();
     assert!(containers.field.presence.required());
     assert!(!containers.field.presence.pointer());
-    assert_eq!(containers.extra().list, Some(ListType::Map(vec![Text::const_new("name")].into())));
+    assert_eq!(
+        containers.extra().list,
+        Some(ListType::Map(vec![Text::const_new("name")].into()))
+    );
+
     assert_eq!(containers.extra().patch.merge_key.as_deref(), Some("name"));
     assert_eq!(containers.node().go_type(), "[]v1.Container");
+
     assert_eq!(pod_spec().tag("containers"), [2]);
-    assert_eq!(pod_spec().field("restartPolicy").unwrap().extra().default.as_deref(), Some("\"Always\""));
+    assert_eq!(
+        pod_spec()
+            .field("restartPolicy")
+            .unwrap()
+            .extra()
+            .default
+            .as_deref(),
+        Some("\"Always\"")
+    );
+
     assert!(pod_spec().field("nothing").is_none());
 }
 
@@ -38,7 +52,12 @@ fn kinds_and_resources_are_found_by_name() {
 #[test]
 fn every_gate_a_field_names_is_known_or_long_gone() {
     // Always on since before v1.36, or named in a comment only: the field is kept.
-    const GONE: [&str; 3] = ["CSIStorageCapacity", "TopologyAwareHints", "PodCertificateProjection"];
+    const GONE: [&str; 3] = [
+        "CSIStorageCapacity",
+        "TopologyAwareHints",
+        "PodCertificateProjection",
+    ];
+
     for of in BUILTIN.structs() {
         for field in of.iter() {
             for name in field.extra().gates.iter() {
@@ -52,21 +71,43 @@ fn every_gate_a_field_names_is_known_or_long_gone() {
 #[test]
 fn types_and_fields_say_what_they_are_for() {
     let pod = BUILTIN.type_named("core.v1.Pod").unwrap();
-    assert!(pod.description().starts_with("Pod is a collection of containers"), "{}", pod.description());
+    assert!(
+        pod.description()
+            .starts_with("Pod is a collection of containers"),
+        "{}",
+        pod.description()
+    );
+
     assert_eq!(pod.definition_name(), "io.k8s.api.core.v1.Pod");
+
     let nodes = pod_spec().field("nodeName").unwrap();
     assert!(pod_spec().field_description(nodes).contains("node"));
-    let crd = BUILTIN.type_named("apiextensions.v1.CustomResourceDefinition").unwrap();
+
+    let crd = BUILTIN
+        .type_named("apiextensions.v1.CustomResourceDefinition")
+        .unwrap();
     assert_eq!(
         crd.definition_name(),
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"
     );
+
     assert!(!crd.description().is_empty());
+
     for resource in BUILTIN.resources() {
-        let of = BUILTIN.root(BUILTIN.kind(&resource.group, &resource.version, &resource.kind).unwrap());
+        let of = BUILTIN.root(
+            BUILTIN
+                .kind(&resource.group, &resource.version, &resource.kind)
+                .unwrap(),
+        );
         assert!(!of.description().is_empty(), "{}", of.declared.name);
+
         for column in resource.columns.iter() {
-            assert!(!column.description(of).is_empty(), "{} {}", resource.plural, column.name);
+            assert!(
+                !column.description(of).is_empty(),
+                "{} {}",
+                resource.plural,
+                column.name
+            );
         }
     }
 }
@@ -84,13 +125,17 @@ fn the_whole_catalogue_is_smaller_than_four_mebibytes() {
             + size_of_val(&*page.kinds)
             + size_of_val(&*page.resources)
     };
+
     let lists: usize = BUILTIN
         .extras
         .iter()
         .map(|extra| {
-            size_of_val(&*extra.enumeration) + size_of_val(&*extra.known) + size_of_val(&*extra.gates)
+            size_of_val(&*extra.enumeration)
+                + size_of_val(&*extra.known)
+                + size_of_val(&*extra.gates)
         })
         .sum();
+
     let resources: usize = BUILTIN
         .resources
         .iter()
@@ -101,7 +146,13 @@ fn the_whole_catalogue_is_smaller_than_four_mebibytes() {
                 + size_of_val(&*r.verbs)
         })
         .sum();
+
     let total = of_page(&BUILTIN) + lists + resources + describe::size();
-    println!("catalogue: {} KiB, of them descriptions {} KiB", total / 1024, describe::size() / 1024);
+    println!(
+        "catalogue: {} KiB, of them descriptions {} KiB",
+        total / 1024,
+        describe::size() / 1024
+    );
+
     assert!(total < 4 << 20, "{total} bytes");
 }

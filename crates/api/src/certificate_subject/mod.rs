@@ -1,11 +1,14 @@
-//! Who a certificate is: the user and the groups that the subject of a certificate, or of a request for one, names.
+//! Who a certificate is: the user and the groups that the subject of a certificate, or of a request
+//! for one, names.
 //!
-//! The common name is the user, the organizations are the groups. Everybody who has to know this asks here: the API
-//! server, the kubelet, the etcd port, and those who approve and sign certificates. If two of them read a subject in two
-//! ways, a certificate could be approved for one user and be another.
+//! The common name is the user, the organizations are the groups. Everybody who has to know this
+//! asks here: the API server, the kubelet, the etcd port, and those who approve and sign
+//! certificates. If two of them read a subject in two ways, a certificate could be approved for one
+//! user and be another.
 //!
-//! The subject is read from its DER as Go's `crypto/x509` reads that of a certificate: of several common names the last
-//! one counts, and a subject with any attribute that cannot be read is refused as a whole.
+//! The subject is read from its DER as Go's `crypto/x509` reads that of a certificate: of several
+//! common names the last one counts, and a subject with any attribute that cannot be read is
+//! refused as a whole.
 
 #[cfg(test)]
 mod tests;
@@ -80,6 +83,7 @@ impl CertificateSubject {
                 subject.add(kind, text(tag, value)?);
             }
         }
+
         Ok(subject)
     }
 
@@ -100,6 +104,7 @@ impl CertificateSubject {
         if self.common_name.is_empty() {
             return Ok(None);
         }
+
         let mut uids = self.uids;
         let uid = match (uids.pop(), uids.is_empty()) {
             (None, _) => String::new(),
@@ -107,14 +112,23 @@ impl CertificateSubject {
             (Some(uid), true) if uid.is_empty() => return Err(SubjectError::EmptyUid),
             (Some(uid), true) => uid,
         };
-        Ok(Some(CertificateUser { name: self.common_name, uid, groups: self.organizations }))
+
+        Ok(Some(CertificateUser {
+            name: self.common_name,
+            uid,
+            groups: self.organizations,
+        }))
     }
 }
 
 /// The content of the one value in `der`.
 fn only(mut der: &[u8], tag: u8) -> Result<&[u8], SubjectError> {
     let content = next(&mut der, tag)?;
-    if der.is_empty() { Ok(content) } else { Err(SubjectError::Malformed) }
+    if der.is_empty() {
+        Ok(content)
+    } else {
+        Err(SubjectError::Malformed)
+    }
 }
 
 /// The content of the next value, which must have this tag.
@@ -129,7 +143,10 @@ fn next<'a>(der: &mut &'a [u8], tag: u8) -> Result<&'a [u8], SubjectError> {
 fn any<'a>(der: &mut &'a [u8]) -> Result<(u8, &'a [u8]), SubjectError> {
     /// With these bits the number of the tag stands in further bytes, which no attribute's has.
     const LONG_TAG: u8 = 0x1f;
-    let [tag, length, rest @ ..] = *der else { return Err(SubjectError::Malformed) };
+
+    let [tag, length, rest @ ..] = *der else {
+        return Err(SubjectError::Malformed);
+    };
     if tag & LONG_TAG == LONG_TAG {
         return Err(SubjectError::Malformed);
     }
@@ -138,22 +155,32 @@ fn any<'a>(der: &mut &'a [u8]) -> Result<(u8, &'a [u8]), SubjectError> {
         0..=0x7f => (usize::from(*length), rest),
         // The bytes of a length follow; DER wants the shortest form.
         0x81..=0x84 => {
-            let (bytes, rest) =
-                rest.split_at_checked(usize::from(length & 0x7f)).ok_or(SubjectError::Malformed)?;
-            let length = bytes.iter().fold(0_usize, |length, byte| length << 8 | usize::from(*byte));
+            let (bytes, rest) = rest
+                .split_at_checked(usize::from(length & 0x7f))
+                .ok_or(SubjectError::Malformed)?;
+
+            let length = bytes
+                .iter()
+                .fold(0_usize, |length, byte| length << 8 | usize::from(*byte));
             if bytes[0] == 0 || length < 0x80 {
                 return Err(SubjectError::Malformed);
             }
+
             (length, rest)
         }
         _ => return Err(SubjectError::Malformed),
     };
-    let (content, rest) = rest.split_at_checked(length).ok_or(SubjectError::Malformed)?;
+
+    let (content, rest) = rest
+        .split_at_checked(length)
+        .ok_or(SubjectError::Malformed)?;
     *der = rest;
+
     Ok((*tag, content))
 }
 
-/// Whether the numbers of an identifier are whole and as short as they can be: no attribute has two spellings.
+/// Whether the numbers of an identifier are whole and as short as they can be: no attribute has two
+/// spellings.
 fn is_identifier(bytes: &[u8]) -> bool {
     let mut numbers = bytes.split_inclusive(|byte| byte & 0x80 == 0);
     bytes.last().is_some_and(|last| last & 0x80 == 0) && numbers.all(|number| number[0] != 0x80)
@@ -165,9 +192,12 @@ fn text(tag: u8, value: &[u8]) -> Result<String, TextError> {
         true => Ok(value.iter().map(|byte| char::from(*byte)).collect()),
         false => Err(TextError::Invalid(name)),
     };
+
     match tag {
         0x0c => String::from_utf8(value.to_vec()).map_err(|_| TextError::Invalid("UTF-8 string")),
-        0x12 => ascii("NumericString", |byte| byte.is_ascii_digit() || *byte == b' '),
+        0x12 => ascii("NumericString", |byte| {
+            byte.is_ascii_digit() || *byte == b' '
+        }),
         0x13 => ascii("PrintableString", is_printable),
         // T.61, an older code than Unicode, is taken for Latin-1, as everybody does.
         0x14 => Ok(value.iter().map(|byte| char::from(*byte)).collect()),
@@ -182,8 +212,8 @@ fn is_printable(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b" '()+,-./:=?*&".contains(byte)
 }
 
-/// Characters of two bytes each. A last one that is zero ends the text; surrogates and places that are no characters
-/// are refused.
+/// Characters of two bytes each. A last one that is zero ends the text; surrogates and places that
+/// are no characters are refused.
 fn basic_plane(value: &[u8]) -> Option<String> {
     let (pairs, rest) = value.as_chunks::<2>();
     if !rest.is_empty() {

@@ -18,12 +18,18 @@ fn value(tag: u8, content: &[u8]) -> Vec<u8> {
 }
 
 fn attribute(kind: &[u8], tag: u8, content: &[u8]) -> Vec<u8> {
-    value(SEQUENCE, &[value(OBJECT_IDENTIFIER, kind), value(tag, content)].concat())
+    value(
+        SEQUENCE,
+        &[value(OBJECT_IDENTIFIER, kind), value(tag, content)].concat(),
+    )
 }
 
 /// A subject of one set for each list of attributes.
 fn name(sets: &[&[Vec<u8>]]) -> Vec<u8> {
-    let sets: Vec<u8> = sets.iter().flat_map(|set| value(SET, &set.concat())).collect();
+    let sets: Vec<u8> = sets
+        .iter()
+        .flat_map(|set| value(SET, &set.concat()))
+        .collect();
     value(SEQUENCE, &sets)
 }
 
@@ -36,12 +42,22 @@ fn a_common_name_is_read_in_every_type_of_string() {
     let check = |tag, content: &[u8], expected: Result<&str, TextError>| {
         let read = CertificateSubject::from_der(&name(&[&[common_name(tag, content)]]));
         let expected = expected.map(str::to_owned).map_err(SubjectError::from);
-        assert_eq!(read.map(|subject| subject.common_name), expected, "{tag:#x} {content:x?}");
+        assert_eq!(
+            read.map(|subject| subject.common_name),
+            expected,
+            "{tag:#x} {content:x?}"
+        );
     };
+
     let invalid = |name| Err(TextError::Invalid(name));
     check(UTF8, "bjørn".as_bytes(), Ok("bjørn"));
     check(UTF8, b"bj\xf8rn", invalid("UTF-8 string"));
-    check(PRINTABLE, b"system:node:n (1) *&", Ok("system:node:n (1) *&"));
+    check(
+        PRINTABLE,
+        b"system:node:n (1) *&",
+        Ok("system:node:n (1) *&"),
+    );
+
     check(PRINTABLE, b"bob@example", invalid("PrintableString"));
     check(T61, b"bj\xf8rn", Ok("bjørn"));
     check(0x16, b"bob@example", Ok("bob@example"));
@@ -51,10 +67,17 @@ fn a_common_name_is_read_in_every_type_of_string() {
     check(BMP, b"\0b\0o\0b", Ok("bob"));
     check(BMP, b"\0b\0o\0b\0\0", Ok("bob"));
     check(BMP, b"\x26\x03", Ok("☃"));
+
     for broken in [&b"\0b\0"[..], b"\xd8\x00\xdc\x00", b"\xff\xff", b"\xfd\xd0"] {
         check(BMP, broken, invalid("BMPString"));
     }
-    check(UNIVERSAL, b"\0\0\0b", Err(TextError::Unsupported(UNIVERSAL)));
+
+    check(
+        UNIVERSAL,
+        b"\0\0\0b",
+        Err(TextError::Unsupported(UNIVERSAL)),
+    );
+
     check(INTEGER, b"\x07", Err(TextError::Unsupported(INTEGER)));
     check(0x04, b"bob", Err(TextError::Unsupported(4)));
 }
@@ -62,14 +85,32 @@ fn a_common_name_is_read_in_every_type_of_string() {
 #[test]
 fn of_several_common_names_the_last_counts_whatever_its_type() {
     let check = |sets: &[&[Vec<u8>]], expected: &str| {
-        assert_eq!(CertificateSubject::from_der(&name(sets)).unwrap().common_name, expected);
+        assert_eq!(
+            CertificateSubject::from_der(&name(sets))
+                .unwrap()
+                .common_name,
+            expected
+        );
     };
+
     let (admin, bob) = (common_name(UTF8, b"admin"), common_name(BMP, b"\0b\0o\0b"));
-    check(&[std::slice::from_ref(&admin), std::slice::from_ref(&bob)], "bob");
-    check(&[std::slice::from_ref(&bob), std::slice::from_ref(&admin)], "admin");
+    check(
+        &[std::slice::from_ref(&admin), std::slice::from_ref(&bob)],
+        "bob",
+    );
+
+    check(
+        &[std::slice::from_ref(&bob), std::slice::from_ref(&admin)],
+        "admin",
+    );
+
     check(&[&[admin.clone(), bob]], "bob");
     check(&[&[admin.clone(), common_name(T61, b"eve")]], "eve");
-    check(&[std::slice::from_ref(&admin), &[common_name(UTF8, b"")]], "");
+    check(
+        &[std::slice::from_ref(&admin), &[common_name(UTF8, b"")]],
+        "",
+    );
+
     check(&[], "");
 }
 
@@ -82,7 +123,10 @@ fn an_attribute_that_cannot_be_read_refuses_the_subject() {
         attribute(ORGANIZATION, UTF8, b"\xff"),
         attribute(country, INTEGER, b"\x01"),
     ] {
-        for order in [[admin.clone(), broken.clone()], [broken.clone(), admin.clone()]] {
+        for order in [
+            [admin.clone(), broken.clone()],
+            [broken.clone(), admin.clone()],
+        ] {
             let refused = CertificateSubject::from_der(&name(&[&order]));
             assert!(matches!(refused, Err(SubjectError::Text(_))), "{refused:?}");
         }
@@ -102,7 +146,10 @@ fn a_subject_that_is_not_der_is_refused() {
         name(&[&[attribute(&[0x55, 4, 0x83], UTF8, b"bob")]]),
         name(&[&[attribute(&[], UTF8, b"bob")]]),
         name(&[&[value(SEQUENCE, &value(OBJECT_IDENTIFIER, COMMON_NAME))]]),
-        name(&[&[value(SEQUENCE, &[common_name(UTF8, b"bob"), common_name(UTF8, b"bob")].concat())]]),
+        name(&[&[value(
+            SEQUENCE,
+            &[common_name(UTF8, b"bob"), common_name(UTF8, b"bob")].concat(),
+        )]]),
         // Lengths that are not the shortest, not bounded, or longer than what there is.
         vec![SEQUENCE, 0x81, 0],
         vec![SEQUENCE, 0x80, 0, 0],
@@ -110,9 +157,15 @@ fn a_subject_that_is_not_der_is_refused() {
         vec![SEQUENCE, 0x82, 0, 0x80],
         vec![0x3f, 0x10, 0],
     ];
+
     for der in broken {
-        assert_eq!(CertificateSubject::from_der(&der), Err(SubjectError::Malformed), "{der:x?}");
+        assert_eq!(
+            CertificateSubject::from_der(&der),
+            Err(SubjectError::Malformed),
+            "{der:x?}"
+        );
     }
+
     // Nothing that is cut off anywhere is read, and nothing panics.
     for end in 0..good.len() {
         assert!(CertificateSubject::from_der(&good[..end]).is_err(), "{end}");
@@ -121,19 +174,45 @@ fn a_subject_that_is_not_der_is_refused() {
 
 #[test]
 fn the_user_has_the_organizations_as_groups_and_one_uid_at_most() {
-    let [bob, team] = [common_name(UTF8, b"bob"), attribute(ORGANIZATION, PRINTABLE, b"team")];
+    let [bob, team] = [
+        common_name(UTF8, b"bob"),
+        attribute(ORGANIZATION, PRINTABLE, b"team"),
+    ];
+
     let uid = |text: &[u8]| attribute(UID, UTF8, text);
-    let user = |attributes: &[Vec<u8>]| CertificateSubject::from_der(&name(&[attributes])).unwrap().user();
+    let user = |attributes: &[Vec<u8>]| {
+        CertificateSubject::from_der(&name(&[attributes]))
+            .unwrap()
+            .user()
+    };
+
     let expected = |uid: &str, groups: &[&str]| {
         let groups = groups.iter().map(ToString::to_string).collect();
-        Ok(Some(CertificateUser { name: "bob".into(), uid: uid.into(), groups }))
+        Ok(Some(CertificateUser {
+            name: "bob".into(),
+            uid: uid.into(),
+            groups,
+        }))
     };
+
     let other = attribute(ORGANIZATION, BMP, b"\0t\x01\x65");
-    assert_eq!(user(&[team.clone(), bob.clone(), other]), expected("", &["team", "tť"]));
+    assert_eq!(
+        user(&[team.clone(), bob.clone(), other]),
+        expected("", &["team", "tť"])
+    );
+
     assert_eq!(user(&[bob.clone(), uid(b"7")]), expected("7", &[]));
     assert_eq!(user(&[bob.clone(), uid(b"")]), Err(SubjectError::EmptyUid));
-    assert_eq!(user(&[bob, uid(b"7"), uid(b"7")]), Err(SubjectError::SeveralUids));
-    assert_eq!(user(&[team, uid(b"7"), uid(b"7")]), Ok(None), "nobody is named");
+    assert_eq!(
+        user(&[bob, uid(b"7"), uid(b"7")]),
+        Err(SubjectError::SeveralUids)
+    );
+
+    assert_eq!(
+        user(&[team, uid(b"7"), uid(b"7")]),
+        Ok(None),
+        "nobody is named"
+    );
 }
 
 #[test]

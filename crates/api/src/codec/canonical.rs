@@ -1,23 +1,26 @@
 //! A tree as upstream would write it.
 //!
-//! Decoders keep what was sent: nulls, explicit zeros, absent structs, `1000m`. Upstream reads into structs and writes
-//! those, so what it answers has a settled form: a value that is empty and may be omitted is gone, a struct that is a
-//! value is there even when empty, a list or map that is always written is `null` when unset, quantities, times and
-//! durations have their canonical text. [`canonicalize`] brings a tree into that form; protobuf decoding yields it
-//! directly. Running it twice changes nothing.
+//! Decoders keep what was sent: nulls, explicit zeros, absent structs, `1000m`. Upstream reads into
+//! structs and writes those, so what it answers has a settled form: a value that is empty and may
+//! be omitted is gone, a struct that is a value is there even when empty, a list or map that is
+//! always written is `null` when unset, quantities, times and durations have their canonical text.
+//! [`canonicalize`] brings a tree into that form; protobuf decoding yields it directly. Running it
+//! twice changes nothing.
 
 use crate::catalog::{Field, FieldRef, Node, RawKind, Shape, Struct};
 use crate::quantity::Quantity;
 use crate::time::{self, MicroTime, Time};
 use crate::{Map, Value};
 
-/// Brings an object of the given type into the form upstream writes. Expects a tree that was decoded with that type.
+/// Brings an object of the given type into the form upstream writes. Expects a tree that was
+/// decoded with that type.
 pub fn canonicalize(value: &mut Value, node: Node<'_>) {
     walk(value, node, Empty::Stays);
 }
 
-/// The same for an object that upstream has written to its store and read again: protobuf cannot tell an empty list or
-/// map from an absent one, so those that are always written are `null` afterwards.
+/// The same for an object that upstream has written to its store and read again: protobuf cannot
+/// tell an empty list or map from an absent one, so those that are always written are `null`
+/// afterwards.
 pub fn canonicalize_stored(value: &mut Value, node: Node<'_>) {
     walk(value, node, Empty::IsAbsent);
 }
@@ -35,23 +38,27 @@ fn walk(value: &mut Value, node: Node<'_>, empty: Empty) {
         Shape::List(_) | Shape::Map(_) | Shape::Strings => {
             let Some(item) = node.item() else { return };
             match value {
-                Value::Array(items) => {
-                    items.iter_mut().for_each(|element| canonicalize_item(element, item, empty))
-                }
-                Value::Object(map) => {
-                    map.values_mut().for_each(|element| canonicalize_item(element, item, empty))
+                Value::Array(items) => items
+                    .iter_mut()
+                    .for_each(|element| canonicalize_item(element, item, empty)),
+                Value::Object(map) => map
+                    .values_mut()
+                    .for_each(|element| canonicalize_item(element, item, empty)),
+                _ => {}
+            }
+        }
+        Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id) => {
+            match value {
+                Value::Object(_) => canonicalize_struct(value, node.page.struct_of(id), empty),
+                Value::Array(items) if matches!(node.shape, Shape::SchemaOrArray(_)) => {
+                    let schema = node.page.struct_of(id);
+                    items
+                        .iter_mut()
+                        .for_each(|element| canonicalize_struct(element, schema, empty));
                 }
                 _ => {}
             }
         }
-        Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id) => match value {
-            Value::Object(_) => canonicalize_struct(value, node.page.struct_of(id), empty),
-            Value::Array(items) if matches!(node.shape, Shape::SchemaOrArray(_)) => {
-                let schema = node.page.struct_of(id);
-                items.iter_mut().for_each(|element| canonicalize_struct(element, schema, empty));
-            }
-            _ => {}
-        },
         Shape::Quantity | Shape::Time | Shape::MicroTime | Shape::Duration => {
             if let Value::String(text) = value
                 && let Some(canonical) = canonical_text(text, node.shape)
@@ -72,20 +79,25 @@ fn canonicalize_item(element: &mut Value, item: Node<'_>, empty: Empty) {
     walk(element, item, empty);
 }
 
-/// Looks at the members that are there, and at the few fields that are written even when they are not.
+/// Looks at the members that are there, and at the few fields that are written even when they are
+/// not.
 fn canonicalize_struct(value: &mut Value, of: Struct<'_>, empty: Empty) {
     let mut members = match value {
         Value::Object(map) => std::mem::take(map).into_members(),
         Value::Null => Vec::new(),
         _ => return,
     };
+
     let mut expected = 0;
     members.retain_mut(|(name, found)| {
         // Whatever the type does not know is not ours to judge.
-        let Some(place) = of.position_near(name, expected) else { return true };
+        let Some(place) = of.position_near(name, expected) else {
+            return true;
+        };
         expected = place + 1;
         settle(found, of.at(place), empty)
     });
+
     for place in of.always() {
         let field = of.at(usize::from(*place));
         if let Err(at) = members.binary_search_by(|(name, _)| name.as_str().cmp(field.name()))
@@ -97,6 +109,7 @@ fn canonicalize_struct(value: &mut Value, of: Struct<'_>, empty: Empty) {
             members.insert(at, (field.field.name.clone(), written));
         }
     }
+
     *value = Value::Object(Map::from_members(members));
 }
 
@@ -108,9 +121,11 @@ fn settle(found: &mut Value, field: FieldRef<'_>, empty: Empty) -> bool {
             return true;
         }
     }
+
     match when_unset(field.field) {
         None => false,
-        // A list that is given and empty stays `[]` until it is stored; only one that is not there is null.
+        // A list that is given and empty stays `[]` until it is stored; only one that is not there
+        // is null.
         Some(Value::Null) => {
             if empty == Empty::IsAbsent {
                 *found = Value::Null;
@@ -129,19 +144,28 @@ fn settle(found: &mut Value, field: FieldRef<'_>, empty: Empty) -> bool {
 pub(crate) fn when_unset(field: &Field) -> Option<Value> {
     let presence = field.presence;
     if presence.pointer()
-        || matches!(field.shape, Shape::List(_) | Shape::Map(_) | Shape::Bytes | Shape::Strings)
+        || matches!(
+            field.shape,
+            Shape::List(_) | Shape::Map(_) | Shape::Bytes | Shape::Strings
+        )
     {
-        return if presence.omit_empty() { None } else { Some(Value::Null) };
+        return if presence.omit_empty() {
+            None
+        } else {
+            Some(Value::Null)
+        };
     }
+
     match field.shape {
         // A struct that is a value is written, whatever is in it.
         Shape::Struct(_) => Some(Value::object()),
         Shape::Time | Shape::MicroTime if presence.omit_zero() => None,
         Shape::Raw(RawKind::Any) if presence.omit_empty() => None,
         Shape::Time | Shape::MicroTime => Some(Value::Null),
-        Shape::Raw(_) | Shape::SchemaOrArray(_) | Shape::SchemaOrBool(_) | Shape::SchemaOrStrings(_) => {
-            Some(Value::Null)
-        }
+        Shape::Raw(_)
+        | Shape::SchemaOrArray(_)
+        | Shape::SchemaOrBool(_)
+        | Shape::SchemaOrStrings(_) => Some(Value::Null),
         Shape::IntOrString | Shape::Quantity | Shape::Duration => Some(zero(field.shape)),
         _ if presence.omit_empty() => None,
         _ => Some(zero(field.shape)),
@@ -167,6 +191,7 @@ fn is_zero_value(value: &Value, field: &Field) -> bool {
     if field.presence.pointer() {
         return false;
     }
+
     match (field.shape, value) {
         (Shape::String | Shape::Bytes, Value::String(text)) => text.is_empty(),
         (Shape::Bool, Value::Bool(flag)) => !flag,
@@ -181,10 +206,15 @@ fn is_zero_value(value: &Value, field: &Field) -> bool {
 /// The text upstream writes for a quantity, time or duration.
 fn canonical_text(text: &str, shape: Shape) -> Option<String> {
     match shape {
-        Shape::Quantity => text.parse::<Quantity>().ok().map(|quantity| quantity.to_string()),
+        Shape::Quantity => text
+            .parse::<Quantity>()
+            .ok()
+            .map(|quantity| quantity.to_string()),
         Shape::Time => Time::parse(text).ok().map(|time| time.to_string()),
         Shape::MicroTime => MicroTime::parse(text).ok().map(|time| time.to_string()),
-        Shape::Duration => time::parse_duration(text).ok().map(|duration| duration.to_string()),
+        Shape::Duration => time::parse_duration(text)
+            .ok()
+            .map(|duration| duration.to_string()),
         _ => None,
     }
 }
@@ -199,7 +229,13 @@ mod tests {
         for of in BUILTIN.structs() {
             for (place, field) in of.fields().iter().enumerate() {
                 let listed = of.always().iter().any(|at| usize::from(*at) == place);
-                assert_eq!(listed, when_unset(field).is_some(), "{}.{}", of.declared.name, field.name);
+                assert_eq!(
+                    listed,
+                    when_unset(field).is_some(),
+                    "{}.{}",
+                    of.declared.name,
+                    field.name
+                );
             }
         }
     }

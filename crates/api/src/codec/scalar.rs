@@ -1,8 +1,8 @@
 //! One scalar, checked against the shape it should have.
 //!
-//! The decoders hand over what they found (a flag, a text, a numeric literal); back comes the value as the tree keeps
-//! it, or a refusal in upstream's words. What is valid stays as it was written (`"1000m"` is not yet `"1"`): only
-//! `codec::canonical` rewrites.
+//! The decoders hand over what they found (a flag, a text, a numeric literal); back comes the value
+//! as the tree keeps it, or a refusal in upstream's words. What is valid stays as it was written
+//! (`"1000m"` is not yet `"1"`): only `codec::canonical` rewrites.
 
 use crate::Value;
 use crate::catalog::Shape;
@@ -37,13 +37,21 @@ pub(super) fn from_bool(flag: bool, shape: Shape) -> Judged {
 pub(super) fn check_text(text: &str, shape: Shape) -> Option<Result<(), String>> {
     let refusal = match shape {
         Shape::String | Shape::IntOrString => None,
-        Shape::Bytes => base64(text).err().map(|at| format!("illegal base64 data at input byte {at}")),
-        Shape::Quantity => text.parse::<Quantity>().err().map(|error| error.to_string()),
+        Shape::Bytes => base64(text)
+            .err()
+            .map(|at| format!("illegal base64 data at input byte {at}")),
+        Shape::Quantity => text
+            .parse::<Quantity>()
+            .err()
+            .map(|error| error.to_string()),
         Shape::Time => Time::parse(text).err().map(|error| error.to_string()),
         Shape::MicroTime => MicroTime::parse(text).err().map(|error| error.to_string()),
-        Shape::Duration => time::parse_duration(text).err().map(|error| error.to_string()),
+        Shape::Duration => time::parse_duration(text)
+            .err()
+            .map(|error| error.to_string()),
         _ => return None,
     };
+
     Some(refusal.map_or(Ok(()), Err))
 }
 
@@ -52,9 +60,10 @@ pub(super) fn from_number(literal: &str, shape: Shape) -> Judged {
     let not_this = || Err(Refusal::Type(format!("number {literal}")));
     Some(match shape {
         Shape::Int64 => literal.parse().map(Value::Int).or_else(|_| not_this()),
-        Shape::Int32 | Shape::IntOrString => {
-            literal.parse::<i32>().map(|number| Value::Int(i64::from(number))).or_else(|_| not_this())
-        }
+        Shape::Int32 | Shape::IntOrString => literal
+            .parse::<i32>()
+            .map(|number| Value::Int(i64::from(number)))
+            .or_else(|_| not_this()),
         Shape::Double => match literal.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(Value::Float(number)),
             _ => not_this(),
@@ -73,13 +82,19 @@ pub(super) fn untyped_number(literal: &str) -> Option<Value> {
     if let Ok(number) = literal.parse() {
         return Some(Value::Int(number));
     }
-    literal.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::Float)
+    literal
+        .parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite())
+        .map(Value::Float)
 }
 
-/// The bytes of a base64 text; line breaks in it are passed over. The error is the place upstream's decoder names.
+/// The bytes of a base64 text; line breaks in it are passed over. The error is the place upstream's
+/// decoder names.
 pub(super) fn base64(text: &str) -> Result<Vec<u8>, usize> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let input = text.as_bytes();
+
     let mut at = 0;
     let next = |at: &mut usize| -> Option<(usize, u8)> {
         while let Some(byte) = input.get(*at) {
@@ -90,6 +105,7 @@ pub(super) fn base64(text: &str) -> Result<Vec<u8>, usize> {
         }
         None
     };
+
     loop {
         let mut quantum = [0u8; 4];
         let mut have = 0;
@@ -102,9 +118,11 @@ pub(super) fn base64(text: &str) -> Result<Vec<u8>, usize> {
                 have += 1;
                 continue;
             }
+
             if byte != b'=' || have < 2 {
                 return Err(place);
             }
+
             if have == 2 {
                 match next(&mut at) {
                     Some((_, b'=')) => {}
@@ -112,13 +130,16 @@ pub(super) fn base64(text: &str) -> Result<Vec<u8>, usize> {
                     None => return Err(input.len()),
                 }
             }
+
             push_quantum(quantum, have - 1, &mut bytes);
+
             // Nothing may follow the padding.
             return match next(&mut at) {
                 None => Ok(bytes),
                 Some((place, _)) => Err(place),
             };
         }
+
         push_quantum(quantum, 3, &mut bytes);
     }
 }
@@ -147,15 +168,21 @@ mod tests {
     #[test]
     fn base64_is_refused_at_the_byte_upstream_names() {
         let check = |text: &str, expected: Result<&[u8], usize>| {
-            assert_eq!(base64(text).as_deref().map_err(|at| *at), expected, "{text:?}");
+            assert_eq!(
+                base64(text).as_deref().map_err(|at| *at),
+                expected,
+                "{text:?}"
+            );
         };
         check("", Ok(b""));
+
         check("YQ==", Ok(b"a"));
         check("YWI=", Ok(b"ab"));
         check("YWJj", Ok(b"abc"));
         check("YW\nJj\r\n", Ok(b"abc"));
         check("YQ", Err(0));
         check("YWJjYQ", Err(4));
+
         check("!!", Err(0));
         check("YQ=", Err(3));
         check("YQ==YQ==", Err(4));
@@ -166,8 +193,14 @@ mod tests {
     #[test]
     fn an_untyped_number_is_an_integer_if_written_as_one() {
         assert_eq!(untyped_number("5"), Some(Value::Int(5)));
-        assert_eq!(untyped_number("-9223372036854775808"), Some(Value::Int(i64::MIN)));
-        assert_eq!(untyped_number("9223372036854775808"), Some(Value::Float(9223372036854775808.0)));
+        assert_eq!(
+            untyped_number("-9223372036854775808"),
+            Some(Value::Int(i64::MIN))
+        );
+        assert_eq!(
+            untyped_number("9223372036854775808"),
+            Some(Value::Float(9223372036854775808.0))
+        );
         assert_eq!(untyped_number("1.0"), Some(Value::Float(1.0)));
         assert_eq!(untyped_number("1e999"), None);
     }

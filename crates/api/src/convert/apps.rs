@@ -13,21 +13,33 @@ pub(super) fn deployment(object: &mut Map) -> Result<(), ConvertError> {
         if found.is_empty() {
             annotations.remove(ROLLBACK_TO);
         } else {
-            let revision = parse_int(&found).map_err(|why| ConvertError::RollbackTo { text: found, why })?;
-            annotations.insert(Text::const_new(ROLLBACK_TO), Value::string(revision.to_string()));
+            let revision =
+                parse_int(&found).map_err(|why| ConvertError::RollbackTo { text: found, why })?;
+            annotations.insert(
+                Text::const_new(ROLLBACK_TO),
+                Value::string(revision.to_string()),
+            );
         }
     }
+
     core::workload(object)
 }
 
 /// A DaemonSet always says how often its template changed.
 pub(super) fn daemon_set(object: &mut Map) -> Result<(), ConvertError> {
     let generation = match annotation(object, TEMPLATE_GENERATION) {
-        Some(found) => parse_int(&found).map_err(|why| ConvertError::Generation { text: found, why })?,
+        Some(found) => {
+            parse_int(&found).map_err(|why| ConvertError::Generation { text: found, why })?
+        }
         None => 0,
     };
+
     let annotations = object.object_mut("metadata").object_mut("annotations");
-    annotations.insert(Text::const_new(TEMPLATE_GENERATION), Value::string(generation.to_string()));
+    annotations.insert(
+        Text::const_new(TEMPLATE_GENERATION),
+        Value::string(generation.to_string()),
+    );
+
     core::workload(object)
 }
 
@@ -44,5 +56,7 @@ pub(super) fn stateful_set(object: &mut Map) -> Result<(), ConvertError> {
 
 fn annotation(object: &Map, name: &str) -> Option<Text> {
     let annotations = object.below("metadata")?.below("annotations")?;
-    annotations.get(name).map(|found| Text::new(found.as_str().unwrap_or_default()))
+    annotations
+        .get(name)
+        .map(|found| Text::new(found.as_str().unwrap_or_default()))
 }

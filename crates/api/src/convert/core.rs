@@ -6,7 +6,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use super::ConvertError;
 use crate::{Map, Text, Value};
 
-/// What once stood for fields of a pod. A kubelet that still believed them would run other containers than shown.
+/// What once stood for fields of a pod. A kubelet that still believed them would run other
+/// containers than shown.
 const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [
     "pod.alpha.kubernetes.io/init-container-statuses",
     "pod.alpha.kubernetes.io/init-containers",
@@ -16,12 +17,14 @@ const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [
 
 pub(super) fn pod(object: &mut Map) -> Result<(), ConvertError> {
     drop_init_container_annotations(object);
+
     if let Some(spec) = object.below_mut("spec") {
         service_account(spec);
         if spec.int("terminationGracePeriodSeconds") < 0 {
             spec.insert("terminationGracePeriodSeconds", 1);
         }
     }
+
     if let Some(status) = object.below_mut("status") {
         one_and_many(
             status,
@@ -35,6 +38,7 @@ pub(super) fn pod(object: &mut Map) -> Result<(), ConvertError> {
             },
         );
     }
+
     Ok(())
 }
 
@@ -52,7 +56,9 @@ pub(super) fn pod_template(object: &mut Map) -> Result<(), ConvertError> {
 }
 
 pub(super) fn cron_job(object: &mut Map) -> Result<(), ConvertError> {
-    let spec = object.below_mut("spec").and_then(|spec| spec.below_mut("jobTemplate"));
+    let spec = object
+        .below_mut("spec")
+        .and_then(|spec| spec.below_mut("jobTemplate"));
     if let Some(spec) = spec.and_then(|template| template.below_mut("spec")) {
         template(spec);
     }
@@ -60,7 +66,9 @@ pub(super) fn cron_job(object: &mut Map) -> Result<(), ConvertError> {
 }
 
 fn template(of: &mut Map) {
-    let Some(template) = of.below_mut("template") else { return };
+    let Some(template) = of.below_mut("template") else {
+        return;
+    };
     drop_init_container_annotations(template);
     if let Some(spec) = template.below_mut("spec") {
         service_account(spec);
@@ -76,7 +84,9 @@ pub(super) fn node(object: &mut Map) -> Result<(), ConvertError> {
 
 /// What is written as text is kept as bytes, and never shown as text again.
 pub(super) fn secret(object: &mut Map) -> Result<(), ConvertError> {
-    let Some(Value::Object(texts)) = object.remove("stringData") else { return Ok(()) };
+    let Some(Value::Object(texts)) = object.remove("stringData") else {
+        return Ok(());
+    };
     if !texts.is_empty() {
         let data = object.object_mut("data");
         for (key, text) in texts {
@@ -87,7 +97,8 @@ pub(super) fn secret(object: &mut Map) -> Result<(), ConvertError> {
     Ok(())
 }
 
-/// `serviceAccount` is the old name of `serviceAccountName`: read where that is missing, and written always.
+/// `serviceAccount` is the old name of `serviceAccountName`: read where that is missing, and
+/// written always.
 fn service_account(spec: &mut Map) {
     if spec.text("serviceAccountName").is_empty() {
         let old = Text::new(spec.text("serviceAccount"));
@@ -102,13 +113,16 @@ fn service_account(spec: &mut Map) {
 }
 
 fn drop_init_container_annotations(of: &mut Map) {
-    let annotations = of.below_mut("metadata").and_then(|metadata| metadata.below_mut("annotations"));
+    let annotations = of
+        .below_mut("metadata")
+        .and_then(|metadata| metadata.below_mut("annotations"));
     if let Some(annotations) = annotations {
         annotations.retain(|name, _| !INIT_CONTAINER_ANNOTATIONS.contains(&name));
     }
 }
 
-/// A field that came to hold several values: who knows only the single one decides, and it is the first of them.
+/// A field that came to hold several values: who knows only the single one decides, and it is the
+/// first of them.
 fn one_and_many(
     of: &mut Map,
     one: &'static str,

@@ -1,5 +1,5 @@
-//! Definitions of custom resources: served as `v1`, where each version says everything about itself, and kept as
-//! `v1beta1`, where what all versions share stands once.
+//! Definitions of custom resources: served as `v1`, where each version says everything about
+//! itself, and kept as `v1beta1`, where what all versions share stands once.
 
 use super::rename;
 use crate::catalog::{BUILTIN, Node, RawKind, Shape};
@@ -16,12 +16,16 @@ const SHARED: [(&str, &str); 4] = [
 
 pub(super) fn v1_to_v1beta1(object: &mut Map) {
     write_json_anew(object);
-    let Some(spec) = object.below_mut("spec") else { return };
+    let Some(spec) = object.below_mut("spec") else {
+        return;
+    };
     let preserve = spec.flag("preserveUnknownFields");
     spec.insert("preserveUnknownFields", preserve);
+
     for version in spec.structs_mut("versions") {
         columns(version, "jsonPath", "JSONPath");
     }
+
     if let Some(first) = spec.items("versions").first() {
         let name = Text::new(first.as_object().map_or("", |first| first.text("name")));
         spec.insert("version", name);
@@ -29,7 +33,10 @@ pub(super) fn v1_to_v1beta1(object: &mut Map) {
             hoist(spec, each, all);
         }
     }
-    let Some(conversion) = spec.below_mut("conversion") else { return };
+
+    let Some(conversion) = spec.below_mut("conversion") else {
+        return;
+    };
     if let Some(Value::Object(mut webhook)) = conversion.remove("webhook") {
         for (there, here) in [
             ("clientConfig", "webhookClientConfig"),
@@ -44,7 +51,10 @@ pub(super) fn v1_to_v1beta1(object: &mut Map) {
 
 pub(super) fn v1beta1_to_v1(object: &mut Map) {
     write_json_anew(object);
-    let Some(spec) = object.below_mut("spec") else { return };
+    let Some(spec) = object.below_mut("spec") else {
+        return;
+    };
+
     let version = spec.remove("version").unwrap_or_default();
     if spec.items("versions").is_empty() && version.as_str().is_some_and(|name| !name.is_empty()) {
         let mut only = Map::new();
@@ -53,6 +63,7 @@ pub(super) fn v1beta1_to_v1(object: &mut Map) {
         only.insert("storage", true);
         spec.insert("versions", vec![only.into()]);
     }
+
     for (each, all) in SHARED {
         if let Some(shared) = spec.remove(all).filter(|shared| !shared.is_null()) {
             for version in spec.structs_mut("versions") {
@@ -60,18 +71,25 @@ pub(super) fn v1beta1_to_v1(object: &mut Map) {
             }
         }
     }
+
     for version in spec.structs_mut("versions") {
         columns(version, "JSONPath", "jsonPath");
     }
-    let Some(conversion) = spec.below_mut("conversion") else { return };
+
+    let Some(conversion) = spec.below_mut("conversion") else {
+        return;
+    };
+
     let mut webhook = Map::new();
-    for (here, there) in
-        [("webhookClientConfig", "clientConfig"), ("conversionReviewVersions", "conversionReviewVersions")]
-    {
+    for (here, there) in [
+        ("webhookClientConfig", "clientConfig"),
+        ("conversionReviewVersions", "conversionReviewVersions"),
+    ] {
         if let Some(value) = conversion.remove(here).filter(|value| !value.is_null()) {
             webhook.insert(Text::const_new(there), value);
         }
     }
+
     if !webhook.is_empty() {
         conversion.insert("webhook", webhook);
     }
@@ -85,9 +103,11 @@ fn hoist(spec: &mut Map, each: &'static str, all: &'static str) {
     if !versions.all(|other| other == first) {
         return;
     }
+
     for version in spec.structs_mut("versions") {
         version.remove(each);
     }
+
     if let Some(first) = first {
         spec.insert(Text::const_new(all), first);
     }

@@ -31,6 +31,7 @@ pub fn field_label<'r>(resource: &'r Resource, label: &str) -> Result<&'r str, F
             Compared::Itself | Compared::Never => &found.name,
         });
     }
+
     let label = Text::new(label);
     let of_all = |name: &str| matches!(name, "metadata.name" | "metadata.namespace");
     Err(match (resource.group.as_str(), resource.plural.as_str()) {

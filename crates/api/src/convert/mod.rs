@@ -1,14 +1,16 @@
 //! Conversion: the same object in another version of its kind.
 //!
-//! [`convert`] gives what upstream would: it reads an object in its own version into its internal form and writes that
-//! in the wanted one. Between versions of different shape (`autoscaling`, `event`, `definition`) fields move; where
-//! only the name of the version differs, only that changes. But also an object that stays in its version comes out of
-//! upstream's internal form settled: aliases agree, what is only for writing is folded in, annotations that stand for
-//! fields of other versions are gone (`core`, `apps`, `policy`). So every object that a request brings is converted to
-//! the version that is kept, and every answer from it.
+//! [`convert`] gives what upstream would: it reads an object in its own version into its internal
+//! form and writes that in the wanted one. Between versions of different shape (`autoscaling`,
+//! `event`, `definition`) fields move; where only the name of the version differs, only that
+//! changes. But also an object that stays in its version comes out of upstream's internal form
+//! settled: aliases agree, what is only for writing is folded in, annotations that stand for fields
+//! of other versions are gone (`core`, `apps`, `policy`). So every object that a request brings is
+//! converted to the version that is kept, and every answer from it.
 //!
-//! Objects are expected with `apiVersion` and `kind`, defaulted in their version. An object that was in the form
-//! upstream writes (`codec::canonical`) is in that form afterwards; so is every one whose version changed.
+//! Objects are expected with `apiVersion` and `kind`, defaulted in their version. An object that
+//! was in the form upstream writes (`codec::canonical`) is in that form afterwards; so is every one
+//! whose version changed.
 
 mod apps;
 mod autoscaling;
@@ -44,34 +46,46 @@ pub enum ConvertError {
     RollbackTo { text: Text, why: NumberError },
 }
 
-/// Brings an object of a built-in kind into the version `to`. Objects of kinds that are not built in come back as they
-/// are if they are in that version.
+/// Brings an object of a built-in kind into the version `to`. Objects of kinds that are not built
+/// in come back as they are if they are in that version.
 ///
 /// # Errors
 /// The two kinds are not versions of one, or an annotation that stands for a field cannot be read.
 pub fn convert(mut object: Value, to: &Kind) -> Result<Value, ConvertError> {
-    let Some(fields) = object.as_object_mut() else { return Ok(object) };
-    let is_at_home = fields.text("kind") == to.name && is_api_version(fields.text("apiVersion"), to);
+    let Some(fields) = object.as_object_mut() else {
+        return Ok(object);
+    };
+
+    let is_at_home =
+        fields.text("kind") == to.name && is_api_version(fields.text("apiVersion"), to);
     if is_at_home {
         if let Some(settle) = settled(to) {
             settle(fields)?;
         }
         return Ok(object);
     }
-    let from = BUILTIN.kind_of(fields.text("apiVersion"), fields.text("kind")).ok_or_else(|| {
-        ConvertError::UnknownKind {
+
+    let from = BUILTIN
+        .kind_of(fields.text("apiVersion"), fields.text("kind"))
+        .ok_or_else(|| ConvertError::UnknownKind {
             api_version: Text::new(fields.text("apiVersion")),
             kind: Text::new(fields.text("kind")),
-        }
+        })?;
+
+    let moved = between(from, to).ok_or_else(|| ConvertError::NotConvertible {
+        from: shown(from),
+        to: shown(to),
     })?;
-    let moved =
-        between(from, to).ok_or_else(|| ConvertError::NotConvertible { from: shown(from), to: shown(to) })?;
+
     canonical::canonicalize(&mut object, BUILTIN.root(from).node());
+
     if let Some(fields) = object.as_object_mut() {
         moved(fields);
         fields.insert("apiVersion", to.api_version());
     }
+
     canonical::canonicalize(&mut object, BUILTIN.root(to).node());
+
     Ok(object)
 }
 
@@ -93,7 +107,11 @@ type Settle = fn(&mut Map) -> Result<(), ConvertError>;
 
 /// What an object of a kind becomes by being read and written in one version.
 fn settled(kind: &Kind) -> Option<Settle> {
-    let settle: Settle = match (kind.group.as_str(), kind.version.as_str(), kind.name.as_str()) {
+    let settle: Settle = match (
+        kind.group.as_str(),
+        kind.version.as_str(),
+        kind.name.as_str(),
+    ) {
         ("", "v1", "Node") => core::node,
         ("", "v1", "Pod") => core::pod,
         ("", "v1", "PodTemplate") => core::pod_template,
@@ -109,6 +127,7 @@ fn settled(kind: &Kind) -> Option<Settle> {
         ("policy", "v1", "PodDisruptionBudget") => policy::disruption_budget,
         _ => return None,
     };
+
     Some(settle)
 }
 
@@ -116,22 +135,34 @@ fn settled(kind: &Kind) -> Option<Settle> {
 fn between(from: &Kind, to: &Kind) -> Option<fn(&mut Map)> {
     let versions = (from.version.as_str(), to.version.as_str());
     let groups = (from.group.as_str(), to.group.as_str());
+
     if from.name != to.name {
         return None;
     }
+
     Some(match (groups, versions, from.name.as_str()) {
         (("events.k8s.io", ""), ("v1", "v1"), "Event") => event::to_core,
         (("", "events.k8s.io"), ("v1", "v1"), "Event") => event::from_core,
-        (("autoscaling", "autoscaling"), ("v1", "v2"), "HorizontalPodAutoscaler") => autoscaling::v1_to_v2,
-        (("autoscaling", "autoscaling"), ("v2", "v1"), "HorizontalPodAutoscaler") => autoscaling::v2_to_v1,
-        (("apiextensions.k8s.io", "apiextensions.k8s.io"), versions, "CustomResourceDefinition") => {
-            match versions {
-                ("v1", "v1beta1") => definition::v1_to_v1beta1,
-                ("v1beta1", "v1") => definition::v1beta1_to_v1,
-                _ => return None,
-            }
+        (("autoscaling", "autoscaling"), ("v1", "v2"), "HorizontalPodAutoscaler") => {
+            autoscaling::v1_to_v2
         }
-        (groups, _, name) if groups.0 == groups.1 && is_the_same_in_all_versions(groups.0, name) => |_| {},
+        (("autoscaling", "autoscaling"), ("v2", "v1"), "HorizontalPodAutoscaler") => {
+            autoscaling::v2_to_v1
+        }
+        (
+            ("apiextensions.k8s.io", "apiextensions.k8s.io"),
+            versions,
+            "CustomResourceDefinition",
+        ) => match versions {
+            ("v1", "v1beta1") => definition::v1_to_v1beta1,
+            ("v1beta1", "v1") => definition::v1beta1_to_v1,
+            _ => return None,
+        },
+        (groups, _, name)
+            if groups.0 == groups.1 && is_the_same_in_all_versions(groups.0, name) =>
+        {
+            |_| {}
+        }
         _ => return None,
     })
 }
@@ -140,7 +171,10 @@ fn between(from: &Kind, to: &Kind) -> Option<fn(&mut Map)> {
 fn is_the_same_in_all_versions(group: &str, kind: &str) -> bool {
     const SAME: [(&str, &str); 2] = [
         ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
-        ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"),
+        (
+            "admissionregistration.k8s.io",
+            "MutatingAdmissionPolicyBinding",
+        ),
     ];
     SAME.contains(&(group, kind))
 }

@@ -7,8 +7,13 @@ use crate::time::Timestamp;
 
 fn read(text: &str) -> Value {
     let untyped = json::parse(text.as_bytes()).unwrap();
-    let kind = BUILTIN.kind_of(untyped.at(&["apiVersion"]).unwrap().as_str().unwrap(), kind_name(&untyped));
-    json::decode(text.as_bytes(), Some(BUILTIN.root(kind.unwrap()).node())).unwrap().value
+    let kind = BUILTIN.kind_of(
+        untyped.at(&["apiVersion"]).unwrap().as_str().unwrap(),
+        kind_name(&untyped),
+    );
+    json::decode(text.as_bytes(), Some(BUILTIN.root(kind.unwrap()).node()))
+        .unwrap()
+        .value
 }
 
 fn kind_name(object: &Value) -> &str {
@@ -25,9 +30,14 @@ fn check(from: &str, api_version: &str, fields: &str, expected: &str) {
     let (version, kind) = from.split_once(' ').unwrap();
     let text = format!(r#"{{"apiVersion":"{version}","kind":"{kind}",{fields}}}"#);
     let mut found = to(read(&text), api_version).unwrap();
-    let root = BUILTIN.root(BUILTIN.kind_of(api_version, kind).unwrap()).node();
+    let root = BUILTIN
+        .root(BUILTIN.kind_of(api_version, kind).unwrap())
+        .node();
     canonical::canonicalize(&mut found, root);
-    let mut wanted = read(&format!(r#"{{"apiVersion":"{api_version}","kind":"{kind}",{expected}}}"#));
+
+    let mut wanted = read(&format!(
+        r#"{{"apiVersion":"{api_version}","kind":"{kind}",{expected}}}"#
+    ));
     canonical::canonicalize(&mut wanted, root);
     assert_eq!(json::to_string(&found), json::to_string(&wanted), "{text}");
 }
@@ -41,8 +51,18 @@ fn the_two_names_of_a_service_account_agree() {
     let both = r#""spec":{"serviceAccount":"a","serviceAccountName":"a"}"#;
     at_home("v1 Pod", r#""spec":{"serviceAccount":"a"}"#, both);
     at_home("v1 Pod", r#""spec":{"serviceAccountName":"a"}"#, both);
-    at_home("v1 Pod", r#""spec":{"serviceAccount":"b","serviceAccountName":"a"}"#, both);
-    at_home("v1 Pod", r#""spec":{"serviceAccount":"","serviceAccountName":null}"#, r#""spec":{}"#);
+    at_home(
+        "v1 Pod",
+        r#""spec":{"serviceAccount":"b","serviceAccountName":"a"}"#,
+        both,
+    );
+
+    at_home(
+        "v1 Pod",
+        r#""spec":{"serviceAccount":"","serviceAccountName":null}"#,
+        r#""spec":{}"#,
+    );
+
     let template = |spec: &str| format!(r#""spec":{{"template":{{"spec":{spec}}}}}"#);
     for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
         at_home(
@@ -51,8 +71,10 @@ fn the_two_names_of_a_service_account_agree() {
             &template(r#"{"serviceAccount":"a","serviceAccountName":"a"}"#),
         );
     }
-    let cron =
-        |spec: &str| format!(r#""spec":{{"jobTemplate":{{"spec":{{"template":{{"spec":{spec}}}}}}}}}"#);
+
+    let cron = |spec: &str| {
+        format!(r#""spec":{{"jobTemplate":{{"spec":{{"template":{{"spec":{spec}}}}}}}}}"#)
+    };
     at_home(
         "batch/v1 CronJob",
         &cron(r#"{"serviceAccountName":"a"}"#),
@@ -65,21 +87,50 @@ fn a_field_that_came_to_hold_several_values_follows_the_single_one() {
     let ips = |one: &str, many: &str| format!(r#""status":{{"podIP":"{one}","podIPs":[{many}]}}"#);
     let (a, b) = (r#"{"ip":"10.0.0.1"}"#, r#"{"ip":"fd00::1"}"#);
     at_home("v1 Pod", &ips("10.0.0.1", ""), &ips("10.0.0.1", a));
-    at_home("v1 Pod", &ips("", &format!("{a},{b}")), &ips("10.0.0.1", &format!("{a},{b}")));
-    at_home("v1 Pod", &ips("10.0.0.1", &format!("{a},{b}")), &ips("10.0.0.1", &format!("{a},{b}")));
+    at_home(
+        "v1 Pod",
+        &ips("", &format!("{a},{b}")),
+        &ips("10.0.0.1", &format!("{a},{b}")),
+    );
+
+    at_home(
+        "v1 Pod",
+        &ips("10.0.0.1", &format!("{a},{b}")),
+        &ips("10.0.0.1", &format!("{a},{b}")),
+    );
+
     at_home("v1 Pod", &ips("10.0.0.1", b), &ips("10.0.0.1", a));
     at_home("v1 Pod", &ips("", ""), r#""status":{}"#);
-    let cidrs = |one: &str, many: &str| format!(r#""spec":{{"podCIDR":"{one}","podCIDRs":[{many}]}}"#);
-    at_home("v1 Node", &cidrs("10.0.0.0/24", ""), &cidrs("10.0.0.0/24", r#""10.0.0.0/24""#));
-    at_home("v1 Node", &cidrs("", r#""10.0.1.0/24""#), &cidrs("10.0.1.0/24", r#""10.0.1.0/24""#));
-    at_home("v1 Node", &cidrs("10.0.0.0/24", r#""10.0.1.0/24""#), &cidrs("10.0.0.0/24", r#""10.0.0.0/24""#));
+    let cidrs =
+        |one: &str, many: &str| format!(r#""spec":{{"podCIDR":"{one}","podCIDRs":[{many}]}}"#);
+    at_home(
+        "v1 Node",
+        &cidrs("10.0.0.0/24", ""),
+        &cidrs("10.0.0.0/24", r#""10.0.0.0/24""#),
+    );
+
+    at_home(
+        "v1 Node",
+        &cidrs("", r#""10.0.1.0/24""#),
+        &cidrs("10.0.1.0/24", r#""10.0.1.0/24""#),
+    );
+
+    at_home(
+        "v1 Node",
+        &cidrs("10.0.0.0/24", r#""10.0.1.0/24""#),
+        &cidrs("10.0.0.0/24", r#""10.0.0.0/24""#),
+    );
 }
 
 #[test]
 fn what_a_pod_cannot_have_any_more_is_gone() {
     let metadata = r#"{"annotations":{"a":"b","pod.beta.kubernetes.io/init-containers":"[]"}}"#;
-    let (before, after) = (format!(r#""metadata":{metadata}"#), r#""metadata":{"annotations":{"a":"b"}}"#);
+    let (before, after) = (
+        format!(r#""metadata":{metadata}"#),
+        r#""metadata":{"annotations":{"a":"b"}}"#,
+    );
     at_home("v1 Pod", &before, after);
+
     let template = |of: &str| format!(r#""template":{{{of}}}"#);
     at_home("v1 PodTemplate", &template(&before), &template(after));
     let seconds = |number| format!(r#""spec":{{"terminationGracePeriodSeconds":{number}}}"#);
@@ -91,9 +142,19 @@ fn what_a_pod_cannot_have_any_more_is_gone() {
 
 #[test]
 fn text_of_a_secret_is_folded_into_its_bytes() {
-    at_home("v1 Secret", r#""stringData":{"a":"hi"}"#, r#""data":{"a":"aGk="}"#);
+    at_home(
+        "v1 Secret",
+        r#""stringData":{"a":"hi"}"#,
+        r#""data":{"a":"aGk="}"#,
+    );
+
     let both = r#""data":{"a":"b25l","b":"dHdv"},"stringData":{"a":"hi","c":""}"#;
-    at_home("v1 Secret", both, r#""data":{"a":"aGk=","b":"dHdv","c":""}"#);
+    at_home(
+        "v1 Secret",
+        both,
+        r#""data":{"a":"aGk=","b":"dHdv","c":""}"#,
+    );
+
     at_home("v1 Secret", r#""stringData":{}"#, r#""metadata":{}"#);
 }
 
@@ -102,17 +163,45 @@ fn annotations_that_stand_for_fields_are_read_and_written() {
     let annotated =
         |name: &str, value: &str| format!(r#""metadata":{{"annotations":{{"{name}":"{value}"}}}}"#);
     let generation = "deprecated.daemonset.template.generation";
-    at_home("apps/v1 DaemonSet", r#""metadata":{}"#, &annotated(generation, "0"));
-    at_home("apps/v1 DaemonSet", &annotated(generation, "+07"), &annotated(generation, "7"));
+    at_home(
+        "apps/v1 DaemonSet",
+        r#""metadata":{}"#,
+        &annotated(generation, "0"),
+    );
+
+    at_home(
+        "apps/v1 DaemonSet",
+        &annotated(generation, "+07"),
+        &annotated(generation, "7"),
+    );
+
     let rollback = "deprecated.deployment.rollback.rollbackTo";
-    at_home("apps/v1 Deployment", &annotated(rollback, "+3"), &annotated(rollback, "3"));
-    at_home("apps/v1 Deployment", &annotated(rollback, ""), r#""metadata":{}"#);
+    at_home(
+        "apps/v1 Deployment",
+        &annotated(rollback, "+3"),
+        &annotated(rollback, "3"),
+    );
+
+    at_home(
+        "apps/v1 Deployment",
+        &annotated(rollback, ""),
+        r#""metadata":{}"#,
+    );
+
     let fails = |kind: &str, annotation: &str, expected: &str| {
         let metadata = annotated(annotation, "x");
-        let object = read(&format!(r#"{{"apiVersion":"apps/v1","kind":"{kind}",{metadata}}}"#));
+        let object = read(&format!(
+            r#"{{"apiVersion":"apps/v1","kind":"{kind}",{metadata}}}"#
+        ));
         assert_eq!(to(object, "apps/v1").unwrap_err().to_string(), expected);
     };
-    fails("DaemonSet", generation, r#"strconv.ParseInt: parsing "x": invalid syntax"#);
+
+    fails(
+        "DaemonSet",
+        generation,
+        r#"strconv.ParseInt: parsing "x": invalid syntax"#,
+    );
+
     fails(
         "Deployment",
         rollback,
@@ -134,11 +223,24 @@ fn claims_in_a_stateful_set_say_what_they_are() {
 fn the_old_mark_in_a_budgets_selector_stands_alone_or_not_at_all() {
     let mark = r#"{"key":"pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match","operator":"Exists"}"#;
     let selector = |labels: &str, expressions: &str| {
-        format!(r#""spec":{{"selector":{{"matchLabels":{{{labels}}},"matchExpressions":[{expressions}]}}}}"#)
+        format!(
+            r#""spec":{{"selector":{{"matchLabels":{{{labels}}},"matchExpressions":[{expressions}]}}}}"#
+        )
     };
+
     let other = r#"{"key":"a","operator":"Exists"}"#;
-    at_home("policy/v1 PodDisruptionBudget", &selector("", mark), &selector("", mark));
-    at_home("policy/v1 PodDisruptionBudget", &selector(r#""a":"b""#, mark), &selector(r#""a":"b""#, ""));
+    at_home(
+        "policy/v1 PodDisruptionBudget",
+        &selector("", mark),
+        &selector("", mark),
+    );
+
+    at_home(
+        "policy/v1 PodDisruptionBudget",
+        &selector(r#""a":"b""#, mark),
+        &selector(r#""a":"b""#, ""),
+    );
+
     let two = selector("", &format!("{mark},{other}"));
     at_home("policy/v1 PodDisruptionBudget", &two, &selector("", other));
 }
@@ -151,12 +253,26 @@ fn an_autoscaler_of_version_1_that_asks_for_nothing_gets_what_it_always_got() {
             "target":{{"type":"Utilization","averageUtilization":{share}}}}}}}]}}"#
         )
     };
+
     let of = "autoscaling/v1 HorizontalPodAutoscaler";
-    check(of, "autoscaling/v2", r#""spec":{"maxReplicas":3}"#, &metric(80));
-    check(of, "autoscaling/v2", r#""spec":{"maxReplicas":3,"targetCPUUtilizationPercentage":0}"#, &metric(0));
+    check(
+        of,
+        "autoscaling/v2",
+        r#""spec":{"maxReplicas":3}"#,
+        &metric(80),
+    );
+
+    check(
+        of,
+        "autoscaling/v2",
+        r#""spec":{"maxReplicas":3,"targetCPUUtilizationPercentage":0}"#,
+        &metric(0),
+    );
+
     for ignored in ["{", "x", "null", "{}", "[]", "[{\\\"type\\\":5}]"] {
         let annotations = format!(r#"{{"autoscaling.alpha.kubernetes.io/metrics":"{ignored}"}}"#);
-        let fields = format!(r#""metadata":{{"annotations":{annotations}}},"spec":{{"maxReplicas":3}}"#);
+        let fields =
+            format!(r#""metadata":{{"annotations":{annotations}}},"spec":{{"maxReplicas":3}}"#);
         check(of, "autoscaling/v2", &fields, &metric(80));
     }
 }
@@ -173,22 +289,27 @@ fn metrics_of_version_1_become_what_version_2_calls_them() {
             &format!(r#""spec":{{"metrics":[{v2}]}}"#),
         );
     };
+
     check(
         r#"{"type":"Object","object":{"target":{"kind":"S","name":"s"},"metricName":"m","targetValue":"0","averageValue":"2"}}"#,
         r#"{"type":"Object","object":{"describedObject":{"kind":"S","name":"s"},"metric":{"name":"m"},"target":{"type":"AverageValue","averageValue":"2"}}}"#,
     );
+
     check(
         r#"{"type":"Object","object":{"metricName":"m"}}"#,
         r#"{"type":"Object","object":{"metric":{"name":"m"},"target":{"type":"Value","value":"0"}}}"#,
     );
+
     check(
         r#"{"TYPE":"Pods","Pods":{"MetricName":"m"}}"#,
         r#"{"type":"Pods","pods":{"metric":{"name":"m"},"target":{"type":"AverageValue","averageValue":"0"}}}"#,
     );
+
     check(
         r#"{"type":"External","external":{"metricName":"m","metricSelector":{},"targetAverageValue":"1"}}"#,
         r#"{"type":"External","external":{"metric":{"name":"m","selector":{}},"target":{"type":"AverageValue","averageValue":"1"}}}"#,
     );
+
     check(
         r#"{"type":"Resource","resource":{"name":"memory","targetAverageUtilization":5}}"#,
         r#"{"type":"Resource","resource":{"name":"memory","target":{"type":"Utilization","averageUtilization":5}}}"#,
@@ -198,15 +319,18 @@ fn metrics_of_version_1_become_what_version_2_calls_them() {
 #[test]
 fn what_all_versions_of_a_definition_share_stands_once() {
     let of = "apiextensions.k8s.io/v1 CustomResourceDefinition";
-    let version =
-        |name: &str, more: &str| format!(r#"{{"name":"{name}","served":true,"storage":true{more}}}"#);
+    let version = |name: &str, more: &str| {
+        format!(r#"{{"name":"{name}","served":true,"storage":true{more}}}"#)
+    };
     let shared = r#","additionalPrinterColumns":[{"name":"a","type":"string","jsonPath":".a"}],"subresources":{"status":{}}"#;
+
     let schema = |of: &str| format!(r#","schema":{{"openAPIV3Schema":{{"type":"{of}"}}}}"#);
     let before = format!(
         r#""spec":{{"versions":[{},{}],"conversion":{{"strategy":"Webhook","webhook":{{"conversionReviewVersions":["v1"],"clientConfig":{{"url":"u"}}}}}}}}"#,
         version("v1", &format!("{shared}{}", schema("object"))),
         version("v2", &format!("{shared}{}", schema("array"))),
     );
+
     let after = format!(
         r#""spec":{{"version":"v1","versions":[{},{}],"preserveUnknownFields":false,"subresources":{{"status":{{}}}},
         "additionalPrinterColumns":[{{"name":"a","type":"string","JSONPath":".a"}}],
@@ -215,12 +339,14 @@ fn what_all_versions_of_a_definition_share_stands_once() {
         version("v2", &schema("array")),
     );
     check(of, "apiextensions.k8s.io/v1beta1", &before, &after);
+
     check(
         "apiextensions.k8s.io/v1beta1 CustomResourceDefinition",
         "apiextensions.k8s.io/v1",
         &after,
         &before,
     );
+
     let alone = r#""spec":{"version":"v7","validation":{"openAPIV3Schema":{}},"preserveUnknownFields":true}"#;
     let expected = version("v7", r#","schema":{"openAPIV3Schema":{}}"#);
     check(
@@ -235,48 +361,81 @@ fn what_all_versions_of_a_definition_share_stands_once() {
 fn json_in_a_schema_is_written_anew() {
     let spec = |default: &str| {
         let schema = format!(r#"{{"default":{default},"items":{{"enum":[{default}]}}}}"#);
-        format!(r#""spec":{{"versions":[{{"name":"v1","schema":{{"openAPIV3Schema":{schema}}}}}]}}"#)
+        format!(
+            r#""spec":{{"versions":[{{"name":"v1","schema":{{"openAPIV3Schema":{schema}}}}}]}}"#
+        )
     };
+
     let object = read(&format!(
         r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",{}}}"#,
         spec(r#"{"b":1.0,"a":[1e2,"<"]}"#)
     ));
     let stored = to(object, "apiextensions.k8s.io/v1beta1").unwrap();
+
     let text = json::to_string(&to(stored, "apiextensions.k8s.io/v1").unwrap());
-    assert_eq!(text.matches(r#"{"a":[100,"\u003c"],"b":1}"#).count(), 2, "{text}");
+    assert_eq!(
+        text.matches(r#"{"a":[100,"\u003c"],"b":1}"#).count(),
+        2,
+        "{text}"
+    );
 }
 
 #[test]
 fn kinds_that_are_not_versions_of_one_are_refused() {
     let pod = read(r#"{"apiVersion":"v1","kind":"Pod"}"#);
     let error = convert(pod, BUILTIN.kind_of("v1", "Node").unwrap()).unwrap_err();
-    assert_eq!(error.to_string(), "v1, Kind=Pod is not convertible to v1, Kind=Node");
+    assert_eq!(
+        error.to_string(),
+        "v1, Kind=Pod is not convertible to v1, Kind=Node"
+    );
+
     let unknown = json::parse(br#"{"apiVersion":"v7","kind":"Gizmo"}"#).unwrap();
     let error = convert(unknown, BUILTIN.kind_of("v1", "Node").unwrap()).unwrap_err();
-    assert_eq!(error.to_string(), r#"no kind "Gizmo" is registered for version "v7""#);
+    assert_eq!(
+        error.to_string(),
+        r#"no kind "Gizmo" is registered for version "v7""#
+    );
 }
 
 #[test]
 fn every_resource_can_be_brought_to_its_stored_version_and_back() {
     for resource in BUILTIN.resources() {
-        let Some(storage) = &resource.storage else { continue };
-        let served = BUILTIN.kind(&resource.group, &resource.version, &resource.kind).unwrap();
-        let stored = BUILTIN.kind(&storage.group, &storage.version, &resource.kind).unwrap();
+        let Some(storage) = &resource.storage else {
+            continue;
+        };
+        let served = BUILTIN
+            .kind(&resource.group, &resource.version, &resource.kind)
+            .unwrap();
+        let stored = BUILTIN
+            .kind(&storage.group, &storage.version, &resource.kind)
+            .unwrap();
+
         let mut object = Value::object();
         let fields = object.as_object_mut().unwrap();
         fields.insert("apiVersion", served.api_version());
+
         fields.insert("kind", served.name.clone());
         defaults::apply(&mut object, served, Timestamp::from_unix(0, 0)).unwrap();
         let kept = convert(object, stored).unwrap();
-        assert_eq!(kept.get("apiVersion").unwrap().as_str(), Some(stored.api_version().as_str()));
+        assert_eq!(
+            kept.get("apiVersion").unwrap().as_str(),
+            Some(stored.api_version().as_str())
+        );
+
         convert(kept, served).unwrap();
     }
 }
 
 #[test]
 fn versions_that_are_said_to_be_the_same_are() {
-    for kind in BUILTIN.kinds().iter().filter(|kind| is_the_same_in_all_versions(&kind.group, &kind.name)) {
-        let newest = BUILTIN.root(BUILTIN.kind(&kind.group, "v1", &kind.name).unwrap()).node();
+    for kind in BUILTIN
+        .kinds()
+        .iter()
+        .filter(|kind| is_the_same_in_all_versions(&kind.group, &kind.name))
+    {
+        let newest = BUILTIN
+            .root(BUILTIN.kind(&kind.group, "v1", &kind.name).unwrap())
+            .node();
         assert_same(newest, BUILTIN.root(kind).node(), &kind.name);
     }
 }
@@ -284,12 +443,25 @@ fn versions_that_are_said_to_be_the_same_are() {
 fn assert_same(a: crate::catalog::Node<'static>, b: crate::catalog::Node<'static>, path: &str) {
     match (a.as_struct(), b.as_struct()) {
         (Some(a), Some(b)) => {
-            let names = |of: crate::catalog::Struct<'static>| of.iter().map(|f| f.name()).collect::<Vec<_>>();
+            let names = |of: crate::catalog::Struct<'static>| {
+                of.iter().map(|f| f.name()).collect::<Vec<_>>()
+            };
             assert_eq!(names(a), names(b), "{path}");
+
             for (a, b) in a.iter().zip(b.iter()) {
                 let path = format!("{path}.{}", a.name());
-                assert_eq!(a.field.presence.pointer(), b.field.presence.pointer(), "{path}");
-                assert_eq!(a.field.presence.omit_empty(), b.field.presence.omit_empty(), "{path}");
+                assert_eq!(
+                    a.field.presence.pointer(),
+                    b.field.presence.pointer(),
+                    "{path}"
+                );
+
+                assert_eq!(
+                    a.field.presence.omit_empty(),
+                    b.field.presence.omit_empty(),
+                    "{path}"
+                );
+
                 assert_same(a.node(), b.node(), &path);
             }
         }
@@ -311,22 +483,55 @@ fn a_field_has_the_name_of_the_stored_object() {
         assert_eq!(found, expected, "{label} of {plural}");
     };
     check("", "pods", "spec.nodeName", "spec.nodeName");
+
     check("", "pods", "spec.host", "spec.nodeName");
     check("", "pods", "status.podIPs", "status.podIPs");
     check("", "pods", "spec.x", "field label not supported: spec.x");
+
     check("", "events", "involvedObject.name", "involvedObject.name");
-    check("", "events", "regarding.name", "field label not supported: regarding.name");
-    check("events.k8s.io", "events", "regarding.name", "involvedObject.name");
-    check("events.k8s.io", "events", "reportingController", "reportingComponent");
+    check(
+        "",
+        "events",
+        "regarding.name",
+        "field label not supported: regarding.name",
+    );
+
+    check(
+        "events.k8s.io",
+        "events",
+        "regarding.name",
+        "involvedObject.name",
+    );
+
+    check(
+        "events.k8s.io",
+        "events",
+        "reportingController",
+        "reportingComponent",
+    );
+
     check("events.k8s.io", "events", "reason", "reason");
-    check("events.k8s.io", "events", "involvedObject.name", "field label not supported: involvedObject.name");
-    check("batch", "jobs", "a", r#"field label "a" not supported for Job"#);
+    check(
+        "events.k8s.io",
+        "events",
+        "involvedObject.name",
+        "field label not supported: involvedObject.name",
+    );
+
+    check(
+        "batch",
+        "jobs",
+        "a",
+        r#"field label "a" not supported for Job"#,
+    );
+
     check(
         "resource.k8s.io",
         "resourceslices",
         "a",
         "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: a",
     );
+
     check(
         "",
         "configmaps",

@@ -10,16 +10,37 @@ struct Bounds {
     names: &'static [&'static str],
 }
 
-const MONTHS: [&str; 12] =
-    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const MONTHS: [&str; 12] = [
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 const FIELDS: [Bounds; 5] = [
-    Bounds { least: 0, most: 59, names: &[] },
-    Bounds { least: 0, most: 23, names: &[] },
-    Bounds { least: 1, most: 31, names: &[] },
-    Bounds { least: 1, most: 12, names: &MONTHS },
-    Bounds { least: 0, most: 6, names: &DAYS },
+    Bounds {
+        least: 0,
+        most: 59,
+        names: &[],
+    },
+    Bounds {
+        least: 0,
+        most: 23,
+        names: &[],
+    },
+    Bounds {
+        least: 1,
+        most: 31,
+        names: &[],
+    },
+    Bounds {
+        least: 1,
+        most: 12,
+        names: &MONTHS,
+    },
+    Bounds {
+        least: 0,
+        most: 6,
+        names: &DAYS,
+    },
 ];
 
 /// The bit of a field that says everything.
@@ -40,12 +61,14 @@ impl Fields {
                 fields.join(" ")
             )));
         }
+
         let mut bits = [0; 5];
         for ((field, bounds), bits) in fields.into_iter().zip(&FIELDS).zip(&mut bits) {
             for part in field.split(',').filter(|part| !part.is_empty()) {
                 *bits |= range(part, bounds).map_err(ScheduleError)?;
             }
         }
+
         Ok(Fields(bits))
     }
 
@@ -68,13 +91,18 @@ impl Fields {
     /// Where both fields of days say something, one of them suffices.
     pub(super) fn has_day(&self, of_month: i8, of_week: i8) -> bool {
         let (month, week) = (self.has(2, of_month), self.has(4, of_week));
-        if (self.0[2] | self.0[4]) & ANY != 0 { month && week } else { month || week }
+        if (self.0[2] | self.0[4]) & ANY != 0 {
+            month && week
+        } else {
+            month || week
+        }
     }
 }
 
 fn range(part: &str, bounds: &Bounds) -> Result<u64, String> {
     let range_and_step: Vec<&str> = part.split('/').collect();
     let low_and_high: Vec<&str> = range_and_step[0].split('-').collect();
+
     let mut any = 0;
     let (start, mut end) = if matches!(low_and_high[0], "*" | "?") {
         any = ANY;
@@ -87,6 +115,7 @@ fn range(part: &str, bounds: &Bounds) -> Result<u64, String> {
             _ => return Err(format!("too many hyphens: {part}")),
         }
     };
+
     let step = match range_and_step.len() {
         1 => 1,
         2 => {
@@ -101,37 +130,56 @@ fn range(part: &str, bounds: &Bounds) -> Result<u64, String> {
         }
         _ => return Err(format!("too many slashes: {part}")),
     };
+
     let (least, most) = (bounds.least, bounds.most);
     if start < least {
-        return Err(format!("beginning of range ({start}) below minimum ({least}): {part}"));
+        return Err(format!(
+            "beginning of range ({start}) below minimum ({least}): {part}"
+        ));
     }
+
     if end > most {
-        return Err(format!("end of range ({end}) above maximum ({most}): {part}"));
+        return Err(format!(
+            "end of range ({end}) above maximum ({most}): {part}"
+        ));
     }
+
     if start > end {
-        return Err(format!("beginning of range ({start}) beyond end of range ({end}): {part}"));
+        return Err(format!(
+            "beginning of range ({start}) beyond end of range ({end}): {part}"
+        ));
     }
+
     if step == 0 {
         return Err(format!("step of range should be a positive number: {part}"));
     }
+
     let (step, mut bits, mut number) = (step.min(most + 1), any, start);
     while number <= end {
         bits |= 1 << number;
         number += step;
     }
+
     Ok(bits)
 }
 
 fn number_or_name(text: &str, bounds: &Bounds) -> Result<u64, String> {
     let lower = text.to_lowercase();
-    let place = bounds.names.iter().zip(bounds.least..).find(|(name, _)| **name == lower);
+    let place = bounds
+        .names
+        .iter()
+        .zip(bounds.least..)
+        .find(|(name, _)| **name == lower);
     place.map_or_else(|| number(text), |(_, value)| Ok(value))
 }
 
 fn number(text: &str) -> Result<u64, String> {
     let read = parse_int(text);
     let read = read.map_err(|why| {
-        format!("failed to parse int from {text}: strconv.Atoi: parsing {}: {why}", Quoted(text))
+        format!(
+            "failed to parse int from {text}: strconv.Atoi: parsing {}: {why}",
+            Quoted(text)
+        )
     })?;
     u64::try_from(read).map_err(|_| format!("negative number ({read}) not allowed: {text}"))
 }

@@ -1,8 +1,9 @@
 //! When something comes again and again: the schedules of CronJobs.
 //!
-//! A [`Schedule`] is five fields, or a word for them, in a time zone. `fields` reads them, in the words of the parser
-//! that upstream uses; [`Schedule::next`] says when it is time again. Where clocks are put forward what falls into the
-//! gap is left out, and where they are put back it comes twice.
+//! A [`Schedule`] is five fields, or a word for them, in a time zone. `fields` reads them, in the
+//! words of the parser that upstream uses; [`Schedule::next`] says when it is time again. Where
+//! clocks are put forward what falls into the gap is left out, and where they are put back it comes
+//! twice.
 
 mod fields;
 #[cfg(test)]
@@ -38,7 +39,8 @@ enum When {
 pub struct ScheduleError(String);
 
 impl Schedule {
-    /// Reads a schedule. It is about the time of `zone`, unless it names a zone itself; without either, about UTC.
+    /// Reads a schedule. It is about the time of `zone`, unless it names a zone itself; without
+    /// either, about UTC.
     pub fn parse(schedule: &str, zone: Option<&str>) -> Result<Schedule, ScheduleError> {
         let mut rest = schedule;
         let mut named = zone;
@@ -51,10 +53,21 @@ impl Schedule {
             named = Some(&schedule[start..end]);
             rest = schedule[end..].trim();
         }
+
         let named = named.unwrap_or("UTC");
-        let unknown = || ScheduleError(format!("provided bad location {named}: unknown time zone {named}"));
+        let unknown = || {
+            ScheduleError(format!(
+                "provided bad location {named}: unknown time zone {named}"
+            ))
+        };
         let zone = Zone::find(named).ok_or_else(unknown)?;
-        let when = if rest.starts_with('@') { descriptor(rest)? } else { When::At(Fields::parse(rest)?) };
+
+        let when = if rest.starts_with('@') {
+            descriptor(rest)?
+        } else {
+            When::At(Fields::parse(rest)?)
+        };
+
         Ok(Schedule { zone, when })
     }
 
@@ -66,7 +79,8 @@ impl Schedule {
         }
     }
 
-    /// Looks for the next minute that matches, by leaps that are as long as what does not match allows.
+    /// Looks for the next minute that matches, by leaps that are as long as what does not match
+    /// allows.
     fn search(&self, fields: &Fields, after: Timestamp) -> Option<Timestamp> {
         let mut at = after.truncated_to_seconds().plus_seconds(1);
         let last = self.zone.local(at)?.year().checked_add(HORIZON)?;
@@ -77,11 +91,14 @@ impl Schedule {
                 at = at.plus_seconds(60 - past_minute);
                 continue;
             }
+
             if local.year() > last {
                 return None;
             }
+
             at = if !fields.has_month(local.month()) {
-                self.zone.midnight(local.date().last_of_month().tomorrow().ok()?)?
+                self.zone
+                    .midnight(local.date().last_of_month().tomorrow().ok()?)?
             } else if !fields.has_day(local.day(), local.weekday().to_sunday_zero_offset()) {
                 self.zone.midnight(local.date().tomorrow().ok()?)?
             } else if !fields.has_hour(local.hour()) {
@@ -101,6 +118,7 @@ fn descriptor(text: &str) -> Result<When, ScheduleError> {
             .map_err(|why| ScheduleError(format!("failed to parse duration {text}: {why}")))?;
         return Ok(When::Every(every.as_secs().max(1)));
     }
+
     let fields = match text {
         "@yearly" | "@annually" => "0 0 1 1 *",
         "@monthly" => "0 0 1 * *",
@@ -109,5 +127,6 @@ fn descriptor(text: &str) -> Result<When, ScheduleError> {
         "@hourly" => "0 * * * *",
         other => return Err(ScheduleError(format!("unrecognized descriptor: {other}"))),
     };
+
     Fields::parse(fields).map(When::At)
 }

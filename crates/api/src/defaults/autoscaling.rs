@@ -1,4 +1,5 @@
-//! Autoscalers. Version 1 has its default in conversion, where the metrics in its annotations are known.
+//! Autoscalers. Version 1 has its default in conversion, where the metrics in its annotations are
+//! known.
 
 use crate::codec::json;
 use crate::time::Timestamp;

@@ -1,12 +1,14 @@
 //! Defaulting of built-in kinds: what upstream fills in when it reads an object.
 //!
-//! [`apply`] works on an object in the version it was written in, before it is converted. What depends on nothing else
-//! in the object stands in the catalogue and is filled in by the kind's compiled schema (`crate::schema`); what depends
-//! on something is a small function per kind here, one file per group. The functions go first, as upstream's outer
-//! defaults do before its inner ones: what they make is then completed from the catalogue.
+//! [`apply`] works on an object in the version it was written in, before it is converted. What
+//! depends on nothing else in the object stands in the catalogue and is filled in by the kind's
+//! compiled schema (`crate::schema`); what depends on something is a small function per kind here,
+//! one file per group. The functions go first, as upstream's outer defaults do before its inner
+//! ones: what they make is then completed from the catalogue.
 //!
-//! Absent, null and zero are told apart as upstream's structs do (`crate::value`'s presence): a pointer to zero is set.
-//! Defaulting twice is defaulting once. What allocates, asks admission or resets is not here.
+//! Absent, null and zero are told apart as upstream's structs do (`crate::value`'s presence): a
+//! pointer to zero is set. Defaulting twice is defaulting once. What allocates, asks admission or
+//! resets is not here.
 
 mod apiextensions;
 mod apps;
@@ -26,13 +28,18 @@ use crate::schema::{self, Schema, TooMuchAdded};
 use crate::time::Timestamp;
 use crate::{Map, Value};
 
-/// Fills in what is unset in an object of a built-in kind. Objects of other kinds have a schema of their own.
+/// Fills in what is unset in an object of a built-in kind. Objects of other kinds have a schema of
+/// their own.
 ///
 /// # Errors
 /// That would be too much.
 pub fn apply(object: &mut Value, kind: &Kind, now: Timestamp) -> Result<(), TooMuchAdded> {
-    let Some(defaults) = of_kind(kind) else { return Ok(()) };
-    let Some(fields) = object.as_object_mut() else { return Ok(()) };
+    let Some(defaults) = of_kind(kind) else {
+        return Ok(());
+    };
+    let Some(fields) = object.as_object_mut() else {
+        return Ok(());
+    };
     if let Some(conditional) = defaults.conditional {
         conditional(fields, now);
     }
@@ -62,9 +69,14 @@ fn name_of(kind: &Kind) -> (&str, &str, &str) {
 
 fn compile(kind: &Kind) -> Defaults {
     let resource = BUILTIN.resources().iter().find(|resource| {
-        resource.group == kind.group && resource.version == kind.version && resource.kind == kind.name
+        resource.group == kind.group
+            && resource.version == kind.version
+            && resource.kind == kind.name
     });
-    Defaults { conditional: conditional(kind), schema: schema::for_kind(&BUILTIN, kind, resource) }
+    Defaults {
+        conditional: conditional(kind),
+        schema: schema::for_kind(&BUILTIN, kind, resource),
+    }
 }
 
 fn conditional(kind: &Kind) -> Option<Conditional> {
@@ -92,5 +104,6 @@ fn conditional(kind: &Kind) -> Option<Conditional> {
         ("resource.k8s.io", "v1", "ResourceSlice") => resource::slice,
         _ => return None,
     };
+
     Some(conditional)
 }

@@ -13,7 +13,9 @@ pub(super) fn claim_template(object: &mut Map, _: Timestamp) {
 
 /// Who asks for an exact number of devices and gives none wants one.
 fn claim_spec(of: &mut Map) {
-    let devices = of.below_mut("spec").and_then(|spec| spec.below_mut("devices"));
+    let devices = of
+        .below_mut("spec")
+        .and_then(|spec| spec.below_mut("devices"));
     let Some(devices) = devices else { return };
     for request in devices.structs_mut("requests") {
         if let Some(exactly) = request.below_mut("exactly") {
@@ -30,11 +32,14 @@ fn count(request: &mut Map) {
 }
 
 pub(super) fn slice(object: &mut Map, now: Timestamp) {
-    let Some(spec) = object.below_mut("spec") else { return };
+    let Some(spec) = object.below_mut("spec") else {
+        return;
+    };
     for device in spec.structs_mut("devices") {
         for taint in device.structs_mut("taints") {
             taint.set_if_nil("timeAdded", Value::string(Time(now).to_string()));
         }
+
         let mappings = device.below_mut("nodeAllocatableResourceMappings");
         for mapping in mappings.into_iter().flat_map(Map::values_mut) {
             if mapping.is_null() {

@@ -7,33 +7,65 @@ use crate::apply::{Declared, Form, Owners, Tracker, Type, only_version};
 use crate::codec::json;
 use crate::time::Timestamp;
 
-/// A text is no set of fields, or what is read is written in order, and reads and writes as the same again.
+/// A text is no set of fields, or what is read is written in order, and reads and writes as the
+/// same again.
 pub fn fields_v1(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
     let Ok(set) = codec::decode(text) else { return };
     let written = codec::encode(&set);
+
     let again = codec::decode(written.as_str()).expect("what is written can be read");
-    assert_eq!(codec::encode(&again).as_str(), written.as_str(), "the written form is stable");
+    assert_eq!(
+        codec::encode(&again).as_str(),
+        written.as_str(),
+        "the written form is stable"
+    );
+
     assert_eq!(again, set, "{} is another set", written.as_str());
     assert_eq!(set.union(&set), set, "a set is its union with itself");
-    assert_eq!(set.intersection(&set), set, "a set is its intersection with itself");
-    assert!(set.difference(&set).is_empty(), "a set less itself is empty");
-    assert!(set.paths().iter().all(|path| set.has(&path.0)), "a set has what it lists");
+    assert_eq!(
+        set.intersection(&set),
+        set,
+        "a set is its intersection with itself"
+    );
+
+    assert!(
+        set.difference(&set).is_empty(),
+        "a set less itself is empty"
+    );
+
+    assert!(
+        set.paths().iter().all(|path| set.has(&path.0)),
+        "a set has what it lists"
+    );
+
     assert_eq!(set.paths().len(), set.len(), "a set lists all it has");
 }
 
-/// A configuration, a live object with owners, and a schema, a line each: the configuration is refused, or applying it
-/// again, without force, changes nothing. Of whatever type the object is: built in, declared by the schema, or of none.
+/// A configuration, a live object with owners, and a schema, a line each: the configuration is
+/// refused, or applying it again, without force, changes nothing. Of whatever type the object is:
+/// built in, declared by the schema, or of none.
 pub fn apply(data: &[u8]) {
     let (config, rest) = halves(data);
     let (live, schema) = halves(rest);
-    let Ok(mut config) = json::parse(config) else { return };
-    let live = json::parse(live).ok().filter(|live| live.as_object().is_some());
+    let Ok(mut config) = json::parse(config) else {
+        return;
+    };
+
+    let live = json::parse(live)
+        .ok()
+        .filter(|live| live.as_object().is_some());
     if let Some(live) = &live {
         owners(live);
     }
-    let declared = json::parse(schema).ok().and_then(|schema| Declared::object(&schema, false).ok());
+
+    let declared = json::parse(schema)
+        .ok()
+        .and_then(|schema| Declared::object(&schema, false).ok());
     let declared = declared.as_ref().map(Type::Declared);
+
     let pod = Type::of_kind("v1", "Pod");
     for of in [pod, declared, Some(Type::Deduced)].into_iter().flatten() {
         let tracker = Tracker {
@@ -44,13 +76,23 @@ pub fn apply(data: &[u8]) {
             filters: &[],
             convert: &only_version,
         };
+
         if let Some(members) = config.as_object_mut() {
             members.insert("apiVersion", tracker.api_version);
             members.insert("kind", tracker.kind);
         }
-        let Ok(once) = tracker.apply(live.as_ref(), &config, "fuzz", true, NOON) else { continue };
+
+        let Ok(once) = tracker.apply(live.as_ref(), &config, "fuzz", true, NOON) else {
+            continue;
+        };
+
         let twice = tracker.apply(Some(&once), &config, "fuzz", false, NOON);
-        assert_eq!(twice.as_ref(), Ok(&once), "applying again is something else");
+        assert_eq!(
+            twice.as_ref(),
+            Ok(&once),
+            "applying again is something else"
+        );
+
         // A write is followed, or it is forgotten who owns what; it never fails.
         tracker.update_or_forget(live.as_ref(), once, "other", NOON);
     }
@@ -58,12 +100,16 @@ pub fn apply(data: &[u8]) {
 
 /// Entries are refused, or written so that they read the same again.
 fn owners(object: &Value) {
-    let Ok(owners) = Owners::decode(object) else { return };
+    let Ok(owners) = Owners::decode(object) else {
+        return;
+    };
     for form in [Form::Text, Form::Tree] {
         let mut written = Value::object();
         owners.clone().encode(&mut written, form);
         let mut again = Value::object();
-        Owners::decode(&written).expect("what is written can be read").encode(&mut again, form);
+        Owners::decode(&written)
+            .expect("what is written can be read")
+            .encode(&mut again, form);
         assert_eq!(again, written, "the written form is stable");
     }
 }

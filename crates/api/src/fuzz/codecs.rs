@@ -3,15 +3,24 @@
 use crate::catalog::BUILTIN;
 use crate::codec::{canonical, json as json_codec, protobuf as protobuf_codec};
 
-/// Bytes are no JSON, or what is read prints and reads again as the same; typed decoding never panics, and what it lets
-/// through has a canonical form.
+/// Bytes are no JSON, or what is read prints and reads again as the same; typed decoding never
+/// panics, and what it lets through has a canonical form.
 pub fn json(data: &[u8]) {
     if let Ok(value) = &json_codec::parse(data) {
-        assert!(json_codec::raw(data).is_ok(), "what a tree can be made of can be carried");
+        assert!(
+            json_codec::raw(data).is_ok(),
+            "what a tree can be made of can be carried"
+        );
+
         let printed = json_codec::to_vec(value);
         let again = json_codec::parse(&printed).expect("what is printed can be read");
-        assert_eq!(json_codec::to_vec(&again), printed, "the printed form is stable");
+        assert_eq!(
+            json_codec::to_vec(&again),
+            printed,
+            "the printed form is stable"
+        );
     }
+
     for (api_version, kind) in [
         ("v1", "Pod"),
         ("v1", "Secret"),
@@ -25,7 +34,9 @@ pub fn json(data: &[u8]) {
 fn typed_json(data: &[u8], api_version: &str, kind: &str) {
     let kind = BUILTIN.kind_of(api_version, kind).expect("a built-in kind");
     let node = BUILTIN.root(kind).node();
-    let Ok(decoded) = json_codec::decode(data, Some(node)) else { return };
+    let Ok(decoded) = json_codec::decode(data, Some(node)) else {
+        return;
+    };
     let mut value = decoded.value;
     canonical::canonicalize(&mut value, node);
     let printed = json_codec::to_vec(&value);
@@ -39,13 +50,26 @@ pub fn protobuf(data: &[u8]) {
         && let Some(kind) = BUILTIN.kind_of(&envelope.api_version, &envelope.kind)
     {
         let of = BUILTIN.root(kind);
-        let Ok(value) = protobuf_codec::decode_opened(&envelope, of) else { return };
-        // Times, durations and quantities that nobody could have written are read, but not written again.
-        let Ok(bytes) = protobuf_codec::encode(&value, of) else { return };
+        let Ok(value) = protobuf_codec::decode_opened(&envelope, of) else {
+            return;
+        };
+
+        // Times, durations and quantities that nobody could have written are read, but not written
+        // again.
+        let Ok(bytes) = protobuf_codec::encode(&value, of) else {
+            return;
+        };
+
         let again = protobuf_codec::decode(&bytes, &BUILTIN).expect("what is written can be read");
-        assert_eq!(protobuf_codec::encode(&again, of).as_deref(), Ok(&*bytes), "the bytes are stable");
+        assert_eq!(
+            protobuf_codec::encode(&again, of).as_deref(),
+            Ok(&*bytes),
+            "the bytes are stable"
+        );
+
         return;
     }
+
     // Bare messages too, so that a fuzzer need not invent the envelope.
     for kind in ["Pod", "Node", "Service"] {
         let kind = BUILTIN.kind_of("v1", kind).expect("a built-in kind");

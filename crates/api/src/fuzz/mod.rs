@@ -1,7 +1,9 @@
-//! What must hold for any input whatever: one function per target, which panics on a broken property.
+//! What must hold for any input whatever: one function per target, which panics on a broken
+//! property.
 //!
-//! The targets of `fuzz/` call these with inputs that a fuzzer invents; `tests/fuzz_corpus.rs` calls them with the
-//! inputs that are kept, and with changes of those. [`steps`] counts what an input costs.
+//! The targets of `fuzz/` call these with inputs that a fuzzer invents; `tests/fuzz_corpus.rs`
+//! calls them with the inputs that are kept, and with changes of those. [`steps`] counts what an
+//! input costs.
 
 mod apply;
 mod codecs;

@@ -1,6 +1,8 @@
-//! Objects made up from a seed: any kind, any mixture of set and unset fields, values of every type.
+//! Objects made up from a seed: any kind, any mixture of set and unset fields, values of every
+//! type.
 //!
-//! The same seed always makes the same object, so a failing property names the seed and nothing else is needed.
+//! The same seed always makes the same object, so a failing property names the seed and nothing
+//! else is needed.
 
 use crate::catalog::{FieldRef, Node, RawKind, Shape};
 use crate::codec::json;
@@ -67,14 +69,22 @@ impl Maker<'_> {
             Shape::IntOrString if self.random.one_in(2) => Value::Int(self.nanos() % 1000),
             Shape::IntOrString => Value::String(self.text()),
             Shape::Raw(kind) => self.raw(kind),
-            Shape::Strings => Value::Array((0..self.index(3)).map(|_| Value::String(self.text())).collect()),
+            Shape::Strings => Value::Array(
+                (0..self.index(3))
+                    .map(|_| Value::String(self.text()))
+                    .collect(),
+            ),
             Shape::List(_) => {
                 let item = node.item().expect("a list has items");
                 Value::Array((0..1 + self.index(3)).map(|_| self.value(item)).collect())
             }
             Shape::Map(_) => {
                 let item = node.item().expect("a map has values");
-                Value::Object((0..1 + self.index(4)).map(|_| (self.text(), self.value(item))).collect())
+                Value::Object(
+                    (0..1 + self.index(4))
+                        .map(|_| (self.text(), self.value(item)))
+                        .collect(),
+                )
             }
             Shape::SchemaOrBool(_) if self.random.one_in(2) => Value::Bool(self.random.one_in(2)),
             Shape::SchemaOrStrings(_) if self.random.one_in(2) => {
@@ -88,9 +98,15 @@ impl Maker<'_> {
             }
             Shape::Struct(id) => {
                 self.depth += 1;
-                let fields = node.page.struct_of(id).iter().filter_map(|field| self.field(field));
+                let fields = node
+                    .page
+                    .struct_of(id)
+                    .iter()
+                    .filter_map(|field| self.field(field));
                 let map = fields.collect::<Map>();
+
                 self.depth -= 1;
+
                 Value::Object(map)
             }
         }
@@ -128,11 +144,15 @@ impl Maker<'_> {
             "\"q\"\\",
             "a-rather-long-text-that-no-inline-string-can-hold/1.2.3-éé-------------------------------------------------",
         ];
+
         Text::new(TEXTS[self.index(14)])
     }
 
     fn quantity(&mut self) -> String {
-        let format = *self.random.pick(&[Format::DecimalSi, Format::BinarySi, Format::DecimalExponent]);
+        let format =
+            *self
+                .random
+                .pick(&[Format::DecimalSi, Format::BinarySi, Format::DecimalExponent]);
         let power = i32::try_from(self.random.below(9)).expect("small") - 3;
         Quantity::scaled(self.nanos() % 100_000, power, format).to_string()
     }
@@ -155,12 +175,15 @@ impl Maker<'_> {
             "{}",
             r#"{"z":1,"a":2}"#,
         ];
+
         let text = RAW[self.index(4)].as_bytes();
         match kind {
             // A tree, so no number keeps its text.
-            RawKind::Any => {
-                Value::Array(vec![Value::Int(self.nanos()), Value::String(self.text()), Value::Float(2.5)])
-            }
+            RawKind::Any => Value::Array(vec![
+                Value::Int(self.nanos()),
+                Value::String(self.text()),
+                Value::Float(2.5),
+            ]),
             _ => Value::Raw(json::raw(text).expect("JSON")),
         }
     }

@@ -30,36 +30,68 @@ struct Exception {
     rule: Rule,
 }
 
-const PLAIN: Rule = Rule { together: "", when: When::Always, with_empty_parent: false };
-const LIST_ATTRIBUTES: Rule = Rule { together: "list attributes", ..PLAIN };
+const PLAIN: Rule = Rule {
+    together: "",
+    when: When::Always,
+    with_empty_parent: false,
+};
+const LIST_ATTRIBUTES: Rule = Rule {
+    together: "list attributes",
+    ..PLAIN
+};
 /// The gate of features that are gone for good.
 const GONE: &str = "";
 
 const fn stays(of: &'static str, field: &'static str) -> Exception {
-    Exception { of, field, gate: None, kind: "", rule: PLAIN }
+    Exception {
+        of,
+        field,
+        gate: None,
+        kind: "",
+        rule: PLAIN,
+    }
 }
 
 const fn goes(of: &'static str, field: &'static str, gate: &'static str, rule: Rule) -> Exception {
-    Exception { of, field, gate: Some(gate), kind: "", rule }
+    Exception {
+        of,
+        field,
+        gate: Some(gate),
+        kind: "",
+        rule,
+    }
 }
 
 const EXCEPTIONS: [Exception; 13] = [
-    // What a node reports of its containers is shown; what is asked of it goes, and the hooks around it if it was
-    // asked for alone.
+    // What a node reports of its containers is shown; what is asked of it goes, and the hooks
+    // around it if it was asked for alone.
     stays("core.v1.ContainerStatus", "stopSignal"),
     goes(
         "core.v1.Lifecycle",
         "stopSignal",
         "ContainerStopSignals",
-        Rule { with_empty_parent: true, ..PLAIN },
+        Rule {
+            with_empty_parent: true,
+            ..PLAIN
+        },
     ),
     // Its own gate has another name in the descriptions.
-    goes("core.v1.VolumeProjection", "podCertificate", "PodCertificateRequest", PLAIN),
+    goes(
+        "core.v1.VolumeProjection",
+        "podCertificate",
+        "PodCertificateRequest",
+        PLAIN,
+    ),
     // The whole status of a mount goes, which has nothing else to say.
     stays("core.v1.VolumeStatus", "image"),
-    goes("core.v1.VolumeMountStatus", "volumeStatus", "ImageVolumeWithDigest", PLAIN),
-    // A claim without its source is better than one from another namespace's. Claims inside of other objects are
-    // looked at when they are made.
+    goes(
+        "core.v1.VolumeMountStatus",
+        "volumeStatus",
+        "ImageVolumeWithDigest",
+        PLAIN,
+    ),
+    // A claim without its source is better than one from another namespace's. Claims inside of
+    // other objects are looked at when they are made.
     stays("core.v1.TypedObjectReference", "namespace"),
     Exception {
         kind: "PersistentVolumeClaim",
@@ -67,25 +99,58 @@ const EXCEPTIONS: [Exception; 13] = [
             "core.v1.PersistentVolumeClaimSpec",
             "dataSourceRef",
             "CrossNamespaceVolumeDataSource",
-            Rule { when: When::Has("namespace"), ..PLAIN },
+            Rule {
+                when: When::Has("namespace"),
+                ..PLAIN
+            },
         )
     },
-    goes("resource.v1.DeviceAttribute", "bools", "DRAListTypeAttributes", LIST_ATTRIBUTES),
-    goes("resource.v1.DeviceAttribute", "ints", "DRAListTypeAttributes", LIST_ATTRIBUTES),
-    goes("resource.v1.DeviceAttribute", "strings", "DRAListTypeAttributes", LIST_ATTRIBUTES),
-    goes("resource.v1.DeviceAttribute", "versions", "DRAListTypeAttributes", LIST_ATTRIBUTES),
+    goes(
+        "resource.v1.DeviceAttribute",
+        "bools",
+        "DRAListTypeAttributes",
+        LIST_ATTRIBUTES,
+    ),
+    goes(
+        "resource.v1.DeviceAttribute",
+        "ints",
+        "DRAListTypeAttributes",
+        LIST_ATTRIBUTES,
+    ),
+    goes(
+        "resource.v1.DeviceAttribute",
+        "strings",
+        "DRAListTypeAttributes",
+        LIST_ATTRIBUTES,
+    ),
+    goes(
+        "resource.v1.DeviceAttribute",
+        "versions",
+        "DRAListTypeAttributes",
+        LIST_ATTRIBUTES,
+    ),
     goes("core.v1.NodeSpec", "configSource", GONE, PLAIN),
     goes("core.v1.NodeStatus", "config", GONE, PLAIN),
 ];
 
 /// How a field of a type goes from objects of a kind. None: it stays.
 pub(super) fn of(declared: Struct<'_>, field: FieldRef<'_>, kind: &str) -> Option<Rule> {
-    let special = |other: &&Exception| other.field == field.name() && other.of == declared.declared.name;
+    let special =
+        |other: &&Exception| other.field == field.name() && other.of == declared.declared.name;
     if let Some(exception) = EXCEPTIONS.iter().find(special) {
         let everywhere = exception.kind.is_empty() || exception.kind == kind;
-        return exception.gate.filter(|gate| is_off(gate) && everywhere).map(|_| exception.rule);
+        return exception
+            .gate
+            .filter(|gate| is_off(gate) && everywhere)
+            .map(|_| exception.rule);
     }
-    field.extra().gates.iter().any(|gate| is_off(gate)).then_some(PLAIN)
+
+    field
+        .extra()
+        .gates
+        .iter()
+        .any(|gate| is_off(gate))
+        .then_some(PLAIN)
 }
 
 /// Names that are no gates any more belong to features that are always on.
@@ -101,8 +166,16 @@ mod tests {
     #[test]
     fn every_exception_is_about_a_field_that_exists_and_a_gate_that_does() {
         for exception in &EXCEPTIONS {
-            let of = BUILTIN.type_named(exception.of).unwrap_or_else(|| panic!("{}", exception.of));
-            assert!(of.field(exception.field).is_some(), "{}.{}", exception.of, exception.field);
+            let of = BUILTIN
+                .type_named(exception.of)
+                .unwrap_or_else(|| panic!("{}", exception.of));
+            assert!(
+                of.field(exception.field).is_some(),
+                "{}.{}",
+                exception.of,
+                exception.field
+            );
+
             if let Some(name) = exception.gate {
                 assert!(name == GONE || gate(name).is_some(), "{name}");
             }

@@ -2,18 +2,29 @@ use super::*;
 use crate::codec::json;
 
 fn read(kind: &Kind, text: &str) -> Value {
-    let text = format!(r#"{{"apiVersion":"{}","kind":"{}",{text}}}"#, kind.api_version(), kind.name);
-    json::decode(text.as_bytes(), Some(BUILTIN.root(kind).node())).unwrap().value
+    let text = format!(
+        r#"{{"apiVersion":"{}","kind":"{}",{text}}}"#,
+        kind.api_version(),
+        kind.name
+    );
+    json::decode(text.as_bytes(), Some(BUILTIN.root(kind).node()))
+        .unwrap()
+        .value
 }
 
-/// What is left of an object when it is made, or when it replaces another (`old`; empty: it is new).
+/// What is left of an object when it is made, or when it replaces another (`old`; empty: it is
+/// new).
 fn check(of: &str, new: &str, old: &str, expected: &str) {
     let (api_version, name) = of.split_once(' ').unwrap();
     let kind = BUILTIN.kind_of(api_version, name).unwrap();
     let mut object = read(kind, new);
     let old = (!old.is_empty()).then(|| read(kind, old));
     drop_disabled(&mut object, old.as_ref(), kind);
-    assert_eq!(json::to_string(&object), json::to_string(&read(kind, expected)), "{of} {new} after {old:?}");
+    assert_eq!(
+        json::to_string(&object),
+        json::to_string(&read(kind, expected)),
+        "{of} {new} after {old:?}"
+    );
 }
 
 #[test]
@@ -32,18 +43,31 @@ fn fields_of_one_gate_go_each_for_itself() {
     let of = "coordination.k8s.io/v1 Lease";
     let both = r#""spec":{"preferredHolder":"a","strategy":"OldestEmulationVersion"}"#;
     check(of, both, "", r#""spec":{}"#);
-    check(of, both, r#""spec":{"strategy":"x"}"#, r#""spec":{"strategy":"OldestEmulationVersion"}"#);
+    check(
+        of,
+        both,
+        r#""spec":{"strategy":"x"}"#,
+        r#""spec":{"strategy":"OldestEmulationVersion"}"#,
+    );
 }
 
 #[test]
 fn a_field_that_is_in_use_anywhere_is_kept_everywhere() {
     let source = r#"{"clusterTrustBundle":{"path":"p"}}"#;
-    let volume =
-        |name: &str, source: &str| format!(r#"{{"name":"{name}","projected":{{"sources":[{source}]}}}}"#);
+    let volume = |name: &str, source: &str| {
+        format!(r#"{{"name":"{name}","projected":{{"sources":[{source}]}}}}"#)
+    };
+
     let spec = |volumes: &[String]| format!(r#""spec":{{"volumes":[{}]}}"#, volumes.join(","));
     let new = spec(&[volume("a", source), volume("b", source)]);
     check("v1 Pod", &new, &spec(&[volume("c", source)]), &new);
-    check("v1 Pod", &new, &spec(&[volume("c", "{}")]), &spec(&[volume("a", "{}"), volume("b", "{}")]));
+    check(
+        "v1 Pod",
+        &new,
+        &spec(&[volume("c", "{}")]),
+        &spec(&[volume("a", "{}"), volume("b", "{}")]),
+    );
+
     let template = |of: &str| format!(r#""spec":{{"template":{{{of}}}}}"#);
     check(
         "apps/v1 Deployment",
@@ -60,19 +84,26 @@ fn a_signal_takes_its_hooks_along_only_if_there_are_none() {
         let spec = |lifecycle: &str| format!(r#""spec":{{{}}}"#, containers(of, lifecycle));
         check("v1 Pod", &spec(before), "", &spec(after));
     };
+
     for of in ["containers", "initContainers", "ephemeralContainers"] {
         check_in(of, r#","lifecycle":{"stopSignal":"SIGTERM"}"#, "");
         check_in(of, r#","lifecycle":{}"#, r#","lifecycle":{}"#);
         let hook = r#","lifecycle":{"preStop":{"sleep":{"seconds":1}}}"#;
-        check_in(of, r#","lifecycle":{"preStop":{"sleep":{"seconds":1}},"stopSignal":"SIGTERM"}"#, hook);
+        check_in(
+            of,
+            r#","lifecycle":{"preStop":{"sleep":{"seconds":1}},"stopSignal":"SIGTERM"}"#,
+            hook,
+        );
     }
+
     let reported = r#""status":{"containerStatuses":[{"name":"c","stopSignal":"SIGTERM"}]}"#;
     check("v1 Pod", reported, "", reported);
 }
 
 #[test]
 fn lists_of_attributes_are_kept_together() {
-    let attributes = |of: &str| format!(r#""spec":{{"devices":[{{"name":"d","attributes":{{{of}}}}}]}}"#);
+    let attributes =
+        |of: &str| format!(r#""spec":{{"devices":[{{"name":"d","attributes":{{{of}}}}}]}}"#);
     let new = attributes(r#""a":{"ints":[1]},"b":{"string":"x"}"#);
     let of = "resource.k8s.io/v1 ResourceSlice";
     check(of, &new, "", &attributes(r#""a":{},"b":{"string":"x"}"#));
@@ -88,8 +119,14 @@ fn a_source_in_another_namespace_goes_whole_and_only_from_claims_themselves() {
     check(of, &spec(far), "", &spec(""));
     check(of, &spec(near), "", &spec(near));
     check(of, &spec(far), &spec(near), &spec(far));
+
     let set = |spec: &str| format!(r#""spec":{{"volumeClaimTemplates":[{{{spec}}}]}}"#);
-    check("apps/v1 StatefulSet", &set(&spec(far)), "", &set(&spec(far)));
+    check(
+        "apps/v1 StatefulSet",
+        &set(&spec(far)),
+        "",
+        &set(&spec(far)),
+    );
 }
 
 #[test]
@@ -102,10 +139,18 @@ fn features_that_are_gone_take_their_fields_with_them() {
 #[test]
 fn most_kinds_have_nothing_to_lose() {
     let gated = |kind: &&Kind| of_kind(kind).is_some();
-    let stored = BUILTIN.resources().iter().filter(|resource| resource.storage.is_some());
+    let stored = BUILTIN
+        .resources()
+        .iter()
+        .filter(|resource| resource.storage.is_some());
     let stored = stored.filter_map(|of| BUILTIN.kind(&of.group, &of.version, &of.kind));
-    let mut names: Vec<&str> = stored.filter(gated).map(|kind| kind.name.as_str()).collect();
+
+    let mut names: Vec<&str> = stored
+        .filter(gated)
+        .map(|kind| kind.name.as_str())
+        .collect();
     names.sort_unstable();
+
     assert_eq!(
         names,
         [

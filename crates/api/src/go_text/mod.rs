@@ -1,7 +1,8 @@
-//! Texts that upstream's messages have from Go's library: quoted strings, printed values (`value.rs`), and why a number
-//! could not be read.
+//! Texts that upstream's messages have from Go's library: quoted strings, printed values
+//! (`value.rs`), and why a number could not be read.
 //!
-//! Clients and tests compare these messages, so they are part of the API. Everything here is pure formatting.
+//! Clients and tests compare these messages, so they are part of the API. Everything here is pure
+//! formatting.
 
 mod value;
 
@@ -41,16 +42,20 @@ fn write_escaped(out: &mut fmt::Formatter<'_>, character: char) -> fmt::Result {
     }
 }
 
-/// Whether a character beyond ASCII shows on paper. Letters, marks, numbers, punctuation and symbols do.
+/// Whether a character beyond ASCII shows on paper. Letters, marks, numbers, punctuation and
+/// symbols do.
 fn prints(character: char) -> bool {
-    // The standard library's escaping knows; it escapes a combining mark only at the start of a string.
+    // The standard library's escaping knows; it escapes a combining mark only at the start of a
+    // string.
     let mut text = [b'a'; 5];
     let end = 1 + character.encode_utf8(&mut text[1..]).len();
-    let text = std::str::from_utf8(&text[..end]).expect("one ASCII letter and one encoded character");
+    let text =
+        std::str::from_utf8(&text[..end]).expect("one ASCII letter and one encoded character");
     text.escape_debug().nth(1) == Some(character)
 }
 
-/// A floating-point number as Go's `%v` shows it: the shortest digits, with an exponent for the small and the large.
+/// A floating-point number as Go's `%v` shows it: the shortest digits, with an exponent for the
+/// small and the large.
 #[derive(Clone, Copy, Debug)]
 pub struct Float(pub f64);
 
@@ -72,7 +77,9 @@ impl fmt::Display for Exponential {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = format!("{:e}", self.0);
         let (digits, exponent) = text.split_once('e').expect("exponent form has an e");
-        let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
+        let (sign, exponent) = exponent
+            .strip_prefix('-')
+            .map_or(('+', exponent), |exponent| ('-', exponent));
         write!(out, "{digits}e{sign}{exponent:0>2}")
     }
 }
@@ -101,7 +108,11 @@ pub fn parse_uint(text: &str) -> Result<u64, NumberError> {
 
 fn check_digits(digits: &str) -> Result<(), NumberError> {
     let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if all_digits { Ok(()) } else { Err(NumberError::Syntax) }
+    if all_digits {
+        Ok(())
+    } else {
+        Err(NumberError::Syntax)
+    }
 }
 
 #[cfg(test)]
@@ -116,7 +127,10 @@ mod tests {
         check("\x07\x08\x0c\n\r\t\x0b", r#""\a\b\f\n\r\t\v""#);
         check("\0\x1b\x7f", r#""\x00\x1b\x7f""#);
         check("é世\u{301}🎉", "\"é世\u{301}🎉\"");
-        check("\u{a0}\u{200b}\u{2028}\u{e000}\u{ad}", r#""\u00a0\u200b\u2028\ue000\u00ad""#);
+        check(
+            "\u{a0}\u{200b}\u{2028}\u{e000}\u{ad}",
+            r#""\u00a0\u200b\u2028\ue000\u00ad""#,
+        );
         check("\u{e0001}\u{10ffff}", r#""\U000e0001\U0010ffff""#);
     }
 
@@ -144,9 +158,11 @@ mod tests {
         check("9223372036854775807", Ok(i64::MAX));
         check("-9223372036854775808", Ok(i64::MIN));
         check("9223372036854775808", Err(NumberError::Range));
+
         for bad in ["", "+", "-", "--1", "1_0", "0x1", " 1", "1.0"] {
             check(bad, Err(NumberError::Syntax));
         }
+
         assert_eq!(parse_uint("18446744073709551615"), Ok(u64::MAX));
         assert_eq!(parse_uint("18446744073709551616"), Err(NumberError::Range));
         assert_eq!(parse_uint("+1"), Err(NumberError::Syntax));

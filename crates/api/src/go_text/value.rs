@@ -89,6 +89,7 @@ fn print(value: &Value, verb: Verb, out: &mut fmt::Formatter<'_>) -> fmt::Result
         (Value::Object(map), _) => {
             let signs = Signs::of(verb, ["map", MAP_TYPE]);
             signs.open(out)?;
+
             for (place, (name, value)) in map.iter().enumerate() {
                 signs.between(place, out)?;
                 match verb {
@@ -97,6 +98,7 @@ fn print(value: &Value, verb: Verb, out: &mut fmt::Formatter<'_>) -> fmt::Result
                 }
                 print(value, verb, out)?;
             }
+
             signs.close(out)
         }
         (Value::String(text), Verb::Syntax) => write!(out, "{}", Quoted(text)),
@@ -121,7 +123,8 @@ fn print_list(items: &[Value], verb: Verb, out: &mut fmt::Formatter<'_>) -> fmt:
     signs.close(out)
 }
 
-/// What stands around and between the parts of a list or map: `map[a:1 b:2]`, `[]interface {}{1, 2}`.
+/// What stands around and between the parts of a list or map: `map[a:1 b:2]`, `[]interface {}{1,
+/// 2}`.
 struct Signs {
     start: &'static str,
     open: &'static str,
@@ -132,8 +135,18 @@ struct Signs {
 impl Signs {
     fn of(verb: Verb, [plain, syntax]: [&'static str; 2]) -> Signs {
         match verb {
-            Verb::Syntax => Signs { start: syntax, open: "{", between: ", ", close: "}" },
-            _ => Signs { start: plain, open: "[", between: " ", close: "]" },
+            Verb::Syntax => Signs {
+                start: syntax,
+                open: "{",
+                between: ", ",
+                close: "}",
+            },
+            _ => Signs {
+                start: plain,
+                open: "[",
+                between: " ",
+                close: "]",
+            },
         }
     }
 
@@ -151,10 +164,13 @@ impl Signs {
     }
 }
 
-/// The value itself; of one that is kept as text, what the text says. Text too deep for a tree stays text.
+/// The value itself; of one that is kept as text, what the text says. Text too deep for a tree
+/// stays text.
 fn opened(value: &Value) -> Cow<'_, Value> {
     match value {
-        Value::Raw(raw) => json::parse(raw.as_str().as_bytes()).map_or(Cow::Borrowed(value), Cow::Owned),
+        Value::Raw(raw) => {
+            json::parse(raw.as_str().as_bytes()).map_or(Cow::Borrowed(value), Cow::Owned)
+        }
         _ => Cow::Borrowed(value),
     }
 }
@@ -175,15 +191,34 @@ mod tests {
                 assert_eq!(go_type(found), of, "{text}");
             }
         };
-        check("null", ["<nil>", "interface {}(nil)", "%!s(<nil>)", "<nil>"]);
+
+        check(
+            "null",
+            ["<nil>", "interface {}(nil)", "%!s(<nil>)", "<nil>"],
+        );
+
         check("true", ["true", "true", "%!s(bool=true)", "bool"]);
         check("80", ["80", "80", "%!s(int64=80)", "int64"]);
+
         check("1.5", ["1.5", "1.5", "%!s(float64=1.5)", "float64"]);
-        check("1234567.5", ["1.2345675e+06", "1.2345675e+06", "%!s(float64=1.2345675e+06)", "float64"]);
+        check(
+            "1234567.5",
+            [
+                "1.2345675e+06",
+                "1.2345675e+06",
+                "%!s(float64=1.2345675e+06)",
+                "float64",
+            ],
+        );
+
         check("1e-7", ["1e-07", "1e-07", "%!s(float64=1e-07)", "float64"]);
         check(r#""a\"b""#, ["a\"b", r#""a\"b""#, "a\"b", "string"]);
         check("[]", ["[]", "[]interface {}{}", "[]", LIST_TYPE]);
-        check("{}", ["map[]", "map[string]interface {}{}", "map[]", MAP_TYPE]);
+        check(
+            "{}",
+            ["map[]", "map[string]interface {}{}", "map[]", MAP_TYPE],
+        );
+
         check(
             r#"{"b":[1,"x"],"a":{"c":null}}"#,
             [

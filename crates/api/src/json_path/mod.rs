@@ -1,7 +1,8 @@
-//! Paths into objects, as the columns of custom resources name them: `.status.conditions[?(@.type=="Ready")].status`.
+//! Paths into objects, as the columns of custom resources name them:
+//! `.status.conditions[?(@.type=="Ready")].status`.
 //!
-//! The language is upstream's, without its templates: members, elements by place, slices, `*`, `..` and filters that
-//! compare a path with a literal. A path that leads nowhere finds nothing.
+//! The language is upstream's, without its templates: members, elements by place, slices, `*`, `..`
+//! and filters that compare a path with a literal. A path that leads nowhere finds nothing.
 
 mod parse;
 
@@ -66,7 +67,8 @@ impl JsonPath {
         parse::path(text)
     }
 
-    /// All that the path leads to; nothing, where looking would take more than [`MOST_VISITED`] values.
+    /// All that the path leads to; nothing, where looking would take more than [`MOST_VISITED`]
+    /// values.
     pub fn find<'v>(&'v self, value: &'v Value) -> Vec<&'v Value> {
         let mut budget = Budget(MOST_VISITED);
         self.find_within(value, &mut budget).unwrap_or_default()
@@ -85,8 +87,8 @@ impl JsonPath {
     }
 }
 
-/// How many values one search may visit. Each `..` multiplies what the steps before it have found, so that a short path
-/// and a small object could fill the memory.
+/// How many values one search may visit. Each `..` multiplies what the steps before it have found,
+/// so that a short path and a small object could fill the memory.
 const MOST_VISITED: usize = 1 << 16;
 
 /// What is left of it.
@@ -102,8 +104,14 @@ impl Budget {
 
 impl Step {
     /// Adds what this step leads to from a value.
-    fn take<'v>(&'v self, value: &'v Value, found: &mut Vec<&'v Value>, budget: &mut Budget) -> Option<()> {
+    fn take<'v>(
+        &'v self,
+        value: &'v Value,
+        found: &mut Vec<&'v Value>,
+        budget: &mut Budget,
+    ) -> Option<()> {
         let before = found.len();
+
         match (self, value) {
             (Step::Member(name), Value::Object(map)) => found.extend(map.get(name)),
             (Step::Element(place), Value::Array(items)) => found.extend(element(items, *place)),
@@ -122,6 +130,7 @@ impl Step {
             }
             _ => {}
         }
+
         budget.spend(1 + found.len() - before)
     }
 }
@@ -142,10 +151,15 @@ fn slice(
     by: Option<i64>,
 ) -> impl Iterator<Item = &Value> {
     let bound = |place: Option<i64>, otherwise: usize| {
-        place.map_or(otherwise, |place| place_of(place, items.len()).unwrap_or(0)).min(items.len())
+        place
+            .map_or(otherwise, |place| place_of(place, items.len()).unwrap_or(0))
+            .min(items.len())
     };
     let (from, to) = (bound(from, 0), bound(to, items.len()));
-    let by = by.and_then(|by| usize::try_from(by).ok()).filter(|by| *by > 0).unwrap_or(1);
+    let by = by
+        .and_then(|by| usize::try_from(by).ok())
+        .filter(|by| *by > 0)
+        .unwrap_or(1);
     items[from..to.max(from)].iter().step_by(by)
 }
 
@@ -155,6 +169,7 @@ fn deep<'v>(value: &'v Value, found: &mut Vec<&'v Value>, budget: &mut Budget) -
     while let Some(value) = open.pop() {
         budget.spend(1)?;
         found.push(value);
+
         match value {
             Value::Array(items) => open.extend(items.iter().rev()),
             Value::Object(map) => {
@@ -165,17 +180,22 @@ fn deep<'v>(value: &'v Value, found: &mut Vec<&'v Value>, budget: &mut Budget) -
             _ => {}
         }
     }
+
     Some(())
 }
 
 impl Filter {
     fn holds(&self, item: &Value, budget: &mut Budget) -> Option<bool> {
         let left = self.left.values(item, budget)?;
-        let Some((comparison, right)) = &self.compared else { return Some(!left.is_empty()) };
+        let Some((comparison, right)) = &self.compared else {
+            return Some(!left.is_empty());
+        };
         let right = right.values(item, budget)?;
 
         // Upstream compares single values only.
-        let ([left], [right]) = (left.as_slice(), right.as_slice()) else { return Some(false) };
+        let ([left], [right]) = (left.as_slice(), right.as_slice()) else {
+            return Some(false);
+        };
         Some(comparison.holds(left, right))
     }
 }
@@ -204,12 +224,16 @@ impl Comparison {
 }
 
 fn compare(left: &Value, right: &Value) -> Option<Ordering> {
-    #[expect(clippy::cast_precision_loss, reason = "as upstream compares whole numbers with broken ones")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "as upstream compares whole numbers with broken ones"
+    )]
     let number = |value: &Value| match value {
         Value::Int(number) => Some(*number as f64),
         Value::Float(number) => Some(*number),
         _ => None,
     };
+
     match (left, right) {
         (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
         (Value::Bool(left), Value::Bool(right)) => Some(left.cmp(right)),
@@ -229,7 +253,13 @@ mod tests {
                 "status":{"conditions":[{"type":"Ready","status":"True"},{"type":"Old","status":"False"}]}}"#,
         )
         .unwrap();
-        let found: Vec<Value> = JsonPath::parse(path).unwrap().find(&object).into_iter().cloned().collect();
+
+        let found: Vec<Value> = JsonPath::parse(path)
+            .unwrap()
+            .find(&object)
+            .into_iter()
+            .cloned()
+            .collect();
         assert_eq!(json::to_string(&Value::Array(found)), expected, "{path}");
     }
 
@@ -250,8 +280,14 @@ mod tests {
 
     #[test]
     fn filters_choose_elements() {
-        check(r#".status.conditions[?(@.type=="Ready")].status"#, r#"["True"]"#);
-        check(".status.conditions[?(@.type == 'Old')].status", r#"["False"]"#);
+        check(
+            r#".status.conditions[?(@.type=="Ready")].status"#,
+            r#"["True"]"#,
+        );
+        check(
+            ".status.conditions[?(@.type == 'Old')].status",
+            r#"["False"]"#,
+        );
         check(".spec.list[?(@.v>1)].k", r#"["b"]"#);
         check(".spec.list[?(@.v)].k", r#"["a","b"]"#);
         check(".spec.list[?(@.v!=1)].k", r#"["b"]"#);

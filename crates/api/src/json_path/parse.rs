@@ -4,7 +4,10 @@ use super::{Comparison, Filter, JsonPath, JsonPathError, Operand, Step};
 use crate::{Text, Value};
 
 pub(super) fn path(text: &str) -> Result<JsonPath, JsonPathError> {
-    let mut reader = Reader { rest: text, filters: 0 };
+    let mut reader = Reader {
+        rest: text,
+        filters: 0,
+    };
     let steps = reader.steps()?;
     match reader.rest {
         "" => Ok(JsonPath { steps }),
@@ -56,6 +59,7 @@ impl Reader<'_> {
     fn member(&mut self, steps: &mut Vec<Step>) {
         let mut name = String::new();
         let mut signs = self.rest.char_indices();
+
         let mut end = self.rest.len();
         while let Some((at, sign)) = signs.next() {
             match sign {
@@ -67,7 +71,9 @@ impl Reader<'_> {
                 sign => name.push(sign),
             }
         }
+
         self.rest = &self.rest[end..];
+
         match name.as_str() {
             "" => {}
             "*" => steps.push(Step::All),
@@ -79,20 +85,28 @@ impl Reader<'_> {
     fn brackets(&mut self) -> Result<Step, JsonPathError> {
         let step = if self.took("?(") {
             if self.filters == MOST_FILTERS {
-                return Err(wrong(&format!("filters are nested more than {MOST_FILTERS} deep")));
+                return Err(wrong(&format!(
+                    "filters are nested more than {MOST_FILTERS} deep"
+                )));
             }
+
             self.filters += 1;
             let filter = self.filter()?;
             self.filters -= 1;
+
             Step::Filter(filter)
         } else if self.rest.starts_with(['\'', '"']) {
             Step::Member(Text::new(self.quoted()?))
         } else {
-            let end = self.rest.find(']').ok_or_else(|| wrong("unterminated array"))?;
+            let end = self
+                .rest
+                .find(']')
+                .ok_or_else(|| wrong("unterminated array"))?;
             let (inside, rest) = self.rest.split_at(end);
             self.rest = rest;
             places(inside.trim())?
         };
+
         match self.took("]") {
             true => Ok(step),
             false => Err(wrong("unterminated array")),
@@ -101,7 +115,10 @@ impl Reader<'_> {
 
     fn quoted(&mut self) -> Result<String, JsonPathError> {
         let mut signs = self.rest.char_indices();
-        let (_, quote) = signs.next().ok_or_else(|| wrong("unterminated quoted string"))?;
+        let (_, quote) = signs
+            .next()
+            .ok_or_else(|| wrong("unterminated quoted string"))?;
+
         let mut text = String::new();
         while let Some((at, sign)) = signs.next() {
             match sign {
@@ -113,12 +130,14 @@ impl Reader<'_> {
                 sign => text.push(sign),
             }
         }
+
         Err(wrong("unterminated quoted string"))
     }
 
     fn filter(&mut self) -> Result<Filter, JsonPathError> {
         let left = self.operand()?;
         self.rest = self.rest.trim_start();
+
         let comparison = [
             ("==", Comparison::Equal),
             ("!=", Comparison::NotEqual),
@@ -132,7 +151,9 @@ impl Reader<'_> {
             Some((_, comparison)) => Some((comparison, self.operand()?)),
             None => None,
         };
+
         self.rest = self.rest.trim_start();
+
         match self.took(")") {
             true => Ok(Filter { left, compared }),
             false => Err(wrong("unterminated filter")),
@@ -141,15 +162,24 @@ impl Reader<'_> {
 
     fn operand(&mut self) -> Result<Operand, JsonPathError> {
         self.rest = self.rest.trim_start();
+
         if self.took("@") || self.rest.starts_with('.') {
-            return Ok(Operand::Path(JsonPath { steps: self.steps()? }));
+            return Ok(Operand::Path(JsonPath {
+                steps: self.steps()?,
+            }));
         }
+
         if self.rest.starts_with(['\'', '"']) {
             return Ok(Operand::Literal(Value::string(self.quoted()?)));
         }
-        let end = self.rest.find([')', ' ', '=', '!', '<', '>']).unwrap_or(self.rest.len());
+
+        let end = self
+            .rest
+            .find([')', ' ', '=', '!', '<', '>'])
+            .unwrap_or(self.rest.len());
         let (text, rest) = self.rest.split_at(end);
         self.rest = rest;
+
         match (text, text.parse::<i64>(), text.parse::<f64>()) {
             ("true" | "false", ..) => Ok(Operand::Literal(Value::Bool(text == "true"))),
             (_, Ok(number), _) => Ok(Operand::Literal(Value::Int(number))),
@@ -164,16 +194,26 @@ fn places(inside: &str) -> Result<Step, JsonPathError> {
     if inside == "*" {
         return Ok(Step::All);
     }
-    let number =
-        |text: &str| text.trim().parse::<i64>().map_err(|_| wrong(&format!("invalid array index {inside}")));
+
+    let number = |text: &str| {
+        text.trim()
+            .parse::<i64>()
+            .map_err(|_| wrong(&format!("invalid array index {inside}")))
+    };
+
     let parts: Vec<&str> = inside.split(':').collect();
     let bound = |place: usize| match parts.get(place).map(|part| part.trim()) {
         None | Some("") => Ok(None),
         Some(text) => number(text).map(Some),
     };
+
     match parts.len() {
         1 => Ok(Step::Element(number(inside)?)),
-        2 | 3 => Ok(Step::Slice { from: bound(0)?, to: bound(1)?, by: bound(2)? }),
+        2 | 3 => Ok(Step::Slice {
+            from: bound(0)?,
+            to: bound(1)?,
+            by: bound(2)?,
+        }),
         _ => Err(wrong(&format!("invalid array index {inside}"))),
     }
 }

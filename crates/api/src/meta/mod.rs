@@ -1,7 +1,8 @@
 //! What every object has: its `metadata`, read and set in place.
 //!
-//! [`Value::meta`] reads, [`Value::meta_mut`] sets. What is absent reads as empty, and setting something empty takes
-//! it away, because that is how objects are encoded. [`validate`] says what is wrong with metadata.
+//! [`Value::meta`] reads, [`Value::meta_mut`] sets. What is absent reads as empty, and setting
+//! something empty takes it away, because that is how objects are encoded. [`validate`] says what
+//! is wrong with metadata.
 
 pub mod validate;
 
@@ -25,7 +26,9 @@ pub struct ObjectMetaMut<'a> {
 impl Value {
     /// The object's metadata; empty if this is no object, or has none.
     pub fn meta(&self) -> ObjectMeta<'_> {
-        ObjectMeta { metadata: self.get("metadata").and_then(Value::as_object) }
+        ObjectMeta {
+            metadata: self.get("metadata").and_then(Value::as_object),
+        }
     }
 
     /// The object's metadata, made if it is absent. A value that is no object becomes one.
@@ -34,7 +37,9 @@ impl Value {
             *self = Value::object();
         }
         let object = self.as_object_mut().expect("made an object just above");
-        ObjectMetaMut { metadata: object.object_mut("metadata") }
+        ObjectMetaMut {
+            metadata: object.object_mut("metadata"),
+        }
     }
 }
 
@@ -62,7 +67,9 @@ impl<'a> ObjectMeta<'a> {
     }
 
     pub fn generation(self) -> i64 {
-        self.get("generation").and_then(Value::as_int).unwrap_or_default()
+        self.get("generation")
+            .and_then(Value::as_int)
+            .unwrap_or_default()
     }
 
     pub fn creation_timestamp(self) -> Option<Timestamp> {
@@ -75,7 +82,8 @@ impl<'a> ObjectMeta<'a> {
     }
 
     pub fn is_being_deleted(self) -> bool {
-        self.get("deletionTimestamp").is_some_and(|time| !time.is_null())
+        self.get("deletionTimestamp")
+            .is_some_and(|time| !time.is_null())
     }
 
     pub fn deletion_grace_period_seconds(self) -> Option<i64> {
@@ -108,7 +116,9 @@ impl<'a> ObjectMeta<'a> {
     }
 
     pub fn owner_references(self) -> impl Iterator<Item = OwnerReference<'a>> {
-        self.list("ownerReferences").iter().map(OwnerReference::from_value)
+        self.list("ownerReferences")
+            .iter()
+            .map(OwnerReference::from_value)
     }
 
     fn get(self, name: &str) -> Option<&'a Value> {
@@ -124,7 +134,9 @@ impl<'a> ObjectMeta<'a> {
     }
 
     fn time(self, name: &str) -> Option<Timestamp> {
-        Time::parse(self.get(name)?.as_str()?).ok().map(|time| time.0)
+        Time::parse(self.get(name)?.as_str()?)
+            .ok()
+            .map(|time| time.0)
     }
 }
 
@@ -147,13 +159,20 @@ impl ObjectMetaMut<'_> {
 
     /// Zero takes it away.
     pub fn set_resource_version(&mut self, version: ResourceVersion) {
-        let text = if version.0 == 0 { String::new() } else { version.to_string() };
+        let text = if version.0 == 0 {
+            String::new()
+        } else {
+            version.to_string()
+        };
         self.set_text("resourceVersion", &text);
     }
 
     /// Zero takes it away.
     pub fn set_generation(&mut self, generation: i64) {
-        self.set_or_remove("generation", (generation != 0).then_some(Value::Int(generation)));
+        self.set_or_remove(
+            "generation",
+            (generation != 0).then_some(Value::Int(generation)),
+        );
     }
 
     pub fn set_creation_timestamp(&mut self, time: Option<Timestamp>) {
@@ -179,44 +198,68 @@ impl ObjectMetaMut<'_> {
     }
 
     pub fn set_labels(&mut self, labels: Map) {
-        self.set_or_remove("labels", (!labels.is_empty()).then_some(Value::Object(labels)));
+        self.set_or_remove(
+            "labels",
+            (!labels.is_empty()).then_some(Value::Object(labels)),
+        );
     }
 
     pub fn set_annotations(&mut self, annotations: Map) {
-        self.set_or_remove("annotations", (!annotations.is_empty()).then_some(Value::Object(annotations)));
+        self.set_or_remove(
+            "annotations",
+            (!annotations.is_empty()).then_some(Value::Object(annotations)),
+        );
     }
 
     /// Adds a finalizer at the end. Tells whether it was not there yet.
     pub fn add_finalizer(&mut self, name: &str) -> bool {
-        let finalizers = self.metadata.get_or_insert_with("finalizers", || Value::Array(Vec::new()));
+        let finalizers = self
+            .metadata
+            .get_or_insert_with("finalizers", || Value::Array(Vec::new()));
         if finalizers.as_array().is_none() {
             *finalizers = Value::Array(Vec::new());
         }
+
         let finalizers = finalizers.as_array_mut().expect("made a list just above");
-        let absent = !finalizers.iter().any(|finalizer| finalizer.as_str() == Some(name));
+        let absent = !finalizers
+            .iter()
+            .any(|finalizer| finalizer.as_str() == Some(name));
         if absent {
             finalizers.push(Value::string(name));
         }
+
         absent
     }
 
     /// Takes a finalizer away. Tells whether it was there.
     pub fn remove_finalizer(&mut self, name: &str) -> bool {
-        let Some(finalizers) = self.metadata.get_mut("finalizers").and_then(Value::as_array_mut) else {
+        let Some(finalizers) = self
+            .metadata
+            .get_mut("finalizers")
+            .and_then(Value::as_array_mut)
+        else {
             return false;
         };
         let before = finalizers.len();
+
         finalizers.retain(|finalizer| finalizer.as_str() != Some(name));
         let (found, none_left) = (finalizers.len() < before, finalizers.is_empty());
         if none_left {
             self.metadata.remove("finalizers");
         }
+
         found
     }
 
-    pub fn set_owner_references<'o>(&mut self, owners: impl IntoIterator<Item = OwnerReference<'o>>) {
+    pub fn set_owner_references<'o>(
+        &mut self,
+        owners: impl IntoIterator<Item = OwnerReference<'o>>,
+    ) {
         let owners: Vec<Value> = owners.into_iter().map(|owner| owner.to_value()).collect();
-        self.set_or_remove("ownerReferences", (!owners.is_empty()).then_some(Value::Array(owners)));
+        self.set_or_remove(
+            "ownerReferences",
+            (!owners.is_empty()).then_some(Value::Array(owners)),
+        );
     }
 
     /// The members themselves, for what has no name here: `managedFields`.
@@ -266,11 +309,25 @@ mod tests {
         for value in [Value::Null, Value::object(), Value::from(5i64)] {
             let meta = value.meta();
             assert_eq!(
-                (meta.name(), meta.namespace(), meta.uid(), meta.resource_version()),
+                (
+                    meta.name(),
+                    meta.namespace(),
+                    meta.uid(),
+                    meta.resource_version()
+                ),
                 ("", "", "", "")
             );
-            assert_eq!((meta.generation(), meta.creation_timestamp(), meta.labels()), (0, None, None));
-            assert_eq!(meta.finalizers().count() + meta.owner_references().count(), 0);
+
+            assert_eq!(
+                (meta.generation(), meta.creation_timestamp(), meta.labels()),
+                (0, None, None)
+            );
+
+            assert_eq!(
+                meta.finalizers().count() + meta.owner_references().count(),
+                0
+            );
+
             assert!(!meta.is_being_deleted());
         }
     }
@@ -284,6 +341,7 @@ mod tests {
         meta.set_resource_version(ResourceVersion(7));
         meta.set_generation(3);
         meta.set_creation_timestamp(Some(NOON));
+
         meta.set_deletion_timestamp(Some(NOON));
         meta.set_deletion_grace_period_seconds(Some(30));
         meta.set_label("app", Some("web"));
@@ -292,10 +350,26 @@ mod tests {
         assert!(!meta.add_finalizer("a/b"));
 
         let meta = object.meta();
-        assert_eq!((meta.name(), meta.namespace(), meta.resource_version()), ("web", "default", "7"));
-        assert_eq!((meta.generation(), meta.deletion_grace_period_seconds()), (3, Some(30)));
-        assert_eq!((meta.creation_timestamp(), meta.deletion_timestamp()), (Some(NOON), Some(NOON)));
-        assert_eq!((meta.label("app"), meta.annotation("note")), (Some("web"), Some("x")));
+        assert_eq!(
+            (meta.name(), meta.namespace(), meta.resource_version()),
+            ("web", "default", "7")
+        );
+
+        assert_eq!(
+            (meta.generation(), meta.deletion_grace_period_seconds()),
+            (3, Some(30))
+        );
+
+        assert_eq!(
+            (meta.creation_timestamp(), meta.deletion_timestamp()),
+            (Some(NOON), Some(NOON))
+        );
+
+        assert_eq!(
+            (meta.label("app"), meta.annotation("note")),
+            (Some("web"), Some("x"))
+        );
+
         assert!(meta.is_being_deleted() && meta.has_finalizer("a/b"));
     }
 
@@ -310,6 +384,7 @@ mod tests {
         meta.set_label("app", None);
         assert!(meta.remove_finalizer("a/b"));
         assert!(!meta.remove_finalizer("a/b"));
+
         meta.set_generation(0);
         meta.set_resource_version(ResourceVersion(0));
         meta.set_creation_timestamp(Some(NOON));

@@ -1,6 +1,7 @@
 //! What is wrong with metadata: of a new object, and of a change.
 //!
-//! The rules are the same for every kind but for the name's ([`Rules`]). The texts and their order are upstream's.
+//! The rules are the same for every kind but for the name's ([`Rules`]). The texts and their order
+//! are upstream's.
 
 use std::collections::BTreeSet;
 
@@ -33,8 +34,11 @@ pub enum Prefix {
 
 impl Rules {
     /// What is asked of every kind: a name that can stand in a path.
-    pub const ANY_KIND: Rules =
-        Rules { namespaced: false, name: names::path_segment_name, prefix: Prefix::PathSegment };
+    pub const ANY_KIND: Rules = Rules {
+        namespaced: false,
+        name: names::path_segment_name,
+        prefix: Prefix::PathSegment,
+    };
 }
 
 /// Judges the metadata of a new object, whose name has been generated.
@@ -48,21 +52,35 @@ pub fn new(meta: ObjectMeta<'_>, at: &Path<'_>, rules: Rules, errors: &mut Field
         };
         refuse(&at.field("generateName"), prefix, messages, errors);
     }
+
     match meta.name() {
-        "" => errors.push(FieldError::required(&at.field("name"), "name or generateName is required")),
+        "" => errors.push(FieldError::required(
+            &at.field("name"),
+            "name or generateName is required",
+        )),
         name => refuse(&at.field("name"), name, (rules.name)(name), errors),
     }
+
     let namespace = at.field("namespace");
     match (rules.namespaced, meta.namespace()) {
         (true, "") => errors.push(FieldError::required(&namespace, "")),
         (true, found) => refuse(&namespace, found, names::dns1123_label(found), errors),
         (false, "") => {}
-        (false, _) => errors.push(FieldError::forbidden(&namespace, "not allowed on this type")),
+        (false, _) => errors.push(FieldError::forbidden(
+            &namespace,
+            "not allowed on this type",
+        )),
     }
+
     if meta.generation() < 0 {
         let detail = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid(&at.field("generation"), meta.generation().to_string(), detail));
+        errors.push(FieldError::invalid(
+            &at.field("generation"),
+            meta.generation().to_string(),
+            detail,
+        ));
     }
+
     labels(texts(meta.labels()), &at.field("labels"), errors);
     annotations(texts(meta.annotations()), &at.field("annotations"), errors);
     owners(meta, &at.field("ownerReferences"), errors);
@@ -75,15 +93,29 @@ pub fn change(new: ObjectMeta<'_>, old: ObjectMeta<'_>, at: &Path<'_>, errors: &
     if old.is_being_deleted() {
         no_new_finalizers(new, old, &at.field("finalizers"), errors);
     }
+
     if new.resource_version().is_empty() {
         let detail = "must be specified for an update";
-        errors.push(FieldError::invalid_str(&at.field("resourceVersion"), "", detail));
+        errors.push(FieldError::invalid_str(
+            &at.field("resourceVersion"),
+            "",
+            detail,
+        ));
     }
+
     if new.generation() < old.generation() {
         let found = new.generation().to_string();
-        errors.push(FieldError::invalid(&at.field("generation"), found, "must not be decremented"));
+        errors.push(FieldError::invalid(
+            &at.field("generation"),
+            found,
+            "must not be decremented",
+        ));
     }
-    for (name, absent) in KEPT.iter().filter(|(name, _)| new.get(name) != old.get(name)) {
+
+    for (name, absent) in KEPT
+        .iter()
+        .filter(|(name, _)| new.get(name) != old.get(name))
+    {
         let shown_or_absent =
             |meta: ObjectMeta<'_>| meta.get(name).map_or_else(|| (*absent).to_owned(), shown);
         let found = shown_or_absent(new);
@@ -91,6 +123,7 @@ pub fn change(new: ObjectMeta<'_>, old: ObjectMeta<'_>, at: &Path<'_>, errors: &
             errors.push(FieldError::invalid(&at.field(name), found, IMMUTABLE));
         }
     }
+
     labels(texts(new.labels()), &at.field("labels"), errors);
     annotations(texts(new.annotations()), &at.field("annotations"), errors);
     owners(new, &at.field("ownerReferences"), errors);
@@ -145,7 +178,9 @@ pub fn annotations<K: AsRef<str>, V: AsRef<str>>(
 
 /// The texts under the keys of a tree.
 fn texts(map: Option<&Map>) -> impl Iterator<Item = (&str, &str)> {
-    map.into_iter().flat_map(Map::iter).map(|(key, value)| (key, value.as_str().unwrap_or_default()))
+    map.into_iter()
+        .flat_map(Map::iter)
+        .map(|(key, value)| (key, value.as_str().unwrap_or_default()))
 }
 
 /// Judges the name of a field manager, which is at most 128 bytes that print.
@@ -153,8 +188,10 @@ pub fn field_manager(manager: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     if manager.len() > MANAGER_LIMIT {
         errors.push(FieldError::too_long(at, MANAGER_LIMIT));
     }
+
     for (place, character) in manager.char_indices() {
-        // What Go's quoting leaves as it is, prints; quotes and backslashes do, though it escapes them.
+        // What Go's quoting leaves as it is, prints; quotes and backslashes do, though it escapes
+        // them.
         let text = character.to_string();
         if matches!(character, '"' | '\\') || Quoted(&text).to_string().len() == text.len() + 2 {
             continue;
@@ -162,7 +199,11 @@ pub fn field_manager(manager: &str, at: &Path<'_>, errors: &mut FieldErrors) {
         if errors.is_full() {
             return;
         }
-        let detail = format!("invalid character U+{:04X} (at position {place})", u32::from(character));
+
+        let detail = format!(
+            "invalid character U+{:04X} (at position {place})",
+            u32::from(character)
+        );
         errors.push(FieldError::invalid_str(at, manager, detail));
     }
 }
@@ -176,19 +217,31 @@ fn owners(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
             0 | 1 => catalog::split_api_version(text("apiVersion")),
             _ => ("", ""),
         };
+
         let empty = [
-            ("apiVersion", version.is_empty(), "version must not be empty"),
+            (
+                "apiVersion",
+                version.is_empty(),
+                "version must not be empty",
+            ),
             ("kind", text("kind").is_empty(), "must not be empty"),
             ("name", text("name").is_empty(), "must not be empty"),
             ("uid", text("uid").is_empty(), "must not be empty"),
         ];
+
         for (name, _, message) in empty.into_iter().filter(|(_, wrong, _)| *wrong) {
-            errors.push(FieldError::invalid_str(&at.field(name), text(name), message));
+            errors.push(FieldError::invalid_str(
+                &at.field(name),
+                text(name),
+                message,
+            ));
         }
+
         if (group, version, text("kind")) == ("", "v1", "Event") {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
             errors.push(FieldError::invalid(at, owner_shown(owner), detail));
         }
+
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
             let name = format!("{}/{}", text("kind"), text("name"));
             match &controller {
@@ -198,22 +251,40 @@ fn owners(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
                     let detail = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
                     );
+
                     let all: Vec<String> = owners.iter().map(owner_shown).collect();
-                    errors.push(FieldError::invalid(at, format!("[{}]", all.join(",")), detail));
+                    errors.push(FieldError::invalid(
+                        at,
+                        format!("[{}]", all.join(",")),
+                        detail,
+                    ));
                 }
             }
         }
     }
 }
 
-/// An owner as messages show it: in the order in which upstream declares the fields, the first four always.
+/// An owner as messages show it: in the order in which upstream declares the fields, the first four
+/// always.
 fn owner_shown(owner: &Value) -> String {
-    let text =
-        |name: &str| format!("\"{name}\":{}", owner.get(name).map_or_else(|| "\"\"".to_owned(), as_json));
+    let text = |name: &str| {
+        format!(
+            "\"{name}\":{}",
+            owner.get(name).map_or_else(|| "\"\"".to_owned(), as_json)
+        )
+    };
+
     let given = |name: &&str| owner.get(name).is_some_and(|value| !value.is_null());
     let always = ["apiVersion", "kind", "name", "uid"].into_iter();
-    let fields: Vec<String> =
-        always.chain(["controller", "blockOwnerDeletion"].into_iter().filter(given)).map(text).collect();
+    let fields: Vec<String> = always
+        .chain(
+            ["controller", "blockOwnerDeletion"]
+                .into_iter()
+                .filter(given),
+        )
+        .map(text)
+        .collect();
+
     format!("{{{}}}", fields.join(","))
 }
 
@@ -228,11 +299,24 @@ fn finalizers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
     }
 }
 
-fn no_new_finalizers(new: ObjectMeta<'_>, old: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
+fn no_new_finalizers(
+    new: ObjectMeta<'_>,
+    old: ObjectMeta<'_>,
+    at: &Path<'_>,
+    errors: &mut FieldErrors,
+) {
     let before: BTreeSet<&str> = old.finalizers().collect();
-    let added: BTreeSet<&str> = new.finalizers().filter(|name| !before.contains(name)).collect();
+    let added: BTreeSet<&str> = new
+        .finalizers()
+        .filter(|name| !before.contains(name))
+        .collect();
+
     if !added.is_empty() {
-        let added: Vec<String> = added.into_iter().map(|name| Quoted(name).to_string()).collect();
+        let added: Vec<String> = added
+            .into_iter()
+            .map(|name| Quoted(name).to_string())
+            .collect();
+
         let detail = format!(
             "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
             added.join(", ")
@@ -247,15 +331,29 @@ fn managers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
         let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
         if !matches!(text("operation"), "Apply" | "Update") {
             let detail = "must be `Apply` or `Update`";
-            errors.push(FieldError::invalid_str(&at.field("operation"), text("operation"), detail));
+            errors.push(FieldError::invalid_str(
+                &at.field("operation"),
+                text("operation"),
+                detail,
+            ));
         }
+
         if !matches!(text("fieldsType"), "" | "FieldsV1") {
             let detail = "must be `FieldsV1`";
-            errors.push(FieldError::invalid_str(&at.field("fieldsType"), text("fieldsType"), detail));
+            errors.push(FieldError::invalid_str(
+                &at.field("fieldsType"),
+                text("fieldsType"),
+                detail,
+            ));
         }
+
         field_manager(text("manager"), &at.field("manager"), errors);
+
         if text("subresource").len() > SUBRESOURCE_LIMIT {
-            errors.push(FieldError::too_long(&at.field("subresource"), SUBRESOURCE_LIMIT));
+            errors.push(FieldError::too_long(
+                &at.field("subresource"),
+                SUBRESOURCE_LIMIT,
+            ));
         }
     }
 }
@@ -283,8 +381,11 @@ mod tests {
     use crate::codec::json;
 
     const METADATA: Path<'static> = Path::Field(&Path::Root, "metadata");
-    const NAMESPACED: Rules =
-        Rules { namespaced: true, name: names::dns1123_subdomain, prefix: Prefix::LikeName };
+    const NAMESPACED: Rules = Rules {
+        namespaced: true,
+        name: names::dns1123_subdomain,
+        prefix: Prefix::LikeName,
+    };
 
     fn object(metadata: &str) -> Value {
         json::parse(format!("{{\"metadata\":{metadata}}}").as_bytes()).unwrap()
@@ -294,10 +395,18 @@ mod tests {
     fn compare(errors: &[FieldError], expected: &[&str]) {
         let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(found.len(), expected.len(), "{found:#?}");
+
         for (found, expected) in found.iter().zip(expected) {
             let mut parts = expected.split("...");
-            assert!(found.starts_with(parts.next().unwrap()), "{found} is not {expected}");
-            assert!(parts.all(|part| found.contains(part)), "{found} is not {expected}");
+            assert!(
+                found.starts_with(parts.next().unwrap()),
+                "{found} is not {expected}"
+            );
+
+            assert!(
+                parts.all(|part| found.contains(part)),
+                "{found} is not {expected}"
+            );
         }
     }
 
@@ -308,15 +417,32 @@ mod tests {
             new(object(metadata).meta(), &METADATA, rules, &mut errors);
             compare(&errors, expected);
         };
-        let cluster = Rules { namespaced: false, ..NAMESPACED };
-        let any = Rules { namespaced: true, ..Rules::ANY_KIND };
-        let unjudged = Rules { prefix: Prefix::Unjudged, ..NAMESPACED };
+
+        let cluster = Rules {
+            namespaced: false,
+            ..NAMESPACED
+        };
+
+        let any = Rules {
+            namespaced: true,
+            ..Rules::ANY_KIND
+        };
+
+        let unjudged = Rules {
+            prefix: Prefix::Unjudged,
+            ..NAMESPACED
+        };
+
         check(NAMESPACED, r#"{"name":"a.b","namespace":"x"}"#, &[]);
         check(
             NAMESPACED,
             "{}",
-            &["metadata.name: Required value: name or", "metadata.namespace: Required value"],
+            &[
+                "metadata.name: Required value: name or",
+                "metadata.namespace: Required value",
+            ],
         );
+
         check(
             NAMESPACED,
             r#"{"name":"G_x","generateName":"G_","namespace":"a.b"}"#,
@@ -326,15 +452,40 @@ mod tests {
                 "metadata.namespace: Invalid value: \"a.b\": must not contain dots",
             ],
         );
-        check(NAMESPACED, r#"{"name":"a","generateName":"a-","namespace":"x"}"#, &[]);
-        check(unjudged, r#"{"name":"a","generateName":"A_","namespace":"x"}"#, &[]);
-        check(any, r#"{"name":"A_","generateName":".","namespace":"x"}"#, &[]);
+
+        check(
+            NAMESPACED,
+            r#"{"name":"a","generateName":"a-","namespace":"x"}"#,
+            &[],
+        );
+
+        check(
+            unjudged,
+            r#"{"name":"a","generateName":"A_","namespace":"x"}"#,
+            &[],
+        );
+
+        check(
+            any,
+            r#"{"name":"A_","generateName":".","namespace":"x"}"#,
+            &[],
+        );
+
         check(
             any,
             r#"{"name":".","generateName":"a%","namespace":"x"}"#,
-            &["metadata.generateName...may not contain '%'", "metadata.name...may not be '.'"],
+            &[
+                "metadata.generateName...may not contain '%'",
+                "metadata.name...may not be '.'",
+            ],
         );
-        check(cluster, r#"{"name":"a","namespace":"x"}"#, &["metadata.namespace: Forbidden: not allowed"]);
+
+        check(
+            cluster,
+            r#"{"name":"a","namespace":"x"}"#,
+            &["metadata.namespace: Forbidden: not allowed"],
+        );
+
         check(
             cluster,
             r#"{"name":"a","generation":-1,"labels":{"a b":"c d"},"annotations":{"EX.com/A":"","b c":""},
@@ -362,7 +513,12 @@ mod tests {
             new(object.meta(), &METADATA, Rules::ANY_KIND, &mut errors);
             compare(&errors, expected);
         };
-        check(r#"[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u","controller":true}]"#, &[]);
+
+        check(
+            r#"[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u","controller":true}]"#,
+            &[],
+        );
+
         check(
             r#"[{"apiVersion":"a/b/c","name":"p"}]"#,
             &[
@@ -371,12 +527,14 @@ mod tests {
                 "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty",
             ],
         );
+
         check(
             r#"[{"apiVersion":"v1","kind":"Event","name":"p","uid":"u"}]"#,
             &[
                 "metadata.ownerReferences: Invalid value: {\"apiVersion\":\"v1\",\"kind\":\"Event\"...disallowed",
             ],
         );
+
         check(
             r#"[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u","controller":true},
                 {"apiVersion":"v1","kind":"Pod","name":"q","uid":"v","controller":true}]"#,
@@ -388,10 +546,21 @@ mod tests {
     fn what_no_write_changes_is_said_when_it_does() {
         let check = |old: &str, new: &str, expected: &[&str]| {
             let mut errors = FieldErrors::default();
-            change(object(new).meta(), object(old).meta(), &METADATA, &mut errors);
+            change(
+                object(new).meta(),
+                object(old).meta(),
+                &METADATA,
+                &mut errors,
+            );
             compare(&errors, expected);
         };
-        check(r#"{"name":"a","uid":"u"}"#, r#"{"name":"a","uid":"u","resourceVersion":"1"}"#, &[]);
+
+        check(
+            r#"{"name":"a","uid":"u"}"#,
+            r#"{"name":"a","uid":"u","resourceVersion":"1"}"#,
+            &[],
+        );
+
         check(
             r#"{"name":"a","generation":2}"#,
             r#"{"name":"b","uid":"u","generation":1,"deletionGracePeriodSeconds":3,"finalizers":["x y"]}"#,
@@ -403,6 +572,7 @@ mod tests {
                 "metadata.deletionGracePeriodSeconds: Invalid value: 3: field is immutable",
             ],
         );
+
         check(
             r#"{"deletionTimestamp":"2020-01-01T00:00:00Z","finalizers":["a/b"]}"#,
             r#"{"resourceVersion":"1","finalizers":["x/y","a/b","c/d"]}"#,

@@ -25,35 +25,50 @@ pub fn dns1123_subdomain(name: &str) -> Messages {
 pub fn dns1123_subdomain_with_underscore(name: &str) -> Messages {
     unless([
         (name.len() <= SUBDOMAIN_LENGTH, NO_MORE_THAN_253),
-        (name.split('.').all(is_label_with_underscore), DNS1123_SUBDOMAIN_WITH_UNDERSCORE),
+        (
+            name.split('.').all(is_label_with_underscore),
+            DNS1123_SUBDOMAIN_WITH_UNDERSCORE,
+        ),
     ])
 }
 
 /// A label of RFC 1035, which starts with a letter: the name of a service.
 pub fn dns1035_label(name: &str) -> Messages {
-    let is_label = is_dns1123_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase());
-    unless([(name.len() <= LABEL_LENGTH, NO_MORE_THAN_63), (is_label, DNS1035_LABEL)])
+    let is_label =
+        is_dns1123_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase());
+    unless([
+        (name.len() <= LABEL_LENGTH, NO_MORE_THAN_63),
+        (is_label, DNS1035_LABEL),
+    ])
 }
 
 /// All hosts below a domain: `*.example.com`.
 pub fn wildcard_dns1123_subdomain(name: &str) -> Messages {
     unless([
         (name.len() <= SUBDOMAIN_LENGTH, NO_MORE_THAN_253),
-        (name.strip_prefix("*.").is_some_and(is_dns1123_subdomain), WILDCARD_DNS1123_SUBDOMAIN),
+        (
+            name.strip_prefix("*.").is_some_and(is_dns1123_subdomain),
+            WILDCARD_DNS1123_SUBDOMAIN,
+        ),
     ])
 }
 
-/// A domain of at least three labels: `controller.example.com`. The caller reports an empty one as required.
+/// A domain of at least three labels: `controller.example.com`. The caller reports an empty one as
+/// required.
 pub fn fully_qualified_name(name: &str) -> Messages {
     let messages = dns1123_subdomain(name);
     if !messages.is_empty() {
         return messages;
     }
     let segments = name.split('.').count();
-    unless([(segments >= 3, "should be a domain with at least three segments separated by dots")])
+    unless([(
+        segments >= 3,
+        "should be a domain with at least three segments separated by dots",
+    )])
 }
 
-/// A domain of at least two labels, perhaps with a dot at its end. The caller reports an empty one as required.
+/// A domain of at least two labels, perhaps with a dot at its end. The caller reports an empty one
+/// as required.
 pub fn fully_qualified_domain_name(name: &str) -> Messages {
     let name = name.strip_suffix('.').unwrap_or(name);
     let messages = dns1123_subdomain(name);
@@ -63,7 +78,11 @@ pub fn fully_qualified_domain_name(name: &str) -> Messages {
     if name.split('.').count() < 2 {
         return vec!["should be a domain with at least two segments separated by dots"];
     }
-    name.split('.').map(dns1123_label).find(|messages| !messages.is_empty()).unwrap_or_default()
+
+    name.split('.')
+        .map(dns1123_label)
+        .find(|messages| !messages.is_empty())
+        .unwrap_or_default()
 }
 
 pub(super) fn is_dns1123_subdomain(name: &str) -> bool {
@@ -76,11 +95,17 @@ fn is_dns1123_label(name: &str) -> bool {
 
 fn is_label_with_underscore(name: &str) -> bool {
     let name = name.strip_prefix('_').unwrap_or(name);
-    is_bounded(name.as_bytes(), is_lower_alphanumeric, |byte| byte == b'-' || byte == b'_')
+    is_bounded(name.as_bytes(), is_lower_alphanumeric, |byte| {
+        byte == b'-' || byte == b'_'
+    })
 }
 
 /// Not empty, of outer and inner characters, with outer ones at both ends.
-pub(super) fn is_bounded(name: &[u8], outer: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
+pub(super) fn is_bounded(
+    name: &[u8],
+    outer: impl Fn(u8) -> bool,
+    inner: impl Fn(u8) -> bool,
+) -> bool {
     let ends = name.first().zip(name.last());
     ends.is_some_and(|(first, last)| outer(*first) && outer(*last))
         && name.iter().all(|byte| outer(*byte) || inner(*byte))

@@ -3,7 +3,8 @@
 use super::dns::dns1123_subdomain;
 use super::{Messages, unless};
 
-/// A name that can be one segment of a URL: role bindings and others whose names are otherwise free.
+/// A name that can be one segment of a URL: role bindings and others whose names are otherwise
+/// free.
 pub fn path_segment_name(name: &str) -> Messages {
     match name {
         "." => vec!["may not be '.'"],
@@ -14,7 +15,10 @@ pub fn path_segment_name(name: &str) -> Messages {
 
 /// A `generateName` where [`path_segment_name`] rules.
 pub fn path_segment_prefix(name: &str) -> Messages {
-    unless([(!name.contains('/'), "may not contain '/'"), (!name.contains('%'), "may not contain '%'")])
+    unless([
+        (!name.contains('/'), "may not contain '/'"),
+        (!name.contains('%'), "may not contain '%'"),
+    ])
 }
 
 /// A path from the root: HTTP probes, ingress paths, host paths.
@@ -31,20 +35,29 @@ pub fn relative_path(path: &str) -> Messages {
 
 /// A path none of whose segments is `..`.
 pub fn path_without_backsteps(path: &str) -> Messages {
-    unless([(path.split('/').all(|segment| segment != ".."), "must not contain '..'")])
+    unless([(
+        path.split('/').all(|segment| segment != ".."),
+        "must not contain '..'",
+    )])
 }
 
 /// `acme.io/foo`, as a signer is called. The caller reports an empty one as required.
 pub fn domain_prefixed_path(path: &str) -> Messages {
-    let Some((host, path)) = path.split_once('/').filter(|(host, path)| !host.is_empty() && !path.is_empty())
+    let Some((host, path)) = path
+        .split_once('/')
+        .filter(|(host, path)| !host.is_empty() && !path.is_empty())
     else {
         return vec!["must be a domain-prefixed path (such as \"acme.io/foo\")"];
     };
     let mut messages = dns1123_subdomain(host);
-    let of_allowed =
-        path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte));
+
+    let of_allowed = path
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte));
     messages.extend(unless([(of_allowed, INVALID_PATH)]));
+
     messages
 }
 
-const INVALID_PATH: &str = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+const INVALID_PATH: &str =
+    "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";

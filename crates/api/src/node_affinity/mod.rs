@@ -1,8 +1,9 @@
 //! Which nodes a pod wants: its `nodeSelector` and its node affinity, required and preferred.
 //!
-//! The terms of an object ([`NodeSelectorTerm`], small and borrowed) are compiled once into a [`NodeSelector`] or
-//! [`PreferredTerms`] and then asked for every node. A term without any requirement matches no node. A required term
-//! that makes no sense is an error only if no other term matches, as upstream has it; a preferred one at once.
+//! The terms of an object ([`NodeSelectorTerm`], small and borrowed) are compiled once into a
+//! [`NodeSelector`] or [`PreferredTerms`] and then asked for every node. A term without any
+//! requirement matches no node. A required term that makes no sense is an error only if no other
+//! term matches, as upstream has it; a preferred one at once.
 
 mod term;
 #[cfg(test)]
@@ -31,20 +32,32 @@ impl NodeSelector {
     /// Compiles terms; `path` is where the list of them stands, for the complaints.
     pub fn new(terms: &[NodeSelectorTerm<'_>], path: &Path<'_>) -> NodeSelector {
         let list = path.field("nodeSelectorTerms");
-        let compiled = terms.iter().enumerate().filter(|(_, term)| !term.is_empty());
+        let compiled = terms
+            .iter()
+            .enumerate()
+            .filter(|(_, term)| !term.is_empty());
         NodeSelector {
-            terms: compiled.map(|(index, term)| CompiledTerm::new(term, &list.index(index))).collect(),
+            terms: compiled
+                .map(|(index, term)| CompiledTerm::new(term, &list.index(index)))
+                .collect(),
         }
     }
 
     /// Compiles the `NodeSelector` of an object.
     pub fn from_value(selector: &Value, path: &Path<'_>) -> NodeSelector {
-        NodeSelector::new(&NodeSelectorTerm::list(selector.get("nodeSelectorTerms")), path)
+        NodeSelector::new(
+            &NodeSelectorTerm::list(selector.get("nodeSelectorTerms")),
+            path,
+        )
     }
 
     /// All that makes no sense in it: for those who do not want to wait until nothing matches.
     pub fn check(&self) -> Result<(), FieldErrors> {
-        let errors: Vec<_> = self.terms.iter().filter_map(|term| term.as_ref().err()).collect();
+        let errors: Vec<_> = self
+            .terms
+            .iter()
+            .filter_map(|term| term.as_ref().err())
+            .collect();
         flattened(&errors)
     }
 
@@ -66,8 +79,15 @@ impl NodeSelector {
 }
 
 fn flattened(errors: &[&FieldErrors]) -> Result<(), FieldErrors> {
-    let errors: FieldErrors = errors.iter().flat_map(|errors| errors.iter().cloned()).collect();
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
+    let errors: FieldErrors = errors
+        .iter()
+        .flat_map(|errors| errors.iter().cloned())
+        .collect();
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors)
+    }
 }
 
 /// What a pod demands of its node.
@@ -79,15 +99,25 @@ pub struct RequiredNodeAffinity {
 
 impl RequiredNodeAffinity {
     /// Either may be absent.
-    pub fn new(labels: Option<LabelSelector>, selector: Option<NodeSelector>) -> RequiredNodeAffinity {
+    pub fn new(
+        labels: Option<LabelSelector>,
+        selector: Option<NodeSelector>,
+    ) -> RequiredNodeAffinity {
         RequiredNodeAffinity { labels, selector }
     }
 
     /// The demands of a pod's spec.
     pub fn from_pod_spec(spec: &Value) -> RequiredNodeAffinity {
-        let labels = spec.get("nodeSelector").and_then(Value::as_object).map(LabelSelector::from_labels);
-        let required =
-            spec.at(&["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"]);
+        let labels = spec
+            .get("nodeSelector")
+            .and_then(Value::as_object)
+            .map(LabelSelector::from_labels);
+
+        let required = spec.at(&[
+            "affinity",
+            "nodeAffinity",
+            "requiredDuringSchedulingIgnoredDuringExecution",
+        ]);
         let required = required.filter(|selector| !selector.is_null());
         RequiredNodeAffinity::new(
             labels,
@@ -97,10 +127,16 @@ impl RequiredNodeAffinity {
 
     /// Whether the node meets all demands; see [`NodeSelector::matches`] for the error.
     pub fn matches(&self, node: &NodeView<'_, impl Lookup + ?Sized>) -> Result<bool, FieldErrors> {
-        if self.labels.as_ref().is_some_and(|labels| !labels.matches(node.labels)) {
+        if self
+            .labels
+            .as_ref()
+            .is_some_and(|labels| !labels.matches(node.labels))
+        {
             return Ok(false);
         }
-        self.selector.as_ref().map_or(Ok(true), |selector| selector.matches(node))
+        self.selector
+            .as_ref()
+            .map_or(Ok(true), |selector| selector.matches(node))
     }
 }
 
@@ -127,24 +163,49 @@ impl PreferredTerms {
                 Err(error) => errors.push(error),
             }
         }
+
         flattened(&errors.iter().collect::<Vec<_>>())?;
+
         Ok(PreferredTerms { terms: compiled })
     }
 
     /// The wishes of a pod's spec.
     pub fn from_pod_spec(spec: &Value) -> Result<PreferredTerms, FieldErrors> {
-        let preferred =
-            spec.at(&["affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution"]);
-        let preferred = preferred.and_then(Value::as_array).unwrap_or_default().iter();
+        let preferred = spec.at(&[
+            "affinity",
+            "nodeAffinity",
+            "preferredDuringSchedulingIgnoredDuringExecution",
+        ]);
+
+        let preferred = preferred
+            .and_then(Value::as_array)
+            .unwrap_or_default()
+            .iter();
+
         let terms = preferred.map(|preferred| {
-            let weight = preferred.get("weight").and_then(Value::as_int).unwrap_or_default();
-            (weight, preferred.get("preference").map(NodeSelectorTerm::from_value).unwrap_or_default())
+            let weight = preferred
+                .get("weight")
+                .and_then(Value::as_int)
+                .unwrap_or_default();
+
+            (
+                weight,
+                preferred
+                    .get("preference")
+                    .map(NodeSelectorTerm::from_value)
+                    .unwrap_or_default(),
+            )
         });
+
         PreferredTerms::new(&terms.collect::<Vec<_>>(), &Path::Root)
     }
 
     /// The weights of the wishes that the node fulfils.
     pub fn score(&self, node: &NodeView<'_, impl Lookup + ?Sized>) -> i64 {
-        self.terms.iter().filter(|(_, term)| term.matches(node)).map(|(weight, _)| weight).sum()
+        self.terms
+            .iter()
+            .filter(|(_, term)| term.matches(node))
+            .map(|(weight, _)| weight)
+            .sum()
     }
 }

@@ -2,7 +2,9 @@
 
 use super::NodeView;
 use crate::field_error::{FieldError, FieldErrors};
-use crate::selector::{FieldSelector, FieldTerm, LabelSelector, Lookup, Operator, Requirement, shown};
+use crate::selector::{
+    FieldSelector, FieldTerm, LabelSelector, Lookup, Operator, Requirement, shown,
+};
 use crate::value::{Path, Text, Value};
 
 /// A term as an object has it.
@@ -30,7 +32,12 @@ impl<'a> NodeSelectorTerm<'a> {
     }
 
     pub(super) fn list(terms: Option<&'a Value>) -> Vec<NodeSelectorTerm<'a>> {
-        terms.and_then(Value::as_array).unwrap_or_default().iter().map(NodeSelectorTerm::from_value).collect()
+        terms
+            .and_then(Value::as_array)
+            .unwrap_or_default()
+            .iter()
+            .map(NodeSelectorTerm::from_value)
+            .collect()
     }
 
     /// Whether it requires nothing, and so matches no node.
@@ -41,15 +48,36 @@ impl<'a> NodeSelectorTerm<'a> {
 
 impl<'a> NodeSelectorRequirement<'a> {
     pub fn from_value(requirement: &'a Value) -> NodeSelectorRequirement<'a> {
-        let text = |name| requirement.get(name).and_then(Value::as_str).unwrap_or_default();
-        let values = requirement.get("values").and_then(Value::as_array).unwrap_or_default();
-        let values = values.iter().map(|value| value.as_str().unwrap_or_default()).collect();
-        NodeSelectorRequirement { key: text("key"), operator: text("operator"), values }
+        let text = |name| {
+            requirement
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+
+        let values = requirement
+            .get("values")
+            .and_then(Value::as_array)
+            .unwrap_or_default();
+
+        let values = values
+            .iter()
+            .map(|value| value.as_str().unwrap_or_default())
+            .collect();
+
+        NodeSelectorRequirement {
+            key: text("key"),
+            operator: text("operator"),
+            values,
+        }
     }
 
     fn list(requirements: Option<&'a Value>) -> Vec<NodeSelectorRequirement<'a>> {
         let requirements = requirements.and_then(Value::as_array).unwrap_or_default();
-        requirements.iter().map(NodeSelectorRequirement::from_value).collect()
+        requirements
+            .iter()
+            .map(NodeSelectorRequirement::from_value)
+            .collect()
     }
 
     fn on_labels(&self, path: &Path<'_>) -> Result<Requirement, FieldErrors> {
@@ -61,11 +89,15 @@ impl<'a> NodeSelectorRequirement<'a> {
             "Gt" => Operator::GreaterThan,
             "Lt" => Operator::LessThan,
             other => {
-                return Err(
-                    FieldError::not_supported(&path.field("operator"), other, &LABEL_OPERATORS).into()
-                );
+                return Err(FieldError::not_supported(
+                    &path.field("operator"),
+                    other,
+                    &LABEL_OPERATORS,
+                )
+                .into());
             }
         };
+
         let values = self.values.iter().map(|value| Text::new(value)).collect();
         Requirement::new(Text::new(self.key), operator, values, path)
     }
@@ -75,16 +107,27 @@ impl<'a> NodeSelectorRequirement<'a> {
             "In" => false,
             "NotIn" => true,
             other => {
-                return Err(
-                    FieldError::not_supported(&path.field("operator"), other, &FIELD_OPERATORS).into()
-                );
+                return Err(FieldError::not_supported(
+                    &path.field("operator"),
+                    other,
+                    &FIELD_OPERATORS,
+                )
+                .into());
             }
         };
+
         match self.values.as_slice() {
-            [value] => Ok(FieldTerm { field: Text::new(self.key), value: Text::new(value), negated }),
-            values => {
-                Err(FieldError::invalid(&path.field("values"), shown(values), "must have one element").into())
-            }
+            [value] => Ok(FieldTerm {
+                field: Text::new(self.key),
+                value: Text::new(value),
+                negated,
+            }),
+            values => Err(FieldError::invalid(
+                &path.field("values"),
+                shown(values),
+                "must have one element",
+            )
+            .into()),
         }
     }
 }
@@ -97,15 +140,32 @@ pub(super) struct CompiledTerm {
 }
 
 impl CompiledTerm {
-    pub(super) fn new(term: &NodeSelectorTerm<'_>, path: &Path<'_>) -> Result<CompiledTerm, FieldErrors> {
+    pub(super) fn new(
+        term: &NodeSelectorTerm<'_>,
+        path: &Path<'_>,
+    ) -> Result<CompiledTerm, FieldErrors> {
         let mut errors = FieldErrors::default();
         let expressions = path.field("matchExpressions");
-        let labels =
-            compiled(&term.match_expressions, &expressions, &mut errors, NodeSelectorRequirement::on_labels);
+        let labels = compiled(
+            &term.match_expressions,
+            &expressions,
+            &mut errors,
+            NodeSelectorRequirement::on_labels,
+        );
+
         let fields = path.field("matchFields");
-        let fields = compiled(&term.match_fields, &fields, &mut errors, NodeSelectorRequirement::on_fields);
+        let fields = compiled(
+            &term.match_fields,
+            &fields,
+            &mut errors,
+            NodeSelectorRequirement::on_fields,
+        );
+
         if errors.is_empty() {
-            Ok(CompiledTerm { labels: LabelSelector::new(labels), fields: FieldSelector::new(fields) })
+            Ok(CompiledTerm {
+                labels: LabelSelector::new(labels),
+                fields: FieldSelector::new(fields),
+            })
         } else {
             Err(errors)
         }
@@ -114,7 +174,8 @@ impl CompiledTerm {
     pub(super) fn matches(&self, node: &NodeView<'_, impl Lookup + ?Sized>) -> bool {
         // A node without a name has no fields, and then none is asked for.
         let fields = [("metadata.name", node.name)];
-        self.labels.matches(node.labels) && (node.name.is_empty() || self.fields.matches(fields.as_slice()))
+        self.labels.matches(node.labels)
+            && (node.name.is_empty() || self.fields.matches(fields.as_slice()))
     }
 }
 

@@ -1,7 +1,8 @@
 //! The types of patch documents, for the decoder's checks.
 //!
-//! Before a patch is applied, its text is read once the way any body is, so that members given twice and values of the
-//! wrong type are found and named in upstream's words. These few types are a catalogue page like any other.
+//! Before a patch is applied, its text is read once the way any body is, so that members given
+//! twice and values of the wrong type are found and named in upstream's words. These few types are
+//! a catalogue page like any other.
 
 use std::borrow::Cow;
 
@@ -15,19 +16,28 @@ use crate::codec::json::{self, DecodeError};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded<P> {
     pub patch: P,
-    /// `duplicate field "spec.replicas"` and the like, each once. Whether they refuse the request, or are warnings,
-    /// or nobody asked, is the caller's business.
+    /// `duplicate field "spec.replicas"` and the like, each once. Whether they refuse the request,
+    /// or are warnings, or nobody asked, is the caller's business.
     pub strict: Vec<String>,
 }
 
 /// What strict reading has against a text that should be an object: a merge patch of either sort.
 pub(super) fn check_object(text: &[u8]) -> Result<json::Decoded, DecodeError> {
-    json::decode(text, Some(Node { page: &PAGE, shape: Shape::Map(ANYTHING) }))
+    json::decode(
+        text,
+        Some(Node {
+            page: &PAGE,
+            shape: Shape::Map(ANYTHING),
+        }),
+    )
 }
 
 /// What strict reading has against a text that should be a list of operations.
 pub(super) fn check_operations(text: &[u8]) -> Result<Vec<String>, DecodeError> {
-    let node = Node { page: &PAGE, shape: Shape::List(OPERATION) };
+    let node = Node {
+        page: &PAGE,
+        shape: Shape::List(OPERATION),
+    };
     Ok(json::decode(text, Some(node))?.strict)
 }
 
@@ -69,13 +79,24 @@ static FIELDS: [Field; 4] = [
     field("value", Shape::Raw(RawKind::Any)),
 ];
 
-static ITEMS: [Item; 2] =
-    [Item { shape: Shape::Raw(RawKind::Any) }, Item { shape: Shape::Struct(TypeId(0)) }];
+static ITEMS: [Item; 2] = [
+    Item {
+        shape: Shape::Raw(RawKind::Any),
+    },
+    Item {
+        shape: Shape::Struct(TypeId(0)),
+    },
+];
 
 static EXTRAS: [Extra; 1] = [Extra {
     list: None,
     map: None,
-    patch: crate::catalog::Patch { merge: false, replace: false, retain_keys: false, merge_key: None },
+    patch: crate::catalog::Patch {
+        merge: false,
+        replace: false,
+        retain_keys: false,
+        merge_key: None,
+    },
     default: None,
     published_default: None,
     enumeration: Cow::Borrowed(&[]),
@@ -85,5 +106,10 @@ static EXTRAS: [Extra; 1] = [Extra {
 }];
 
 const fn field(name: &'static str, shape: Shape) -> Field {
-    Field { name: Text::const_new(name), shape, presence: Presence(Presence::REQUIRED), extra: 0 }
+    Field {
+        name: Text::const_new(name),
+        shape,
+        presence: Presence(Presence::REQUIRED),
+        extra: 0,
+    }
 }

@@ -1,15 +1,18 @@
 //! Changes to objects, as clients write them: JSON patch, merge patch and strategic merge patch.
 //!
-//! A patch arrives as text and is decoded ([`json::decode`], [`merge::decode`], [`strategic::decode`]); an engine puts
-//! it into the tree of the current object. What comes out is a tree that nobody has checked yet: the caller decodes it
-//! again with its type, as it would a body. The other direction ([`merge::between`], [`strategic::between`] and their
-//! three-way forms) is for clients, which send only what changed.
+//! A patch arrives as text and is decoded ([`json::decode`], [`merge::decode`],
+//! [`strategic::decode`]); an engine puts it into the tree of the current object. What comes out is
+//! a tree that nobody has checked yet: the caller decodes it again with its type, as it would a
+//! body. The other direction ([`merge::between`], [`strategic::between`] and their three-way forms)
+//! is for clients, which send only what changed.
 //!
-//! JSON patch and merge patch work on text in upstream: a number that was written `2.0` is still `2.0` when the patched
-//! object is decoded, and is refused where an integer belongs. So their trees come from
-//! [`parse_literal`](crate::codec::json::parse_literal). Strategic merge works on plain trees, in upstream as here.
+//! JSON patch and merge patch work on text in upstream: a number that was written `2.0` is still
+//! `2.0` when the patched object is decoded, and is refused where an integer belongs. So their
+//! trees come from [`parse_literal`](crate::codec::json::parse_literal). Strategic merge works on
+//! plain trees, in upstream as here.
 //!
-//! Server-side apply is no patch in this sense: it merges configurations by ownership, not instructions.
+//! Server-side apply is no patch in this sense: it merges configurations by ownership, not
+//! instructions.
 
 mod document;
 pub mod json;

@@ -15,9 +15,9 @@ impl Precondition<'_> {
     pub(super) fn holds(self, patch: &Map) -> bool {
         match self {
             Precondition::KeyUnchanged(key) => !patch.contains_key(key),
-            Precondition::MetadataKeyUnchanged(key) => {
-                patch.get("metadata").is_none_or(|metadata| metadata.get(key).is_none())
-            }
+            Precondition::MetadataKeyUnchanged(key) => patch
+                .get("metadata")
+                .is_none_or(|metadata| metadata.get(key).is_none()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A patched document as text, for whoever is told that it is no object of its kind.
 //!
-//! Upstream's patches open a text only where they change it. What was opened is written anew, members by name; all the
-//! rest stands as it was written, in the order of its type.
+//! Upstream's patches open a text only where they change it. What was opened is written anew,
+//! members by name; all the rest stands as it was written, in the order of its type.
 
 use crate::Value;
 use crate::catalog::Node;
@@ -11,7 +11,16 @@ use crate::codec::json::{self, parse_literal, write_string, write_typed};
 pub fn shown(patched: &Value, before: &Value, node: Node<'_>) -> String {
     let literal = parse_literal(&json::to_vec(before)).unwrap_or_default();
     let mut out = Vec::new();
-    write(patched, Some(Before { literal: &literal, tree: before, node }), &mut out);
+    write(
+        patched,
+        Some(Before {
+            literal: &literal,
+            tree: before,
+            node,
+        }),
+        &mut out,
+    );
+
     String::from_utf8_lossy(&out).into_owned()
 }
 
@@ -29,19 +38,33 @@ impl<'a> Before<'a> {
             Some(of) => of.field(name)?.node(),
             None => self.node.item()?,
         };
-        Some(Before { literal: self.literal.get(name)?, tree: self.tree.get(name)?, node })
+        Some(Before {
+            literal: self.literal.get(name)?,
+            tree: self.tree.get(name)?,
+            node,
+        })
     }
 
     fn element(self, place: usize) -> Option<Before<'a>> {
-        let (literal, tree) = (self.literal.as_array()?.get(place)?, self.tree.as_array()?.get(place)?);
-        Some(Before { literal, tree, node: self.node.item()? })
+        let (literal, tree) = (
+            self.literal.as_array()?.get(place)?,
+            self.tree.as_array()?.get(place)?,
+        );
+        Some(Before {
+            literal,
+            tree,
+            node: self.node.item()?,
+        })
     }
 
-    /// The element that this one was: operations move others to and fro, but hardly ever on both sides of it.
+    /// The element that this one was: operations move others to and fro, but hardly ever on both
+    /// sides of it.
     fn same_element(self, element: &Value, place: usize, of: usize) -> Option<Before<'a>> {
         let from_the_end = (self.literal.as_array()?.len() + place).checked_sub(of);
         let there = from_the_end.and_then(|place| self.element(place));
-        there.filter(|before| before.literal == element).or_else(|| self.element(place))
+        there
+            .filter(|before| before.literal == element)
+            .or_else(|| self.element(place))
     }
 }
 
@@ -62,14 +85,20 @@ fn write(value: &Value, before: Option<Before<'_>>, out: &mut Vec<u8>) {
             out.push(b'[');
             for (place, element) in items.iter().enumerate() {
                 separate(place, out);
-                let before = before.and_then(|before| before.same_element(element, place, items.len()));
+                let before =
+                    before.and_then(|before| before.same_element(element, place, items.len()));
                 write(element, before, out);
             }
             out.push(b']');
         }
-        // Upstream's encoder escapes these in texts that it carries, too; outside of strings they do not occur.
+        // Upstream's encoder escapes these in texts that it carries, too; outside of strings they
+        // do not occur.
         (Value::Raw(raw), _) => {
-            let text = raw.as_str().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
+            let text = raw
+                .as_str()
+                .replace('<', "\\u003c")
+                .replace('>', "\\u003e")
+                .replace('&', "\\u0026");
             out.extend_from_slice(text.as_bytes());
         }
         (other, _) => json::write(other, out),
@@ -90,28 +119,36 @@ mod tests {
 
     #[test]
     fn what_a_patch_did_not_open_keeps_its_order() {
-        let node = BUILTIN.root(BUILTIN.kind_of("v1", "ConfigMap").unwrap()).node();
+        let node = BUILTIN
+            .root(BUILTIN.kind_of("v1", "ConfigMap").unwrap())
+            .node();
         let before = json::parse(
             br#"{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"<"},
                  "metadata":{"name":"x","uid":"u","labels":{"a":"b"},"finalizers":["a","b"]}}"#,
         )
         .unwrap();
+
         let literal = || parse_literal(&json::to_vec(&before)).unwrap();
         let check_merge = |patch: &str, expected: &str| {
             let patched = merge::apply(literal(), parse_literal(patch.as_bytes()).unwrap());
             assert_eq!(shown(&patched, &before, node), expected);
         };
+
         let metadata = r#"{"name":"x","uid":"u","labels":{"a":"b"},"finalizers":["a","b"]}"#;
         check_merge(
             r#"{"data":5}"#,
             &format!(r#"{{"apiVersion":"v1","data":5,"kind":"ConfigMap","metadata":{metadata}}}"#),
         );
+
         check_merge(
             r#"{"metadata":{"labels":{"c":"<"}}}"#,
             "{\"apiVersion\":\"v1\",\"data\":{\"a\":\"\\u003c\"},\"kind\":\"ConfigMap\",\"metadata\":\
              {\"finalizers\":[\"a\",\"b\"],\"labels\":{\"a\":\"b\",\"c\":\"\\u003c\"},\"name\":\"x\",\"uid\":\"u\"}}",
         );
-        let patch = json_patch::decode(br#"[{"op":"add","path":"/data/k","value":5}]"#).unwrap().patch;
+
+        let patch = json_patch::decode(br#"[{"op":"add","path":"/data/k","value":5}]"#)
+            .unwrap()
+            .patch;
         assert_eq!(
             shown(&patch.apply(literal()).unwrap(), &before, node),
             format!(

@@ -1,4 +1,5 @@
-//! The one form a quantity is printed in: no fraction, the largest suffix that allows it, the sign in front.
+//! The one form a quantity is printed in: no fraction, the largest suffix that allows it, the sign
+//! in front.
 
 use std::fmt;
 
@@ -28,11 +29,17 @@ fn write_binary(integer: i128, out: &mut impl fmt::Write) -> fmt::Result {
 
 fn write_decimal(amount: Decimal, format: Format, out: &mut impl fmt::Write) -> fmt::Result {
     let (coefficient, power) = amount.parts();
-    // Suffixes are thousands apart: the digits between go into the number. Written as zeros, because 37 digits and
-    // two more are more than the coefficient's type holds.
+
+    // Suffixes are thousands apart: the digits between go into the number. Written as zeros,
+    // because 37 digits and two more are more than the coefficient's type holds.
     let zeros = power.rem_euclid(3);
     let power = power - zeros;
-    write!(out, "{coefficient}{}", &"00"[..usize::try_from(zeros).expect("a remainder by three")])?;
+    write!(
+        out,
+        "{coefficient}{}",
+        &"00"[..usize::try_from(zeros).expect("a remainder by three")]
+    )?;
+
     match format {
         _ if power == 0 => Ok(()),
         Format::DecimalSi if (-9..=18).contains(&power) => {

@@ -1,11 +1,13 @@
 //! Amounts of resources: `100m`, `1.5Gi`, `12e6`.
 //!
-//! A text is read (`parse`) into a decimal number of up to 37 significant digits with its power of ten (`decimal`),
-//! together with the notation it was written in; printing (`canonical`) puts it back into that notation in the one
-//! form upstream would choose. Like upstream, a text that is already acceptable is printed as it came.
+//! A text is read (`parse`) into a decimal number of up to 37 significant digits with its power of
+//! ten (`decimal`), together with the notation it was written in; printing (`canonical`) puts it
+//! back into that notation in the one form upstream would choose. Like upstream, a text that is
+//! already acceptable is printed as it came.
 //!
-//! Sums and products are exact while 37 digits hold them, which is everything below 10²⁸ in steps of a nano; beyond
-//! that they are right to 34 digits. A text of more than 37 digits is rounded away from zero. Comparison is exact.
+//! Sums and products are exact while 37 digits hold them, which is everything below 10²⁸ in steps
+//! of a nano; beyond that they are right to 34 digits. A text of more than 37 digits is rounded
+//! away from zero. Comparison is exact.
 
 mod canonical;
 mod decimal;
@@ -21,7 +23,8 @@ use crate::value::{Text, Value};
 use decimal::Decimal;
 pub use parse::QuantityError;
 
-/// An exact amount, and how it likes to be written. Equality and order are those of the amount alone.
+/// An exact amount, and how it likes to be written. Equality and order are those of the amount
+/// alone.
 #[derive(Clone, Debug, Default)]
 pub struct Quantity {
     amount: Decimal,
@@ -60,10 +63,15 @@ impl Quantity {
 
     /// `value` times the given power of ten.
     pub fn scaled(value: i64, power: i32, format: Format) -> Quantity {
-        Quantity { amount: Decimal::new(value.into(), power), format, text: Text::default() }
+        Quantity {
+            amount: Decimal::new(value.into(), power),
+            format,
+            text: Text::default(),
+        }
     }
 
-    /// A quantity as it stands in an object: a string, or a number that JSON wrote without quotes. Null is zero.
+    /// A quantity as it stands in an object: a string, or a number that JSON wrote without quotes.
+    /// Null is zero.
     pub fn from_value(value: &Value) -> Result<Quantity, QuantityError> {
         match value {
             Value::String(text) => text.trim().parse(),

@@ -1,8 +1,8 @@
 //! From text to a quantity, in one pass over its digits whatever their number.
 //!
-//! The text is cut into sign, digits before and after the point, and suffix. What is finer than a nano is rounded
-//! away from zero, binary amounts beyond 2⁶³-1 are capped to it, and a text that upstream would print again as it
-//! came is kept.
+//! The text is cut into sign, digits before and after the point, and suffix. What is finer than a
+//! nano is rounded away from zero, binary amounts beyond 2⁶³-1 are capped to it, and a text that
+//! upstream would print again as it came is kept.
 
 use super::decimal::{DIGITS, Decimal};
 use super::{Format, NANO, Quantity};
@@ -12,7 +12,9 @@ use crate::value::Text;
 /// Why a text is not a quantity, in upstream's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
+    #[error(
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    )]
     Format,
     #[error("unable to parse numeric part of quantity")]
     Numeric,
@@ -24,22 +26,39 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
     if text.is_empty() {
         return Err(QuantityError::Format);
     }
+
     let parts = Parts::split(text)?;
     let suffix = Suffix::read(parts.suffix).ok_or(QuantityError::Suffix)?;
     let plain = parts.is_plain(suffix);
     if !plain && !parts.has_digits {
         return Err(QuantityError::Numeric);
     }
+
     let (amount, format) = match suffix {
         Suffix::Decimal { power, format } => (parts.times_ten_to(power), format),
         Suffix::Binary { shift } => parts.times_two_to(shift),
     };
+
     if amount.parts().1 > MAX_POWER {
         return Err(QuantityError::Suffix);
     }
-    let amount = if parts.negative { amount.negated() } else { amount };
+
+    let amount = if parts.negative {
+        amount.negated()
+    } else {
+        amount
+    };
+
     let kept = text == "0" || (plain && parts.is_kept(suffix));
-    Ok(Quantity { amount, format, text: if kept { Text::new(text) } else { Text::default() } })
+    Ok(Quantity {
+        amount,
+        format,
+        text: if kept {
+            Text::new(text)
+        } else {
+            Text::default()
+        },
+    })
 }
 
 /// A quantity's text, cut. Leading zeros are gone from `whole`.
@@ -60,18 +79,31 @@ impl<'a> Parts<'a> {
             rest => (false, rest),
         };
         let (digits, rest) = split_while(rest, u8::is_ascii_digit);
+
         let (fraction, suffix) = match rest {
             [b'.', rest @ ..] => split_while(rest, u8::is_ascii_digit),
             rest => (&rest[..0], rest),
         };
         let (_, rest) = split_while(suffix, |byte| b"eEinumkKMGTP".contains(byte));
-        let rest = rest.strip_prefix(b"+").or_else(|| rest.strip_prefix(b"-")).unwrap_or(rest);
+        let rest = rest
+            .strip_prefix(b"+")
+            .or_else(|| rest.strip_prefix(b"-"))
+            .unwrap_or(rest);
+
         if !rest.iter().all(u8::is_ascii_digit) {
             return Err(QuantityError::Format);
         }
+
         let (_, whole) = split_while(digits, |byte| *byte == b'0');
         let has_digits = !digits.is_empty() || !fraction.is_empty();
-        Ok(Parts { negative, whole, fraction, has_digits, suffix })
+
+        Ok(Parts {
+            negative,
+            whole,
+            fraction,
+            has_digits,
+            suffix,
+        })
     }
 
     /// How many digits there are, where nothing before the point counts as the one digit zero.
@@ -79,14 +111,16 @@ impl<'a> Parts<'a> {
         self.whole.len().max(1) + self.fraction.len()
     }
 
-    /// Whether upstream reads this without big numbers: only then does it keep the text, or forgive a lack of digits.
+    /// Whether upstream reads this without big numbers: only then does it keep the text, or forgive
+    /// a lack of digits.
     fn is_plain(&self, suffix: Suffix) -> bool {
         match suffix {
             Suffix::Decimal { power, .. } => {
                 self.digit_count() <= 18 && self.last_power(power) >= i64::from(NANO)
             }
             Suffix::Binary { shift } => {
-                let suffix_digits = usize::try_from(shift).map_or(usize::MAX, |shift| shift * 3 / 10);
+                let suffix_digits =
+                    usize::try_from(shift).map_or(usize::MAX, |shift| shift * 3 / 10);
                 self.fraction.is_empty() && self.digit_count() + suffix_digits < 15
             }
         }
@@ -108,7 +142,10 @@ impl<'a> Parts<'a> {
 
     /// The digits as a number; only asked of plain texts.
     fn value(&self) -> u64 {
-        self.whole.iter().chain(self.fraction).fold(0, |value, digit| value * 10 + u64::from(digit - b'0'))
+        self.whole
+            .iter()
+            .chain(self.fraction)
+            .fold(0, |value, digit| value * 10 + u64::from(digit - b'0'))
     }
 
     /// The power of ten of the last digit.
@@ -118,8 +155,13 @@ impl<'a> Parts<'a> {
 
     /// The digits times a power of ten, rounded up to a nano and to as many digits as fit.
     fn times_ten_to(&self, power: i32) -> Decimal {
-        let leading = if self.whole.is_empty() { zeros_at_start(self.fraction) } else { 0 };
+        let leading = if self.whole.is_empty() {
+            zeros_at_start(self.fraction)
+        } else {
+            0
+        };
         let count = self.whole.len() + self.fraction.len() - leading;
+
         let last_power = self.last_power(power);
         let too_fine = usize::try_from(i64::from(NANO) - last_power).unwrap_or(0);
         let too_many = count.saturating_sub(DIGITS as usize);
@@ -128,16 +170,20 @@ impl<'a> Parts<'a> {
 
         steps::count(count);
         let mut digits = self.whole.iter().chain(self.fraction).skip(leading);
-        let coefficient =
-            digits.by_ref().take(kept).fold(0i128, |value, digit| value * 10 + i128::from(digit - b'0'));
+        let coefficient = digits
+            .by_ref()
+            .take(kept)
+            .fold(0i128, |value, digit| value * 10 + i128::from(digit - b'0'));
+
         let rest = digits.any(|digit| *digit != b'0');
         let power = last_power.saturating_add_unsigned(dropped as u64);
         let power = i32::try_from(power).unwrap_or(if power < 0 { NANO } else { i32::MAX });
+
         Decimal::new(coefficient + i128::from(rest), power)
     }
 
-    /// The digits times a power of two, rounded up to a nano and capped. An amount below one that is not zero is
-    /// printed with decimal suffixes.
+    /// The digits times a power of two, rounded up to a nano and capped. An amount below one that
+    /// is not zero is printed with decimal suffixes.
     fn times_two_to(&self, shift: u32) -> (Decimal, Format) {
         let whole = self.whole_times_two_to(shift);
         let (nanos, mut amount) = match whole {
@@ -147,12 +193,21 @@ impl<'a> Parts<'a> {
                 (nanos, Decimal::new(whole * NANOS_PER_UNIT + nanos, NANO))
             }
         };
+
         let cap = Decimal::new(CAP, 0);
         if amount > cap {
             amount = cap;
         }
+
         let below_one = whole == Some(0) && nanos > 0 && nanos < NANOS_PER_UNIT;
-        (amount, if below_one { Format::DecimalSi } else { Format::BinarySi })
+        (
+            amount,
+            if below_one {
+                Format::DecimalSi
+            } else {
+                Format::BinarySi
+            },
+        )
     }
 
     fn whole_times_two_to(&self, shift: u32) -> Option<i128> {
@@ -160,11 +215,15 @@ impl<'a> Parts<'a> {
         if self.whole.len() > 19 {
             return None;
         }
-        let whole = self.whole.iter().fold(0i128, |value, digit| value * 10 + i128::from(digit - b'0'));
+        let whole = self
+            .whole
+            .iter()
+            .fold(0i128, |value, digit| value * 10 + i128::from(digit - b'0'));
         whole.checked_mul(1 << shift).filter(|units| *units <= CAP)
     }
 
-    /// The fraction's digits times a power of two in nanos, rounded up: a multiplication by hand, from the last digit.
+    /// The fraction's digits times a power of two in nanos, rounded up: a multiplication by hand,
+    /// from the last digit.
     fn fraction_nanos(&self, shift: u32) -> i128 {
         steps::count(self.fraction.len());
         let factor = NANOS_PER_UNIT << shift;
@@ -195,7 +254,13 @@ enum Suffix {
 
 impl Suffix {
     fn read(suffix: &[u8]) -> Option<Suffix> {
-        let decimal = |power| Some(Suffix::Decimal { power, format: Format::DecimalSi });
+        let decimal = |power| {
+            Some(Suffix::Decimal {
+                power,
+                format: Format::DecimalSi,
+            })
+        };
+
         let binary = |shift| Some(Suffix::Binary { shift });
         match suffix {
             b"n" => decimal(-9),
@@ -216,7 +281,10 @@ impl Suffix {
             b"Ei" => binary(60),
             [b'e' | b'E', exponent @ ..] => {
                 let power = std::str::from_utf8(exponent).ok()?.parse::<i32>().ok()?;
-                Some(Suffix::Decimal { power, format: Format::DecimalExponent })
+                Some(Suffix::Decimal {
+                    power,
+                    format: Format::DecimalExponent,
+                })
             }
             _ => None,
         }
@@ -226,5 +294,6 @@ impl Suffix {
 const NANOS_PER_UNIT: i128 = 1_000_000_000;
 /// The most that a binary suffix can say.
 const CAP: i128 = i64::MAX as i128;
-/// Far beyond any use, and far enough from the limits of an `i32` that sums of powers cannot reach them.
+/// Far beyond any use, and far enough from the limits of an `i32` that sums of powers cannot reach
+/// them.
 const MAX_POWER: i32 = 1_000_000_000;

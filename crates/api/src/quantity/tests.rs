@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use super::*;
 
 fn read(text: &str) -> Quantity {
-    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    text.parse()
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 fn recanonicalized(text: &str) -> String {
@@ -27,6 +28,7 @@ fn a_text_prints_as_upstream_prints_it() {
     check("100m", "100m");
     check("1000m", "1");
     check("1.5", "1500m");
+
     check("0.5Gi", "512Mi");
     check("1.5Gi", "1536Mi");
     check("1024", "1024");
@@ -34,6 +36,7 @@ fn a_text_prints_as_upstream_prints_it() {
     check("1000Ki", "1000Ki");
     check("512Ki", "512Ki");
     check("0.1Ki", "102400m");
+
     check("0.0001Ki", "102400u");
     check("12e6", "12e6");
     check("12000000e0", "12e6");
@@ -41,12 +44,17 @@ fn a_text_prints_as_upstream_prints_it() {
     check("0.1n", "1n");
     check("1e-15", "1e-9");
     check("-1.0000000001", "-1000000001n");
+
     check("9Ei", "9223372036854775807");
     check("8Ei", "9223372036854775807");
     check("7Ei", "7Ei");
     check("-9Ei", "-9223372036854775807");
     check("1e100", "10e99");
-    check("999999999999999999999999999999", "999999999999999999999999999999");
+    check(
+        "999999999999999999999999999999",
+        "999999999999999999999999999999",
+    );
+
     // What is acceptable as it stands is kept, however odd.
     check("1.234", "1.234");
     check("+1", "+1");
@@ -64,11 +72,13 @@ fn arithmetic_makes_the_canonical_form() {
     check("1E3", "1e3");
     check("1100Ki", "1100Ki");
     check("500Ki", "500Ki");
+
     check("-2Mi", "-2Mi");
     check("1000000", "1M");
     check("100000", "100k");
     check("123456789", "123456789");
     check("0.000001", "1u");
+
     // Upstream forgets the power where no letter names it, and with it most of the amount.
     check("1000E", "1e21");
 }
@@ -78,18 +88,36 @@ fn what_is_no_quantity_is_refused_in_upstreams_words() {
     let check = |text: &str, expected| {
         assert_eq!(text.parse::<Quantity>(), Err(expected), "{text}");
     };
-    for text in ["", " ", "1 ", "abc", "1x", "1..2", "1Ki5x", "é", "1e3.5", "0x1", "NaN"] {
+    for text in [
+        "", " ", "1 ", "abc", "1x", "1..2", "1Ki5x", "é", "1e3.5", "0x1", "NaN",
+    ] {
         check(text, QuantityError::Format);
     }
-    for text in
-        ["--1", "1e", "1ki", "1mi", "1KiMi", "1i", "1K", "1-", "1e99999999999999999999", "1e1000000001"]
-    {
+
+    for text in [
+        "--1",
+        "1e",
+        "1ki",
+        "1mi",
+        "1KiMi",
+        "1i",
+        "1K",
+        "1-",
+        "1e99999999999999999999",
+        "1e1000000001",
+    ] {
         check(text, QuantityError::Suffix);
     }
+
     check("Ei", QuantityError::Numeric);
     check("e-10", QuantityError::Numeric);
-    let texts =
-        [QuantityError::Format, QuantityError::Numeric, QuantityError::Suffix].map(|error| error.to_string());
+    let texts = [
+        QuantityError::Format,
+        QuantityError::Numeric,
+        QuantityError::Suffix,
+    ]
+    .map(|error| error.to_string());
+
     assert_eq!(
         texts,
         [
@@ -103,9 +131,14 @@ fn what_is_no_quantity_is_refused_in_upstreams_words() {
 #[test]
 fn values_round_away_from_zero_and_are_capped() {
     let check = |text: &str, value, milli| {
-        assert_eq!((read(text).value(), read(text).milli_value()), (value, milli), "{text}");
+        assert_eq!(
+            (read(text).value(), read(text).milli_value()),
+            (value, milli),
+            "{text}"
+        );
     };
     check("0", 0, 0);
+
     check("1m", 1, 1);
     check("-1m", -1, -1);
     check("1500m", 2, 1500);
@@ -113,6 +146,7 @@ fn values_round_away_from_zero_and_are_capped() {
     check("1Ki", 1024, 1_024_000);
     check("1e30", i64::MAX, i64::MAX);
     check("-1e30", i64::MIN, i64::MIN);
+
     check("1e-9", 1, 1);
     check("9223372036854775807", i64::MAX, i64::MAX);
     assert_eq!(read("1500m").as_i64(), None);
@@ -139,11 +173,17 @@ fn rounding_up_tells_whether_anything_was_lost() {
 fn a_sum_to_zero_takes_over_the_notation() {
     let mut sum = Quantity::default();
     sum.add(&read("1Mi"));
-    assert_eq!((sum.format(), sum.to_string()), (Format::BinarySi, "1Mi".to_owned()));
+    assert_eq!(
+        (sum.format(), sum.to_string()),
+        (Format::BinarySi, "1Mi".to_owned())
+    );
+
     sum.add(&read("1k"));
     assert_eq!(sum.to_string(), "1049576");
+
     sum.sub(&read("1000"));
     assert_eq!(sum.to_string(), "1Mi");
+
     sum.mul(3);
     assert_eq!(sum.to_string(), "3Mi");
 }
@@ -164,19 +204,27 @@ fn exact(text: &str) -> BigRational {
         Some(rest) => (true, rest),
         None => (false, text),
     };
-    let place = text.find(|next: char| next != '.' && !next.is_ascii_digit()).unwrap_or(text.len());
+
+    let place = text
+        .find(|next: char| next != '.' && !next.is_ascii_digit())
+        .unwrap_or(text.len());
     let (number, suffix) = text.split_at(place);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits: BigInt = format!("0{whole}{fraction}").parse().unwrap();
     let power = |base: i32, exponent: i32| BigRational::from(BigInt::from(base)).pow(exponent);
+
     let letters = "num kMGTPE";
     let factor = match (suffix.strip_suffix('i'), letters.find(suffix)) {
-        (Some(binary), _) => power(1024, i32::try_from("KMGTPE".find(binary).unwrap()).unwrap() + 1),
+        (Some(binary), _) => power(
+            1024,
+            i32::try_from("KMGTPE".find(binary).unwrap()).unwrap() + 1,
+        ),
         (None, _) if suffix.is_empty() => power(10, 0),
         (None, Some(place)) => power(1000, i32::try_from(place).unwrap() - 3),
         (None, None) => power(10, suffix[1..].parse().unwrap()),
     };
     let amount = BigRational::from(digits) / power(10, fraction.len().try_into().unwrap()) * factor;
+
     if negative { -amount } else { amount }
 }
 
@@ -184,7 +232,12 @@ fn exact(text: &str) -> BigRational {
 fn kept(text: &str) -> BigRational {
     let (amount, nano) = (exact(text), BigRational::from(BigInt::from(1_000_000_000)));
     let scaled = &amount * &nano;
-    let rounded = if amount.is_negative() { scaled.floor() } else { scaled.ceil() } / nano;
+    let rounded = if amount.is_negative() {
+        scaled.floor()
+    } else {
+        scaled.ceil()
+    } / nano;
+
     let cap = BigRational::from(BigInt::from(i64::MAX));
     match text.ends_with('i') && rounded.abs() > cap {
         true if rounded.is_negative() => -cap,

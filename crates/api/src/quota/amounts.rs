@@ -1,4 +1,5 @@
-//! What a pod asks for and may use: sums over its containers, as limit ranges and quotas count them.
+//! What a pod asks for and may use: sums over its containers, as limit ranges and quotas count
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -29,13 +30,15 @@ impl Side {
         read(given)
     }
 
-    /// The sum of a pod: its containers together, or an init container with those that run beside it where that is more.
-    /// What the pod itself says of processors and memory is said last. Its overhead is not in it.
+    /// The sum of a pod: its containers together, or an init container with those that run beside
+    /// it where that is more. What the pod itself says of processors and memory is said last. Its
+    /// overhead is not in it.
     pub fn of_pod(self, pod: &PodSpec) -> Amounts {
         let mut sum = Amounts::new();
         for container in &pod.containers {
             add(&mut sum, &self.of(container.resources.as_ref()));
         }
+
         let (mut beside, mut most) = (Amounts::new(), Amounts::new());
         for container in pod.init_containers.iter().flatten() {
             let mut amounts = self.of(container.resources.as_ref());
@@ -46,15 +49,16 @@ impl Side {
             } else {
                 add(&mut amounts, &beside);
             }
+
             at_least(&mut most, &amounts);
         }
+
         at_least(&mut sum, &most);
         let whole = self.of(pod.resources.as_ref());
-        sum.extend(
-            whole.into_iter().filter(|(name, _)| {
-                matches!(name.as_str(), "cpu" | "memory") || name.starts_with("hugepages-")
-            }),
-        );
+        sum.extend(whole.into_iter().filter(|(name, _)| {
+            matches!(name.as_str(), "cpu" | "memory") || name.starts_with("hugepages-")
+        }));
+
         sum
     }
 }
@@ -62,13 +66,17 @@ impl Side {
 /// Amounts as an object has them.
 pub fn read(given: Option<&BTreeMap<String, Written>>) -> Amounts {
     let given = given.into_iter().flatten();
-    given.map(|(name, text)| (name.clone(), text.0.parse().unwrap_or_default())).collect()
+    given
+        .map(|(name, text)| (name.clone(), text.0.parse().unwrap_or_default()))
+        .collect()
 }
 
 /// Adds amounts to others.
 pub fn add(sum: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
-        sum.entry(name.clone()).and_modify(|sum| sum.add(amount)).or_insert_with(|| amount.clone());
+        sum.entry(name.clone())
+            .and_modify(|sum| sum.add(amount))
+            .or_insert_with(|| amount.clone());
     }
 }
 
@@ -98,18 +106,40 @@ mod tests {
         let check = |spec: &str, expected: &str| {
             let spec: PodSpec = typed::from_tree(&json::parse(spec.as_bytes()).unwrap()).unwrap();
             let sum = Side::Requests.of_pod(&spec);
-            assert_eq!(sum.get("cpu").map(ToString::to_string).unwrap_or_default(), expected, "{spec:?}");
+            assert_eq!(
+                sum.get("cpu").map(ToString::to_string).unwrap_or_default(),
+                expected,
+                "{spec:?}"
+            );
         };
+
         let asks = |name: &str, cpu: &str| {
             format!(r#"{{"name":"{name}","resources":{{"requests":{{"cpu":"{cpu}"}}}}}}"#)
         };
         check(r#"{"containers":[{"name":"a"}]}"#, "");
-        check(&format!(r#"{{"containers":[{},{}]}}"#, asks("a", "100m"), asks("b", "200m")), "300m");
         check(
-            &format!(r#"{{"containers":[{}],"initContainers":[{}]}}"#, asks("a", "100m"), asks("i", "1")),
+            &format!(
+                r#"{{"containers":[{},{}]}}"#,
+                asks("a", "100m"),
+                asks("b", "200m")
+            ),
+            "300m",
+        );
+
+        check(
+            &format!(
+                r#"{{"containers":[{}],"initContainers":[{}]}}"#,
+                asks("a", "100m"),
+                asks("i", "1")
+            ),
             "1",
         );
-        let beside = asks("s", "1").replace("\"name\":\"s\"", "\"name\":\"s\",\"restartPolicy\":\"Always\"");
+
+        let beside = asks("s", "1").replace(
+            "\"name\":\"s\"",
+            "\"name\":\"s\",\"restartPolicy\":\"Always\"",
+        );
+
         check(
             &format!(
                 r#"{{"containers":[{}],"initContainers":[{beside},{}]}}"#,
@@ -118,8 +148,12 @@ mod tests {
             ),
             "4",
         );
+
         check(
-            &format!(r#"{{"containers":[{}],"resources":{{"requests":{{"cpu":"2"}}}}}}"#, asks("a", "1")),
+            &format!(
+                r#"{{"containers":[{}],"resources":{{"requests":{{"cpu":"2"}}}}}}"#,
+                asks("a", "1")
+            ),
             "2",
         );
     }

@@ -1,4 +1,5 @@
-//! What quotas count, and how much of it an object is: the same for who admits objects and for who sums them up.
+//! What quotas count, and how much of it an object is: the same for who admits objects and for who
+//! sums them up.
 
 pub mod amounts;
 mod scope;
@@ -66,7 +67,10 @@ impl<'a> Counter<'a> {
 
     /// Whether they are never counted: events, and what is not kept.
     pub fn is_ignored(self) -> bool {
-        matches!((self.group, self.plural), ("" | "events.k8s.io", "events") | ("", "bindings"))
+        matches!(
+            (self.group, self.plural),
+            ("" | "events.k8s.io", "events") | ("", "bindings")
+        )
     }
 
     /// Whether they count as a quota's resource.
@@ -86,7 +90,9 @@ impl<'a> Counter<'a> {
                 )
             }
             Kind::Claims => {
-                let of_class = name.split_once(BY_CLASS).is_some_and(|(_, rest)| OF_CLAIMS.contains(&rest));
+                let of_class = name
+                    .split_once(BY_CLASS)
+                    .is_some_and(|(_, rest)| OF_CLAIMS.contains(&rest));
                 name == "count/persistentvolumeclaims" || OF_CLAIMS.contains(&name) || of_class
             }
             Kind::Pieces => name == self.piece() || (self.has_bare_name() && name == self.plural),
@@ -95,7 +101,9 @@ impl<'a> Counter<'a> {
 
     /// What an object does not say though a quota that counts these names wants to know.
     pub fn missing(self, counted: &[&str], object: &Value) -> Option<String> {
-        (self.kind() == Kind::Pods).then(|| usage::missing(counted, object)).flatten()
+        (self.kind() == Kind::Pods)
+            .then(|| usage::missing(counted, object))
+            .flatten()
     }
 
     /// How much an object needs, by the names that quotas have for it.
@@ -128,7 +136,12 @@ impl<'a> Counter<'a> {
 
     /// Pieces that were counted by their bare name first.
     fn has_bare_name(self) -> bool {
-        let bare = ["configmaps", "resourcequotas", "replicationcontrollers", "secrets"];
+        let bare = [
+            "configmaps",
+            "resourcequotas",
+            "replicationcontrollers",
+            "secrets",
+        ];
         self.group.is_empty() && bare.contains(&self.plural)
     }
 }

@@ -13,30 +13,53 @@ use crate::{Value, resource_name, typed};
 pub(super) const BY_CLASS: &str = ".storageclass.storage.k8s.io/";
 
 /// A quota on these asks every container to say how much of it it wants.
-const TO_BE_NAMED: [&str; 6] =
-    ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
+const TO_BE_NAMED: [&str; 6] = [
+    "cpu",
+    "memory",
+    "requests.cpu",
+    "requests.memory",
+    "limits.cpu",
+    "limits.memory",
+];
 
 /// What the containers of a pod do not say though a quota wants to know.
 pub(super) fn missing(counted: &[&str], object: &Value) -> Option<String> {
     let pod: Pod = typed::view(object).ok()?;
     let spec = pod.spec?;
+
     // Who says it of the whole pod need not say it of each container.
     if spec.resources.is_some() {
         return None;
     }
+
     let mut missing: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for container in spec.containers.iter().chain(spec.init_containers.iter().flatten()) {
+    for container in spec
+        .containers
+        .iter()
+        .chain(spec.init_containers.iter().flatten())
+    {
         let resources = container.resources.as_ref();
         let named = by_quota_names(&Side::Requests.of(resources), &Side::Limits.of(resources));
-        let unsaid = counted.iter().filter(|name| TO_BE_NAMED.contains(name) && !named.contains_key(**name));
+
+        let unsaid = counted
+            .iter()
+            .filter(|name| TO_BE_NAMED.contains(name) && !named.contains_key(**name));
         for name in unsaid {
-            missing.entry(name).or_default().insert(container.name.clone());
+            missing
+                .entry(name)
+                .or_default()
+                .insert(container.name.clone());
         }
     }
+
     let each = missing.into_iter().map(|(name, containers)| {
-        format!("{name} for: {}", containers.into_iter().collect::<Vec<_>>().join(","))
+        format!(
+            "{name} for: {}",
+            containers.into_iter().collect::<Vec<_>>().join(",")
+        )
     });
     let each: Vec<String> = each.collect();
+
     (!each.is_empty()).then(|| format!("must specify {}", each.join("; ")))
 }
 
@@ -47,26 +70,42 @@ pub(super) fn number(count: usize) -> Quantity {
 
 /// A pod that has ended, or should have, needs nothing any more.
 pub(super) fn of_pod(object: &Value, now: Timestamp) -> Amounts {
-    let phase = object.at(&["status", "phase"]).and_then(Value::as_str).unwrap_or_default();
+    let phase = object
+        .at(&["status", "phase"])
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+
     let meta = object.meta();
-    let overdue = match (meta.deletion_timestamp(), meta.deletion_grace_period_seconds()) {
+    let overdue = match (
+        meta.deletion_timestamp(),
+        meta.deletion_grace_period_seconds(),
+    ) {
         (Some(at), Some(grace)) => now > at.plus_seconds(grace),
         _ => false,
     };
+
     if matches!(phase, "Failed" | "Succeeded") || overdue {
         return Amounts::new();
     }
-    let spec: PodSpec = object.get("spec").and_then(|spec| typed::from_tree(spec).ok()).unwrap_or_default();
+
+    let spec: PodSpec = object
+        .get("spec")
+        .and_then(|spec| typed::from_tree(spec).ok())
+        .unwrap_or_default();
     let (mut requests, mut limits) = (Side::Requests.of_pod(&spec), Side::Limits.of_pod(&spec));
+
     let overhead = amounts::read(spec.overhead.as_ref());
     amounts::add(&mut requests, &overhead);
+
     // What is not limited stays so.
-    let limited =
-        overhead.into_iter().filter(|(name, _)| limits.get(name).is_some_and(|limit| !limit.is_zero()));
+    let limited = overhead
+        .into_iter()
+        .filter(|(name, _)| limits.get(name).is_some_and(|limit| !limit.is_zero()));
     let limited = limited.collect();
     amounts::add(&mut limits, &limited);
     let mut amounts = by_quota_names(&requests, &limits);
     amounts.insert("pods".to_owned(), number(1));
+
     amounts
 }
 
@@ -81,23 +120,35 @@ fn by_quota_names(requests: &Amounts, limits: &Amounts) -> Amounts {
             amounts.insert(format!("requests.{name}"), amount.clone());
         }
     }
+
     for (name, amount) in limits {
         if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") {
             amounts.insert(format!("limits.{name}"), amount.clone());
         }
     }
+
     amounts
 }
 
 /// What a service takes of what there is little of.
 pub(super) fn of_service(service: &Value) -> Amounts {
-    let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default();
+    let ports = service
+        .at(&["spec", "ports"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+
     let asked_for = || {
-        let has_node_port =
-            |port: &&Value| port.get("nodePort").and_then(Value::as_int).is_some_and(|port| port != 0);
+        let has_node_port = |port: &&Value| {
+            port.get("nodePort")
+                .and_then(Value::as_int)
+                .is_some_and(|port| port != 0)
+        };
         ports.iter().filter(has_node_port).count()
     };
-    let allocates = service.at(&["spec", "allocateLoadBalancerNodePorts"]).and_then(Value::as_bool);
+
+    let allocates = service
+        .at(&["spec", "allocateLoadBalancerNodePorts"])
+        .and_then(Value::as_bool);
     let (node_ports, balancers) = match service.at(&["spec", "type"]).and_then(Value::as_str) {
         Some("NodePort") => (ports.len(), 0),
         // Ports are not allocated yet: what counts is what is going to be.
@@ -105,6 +156,7 @@ pub(super) fn of_service(service: &Value) -> Amounts {
         Some("LoadBalancer") => (ports.len(), 1),
         _ => (0, 0),
     };
+
     Amounts::from([
         ("services".to_owned(), number(1)),
         ("services.nodeports".to_owned(), number(node_ports)),
@@ -114,20 +166,32 @@ pub(super) fn of_service(service: &Value) -> Amounts {
 
 /// What a claim takes, also of its class.
 pub(super) fn of_claim(claim: &Value) -> Amounts {
-    let old_way = claim.meta().annotation("volume.beta.kubernetes.io/storage-class");
-    let class = old_way.or_else(|| claim.at(&["spec", "storageClassName"])?.as_str()).unwrap_or_default();
-    let amount = |path: &[&str]| claim.at(path).and_then(|amount| Quantity::from_value(amount).ok());
+    let old_way = claim
+        .meta()
+        .annotation("volume.beta.kubernetes.io/storage-class");
+    let class = old_way
+        .or_else(|| claim.at(&["spec", "storageClassName"])?.as_str())
+        .unwrap_or_default();
+
+    let amount = |path: &[&str]| {
+        claim
+            .at(path)
+            .and_then(|amount| Quantity::from_value(amount).ok())
+    };
     let asked = amount(&["spec", "resources", "requests", "storage"]);
+
     let allocated = amount(&["status", "allocatedResources", "storage"]);
     let storage = asked.map(|asked| match allocated {
         Some(allocated) if allocated > asked => allocated,
         _ => asked,
     });
+
     let mut amounts = Amounts::from([("persistentvolumeclaims".to_owned(), number(1))]);
     if let Some(mut storage) = storage {
         storage.round_up(0);
         amounts.insert("requests.storage".to_owned(), storage);
     }
+
     if !class.is_empty() {
         let of_class: Amounts = amounts
             .iter()
@@ -135,6 +199,7 @@ pub(super) fn of_claim(claim: &Value) -> Amounts {
             .collect();
         amounts.extend(of_class);
     }
+
     amounts
 }
 
@@ -145,14 +210,22 @@ mod tests {
     use super::*;
 
     fn check(found: &Amounts, expected: &str) {
-        let found: Vec<String> = found.iter().map(|(name, amount)| format!("{name}={amount}")).collect();
+        let found: Vec<String> = found
+            .iter()
+            .map(|(name, amount)| format!("{name}={amount}"))
+            .collect();
         assert_eq!(found.join(","), expected);
     }
 
     #[test]
     fn pods_need_what_they_ask_for_and_what_runs_beside_them() {
-        let of =
-            |pod: &str| of_pod(&json::parse(pod.as_bytes()).unwrap(), Timestamp::from_unix(1_767_225_600, 0));
+        let of = |pod: &str| {
+            of_pod(
+                &json::parse(pod.as_bytes()).unwrap(),
+                Timestamp::from_unix(1_767_225_600, 0),
+            )
+        };
+
         check(
             &of(
                 r#"{"metadata":{},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"1","example.com/gpu":"2"},
@@ -160,22 +233,30 @@ mod tests {
             ),
             "cpu=1250m,limits.memory=1Gi,pods=1,requests.cpu=1250m,requests.example.com/gpu=2",
         );
-        check(&of(r#"{"metadata":{},"spec":{"containers":[]},"status":{"phase":"Succeeded"}}"#), "");
+
+        check(
+            &of(r#"{"metadata":{},"spec":{"containers":[]},"status":{"phase":"Succeeded"}}"#),
+            "",
+        );
     }
 
     #[test]
     fn services_and_claims_are_counted_by_what_they_take() {
         let parse = |text: &str| json::parse(text.as_bytes()).unwrap();
         check(
-            &of_service(&parse(r#"{"spec":{"type":"LoadBalancer","ports":[{},{}]}}"#)),
+            &of_service(&parse(
+                r#"{"spec":{"type":"LoadBalancer","ports":[{},{}]}}"#,
+            )),
             "services=1,services.loadbalancers=1,services.nodeports=2",
         );
+
         check(
             &of_service(&parse(
                 r#"{"spec":{"type":"LoadBalancer","allocateLoadBalancerNodePorts":false,"ports":[{"nodePort":1},{}]}}"#,
             )),
             "services=1,services.loadbalancers=1,services.nodeports=1",
         );
+
         check(
             &of_claim(&parse(
                 r#"{"metadata":{},"spec":{"storageClassName":"gold","resources":{"requests":{"storage":"1Gi"}}}}"#,

@@ -1,7 +1,8 @@
 //! What a part of an object was before an update.
 //!
-//! Members of objects are found by their names, elements of a list of type map by their keys; other elements have no
-//! past of their own. Two parts are the same when everything in them is, in whatever order such a list has it.
+//! Members of objects are found by their names, elements of a list of type map by their keys; other
+//! elements have no past of their own. Two parts are the same when everything in them is, in
+//! whatever order such a list has it.
 
 use std::collections::HashMap;
 
@@ -21,9 +22,16 @@ impl<'o> Elements<'o> {
     pub(super) fn of(node: &'o Node, old: &'o Value) -> Option<Elements<'o>> {
         let keys = node.list_keys()?;
         let mut by_key = HashMap::new();
-        for element in old.as_array()?.iter().filter(|element| has_keys(element, keys)) {
-            by_key.entry(lists::key_of(element, keys)).or_insert(element);
+        for element in old
+            .as_array()?
+            .iter()
+            .filter(|element| has_keys(element, keys))
+        {
+            by_key
+                .entry(lists::key_of(element, keys))
+                .or_insert(element);
         }
+
         Some(Elements { keys, by_key })
     }
 
@@ -53,9 +61,11 @@ pub(super) fn same(schema: &Schema, node: &Node, new: &Value, old: &Value) -> bo
                 return new == before;
             };
             new.len() == before.len()
-                && new
-                    .iter()
-                    .all(|new| elements.of_element(new).is_some_and(|old| same(schema, item, new, old)))
+                && new.iter().all(|new| {
+                    elements
+                        .of_element(new)
+                        .is_some_and(|old| same(schema, item, new, old))
+                })
         }
         (Value::Object(new), Value::Object(old)) => {
             // What the schema does not name cannot be told to be the same.

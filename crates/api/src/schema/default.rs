@@ -1,20 +1,22 @@
 //! Defaulting: what is unset is filled in, in nested objects, lists and maps.
 //!
-//! A custom resource's field is unset when it is absent, or null without being nullable. A built-in one also when it
-//! is the zero of its type and no pointer; a built-in struct that is a value is never unset, and its fields get their
-//! defaults although nobody wrote it. Run on what is written and, so that a default that came later shows, on what is
-//! read. Defaulting twice is defaulting once.
+//! A custom resource's field is unset when it is absent, or null without being nullable. A built-in
+//! one also when it is the zero of its type and no pointer; a built-in struct that is a value is
+//! never unset, and its fields get their defaults although nobody wrote it. Run on what is written
+//! and, so that a default that came later shows, on what is read. Defaulting twice is defaulting
+//! once.
 
 use super::Schema;
 use super::node::{Flags, Node, Unset};
 use crate::quantity::{MILLI, Quantity};
 use crate::{Map, Value};
 
-/// Defaults may add this many bytes to an object, counted as JSON: as large as an object can be in an etcd.
+/// Defaults may add this many bytes to an object, counted as JSON: as large as an object can be in
+/// an etcd.
 pub const MOST_ADDED: usize = 1536 * 1024;
 
-/// Defaults would make an object too large: each `{}` in a list may become whatever the schema says, and each of those in
-/// that again.
+/// Defaults would make an object too large: each `{}` in a list may become whatever the schema
+/// says, and each of those in that again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("defaults of the schema add more than {MOST_ADDED} bytes to the object")]
 pub struct TooMuchAdded;
@@ -25,7 +27,11 @@ impl Schema {
     /// # Errors
     /// That would be too much; some of it has been filled in.
     pub fn default(&self, object: &mut Value) -> Result<(), TooMuchAdded> {
-        Filling { schema: self, left: MOST_ADDED }.default(object, self.root())
+        Filling {
+            schema: self,
+            left: MOST_ADDED,
+        }
+        .default(object, self.root())
     }
 }
 
@@ -40,14 +46,19 @@ impl Filling<'_> {
         if !node.flags.has(Flags::DEFAULTS) {
             return Ok(());
         }
+
         match value {
             Value::Object(map) => {
                 self.fill_in(map, node)?;
                 self.members(map, node)
             }
             Value::Array(items) => {
-                let Some(item) = self.schema.item(node) else { return Ok(()) };
-                items.iter_mut().try_for_each(|value| self.element(value, item))
+                let Some(item) = self.schema.item(node) else {
+                    return Ok(());
+                };
+                items
+                    .iter_mut()
+                    .try_for_each(|value| self.element(value, item))
             }
             _ => Ok(()),
         }
@@ -62,16 +73,19 @@ impl Filling<'_> {
             if found.as_ref().is_some_and(|value| !is_unset(value, below)) {
                 continue;
             }
+
             self.add(property.name.len())?;
             let filled = match &below.default {
                 Some(default) => self.copy(default)?,
                 None => self.of_nothing(below)?,
             };
+
             match found {
                 Some(place) => *place = filled,
                 None => drop(map.insert(property.name.clone(), filled)),
             }
         }
+
         Ok(())
     }
 
@@ -94,6 +108,7 @@ impl Filling<'_> {
                 }
             }
         }
+
         Ok(())
     }
 
@@ -129,7 +144,10 @@ fn bytes(value: &Value) -> usize {
         Value::Raw(raw) => raw.as_str().len(),
         Value::Array(items) => 2 + items.iter().map(|item| bytes(item) + 1).sum::<usize>(),
         Value::Object(map) => {
-            2 + map.iter().map(|(name, value)| name.len() + bytes(value) + 4).sum::<usize>()
+            2 + map
+                .iter()
+                .map(|(name, value)| name.len() + bytes(value) + 4)
+                .sum::<usize>()
         }
     }
 }
@@ -137,10 +155,13 @@ fn bytes(value: &Value) -> usize {
 /// Rounds a quantity up to thousandths. Most texts show that they are no finer.
 fn round_up(value: &mut Value) {
     let may_be_finer = match value {
-        Value::String(text) => text.bytes().any(|byte| matches!(byte, b'.' | b'n' | b'u' | b'e' | b'E')),
+        Value::String(text) => text
+            .bytes()
+            .any(|byte| matches!(byte, b'.' | b'n' | b'u' | b'e' | b'E')),
         Value::Float(_) => true,
         _ => false,
     };
+
     if may_be_finer
         && let Ok(mut quantity) = Quantity::from_value(value)
         && !quantity.round_up(MILLI)

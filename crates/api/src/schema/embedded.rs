@@ -1,8 +1,9 @@
 //! Objects within objects: `x-kubernetes-embedded-resource`.
 //!
-//! Such a value has `apiVersion` and `kind`, and its `metadata` is that of any object, whatever the schema says. On the
-//! way in it is brought into that form ([`Schema::coerce`]): members that no metadata has are dropped and said. Then it
-//! is validated like the metadata of an object that is created ([`meta::validate`]).
+//! Such a value has `apiVersion` and `kind`, and its `metadata` is that of any object, whatever the
+//! schema says. On the way in it is brought into that form ([`Schema::coerce`]): members that no
+//! metadata has are dropped and said. Then it is validated like the metadata of an object that is
+//! created ([`meta::validate`]).
 
 use super::Schema;
 use super::node::{Flags, Node};
@@ -15,7 +16,8 @@ use crate::{Map, Value};
 use crate::{meta, names};
 
 impl Schema {
-    /// Brings the metadata of embedded objects into its form, and returns where members stood that it does not have.
+    /// Brings the metadata of embedded objects into its form, and returns where members stood that
+    /// it does not have.
     ///
     /// With `lenient`, as on reading what is stored, members of the wrong type are dropped.
     ///
@@ -33,7 +35,11 @@ impl Schema {
         lenient: bool,
         at: &Path<'_>,
     ) -> Result<Vec<String>, FieldError> {
-        let mut coercion = Coercion { schema: self, lenient, unknown: Vec::new() };
+        let mut coercion = Coercion {
+            schema: self,
+            lenient,
+            unknown: Vec::new(),
+        };
         coercion.value(value, node, resource, at)?;
         coercion.unknown.sort_unstable();
         Ok(coercion.unknown)
@@ -74,27 +80,37 @@ impl Coercion<'_> {
         if !resource && !node.flags.has(Flags::EMBEDDED) {
             return Ok(());
         }
+
         match value {
             Value::Object(map) => {
                 if resource || node.embedded {
                     self.resource(map, at)?;
                 }
+
                 for (name, value) in map.iter_mut() {
                     if let Some(property) = node.property(name) {
-                        self.value(value, self.schema.node(property.node), false, &at.field(name))?;
+                        self.value(
+                            value,
+                            self.schema.node(property.node),
+                            false,
+                            &at.field(name),
+                        )?;
                     } else if let Some(id) = node.additional.node() {
                         self.value(value, self.schema.node(id), false, &at.key(name))?;
                     }
                 }
             }
             Value::Array(items) => {
-                let Some(item) = self.schema.item(node) else { return Ok(()) };
+                let Some(item) = self.schema.item(node) else {
+                    return Ok(());
+                };
                 for (index, value) in items.iter_mut().enumerate() {
                     self.value(value, item, false, &at.index(index))?;
                 }
             }
             _ => {}
         }
+
         Ok(())
     }
 
@@ -104,12 +120,22 @@ impl Coercion<'_> {
             if found.as_str().is_some() {
                 continue;
             }
+
             if !self.lenient {
-                return Err(FieldError::invalid(&at.field(name), shown(found), "must be a string"));
+                return Err(FieldError::invalid(
+                    &at.field(name),
+                    shown(found),
+                    "must be a string",
+                ));
             }
+
             map.remove(name);
         }
-        let Some(metadata) = map.get_mut("metadata") else { return Ok(()) };
+
+        let Some(metadata) = map.get_mut("metadata") else {
+            return Ok(());
+        };
+
         let at = at.field("metadata");
         match decoded(metadata) {
             Ok(decoded) => {
@@ -119,6 +145,7 @@ impl Coercion<'_> {
             Err(_) if self.lenient => self.keep_what_fits(metadata, &at),
             Err(message) => return Err(FieldError::invalid(&at, shown(metadata), message)),
         }
+
         Ok(())
     }
 
@@ -135,11 +162,13 @@ impl Coercion<'_> {
                 }
             }
         }
+
         *map = kept;
     }
 
     fn note(&mut self, decoded: &Metadata, at: &Path<'_>) {
-        self.unknown.extend(decoded.unknown.iter().map(|field| format!("{at}.{field}")));
+        self.unknown
+            .extend(decoded.unknown.iter().map(|field| format!("{at}.{field}")));
     }
 }
 
@@ -151,18 +180,36 @@ struct Metadata {
 
 /// Metadata as the typed decoder reads it; in the error what it says.
 fn decoded(metadata: &Value) -> Result<Metadata, String> {
-    let node = BUILTIN.type_named("meta.v1.ObjectMeta").expect("the catalogue has ObjectMeta").node();
-    let decoded = json::decode(&json::to_vec(metadata), Some(node)).map_err(|error| error.to_string())?;
+    let node = BUILTIN
+        .type_named("meta.v1.ObjectMeta")
+        .expect("the catalogue has ObjectMeta")
+        .node();
+
+    let decoded =
+        json::decode(&json::to_vec(metadata), Some(node)).map_err(|error| error.to_string())?;
     let mut value = decoded.value;
     canonical::canonicalize(&mut value, node);
+
     if let Value::Object(map) = &mut value {
         map.retain(|_, value| !value.is_null());
     }
-    let field =
-        |complaint: &String| Some(complaint.strip_prefix("unknown field \"")?.strip_suffix('"')?.to_owned());
+
+    let field = |complaint: &String| {
+        Some(
+            complaint
+                .strip_prefix("unknown field \"")?
+                .strip_suffix('"')?
+                .to_owned(),
+        )
+    };
+
     Ok(Metadata {
         value,
-        unknown: decoded.strict.iter().filter_map(|error| field(&error.to_string())).collect(),
+        unknown: decoded
+            .strict
+            .iter()
+            .filter_map(|error| field(&error.to_string()))
+            .collect(),
     })
 }
 
@@ -177,21 +224,32 @@ fn validate(
     if !resource && !node.flags.has(Flags::EMBEDDED) {
         return;
     }
+
     match value {
         Value::Object(map) => {
             if resource || node.embedded {
                 validate_resource(map, at, errors);
             }
+
             for (name, value) in map.iter() {
                 if let Some(property) = node.property(name) {
-                    validate(schema, value, schema.node(property.node), false, &at.field(name), errors);
+                    validate(
+                        schema,
+                        value,
+                        schema.node(property.node),
+                        false,
+                        &at.field(name),
+                        errors,
+                    );
                 } else if let Some(id) = node.additional.node() {
                     validate(schema, value, schema.node(id), false, &at.key(name), errors);
                 }
             }
         }
         Value::Array(items) => {
-            let Some(item) = schema.item(node) else { return };
+            let Some(item) = schema.item(node) else {
+                return;
+            };
             for (index, value) in items.iter().enumerate() {
                 validate(schema, value, item, false, &at.index(index), errors);
             }
@@ -206,6 +264,7 @@ fn validate_resource(map: &Map, at: &Path<'_>, errors: &mut FieldErrors) {
             errors.push(FieldError::required(&at.field(name), ""));
         }
     }
+
     let mut text = |name: &str, rule: fn(&str) -> Option<String>| {
         let Some(found) = map.get(name) else { return };
         let wrong = match found.as_str() {
@@ -213,16 +272,20 @@ fn validate_resource(map: &Map, at: &Path<'_>, errors: &mut FieldErrors) {
             Some("") => Some("must not be empty".to_owned()),
             Some(text) => rule(text),
         };
-        errors.extend(wrong.map(|detail| FieldError::invalid(&at.field(name), shown(found), detail)));
+        errors
+            .extend(wrong.map(|detail| FieldError::invalid(&at.field(name), shown(found), detail)));
     };
+
     text("apiVersion", |text| {
         (text.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {text}"))
     });
     text("kind", |text| {
         let messages = names::dns1035_label(&text.to_lowercase());
         let all = messages.join(",");
-        (!messages.is_empty()).then(|| format!("may have mixed case, but should otherwise match: {all}"))
+        (!messages.is_empty())
+            .then(|| format!("may have mixed case, but should otherwise match: {all}"))
     });
+
     if let Some(metadata) = map.get("metadata") {
         validate_metadata(metadata, &at.field("metadata"), errors);
     }
@@ -232,11 +295,26 @@ fn validate_metadata(metadata: &Value, at: &Path<'_>, errors: &mut FieldErrors) 
     if let Err(message) = decoded(metadata) {
         return errors.push(FieldError::invalid(at, shown(metadata), message));
     }
-    let mut object = Value::Object([("metadata".into(), metadata.clone())].into_iter().collect());
+
+    let mut object = Value::Object(
+        [("metadata".into(), metadata.clone())]
+            .into_iter()
+            .collect(),
+    );
+
     if object.meta().name().is_empty() {
         // An object within another needs no name.
         object.meta_mut().set_name("unnamed");
     }
+
     let namespaced = !object.meta().namespace().is_empty();
-    meta::validate::new(object.meta(), at, Rules { namespaced, ..Rules::ANY_KIND }, errors);
+    meta::validate::new(
+        object.meta(),
+        at,
+        Rules {
+            namespaced,
+            ..Rules::ANY_KIND
+        },
+        errors,
+    );
 }

@@ -24,6 +24,7 @@ fn walk(schema: &Schema, node: &Node, value: &Value, at: &Path<'_>, errors: &mut
     if !node.flags.has(Flags::LISTS) || errors.is_full() {
         return;
     }
+
     match value {
         Value::Object(map) => members(schema, node, map, at, errors),
         Value::Array(items) => {
@@ -32,6 +33,7 @@ fn walk(schema: &Schema, node: &Node, value: &Value, at: &Path<'_>, errors: &mut
                 Some(ListType::Map(keys)) => list_map(items, keys, at, errors),
                 _ => {}
             }
+
             if let Some(item) = schema.item(node) {
                 for (index, value) in items.iter().enumerate() {
                     walk(schema, item, value, &at.index(index), errors);
@@ -57,41 +59,64 @@ fn members(schema: &Schema, node: &Node, map: &Map, at: &Path<'_>, errors: &mut 
 }
 
 fn set(items: &[Value], at: &Path<'_>, errors: &mut FieldErrors) {
-    if surely_differ(items.len(), |one, other| are_alike(&items[one], &items[other])) {
+    if surely_differ(items.len(), |one, other| {
+        are_alike(&items[one], &items[other])
+    }) {
         return;
     }
     for index in second_times(items.iter().map(identity), items.len()) {
-        errors.push(FieldError::duplicate(&at.index(index), shown(&items[index])));
+        errors.push(FieldError::duplicate(
+            &at.index(index),
+            shown(&items[index]),
+        ));
     }
 }
 
 fn list_map(items: &[Value], keys: &[Text], at: &Path<'_>, errors: &mut FieldErrors) {
-    let other = items.iter().position(|item| !matches!(item, Value::Null | Value::Object(_)));
+    let other = items
+        .iter()
+        .position(|item| !matches!(item, Value::Null | Value::Object(_)));
     if let Some(index) = other {
         let detail = "must be an object for an array of list-type map";
-        return errors.push(FieldError::invalid(&at.index(index), shown(&items[index]), detail));
+        return errors.push(FieldError::invalid(
+            &at.index(index),
+            shown(&items[index]),
+            detail,
+        ));
     }
+
     // Most elements differ in their first key already: it is looked up once for each.
     let mut firsts = [None; FEW];
     for (first, item) in firsts.iter_mut().zip(items) {
         *first = keys.first().and_then(|key| item.get(key));
     }
+
     let rest = keys.get(1..).unwrap_or_default();
     let alike = |one: usize, other: usize| {
         let same = |key: &Text| both_alike(items[one].get(key), items[other].get(key));
         both_alike(firsts[one], firsts[other]) && rest.iter().all(same)
     };
+
     if surely_differ(items.len(), alike) {
         return;
     }
-    for index in second_times(items.iter().map(|item| Identity::Text(key_of(item, keys))), items.len()) {
-        errors.push(FieldError::duplicate(&at.index(index), key_of(&items[index], keys)));
+
+    for index in second_times(
+        items.iter().map(|item| Identity::Text(key_of(item, keys))),
+        items.len(),
+    ) {
+        errors.push(FieldError::duplicate(
+            &at.index(index),
+            key_of(&items[index], keys),
+        ));
     }
 }
 
 /// The members of an element that tell it apart, as JSON.
 pub(super) fn key_of(item: &Value, keys: &[Text]) -> String {
-    let found = keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
+    let found = keys
+        .iter()
+        .filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
     as_json(&Value::Object(found.collect()))
 }
 
@@ -111,7 +136,9 @@ fn both_alike(one: Option<&Value>, other: Option<&Value>) -> bool {
 fn are_alike(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Int(one), Value::Int(other)) => one == other,
-        (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_)) => shown(one) == shown(other),
+        (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_)) => {
+            shown(one) == shown(other)
+        }
         (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => {
             as_json(one) == as_json(other)
         }
@@ -126,6 +153,7 @@ fn second_times<'v>(things: impl Iterator<Item = Identity<'v>>, count: usize) ->
     if count < 2 {
         return Vec::new();
     }
+
     let mut times: HashMap<Identity<'v>, usize> = HashMap::with_capacity(count);
     let mut found = Vec::new();
     for (index, thing) in things.enumerate() {
@@ -135,6 +163,7 @@ fn second_times<'v>(things: impl Iterator<Item = Identity<'v>>, count: usize) ->
             found.push(index);
         }
     }
+
     found
 }
 
@@ -142,7 +171,8 @@ pub(super) fn has_duplicates(items: &[Value]) -> bool {
     !second_times(items.iter().map(identity), items.len()).is_empty()
 }
 
-/// What makes an element itself. Whole and broken numbers differ, lists and objects are what they look like.
+/// What makes an element itself. Whole and broken numbers differ, lists and objects are what they
+/// look like.
 #[derive(PartialEq, Eq, Hash)]
 enum Identity<'v> {
     Null,

@@ -1,13 +1,15 @@
 //! Schemas: what an object may look like, what is filled in, and what is dropped.
 //!
-//! One engine for built-in kinds and custom resources. A CRD's `openAPIV3Schema` is read through [`Props`], checked
-//! ([`check`], in upstream's words), and compiled by `build` into a [`Schema`]: nodes in a vector that point at each
-//! other by index. A built-in kind is compiled from the catalogue into the very same form. What walks an object holds
-//! a node: `prune` drops what no node names, `default` fills in, `validate` complains, `lists` looks for duplicates,
-//! `embedded` at objects within objects. Each node knows whether anything at or below it concerns such a walk, so that
-//! the rest of the object is not visited.
+//! One engine for built-in kinds and custom resources. A CRD's `openAPIV3Schema` is read through
+//! [`Props`], checked ([`check`], in upstream's words), and compiled by `build` into a [`Schema`]:
+//! nodes in a vector that point at each other by index. A built-in kind is compiled from the
+//! catalogue into the very same form. What walks an object holds a node: `prune` drops what no node
+//! names, `default` fills in, `validate` complains, `lists` looks for duplicates, `embedded` at
+//! objects within objects. Each node knows whether anything at or below it concerns such a walk, so
+//! that the rest of the object is not visited.
 //!
-//! No I/O, and no rules of CEL: those are kept in their place ([`Node::rules`]) for whoever evaluates them.
+//! No I/O, and no rules of CEL: those are kept in their place ([`Node::rules`]) for whoever
+//! evaluates them.
 
 mod build;
 pub mod check;
@@ -28,7 +30,9 @@ mod tests;
 pub use build::{BuildError, for_kind};
 pub use default::{MOST_ADDED, TooMuchAdded};
 pub use format::Format;
-pub use node::{Additional, Bound, Checks, Flags, Node, NodeId, Property, Rule, Type, Types, Unset};
+pub use node::{
+    Additional, Bound, Checks, Flags, Node, NodeId, Property, Rule, Type, Types, Unset,
+};
 pub use pattern::{Pattern, PatternError};
 pub use props::Props;
 
@@ -61,7 +65,8 @@ impl Schema {
         self.nodes.is_empty()
     }
 
-    /// What the member `name` of an object of this node is: a property, or what stands for all others.
+    /// What the member `name` of an object of this node is: a property, or what stands for all
+    /// others.
     pub fn member(&self, of: &Node, name: &str) -> Option<&Node> {
         match of.property(name) {
             Some(property) => Some(self.node(property.node)),

@@ -53,13 +53,18 @@ pub struct Node {
 
 impl Node {
     pub fn property(&self, name: &str) -> Option<&Property> {
-        let place = self.properties.binary_search_by(|property| property.name.as_str().cmp(name)).ok()?;
+        let place = self
+            .properties
+            .binary_search_by(|property| property.name.as_str().cmp(name))
+            .ok()?;
         Some(&self.properties[place])
     }
 
     /// Finds properties for a reader whose names come in order: a short walk, not a search.
     pub(crate) fn in_order(&self) -> InOrder<'_> {
-        InOrder { ahead: &self.properties }
+        InOrder {
+            ahead: &self.properties,
+        }
     }
 
     /// The fields that tell the elements of this list apart, if it is such a list.
@@ -140,7 +145,14 @@ impl Type {
     }
 
     pub(crate) fn named(name: &str) -> Option<Type> {
-        let all = [Type::Object, Type::Array, Type::String, Type::Integer, Type::Number, Type::Boolean];
+        let all = [
+            Type::Object,
+            Type::Array,
+            Type::String,
+            Type::Integer,
+            Type::Number,
+            Type::Boolean,
+        ];
         all.into_iter().find(|of| of.name() == name)
     }
 }
@@ -197,7 +209,8 @@ pub enum Unset {
     Null,
     /// Built-in values: null and the zero of the type.
     Zero,
-    /// Built-in structs that are values: never unset; absent is empty, and its fields have their defaults.
+    /// Built-in structs that are values: never unset; absent is empty, and its fields have their
+    /// defaults.
     Never,
 }
 

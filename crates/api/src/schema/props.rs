@@ -1,8 +1,8 @@
 //! A CRD's schema as its author wrote it: `JSONSchemaProps`, read from a tree.
 //!
-//! The tree comes from the typed decoder, so members have the types upstream's have; whatever else is found (a fuzzer
-//! may hand in any JSON) counts as not being there. JSON that only its owner looks into, a default or the values of an
-//! enum, may be text still.
+//! The tree comes from the typed decoder, so members have the types upstream's have; whatever else
+//! is found (a fuzzer may hand in any JSON) counts as not being there. JSON that only its owner
+//! looks into, a default or the values of an enum, may be text still.
 
 use std::borrow::Cow;
 
@@ -58,7 +58,10 @@ impl<'a> Props<'a> {
 
     pub(crate) fn number(self, name: &str) -> Option<f64> {
         match self.get(name)? {
-            #[expect(clippy::cast_precision_loss, reason = "bounds are doubles, to upstream too")]
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "bounds are doubles, to upstream too"
+            )]
             Value::Int(number) => Some(*number as f64),
             Value::Float(number) => Some(*number),
             _ => None,
@@ -71,11 +74,17 @@ impl<'a> Props<'a> {
     }
 
     pub(crate) fn enumeration(self) -> Vec<Value> {
-        self.elements("enum").iter().map(|value| opened(value).into_owned()).collect()
+        self.elements("enum")
+            .iter()
+            .map(|value| opened(value).into_owned())
+            .collect()
     }
 
     pub(crate) fn texts(self, name: &str) -> Vec<Text> {
-        self.elements(name).iter().map(|value| Text::new(value.as_str().unwrap_or_default())).collect()
+        self.elements(name)
+            .iter()
+            .map(|value| Text::new(value.as_str().unwrap_or_default()))
+            .collect()
     }
 
     pub(crate) fn elements(self, name: &str) -> &'a [Value] {
@@ -151,7 +160,9 @@ fn is_zero(name: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
         // Where a schema could stand, or where not saying it differs, `false` is something.
-        Value::Bool(flag) => !flag && !matches!(name, "additionalProperties" | "additionalItems" | PRESERVE),
+        Value::Bool(flag) => {
+            !flag && !matches!(name, "additionalProperties" | "additionalItems" | PRESERVE)
+        }
         Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
         // An empty schema is one; an empty map of schemas is none.

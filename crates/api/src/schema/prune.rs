@@ -1,8 +1,9 @@
 //! Pruning: what a schema does not name is dropped, and said.
 //!
-//! Members of an object that is an object of its own (the root, or embedded) are known without being named:
-//! `apiVersion`, `kind` and `metadata`. Where unknown fields are preserved, pruning goes on below what is named.
-//! Then nulls are taken away where nothing may be null and no default would take their place.
+//! Members of an object that is an object of its own (the root, or embedded) are known without
+//! being named: `apiVersion`, `kind` and `metadata`. Where unknown fields are preserved, pruning
+//! goes on below what is named. Then nulls are taken away where nothing may be null and no default
+//! would take their place.
 
 use super::Schema;
 use super::node::{Additional, Flags, Node, NodeId};
@@ -12,7 +13,10 @@ use crate::{Map, Value};
 impl Schema {
     /// Drops what the schema does not name, and returns where it stood, in order.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
-        let mut walk = Walk { schema: self, unknown: Some(Vec::new()) };
+        let mut walk = Walk {
+            schema: self,
+            unknown: Some(Vec::new()),
+        };
         walk.prune(object, Some(self.root()), true, &Path::Root);
         let mut unknown = walk.unknown.unwrap_or_default();
         unknown.sort_unstable();
@@ -26,7 +30,11 @@ impl Schema {
 
     /// Prunes a value of one node, and says nothing.
     pub(crate) fn prune_below(&self, value: &mut Value, node: Option<&Node>, resource: bool) {
-        Walk { schema: self, unknown: None }.prune(value, node, resource, &Path::Root);
+        Walk {
+            schema: self,
+            unknown: None,
+        }
+        .prune(value, node, resource, &Path::Root);
     }
 }
 
@@ -42,13 +50,16 @@ struct Walk<'s> {
 impl Walk<'_> {
     /// `node` None: nothing is known about the value, so no member of it is.
     fn prune(&mut self, value: &mut Value, node: Option<&Node>, resource: bool, at: &Path<'_>) {
-        let Some(node) = node else { return self.drop_all(value, at) };
+        let Some(node) = node else {
+            return self.drop_all(value, at);
+        };
         if !node.flags.has(Flags::PRUNES) {
             return;
         }
         if node.preserve {
             return self.keep(value, node, resource, at);
         }
+
         match value {
             Value::Object(map) => self.members(map, node, resource, false, at),
             Value::Array(items) => {
@@ -61,12 +72,15 @@ impl Walk<'_> {
         }
     }
 
-    /// Below something that preserves: what is not named is kept, what is named is pruned by its own schema.
+    /// Below something that preserves: what is not named is kept, what is named is pruned by its
+    /// own schema.
     fn keep(&mut self, value: &mut Value, node: &Node, resource: bool, at: &Path<'_>) {
         match value {
             Value::Object(map) => self.members(map, node, resource, true, at),
             Value::Array(items) => {
-                let Some(item) = node.items.map(|id| self.schema.node(id)) else { return };
+                let Some(item) = node.items.map(|id| self.schema.node(id)) else {
+                    return;
+                };
                 for (index, value) in items.iter_mut().enumerate() {
                     self.keep(value, item, false, &at.index(index));
                 }
@@ -75,13 +89,21 @@ impl Walk<'_> {
         }
     }
 
-    fn members(&mut self, map: &mut Map, node: &Node, resource: bool, preserve: bool, at: &Path<'_>) {
+    fn members(
+        &mut self,
+        map: &mut Map,
+        node: &Node,
+        resource: bool,
+        preserve: bool,
+        at: &Path<'_>,
+    ) {
         let resource = resource || node.embedded;
         let mut properties = node.in_order();
         map.retain(|name, value| {
             if resource && is_meta(name) {
                 return true;
             }
+
             let below = match (properties.find(name), node.additional) {
                 (Some(id), _) => Some(id),
                 (None, Additional::Unsaid) if preserve => return true,
@@ -91,10 +113,17 @@ impl Walk<'_> {
                 }
                 (None, additional) => additional.node(),
             };
+
             // Scalars have nothing to prune; most members are.
             if matches!(value, Value::Object(_) | Value::Array(_)) {
-                self.prune(value, below.map(|id: NodeId| self.schema.node(id)), false, &at.field(name));
+                self.prune(
+                    value,
+                    below.map(|id: NodeId| self.schema.node(id)),
+                    false,
+                    &at.field(name),
+                );
             }
+
             true
         });
     }
@@ -139,22 +168,32 @@ fn prune_nulls(schema: &Schema, value: &mut Value, node: &Node) {
     if !node.flags.has(Flags::NULLS) {
         return;
     }
+
     match value {
         Value::Object(map) => {
             let mut properties = node.in_order();
             map.retain(|name, value| {
-                let Some(id) = properties.find(name).or(node.additional.node()) else { return true };
+                let Some(id) = properties.find(name).or(node.additional.node()) else {
+                    return true;
+                };
+
                 let below = schema.node(id);
                 if value.is_null() {
                     return below.nullable || below.default.is_some();
                 }
+
                 prune_nulls(schema, value, below);
+
                 true
             });
         }
         Value::Array(items) => {
-            let Some(item) = schema.item(node) else { return };
-            items.iter_mut().for_each(|value| prune_nulls(schema, value, item));
+            let Some(item) = schema.item(node) else {
+                return;
+            };
+            items
+                .iter_mut()
+                .for_each(|value| prune_nulls(schema, value, item));
         }
         _ => {}
     }

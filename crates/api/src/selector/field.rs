@@ -1,7 +1,8 @@
 //! Field selectors: `metadata.name=a,status.phase!=Running`.
 //!
-//! Terms are cut at commas, each at its first operator; values may hold `\\`, `\,` and `\=`. Which fields a kind
-//! offers is not known here: [`FieldSelector::transform`] takes every term through the kind's own judgement.
+//! Terms are cut at commas, each at its first operator; values may hold `\\`, `\,` and `\=`. Which
+//! fields a kind offers is not known here: [`FieldSelector::transform`] takes every term through
+//! the kind's own judgement.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -73,11 +74,14 @@ impl FieldSelector {
 
     /// The value that a field must have, if a term says so.
     pub fn exact_value(&self, field: &str) -> Option<&str> {
-        self.terms.iter().find(|term| !term.negated && term.field == field).map(|term| term.value.as_str())
+        self.terms
+            .iter()
+            .find(|term| !term.negated && term.field == field)
+            .map(|term| term.value.as_str())
     }
 
-    /// Every term through a function that knows the kind's fields: it renames, refuses, or answers with two empty
-    /// texts to leave the term out.
+    /// Every term through a function that knows the kind's fields: it renames, refuses, or answers
+    /// with two empty texts to leave the term out.
     pub fn transform<E>(
         &self,
         mut known: impl FnMut(&str, &str) -> Result<(Text, Text), E>,
@@ -86,9 +90,14 @@ impl FieldSelector {
         for term in &self.terms {
             let (field, value) = known(&term.field, &term.value)?;
             if !field.is_empty() || !value.is_empty() {
-                terms.push(FieldTerm { field, value, negated: term.negated });
+                terms.push(FieldTerm {
+                    field,
+                    value,
+                    negated: term.negated,
+                });
             }
         }
+
         Ok(FieldSelector { terms })
     }
 }
@@ -117,7 +126,9 @@ impl FromStr for FieldSelector {
         steps::count(parts.len() * parts.len().checked_ilog2().unwrap_or(0) as usize);
         parts.sort_unstable();
         let parts = parts.into_iter().filter(|part| !part.is_empty());
-        let mut terms = parts.map(|part| read_term(text, part)).collect::<Result<Vec<_>, _>>()?;
+        let mut terms = parts
+            .map(|part| read_term(text, part))
+            .collect::<Result<Vec<_>, _>>()?;
         terms.retain(|term| !term.field.is_empty() || !term.value.is_empty());
         Ok(FieldSelector { terms })
     }
@@ -137,24 +148,38 @@ fn split_terms(text: &str) -> Vec<&str> {
 
 fn read_term(selector: &str, term: &str) -> Result<FieldTerm, FieldSelectorError> {
     steps::count(term.len());
-    let place = term.char_indices().find(|(index, _)| operator(&term[*index..]).is_some());
+    let place = term
+        .char_indices()
+        .find(|(index, _)| operator(&term[*index..]).is_some());
     let Some((place, _)) = place else {
-        return Err(FieldSelectorError::NoOperator { selector: selector.to_owned(), term: term.to_owned() });
+        return Err(FieldSelectorError::NoOperator {
+            selector: selector.to_owned(),
+            term: term.to_owned(),
+        });
     };
+
     let (field, rest) = term.split_at(place);
     let operator = operator(rest).expect("found at this place just above");
     let value = unescaped(&rest[operator.len()..])?;
-    Ok(FieldTerm { field: Text::new(field), value: Text::new(value), negated: operator == "!=" })
+
+    Ok(FieldTerm {
+        field: Text::new(field),
+        value: Text::new(value),
+        negated: operator == "!=",
+    })
 }
 
 fn operator(text: &str) -> Option<&'static str> {
-    ["!=", "==", "="].into_iter().find(|operator| text.starts_with(operator))
+    ["!=", "==", "="]
+        .into_iter()
+        .find(|operator| text.starts_with(operator))
 }
 
 fn unescaped(value: &str) -> Result<Cow<'_, str>, FieldSelectorError> {
     if !value.contains(['\\', ',', '=']) {
         return Ok(Cow::Borrowed(value));
     }
+
     let mut plain = String::with_capacity(value.len());
     let mut characters = value.chars();
     while let Some(character) = characters.next() {
@@ -162,13 +187,16 @@ fn unescaped(value: &str) -> Result<Cow<'_, str>, FieldSelectorError> {
             '\\' => match characters.next() {
                 Some(escaped @ ('\\' | ',' | '=')) => plain.push(escaped),
                 other => {
-                    return Err(FieldSelectorError::Escape(std::iter::once('\\').chain(other).collect()));
+                    return Err(FieldSelectorError::Escape(
+                        std::iter::once('\\').chain(other).collect(),
+                    ));
                 }
             },
             ',' | '=' => return Err(FieldSelectorError::Unescaped(character)),
             _ => plain.push(character),
         }
     }
+
     Ok(Cow::Owned(plain))
 }
 
@@ -186,13 +214,20 @@ impl fmt::Display for FieldSelector {
 
 impl fmt::Display for FieldTerm {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}{}", self.field, if self.negated { "!=" } else { "=" })?;
+        write!(
+            out,
+            "{}{}",
+            self.field,
+            if self.negated { "!=" } else { "=" }
+        )?;
+
         for character in self.value.chars() {
             if matches!(character, '\\' | ',' | '=') {
                 out.write_str("\\")?;
             }
             write!(out, "{character}")?;
         }
+
         Ok(())
     }
 }

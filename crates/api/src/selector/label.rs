@@ -14,7 +14,8 @@ use crate::value::{Map, Path, Text, Value};
 pub enum LabelSelector {
     /// Selects no object: what an absent `LabelSelector` means.
     Nothing,
-    /// Selects the objects for which all of these hold, in the order of their keys; every object, if there are none.
+    /// Selects the objects for which all of these hold, in the order of their keys; every object,
+    /// if there are none.
     All(Vec<Requirement>),
 }
 
@@ -30,8 +31,8 @@ impl LabelSelector {
         LabelSelector::All(requirements)
     }
 
-    /// The selector of a map of labels, as a Service or a ReplicationController has it. Takes them unchecked: the
-    /// object was checked when it was written.
+    /// The selector of a map of labels, as a Service or a ReplicationController has it. Takes them
+    /// unchecked: the object was checked when it was written.
     pub fn from_labels(labels: &Map) -> LabelSelector {
         let equal = |(key, value): (&str, &Value)| {
             let value = Text::new(value.as_str().unwrap_or_default());
@@ -40,32 +41,72 @@ impl LabelSelector {
         LabelSelector::new(labels.iter().map(equal).collect())
     }
 
-    /// The selector of a `LabelSelector` in an object. Absent it selects nothing, empty it selects everything.
+    /// The selector of a `LabelSelector` in an object. Absent it selects nothing, empty it selects
+    /// everything.
     pub fn from_value(selector: Option<&Value>) -> Result<LabelSelector, LabelSelectorError> {
-        let Some(selector) = selector.and_then(Value::as_object) else { return Ok(LabelSelector::Nothing) };
+        let Some(selector) = selector.and_then(Value::as_object) else {
+            return Ok(LabelSelector::Nothing);
+        };
+
         let mut requirements = Vec::new();
-        for (key, value) in
-            selector.get("matchLabels").and_then(Value::as_object).into_iter().flat_map(Map::iter)
+        for (key, value) in selector
+            .get("matchLabels")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flat_map(Map::iter)
         {
             let value = Text::new(value.as_str().unwrap_or_default());
-            requirements.push(Requirement::new(Text::new(key), Operator::Equals, vec![value], &Path::Root)?);
+            requirements.push(Requirement::new(
+                Text::new(key),
+                Operator::Equals,
+                vec![value],
+                &Path::Root,
+            )?);
         }
-        for expression in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
-            let text = |name| Text::new(expression.get(name).and_then(Value::as_str).unwrap_or_default());
-            let values = expression.get("values").and_then(Value::as_array).unwrap_or_default();
-            let values = values.iter().map(|value| Text::new(value.as_str().unwrap_or_default())).collect();
+
+        for expression in selector
+            .get("matchExpressions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            let text = |name| {
+                Text::new(
+                    expression
+                        .get(name)
+                        .and_then(Value::as_str)
+                        .unwrap_or_default(),
+                )
+            };
+
+            let values = expression
+                .get("values")
+                .and_then(Value::as_array)
+                .unwrap_or_default();
+
+            let values = values
+                .iter()
+                .map(|value| Text::new(value.as_str().unwrap_or_default()))
+                .collect();
+
             let operator = set_operator(&text("operator"))?;
-            requirements.push(Requirement::new(text("key"), operator, values, &Path::Root)?);
+            requirements.push(Requirement::new(
+                text("key"),
+                operator,
+                values,
+                &Path::Root,
+            )?);
         }
+
         Ok(LabelSelector::new(requirements))
     }
 
     pub fn matches(&self, labels: &(impl Lookup + ?Sized)) -> bool {
         match self {
             LabelSelector::Nothing => false,
-            LabelSelector::All(requirements) => {
-                requirements.iter().all(|requirement| requirement.matches(labels))
-            }
+            LabelSelector::All(requirements) => requirements
+                .iter()
+                .all(|requirement| requirement.matches(labels)),
         }
     }
 
@@ -81,9 +122,13 @@ impl LabelSelector {
         }
     }
 
-    /// The one value that a selected object's label must have, if the first requirement on it says so.
+    /// The one value that a selected object's label must have, if the first requirement on it says
+    /// so.
     pub fn exact_value(&self, key: &str) -> Option<&str> {
-        self.requirements().iter().find(|requirement| requirement.key() == key)?.exact_value()
+        self.requirements()
+            .iter()
+            .find(|requirement| requirement.key() == key)?
+            .exact_value()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which objects are meant: label selectors and field selectors.
 //!
-//! A selector is made once, from a query's text or from an object's `LabelSelector`, and asked often: matching
-//! allocates nothing and looks labels up where they are ([`Lookup`]).
+//! A selector is made once, from a query's text or from an object's `LabelSelector`, and asked
+//! often: matching allocates nothing and looks labels up where they are ([`Lookup`]).
 
 mod field;
 mod label;
@@ -42,7 +42,9 @@ impl Lookup for BTreeMap<String, String> {
 /// Few pairs, in any order.
 impl Lookup for [(&str, &str)] {
     fn lookup(&self, key: &str) -> Option<&str> {
-        self.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
+        self.iter()
+            .find(|(name, _)| *name == key)
+            .map(|(_, value)| *value)
     }
 }
 

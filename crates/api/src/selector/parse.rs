@@ -1,7 +1,8 @@
 //! Label selectors from text: `x in (foo,,baz),y,z notin (),!w,n>5`.
 //!
-//! `Tokens` cuts the text into words and symbols, `parse` puts requirements together with at most one token of
-//! foresight. Words end at symbols and white space; `in` and `notin` are operators only where one is due.
+//! `Tokens` cuts the text into words and symbols, `parse` puts requirements together with at most
+//! one token of foresight. Words end at symbols and white space; `in` and `notin` are operators
+//! only where one is due.
 
 use super::requirement::{Operator, Requirement, check_key};
 use crate::field_error::{FieldError, FieldErrors};
@@ -55,16 +56,21 @@ pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, LabelSelectorError> 
         if !tokens.next.starts_requirement() {
             return Err(LabelSelectorError::ExpectedRequirement(tokens.next.text()));
         }
+
         requirements.push(requirement(&mut tokens).map_err(LabelSelectorError::Requirement)?);
+
         match tokens.take() {
             Token::End => break,
             Token::Symbol(",") if tokens.next.starts_requirement() => {}
             Token::Symbol(",") => {
-                return Err(LabelSelectorError::ExpectedIdentifierAfterComma(tokens.next.text()));
+                return Err(LabelSelectorError::ExpectedIdentifierAfterComma(
+                    tokens.next.text(),
+                ));
             }
             other => return Err(LabelSelectorError::ExpectedEnd(other.text())),
         }
     }
+
     Ok(requirements)
 }
 
@@ -73,11 +79,13 @@ fn requirement(tokens: &mut Tokens<'_>) -> Result<Requirement, RequirementError>
     if negated {
         tokens.take();
     }
+
     let key = match tokens.take() {
         Token::Word(key) => key,
         other => return Err(RequirementError::ExpectedIdentifier(other.text())),
     };
     check_key(key, &Path::Root)?;
+
     let ends = matches!(tokens.next, Token::End | Token::Symbol(","));
     let (operator, values) = if negated {
         (Operator::DoesNotExist, Vec::new())
@@ -89,7 +97,13 @@ fn requirement(tokens: &mut Tokens<'_>) -> Result<Requirement, RequirementError>
             operator => (operator, vec![exact_value(tokens)?]),
         }
     };
-    Ok(Requirement::new(Text::new(key), operator, values, &Path::Root)?)
+
+    Ok(Requirement::new(
+        Text::new(key),
+        operator,
+        values,
+        &Path::Root,
+    )?)
 }
 
 fn operator(tokens: &mut Tokens<'_>) -> Result<Operator, RequirementError> {
@@ -111,16 +125,19 @@ fn values(tokens: &mut Tokens<'_>) -> Result<Vec<Text>, RequirementError> {
         Token::Symbol("(") => {}
         other => return Err(RequirementError::ExpectedOpening(other.text())),
     }
+
     let mut values = Vec::new();
     match tokens.next {
         Token::Symbol(")") => values.push(Text::default()),
         Token::Word(_) | Token::Symbol(",") => listed_values(tokens, &mut values)?,
         other => return Err(RequirementError::ExpectedValues(other.text())),
     }
+
     tokens.take(); // the closing parenthesis
     steps::count(values.len() * values.len().checked_ilog2().unwrap_or(0) as usize);
     values.sort_unstable();
     values.dedup();
+
     Ok(values)
 }
 
@@ -190,7 +207,10 @@ struct Tokens<'a> {
 
 impl<'a> Tokens<'a> {
     fn new(text: &'a str) -> Tokens<'a> {
-        let mut tokens = Tokens { next: Token::End, rest: text };
+        let mut tokens = Tokens {
+            next: Token::End,
+            rest: text,
+        };
         tokens.take();
         tokens
     }
@@ -203,6 +223,7 @@ impl<'a> Tokens<'a> {
     fn read(&mut self) -> Token<'a> {
         let text = self.rest.trim_start_matches(is_white);
         steps::count(self.rest.len() - text.len() + 1);
+
         let length = match text.as_bytes() {
             // A zero byte ends the text for upstream, too.
             [] | [0, ..] => {
@@ -214,10 +235,17 @@ impl<'a> Tokens<'a> {
             _ => text.find(ends_word).unwrap_or(text.len()),
         };
         steps::count(length);
+
         let (token, rest) = text.split_at(length);
+
         // Within the text, it ends only the token before it.
         self.rest = rest.strip_prefix('\0').unwrap_or(rest);
-        if token.starts_with(is_symbol) { Token::Symbol(token) } else { Token::Word(token) }
+
+        if token.starts_with(is_symbol) {
+            Token::Symbol(token)
+        } else {
+            Token::Word(token)
+        }
     }
 }
 

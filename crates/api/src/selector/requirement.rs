@@ -18,8 +18,8 @@ pub struct Requirement {
     values: Vec<Text>,
 }
 
-/// How a label and a requirement's values are compared. `Equals`, `DoubleEquals` and a single `In` mean the same,
-/// but print as they were written.
+/// How a label and a requirement's values are compared. `Equals`, `DoubleEquals` and a single `In`
+/// mean the same, but print as they were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
     In,
@@ -41,21 +41,36 @@ impl Requirement {
         values: Vec<Text>,
         path: &Path<'_>,
     ) -> Result<Requirement, FieldErrors> {
-        let mut errors: FieldErrors = check_key(&key, &path.field("key")).err().into_iter().collect();
+        let mut errors: FieldErrors = check_key(&key, &path.field("key"))
+            .err()
+            .into_iter()
+            .collect();
+
         let values_path = path.field("values");
         errors.extend(check_count(operator, &values, &values_path));
-        // Every complaint about a value names the key: with a key beyond all limits, they would fill the memory.
+
+        // Every complaint about a value names the key: with a key beyond all limits, they would
+        // fill the memory.
         if key.len() <= LONGEST_KEY {
             errors.extend(check_values(&key, operator, &values, &values_path));
         }
-        if errors.is_empty() { Ok(Requirement::trusted(key, operator, values)) } else { Err(errors) }
+
+        if errors.is_empty() {
+            Ok(Requirement::trusted(key, operator, values))
+        } else {
+            Err(errors)
+        }
     }
 
     /// A requirement whose key and values somebody checked before: those of a stored object.
     pub(super) fn trusted(key: Text, operator: Operator, mut values: Vec<Text>) -> Requirement {
         steps::count(values.len() * values.len().checked_ilog2().unwrap_or(0) as usize);
         values.sort_unstable();
-        Requirement { key, operator, values }
+        Requirement {
+            key,
+            operator,
+            values,
+        }
     }
 
     pub fn key(&self) -> &str {
@@ -80,8 +95,12 @@ impl Requirement {
             Operator::NotIn | Operator::NotEquals => found.is_none_or(|value| !self.has(value)),
             Operator::Exists => found.is_some(),
             Operator::DoesNotExist => found.is_none(),
-            Operator::GreaterThan => self.compare(found).is_some_and(|(found, bound)| found > bound),
-            Operator::LessThan => self.compare(found).is_some_and(|(found, bound)| found < bound),
+            Operator::GreaterThan => self
+                .compare(found)
+                .is_some_and(|(found, bound)| found > bound),
+            Operator::LessThan => self
+                .compare(found)
+                .is_some_and(|(found, bound)| found < bound),
         }
     }
 
@@ -94,12 +113,17 @@ impl Requirement {
     }
 
     fn has(&self, value: &str) -> bool {
-        self.values.binary_search_by(|own| own.as_str().cmp(value)).is_ok()
+        self.values
+            .binary_search_by(|own| own.as_str().cmp(value))
+            .is_ok()
     }
 
     /// The label and the bound as numbers. A label that is none is never greater or less.
     fn compare(&self, found: Option<&str>) -> Option<(i64, i64)> {
-        Some((parse_int(found?).ok()?, parse_int(self.values.first()?).ok()?))
+        Some((
+            parse_int(found?).ok()?,
+            parse_int(self.values.first()?).ok()?,
+        ))
     }
 }
 
@@ -114,19 +138,24 @@ pub(super) fn check_key(key: &str, path: &Path<'_>) -> Result<(), FieldError> {
 
 fn check_count(operator: Operator, values: &[Text], path: &Path<'_>) -> Option<FieldError> {
     let (fits, message) = match operator {
-        Operator::In | Operator::NotIn => {
-            (!values.is_empty(), "for 'in', 'notin' operators, values set can't be empty")
-        }
-        Operator::Equals | Operator::DoubleEquals | Operator::NotEquals => {
-            (values.len() == 1, "exact-match compatibility requires one single value")
-        }
-        Operator::Exists | Operator::DoesNotExist => {
-            (values.is_empty(), "values set must be empty for exists and does not exist")
-        }
-        Operator::GreaterThan | Operator::LessThan => {
-            (values.len() == 1, "for 'Gt', 'Lt' operators, exactly one value is required")
-        }
+        Operator::In | Operator::NotIn => (
+            !values.is_empty(),
+            "for 'in', 'notin' operators, values set can't be empty",
+        ),
+        Operator::Equals | Operator::DoubleEquals | Operator::NotEquals => (
+            values.len() == 1,
+            "exact-match compatibility requires one single value",
+        ),
+        Operator::Exists | Operator::DoesNotExist => (
+            values.is_empty(),
+            "values set must be empty for exists and does not exist",
+        ),
+        Operator::GreaterThan | Operator::LessThan => (
+            values.len() == 1,
+            "for 'Gt', 'Lt' operators, exactly one value is required",
+        ),
     };
+
     (!fits).then(|| FieldError::invalid(path, shown(values), message))
 }
 
@@ -139,13 +168,19 @@ fn check_values(key: &str, operator: Operator, values: &[Text], path: &Path<'_>)
             errors.push(FieldError::invalid_str(&path.index(index), value, message));
         }
     }
+
     for (index, value) in values.iter().enumerate() {
         steps::count(value.len() + 1);
         let messages = names::label_value(value);
         if !messages.is_empty() {
-            errors.push(FieldError::invalid_str(&path.index(index).key(key), value, messages.join("; ")));
+            errors.push(FieldError::invalid_str(
+                &path.index(index).key(key),
+                value,
+                messages.join("; "),
+            ));
         }
     }
+
     errors
 }
 
@@ -154,8 +189,10 @@ pub(crate) fn shown<V: AsRef<str>>(values: &[V]) -> String {
     if values.is_empty() {
         return "null".to_owned();
     }
-    let quoted: Vec<String> =
-        values.iter().map(|value| crate::go_text::Quoted(value.as_ref()).to_string()).collect();
+    let quoted: Vec<String> = values
+        .iter()
+        .map(|value| crate::go_text::Quoted(value.as_ref()).to_string())
+        .collect();
     format!("[{}]", quoted.join(","))
 }
 

@@ -17,9 +17,18 @@ pub enum Values {
 }
 
 /// Judges a label selector; none selects nothing, and nothing is wrong with it.
-pub fn validate(selector: Option<&LabelSelector>, values: Values, at: &Path<'_>, errors: &mut FieldErrors) {
+pub fn validate(
+    selector: Option<&LabelSelector>,
+    values: Values,
+    at: &Path<'_>,
+    errors: &mut FieldErrors,
+) {
     let Some(selector) = selector else { return };
-    labels(selector.match_labels.iter().flatten(), &at.field("matchLabels"), errors);
+    labels(
+        selector.match_labels.iter().flatten(),
+        &at.field("matchLabels"),
+        errors,
+    );
     let at = at.field("matchExpressions");
     for (index, requirement) in selector.match_expressions.iter().flatten().enumerate() {
         validate_requirement(requirement, values, &at.index(index), errors);
@@ -28,7 +37,9 @@ pub fn validate(selector: Option<&LabelSelector>, values: Values, at: &Path<'_>,
 
 /// Whether some value of an expression is no label value.
 pub fn has_bad_value(selector: Option<&LabelSelector>) -> bool {
-    let expressions = selector.into_iter().flat_map(|selector| selector.match_expressions.iter().flatten());
+    let expressions = selector
+        .into_iter()
+        .flat_map(|selector| selector.match_expressions.iter().flatten());
     expressions
         .flat_map(|expression| expression.values.iter().flatten())
         .any(|value| !names::label_value(value).is_empty())
@@ -44,7 +55,10 @@ fn validate_requirement(
     let place = at.field("values");
     match requirement.operator.as_str() {
         "In" | "NotIn" if given.is_empty() => {
-            errors.push(FieldError::required(&place, "must be specified when `operator` is 'In' or 'NotIn'"));
+            errors.push(FieldError::required(
+                &place,
+                "must be specified when `operator` is 'In' or 'NotIn'",
+            ));
         }
         "Exists" | "DoesNotExist" if !given.is_empty() => {
             let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
@@ -59,10 +73,22 @@ fn validate_requirement(
             ));
         }
     }
-    refuse(&at.field("key"), &requirement.key, names::qualified_name(&requirement.key), errors);
+
+    refuse(
+        &at.field("key"),
+        &requirement.key,
+        names::qualified_name(&requirement.key),
+        errors,
+    );
+
     if values == Values::Judged {
         for (index, value) in given.iter().enumerate() {
-            refuse(&place.index(index), value, names::label_value(value), errors);
+            refuse(
+                &place.index(index),
+                value,
+                names::label_value(value),
+                errors,
+            );
         }
     }
 }
@@ -72,17 +98,31 @@ mod tests {
     use super::*;
 
     fn check(expressions: &[(&str, &str, &[&str])], expected: &[&str]) {
-        let expressions = expressions.iter().map(|(key, operator, values)| LabelSelectorRequirement {
-            key: (*key).to_owned(),
-            operator: (*operator).to_owned(),
-            values: Some(values.iter().map(|value| (*value).to_owned()).collect()),
-        });
-        let selector =
-            LabelSelector { match_expressions: Some(expressions.collect()), ..LabelSelector::default() };
+        let expressions =
+            expressions
+                .iter()
+                .map(|(key, operator, values)| LabelSelectorRequirement {
+                    key: (*key).to_owned(),
+                    operator: (*operator).to_owned(),
+                    values: Some(values.iter().map(|value| (*value).to_owned()).collect()),
+                });
+
+        let selector = LabelSelector {
+            match_expressions: Some(expressions.collect()),
+            ..LabelSelector::default()
+        };
+
         let mut errors = FieldErrors::default();
-        validate(Some(&selector), Values::Judged, &Path::Root.field("s"), &mut errors);
+        validate(
+            Some(&selector),
+            Values::Judged,
+            &Path::Root.field("s"),
+            &mut errors,
+        );
+
         let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(found.len(), expected.len(), "{found:?}");
+
         for (found, expected) in found.iter().zip(expected) {
             assert!(found.starts_with(expected), "{found} is not {expected}");
         }
@@ -91,8 +131,16 @@ mod tests {
     #[test]
     fn expressions_have_a_key_an_operator_and_the_values_it_needs() {
         check(&[("a", "In", &["x"]), ("a", "Exists", &[])], &[]);
-        check(&[("a", "In", &[])], &["s.matchExpressions[0].values: Required value: must be specified when"]);
-        check(&[("a", "DoesNotExist", &["x"])], &["s.matchExpressions[0].values: Forbidden: may not be"]);
+        check(
+            &[("a", "In", &[])],
+            &["s.matchExpressions[0].values: Required value: must be specified when"],
+        );
+
+        check(
+            &[("a", "DoesNotExist", &["x"])],
+            &["s.matchExpressions[0].values: Forbidden: may not be"],
+        );
+
         check(
             &[("a", "Exists", &[]), ("", "Near", &["a b"])],
             &[

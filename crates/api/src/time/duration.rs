@@ -53,7 +53,9 @@ impl Duration {
 
     /// The span for timers, if it is not negative.
     pub fn to_std(self) -> Option<std::time::Duration> {
-        u64::try_from(self.0).ok().map(std::time::Duration::from_nanos)
+        u64::try_from(self.0)
+            .ok()
+            .map(std::time::Duration::from_nanos)
     }
 
     /// The span as `kubectl` shows an age: two or three digits of it.
@@ -86,19 +88,32 @@ impl FromStr for Duration {
         if rest.is_empty() {
             return Err(invalid());
         }
+
         let mut total = 0u64;
         while !rest.is_empty() {
             let (nanos, after) = read_component(rest).map_err(|refusal| match refusal {
                 Refusal::Invalid => invalid(),
                 Refusal::MissingUnit => DurationError::MissingUnit(text.to_owned()),
-                Refusal::UnknownUnit(unit) => {
-                    DurationError::UnknownUnit { unit: unit.to_owned(), text: text.to_owned() }
-                }
+                Refusal::UnknownUnit(unit) => DurationError::UnknownUnit {
+                    unit: unit.to_owned(),
+                    text: text.to_owned(),
+                },
             })?;
-            total = total.checked_add(nanos).filter(|total| *total <= LIMIT).ok_or_else(invalid)?;
+
+            total = total
+                .checked_add(nanos)
+                .filter(|total| *total <= LIMIT)
+                .ok_or_else(invalid)?;
+
             rest = after;
         }
-        let total = if negative { 0i64.checked_sub_unsigned(total) } else { i64::try_from(total).ok() };
+
+        let total = if negative {
+            0i64.checked_sub_unsigned(total)
+        } else {
+            i64::try_from(total).ok()
+        };
+
         total.map(Duration).ok_or_else(invalid)
     }
 }
@@ -116,19 +131,34 @@ fn read_component(text: &str) -> Result<(u64, &str), Refusal<'_>> {
         Some(rest) => split_digits(rest),
         None => ("", rest),
     };
+
     let value = whole_number(whole).ok_or(Refusal::Invalid)?;
+
     if whole.is_empty() && decimals.is_empty() {
         return Err(Refusal::Invalid);
     }
-    let (name, rest) =
-        rest.split_at(rest.find(|next: char| next == '.' || next.is_ascii_digit()).unwrap_or(rest.len()));
+
+    let (name, rest) = rest.split_at(
+        rest.find(|next: char| next == '.' || next.is_ascii_digit())
+            .unwrap_or(rest.len()),
+    );
+
     if name.is_empty() {
         return Err(Refusal::MissingUnit);
     }
+
     let unit = unit(name).ok_or(Refusal::UnknownUnit(name))?;
-    let nanos = value.checked_mul(unit).filter(|nanos| *nanos <= LIMIT).ok_or(Refusal::Invalid)?;
+    let nanos = value
+        .checked_mul(unit)
+        .filter(|nanos| *nanos <= LIMIT)
+        .ok_or(Refusal::Invalid)?;
+
     let nanos = nanos + fraction_of(unit, decimals);
-    if nanos > LIMIT { Err(Refusal::Invalid) } else { Ok((nanos, rest)) }
+    if nanos > LIMIT {
+        Err(Refusal::Invalid)
+    } else {
+        Ok((nanos, rest))
+    }
 }
 
 fn unit(name: &str) -> Option<u64> {
@@ -151,11 +181,15 @@ fn split_digits(text: &str) -> (&str, &str) {
 /// The number, unless it is more than any duration; none is zero.
 fn whole_number(digits: &str) -> Option<u64> {
     digits.bytes().try_fold(0u64, |value, digit| {
-        value.checked_mul(10)?.checked_add(u64::from(digit - b'0')).filter(|value| *value <= LIMIT)
+        value
+            .checked_mul(10)?
+            .checked_add(u64::from(digit - b'0'))
+            .filter(|value| *value <= LIMIT)
     })
 }
 
-/// Decimals of a unit in nanoseconds. In floating point, because Go does it so and the last digit shows.
+/// Decimals of a unit in nanoseconds. In floating point, because Go does it so and the last digit
+/// shows.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -164,15 +198,20 @@ fn whole_number(digits: &str) -> Option<u64> {
 fn fraction_of(unit: u64, decimals: &str) -> u64 {
     let (mut value, mut scale) = (0u64, 1f64);
     for digit in decimals.bytes() {
-        let Some(next) = value.checked_mul(10).and_then(|value| value.checked_add(u64::from(digit - b'0')))
+        let Some(next) = value
+            .checked_mul(10)
+            .and_then(|value| value.checked_add(u64::from(digit - b'0')))
         else {
             break;
         };
+
         if value > (LIMIT - 1) / 10 || next > LIMIT {
             break;
         }
+
         (value, scale) = (next, scale * 10.0);
     }
+
     (value as f64 * (unit as f64 / scale)) as u64
 }
 
@@ -182,9 +221,11 @@ const LIMIT: u64 = 1 << 63;
 impl fmt::Display for Duration {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.0.unsigned_abs();
+
         if self.0 < 0 {
             out.write_str("-")?;
         }
+
         match nanos {
             0 => out.write_str("0s"),
             1..MICROSECOND => write!(out, "{nanos}ns"),
@@ -215,11 +256,13 @@ impl fmt::Display for Decimal {
         if rest > 0 {
             out.write_str(".")?;
         }
+
         while rest > 0 {
             unit /= 10;
             write!(out, "{}", rest / unit)?;
             rest %= unit;
         }
+
         Ok(())
     }
 }
@@ -256,5 +299,9 @@ fn write_two(
     small_unit: &str,
 ) -> fmt::Result {
     write!(out, "{large}{unit}")?;
-    if small == 0 { Ok(()) } else { write!(out, "{small}{small_unit}") }
+    if small == 0 {
+        Ok(())
+    } else {
+        write!(out, "{small}{small_unit}")
+    }
 }

@@ -1,9 +1,9 @@
 //! Moments and spans of time, as objects carry them.
 //!
-//! A [`Timestamp`] is a moment to the nanosecond; what the clock says is handed in as one. [`Time`] and
-//! [`MicroTime`] are the two ways a moment stands in an object: RFC 3339 in UTC, to the second or to the microsecond.
-//! A [`Duration`] is a span as Go writes it (`1h2m3.5s`), and as `kubectl` shows ages. `rfc3339` reads, `civil`
-//! knows the calendar, `duration` the spans.
+//! A [`Timestamp`] is a moment to the nanosecond; what the clock says is handed in as one. [`Time`]
+//! and [`MicroTime`] are the two ways a moment stands in an object: RFC 3339 in UTC, to the second
+//! or to the microsecond. A [`Duration`] is a span as Go writes it (`1h2m3.5s`), and as `kubectl`
+//! shows ages. `rfc3339` reads, `civil` knows the calendar, `duration` the spans.
 
 mod civil;
 mod duration;
@@ -31,12 +31,18 @@ pub struct Timestamp {
 
 impl Timestamp {
     /// The first moment of the year 1, which upstream takes for "never": it is encoded as null.
-    pub const ZERO: Timestamp = Timestamp { seconds: -62_135_596_800, nanos: 0 };
+    pub const ZERO: Timestamp = Timestamp {
+        seconds: -62_135_596_800,
+        nanos: 0,
+    };
 
     /// A moment from seconds and nanoseconds; a billion and more nanoseconds count as seconds.
     pub const fn from_unix(seconds: i64, nanos: u32) -> Timestamp {
         let carried = seconds.saturating_add((nanos / NANOS_PER_SECOND) as i64);
-        Timestamp { seconds: carried, nanos: nanos % NANOS_PER_SECOND }
+        Timestamp {
+            seconds: carried,
+            nanos: nanos % NANOS_PER_SECOND,
+        }
     }
 
     pub const fn unix_seconds(self) -> i64 {
@@ -51,9 +57,11 @@ impl Timestamp {
         self == Timestamp::ZERO
     }
 
-    /// How long ago `earlier` was; negative, if it is yet to come. Spans beyond 292 years are cut to that.
+    /// How long ago `earlier` was; negative, if it is yet to come. Spans beyond 292 years are cut
+    /// to that.
     pub fn since(self, earlier: Timestamp) -> Duration {
-        let nanos = (i128::from(self.seconds) - i128::from(earlier.seconds)) * i128::from(NANOS_PER_SECOND)
+        let nanos = (i128::from(self.seconds) - i128::from(earlier.seconds))
+            * i128::from(NANOS_PER_SECOND)
             + i128::from(self.nanos)
             - i128::from(earlier.nanos);
         let limit = if nanos < 0 { i64::MIN } else { i64::MAX };
@@ -63,7 +71,10 @@ impl Timestamp {
     /// So many seconds later, or earlier.
     #[must_use]
     pub const fn plus_seconds(self, seconds: i64) -> Timestamp {
-        Timestamp { seconds: self.seconds.saturating_add(seconds), nanos: self.nanos }
+        Timestamp {
+            seconds: self.seconds.saturating_add(seconds),
+            nanos: self.nanos,
+        }
     }
 
     /// The same moment without what is finer than a second: what [`Time`] keeps of it.
@@ -78,8 +89,13 @@ impl Add<Duration> for Timestamp {
     fn add(self, span: Duration) -> Timestamp {
         let per_second = i64::from(NANOS_PER_SECOND);
         let nanos = i64::from(self.nanos) + span.as_nanos().rem_euclid(per_second);
-        let seconds = self.seconds.saturating_add(span.as_nanos().div_euclid(per_second));
-        Timestamp::from_unix(seconds, u32::try_from(nanos).expect("less than two seconds of nanoseconds"))
+        let seconds = self
+            .seconds
+            .saturating_add(span.as_nanos().div_euclid(per_second));
+        Timestamp::from_unix(
+            seconds,
+            u32::try_from(nanos).expect("less than two seconds of nanoseconds"),
+        )
     }
 }
 
@@ -108,7 +124,8 @@ impl From<SystemTime> for Timestamp {
     }
 }
 
-/// A moment as most fields have it: `2026-03-01T12:00:00Z`. Reads fractions and offsets, writes neither.
+/// A moment as most fields have it: `2026-03-01T12:00:00Z`. Reads fractions and offsets, writes
+/// neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub Timestamp);
 
@@ -131,7 +148,8 @@ impl fmt::Display for Time {
     }
 }
 
-/// A moment as leases and events have it: `2026-03-01T12:00:00.000001Z`. Reads offsets, but only six decimals.
+/// A moment as leases and events have it: `2026-03-01T12:00:00.000001Z`. Reads offsets, but only
+/// six decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MicroTime(pub Timestamp);
 
@@ -142,7 +160,11 @@ impl MicroTime {
 
     /// What it prints as.
     pub fn text(self) -> Text {
-        format_compact!("{}.{:06}Z", civil::date_and_time(self.0.seconds), self.0.nanos / 1000)
+        format_compact!(
+            "{}.{:06}Z",
+            civil::date_and_time(self.0.seconds),
+            self.0.nanos / 1000
+        )
     }
 }
 
@@ -154,12 +176,14 @@ impl fmt::Display for MicroTime {
 
 const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
-/// A text as Go's time package quotes it in its errors: every byte outside printable ASCII in hexadecimal.
+/// A text as Go's time package quotes it in its errors: every byte outside printable ASCII in
+/// hexadecimal.
 struct Quoted<'a>(&'a str);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("\"")?;
+
         for character in self.0.chars() {
             match character {
                 '"' | '\\' => write!(out, "\\{character}")?,
@@ -171,6 +195,7 @@ impl fmt::Display for Quoted<'_> {
                 }
             }
         }
+
         out.write_str("\"")
     }
 }

@@ -1,5 +1,6 @@
-//! Reading a moment as upstream's decoder does: one element of the layout after the other, and the first that does
-//! not fit is named. Like it, an hour may have one digit, and a comma may stand for the point.
+//! Reading a moment as upstream's decoder does: one element of the layout after the other, and the
+//! first that does not fit is named. Like it, an hour may have one digit, and a comma may stand for
+//! the point.
 
 use super::civil::{self, SECONDS_PER_DAY};
 use super::{Quoted, Timestamp};
@@ -14,7 +15,12 @@ pub enum TimeError {
         Quoted(rest),
         Quoted(element)
     )]
-    Element { text: String, layout: &'static str, rest: String, element: &'static str },
+    Element {
+        text: String,
+        layout: &'static str,
+        rest: String,
+        element: &'static str,
+    },
     #[error("parsing time {}: {what} out of range", Quoted(text))]
     Range { text: String, what: &'static str },
     #[error("parsing time {}: extra text: {}", Quoted(text), Quoted(rest))]
@@ -33,18 +39,34 @@ pub(super) enum Fraction {
 pub(super) const SECOND_LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 pub(super) const MICRO_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-pub(super) fn parse(text: &str, layout: &'static str, fraction: Fraction) -> Result<Timestamp, TimeError> {
+pub(super) fn parse(
+    text: &str,
+    layout: &'static str,
+    fraction: Fraction,
+) -> Result<Timestamp, TimeError> {
     read(text, fraction).map_err(|refusal| match refusal {
-        Refusal::Element { rest, element } => {
-            TimeError::Element { text: text.to_owned(), layout, rest: rest.to_owned(), element }
-        }
-        Refusal::Range(what) => TimeError::Range { text: text.to_owned(), what },
-        Refusal::Extra(rest) => TimeError::Extra { text: text.to_owned(), rest: rest.to_owned() },
+        Refusal::Element { rest, element } => TimeError::Element {
+            text: text.to_owned(),
+            layout,
+            rest: rest.to_owned(),
+            element,
+        },
+        Refusal::Range(what) => TimeError::Range {
+            text: text.to_owned(),
+            what,
+        },
+        Refusal::Extra(rest) => TimeError::Extra {
+            text: text.to_owned(),
+            rest: rest.to_owned(),
+        },
     })
 }
 
 enum Refusal<'a> {
-    Element { rest: &'a str, element: &'static str },
+    Element {
+        rest: &'a str,
+        element: &'static str,
+    },
     Range(&'static str),
     Extra(&'a str),
 }
@@ -57,6 +79,7 @@ fn read(text: &str, fraction: Fraction) -> Result<Timestamp, Refusal<'_>> {
     reader.literal("-")?;
     let day = reader.digits(2, "02")?;
     reader.literal("T")?;
+
     let hour = in_range(reader.hour()?, 0, 23, "hour")?;
     reader.literal(":")?;
     let minute = in_range(reader.digits(2, "04")?, 0, 59, "minute")?;
@@ -66,17 +89,26 @@ fn read(text: &str, fraction: Fraction) -> Result<Timestamp, Refusal<'_>> {
         Fraction::Optional => reader.optional_fraction(),
         Fraction::Micros => reader.micros()?,
     };
+
     let offset = reader.offset()?;
+
     if !reader.rest.is_empty() {
         return Err(Refusal::Extra(reader.rest));
     }
+
     in_range(day, 1, civil::days_in_month(year, month), "day")?;
-    let seconds = civil::days_to(year, month, day) * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second;
+    let seconds =
+        civil::days_to(year, month, day) * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second;
+
     Ok(Timestamp::from_unix(seconds - offset, nanos))
 }
 
 fn in_range(number: i64, low: i64, high: i64, what: &'static str) -> Result<i64, Refusal<'static>> {
-    if (low..=high).contains(&number) { Ok(number) } else { Err(Refusal::Range(what)) }
+    if (low..=high).contains(&number) {
+        Ok(number)
+    } else {
+        Err(Refusal::Range(what))
+    }
 }
 
 struct Reader<'a> {
@@ -85,15 +117,23 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn literal(&mut self, literal: &'static str) -> Result<(), Refusal<'a>> {
-        self.rest =
-            self.rest.strip_prefix(literal).ok_or(Refusal::Element { rest: self.rest, element: literal })?;
+        self.rest = self.rest.strip_prefix(literal).ok_or(Refusal::Element {
+            rest: self.rest,
+            element: literal,
+        })?;
         Ok(())
     }
 
     fn digits(&mut self, count: usize, element: &'static str) -> Result<i64, Refusal<'a>> {
-        let refusal = Refusal::Element { rest: self.rest, element };
+        let refusal = Refusal::Element {
+            rest: self.rest,
+            element,
+        };
         let digits = self.rest.get(..count).ok_or(refusal)?;
-        let number = number(digits).ok_or(Refusal::Element { rest: self.rest, element })?;
+        let number = number(digits).ok_or(Refusal::Element {
+            rest: self.rest,
+            element,
+        })?;
         self.rest = &self.rest[count..];
         Ok(number)
     }
@@ -105,7 +145,9 @@ impl<'a> Reader<'a> {
     }
 
     fn optional_fraction(&mut self) -> u32 {
-        let Some(decimals) = self.rest.strip_prefix(['.', ',']) else { return 0 };
+        let Some(decimals) = self.rest.strip_prefix(['.', ',']) else {
+            return 0;
+        };
         let count = decimals.bytes().take_while(u8::is_ascii_digit).count();
         if count == 0 {
             return 0;
@@ -120,7 +162,10 @@ impl<'a> Reader<'a> {
             .get(..7)
             .and_then(|text| text.strip_prefix(['.', ',']))
             .filter(|decimals| decimals.bytes().all(|byte| byte.is_ascii_digit()));
-        let decimals = decimals.ok_or(Refusal::Element { rest: self.rest, element: ".000000" })?;
+        let decimals = decimals.ok_or(Refusal::Element {
+            rest: self.rest,
+            element: ".000000",
+        })?;
         self.rest = &self.rest[7..];
         Ok(nanos(decimals))
     }
@@ -131,16 +176,27 @@ impl<'a> Reader<'a> {
             self.rest = rest;
             return Ok(0);
         }
-        let refusal = Refusal::Element { rest: self.rest, element: "Z07:00" };
-        let Some((offset, rest)) =
-            self.rest.as_bytes().split_at_checked(6).filter(|(offset, _)| offset[3] == b':')
+
+        let refusal = Refusal::Element {
+            rest: self.rest,
+            element: "Z07:00",
+        };
+
+        let Some((offset, rest)) = self
+            .rest
+            .as_bytes()
+            .split_at_checked(6)
+            .filter(|(offset, _)| offset[3] == b':')
         else {
             return Err(refusal);
         };
+
         let two = |digits: &[u8]| std::str::from_utf8(digits).ok().and_then(number);
         let hours = two(&offset[1..3]);
         let minutes = hours.and_then(|_| two(&offset[4..6]));
-        // Upstream looks at the range before it looks whether all of it was digits, and lets 24:60 pass.
+
+        // Upstream looks at the range before it looks whether all of it was digits, and lets 24:60
+        // pass.
         in_range(minutes.unwrap_or(0), 0, 60, "time zone offset minute")?;
         in_range(hours.unwrap_or(0), 0, 24, "time zone offset hour")?;
         let (Some(hours), Some(minutes), b'+' | b'-') = (hours, minutes, offset[0]) else {
@@ -148,13 +204,17 @@ impl<'a> Reader<'a> {
         };
         self.rest = &self.rest[self.rest.len() - rest.len()..];
         let seconds = (hours * 60 + minutes) * 60;
+
         Ok(if offset[0] == b'-' { -seconds } else { seconds })
     }
 }
 
 /// A number of ASCII digits only.
 fn number(digits: &str) -> Option<i64> {
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+    digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| digits.parse().ok())?
 }
 
 /// Decimals as nanoseconds; those beyond the ninth are dropped.

@@ -8,41 +8,124 @@ use super::*;
 fn moments_are_read_with_fractions_and_offsets_and_written_in_utc() {
     let check = |text: &str, seconds: i64, nanos: u32, expected: &str| {
         let time = Time::parse(text).unwrap();
-        assert_eq!((time.0.unix_seconds(), time.0.subsec_nanos()), (seconds, nanos), "{text}");
+        assert_eq!(
+            (time.0.unix_seconds(), time.0.subsec_nanos()),
+            (seconds, nanos),
+            "{text}"
+        );
         assert_eq!(time.to_string(), expected, "{text}");
     };
     check("1970-01-01T00:00:00Z", 0, 0, "1970-01-01T00:00:00Z");
-    check("2026-03-01T12:00:00Z", 1_772_366_400, 0, "2026-03-01T12:00:00Z");
-    check("2026-03-01T14:30:00.123456789123+02:30", 1_772_366_400, 123_456_789, "2026-03-01T12:00:00Z");
-    check("2024-02-29T23:59:59-00:01", 1_709_251_259, 0, "2024-03-01T00:00:59Z");
-    check("2026-03-01T7:00:00,5Z", 1_772_348_400, 500_000_000, "2026-03-01T07:00:00Z");
-    check("0001-01-01T00:00:00Z", -62_135_596_800, 0, "0001-01-01T00:00:00Z");
-    check("0000-03-01T00:00:00Z", -62_162_035_200, 0, "0000-03-01T00:00:00Z");
-    check("9999-12-31T23:59:59Z", 253_402_300_799, 0, "9999-12-31T23:59:59Z");
+
+    check(
+        "2026-03-01T12:00:00Z",
+        1_772_366_400,
+        0,
+        "2026-03-01T12:00:00Z",
+    );
+
+    check(
+        "2026-03-01T14:30:00.123456789123+02:30",
+        1_772_366_400,
+        123_456_789,
+        "2026-03-01T12:00:00Z",
+    );
+
+    check(
+        "2024-02-29T23:59:59-00:01",
+        1_709_251_259,
+        0,
+        "2024-03-01T00:00:59Z",
+    );
+
+    check(
+        "2026-03-01T7:00:00,5Z",
+        1_772_348_400,
+        500_000_000,
+        "2026-03-01T07:00:00Z",
+    );
+
+    check(
+        "0001-01-01T00:00:00Z",
+        -62_135_596_800,
+        0,
+        "0001-01-01T00:00:00Z",
+    );
+
+    check(
+        "0000-03-01T00:00:00Z",
+        -62_162_035_200,
+        0,
+        "0000-03-01T00:00:00Z",
+    );
+
+    check(
+        "9999-12-31T23:59:59Z",
+        253_402_300_799,
+        0,
+        "9999-12-31T23:59:59Z",
+    );
+
     assert!(Time::parse("0001-01-01T00:00:00Z").unwrap().0.is_zero());
+
     let micro = MicroTime::parse("2026-03-01T12:00:00.000001+00:00").unwrap();
-    assert_eq!((micro.0.subsec_nanos(), micro.to_string().as_str()), (1000, "2026-03-01T12:00:00.000001Z"));
+    assert_eq!(
+        (micro.0.subsec_nanos(), micro.to_string().as_str()),
+        (1000, "2026-03-01T12:00:00.000001Z")
+    );
 }
 
 #[test]
 fn what_is_no_moment_is_refused_in_gos_words() {
-    let check = |text: &str, expected: &str| assert_eq!(Time::parse(text).unwrap_err().to_string(), expected);
+    let check = |text: &str, expected: &str| {
+        assert_eq!(Time::parse(text).unwrap_err().to_string(), expected)
+    };
     let layout = r#""2006-01-02T15:04:05Z07:00""#;
-    check("abc", &format!(r#"parsing time "abc" as {layout}: cannot parse "abc" as "2006""#));
-    check("", &format!(r#"parsing time "" as {layout}: cannot parse "" as "2006""#));
-    check("2026-1-02", &format!(r#"parsing time "2026-1-02" as {layout}: cannot parse "1-02" as "01""#));
+    check(
+        "abc",
+        &format!(r#"parsing time "abc" as {layout}: cannot parse "abc" as "2006""#),
+    );
+
+    check(
+        "",
+        &format!(r#"parsing time "" as {layout}: cannot parse "" as "2006""#),
+    );
+
+    check(
+        "2026-1-02",
+        &format!(r#"parsing time "2026-1-02" as {layout}: cannot parse "1-02" as "01""#),
+    );
+
     check(
         "2026-01-02 15:04:05Z",
-        &format!(r#"parsing time "2026-01-02 15:04:05Z" as {layout}: cannot parse " 15:04:05Z" as "T""#),
+        &format!(
+            r#"parsing time "2026-01-02 15:04:05Z" as {layout}: cannot parse " 15:04:05Z" as "T""#
+        ),
     );
-    check("2026-13-02T00:00:00Z", r#"parsing time "2026-13-02T00:00:00Z": month out of range"#);
-    check("2026-02-30T00:00:00Z", r#"parsing time "2026-02-30T00:00:00Z": day out of range"#);
-    check("2026-02-03T00:00:00Zé", r#"parsing time "2026-02-03T00:00:00Z\xc3\xa9": extra text: "\xc3\xa9""#);
+
+    check(
+        "2026-13-02T00:00:00Z",
+        r#"parsing time "2026-13-02T00:00:00Z": month out of range"#,
+    );
+
+    check(
+        "2026-02-30T00:00:00Z",
+        r#"parsing time "2026-02-30T00:00:00Z": day out of range"#,
+    );
+
+    check(
+        "2026-02-03T00:00:00Zé",
+        r#"parsing time "2026-02-03T00:00:00Z\xc3\xa9": extra text: "\xc3\xa9""#,
+    );
+
     check(
         "2026-02-03T00:00:00+25:00",
         r#"parsing time "2026-02-03T00:00:00+25:00": time zone offset hour out of range"#,
     );
-    let micro = MicroTime::parse("2026-02-03T00:00:00Z").unwrap_err().to_string();
+
+    let micro = MicroTime::parse("2026-02-03T00:00:00Z")
+        .unwrap_err()
+        .to_string();
     assert_eq!(
         micro,
         r#"parsing time "2026-02-03T00:00:00Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000""#
@@ -52,14 +135,20 @@ fn what_is_no_moment_is_refused_in_gos_words() {
 #[test]
 fn durations_are_read_and_written_as_go_does() {
     let check = |text: &str, expected: &str| {
-        assert_eq!(parse_duration(text).map(|span| span.to_string()), Ok(expected.to_owned()), "{text}");
+        assert_eq!(
+            parse_duration(text).map(|span| span.to_string()),
+            Ok(expected.to_owned()),
+            "{text}"
+        );
     };
     check("0", "0s");
+
     check("1h2m3.5s", "1h2m3.5s");
     check("90m", "1h30m0s");
     check("1.5h", "1h30m0s");
     check("-.5s", "-500ms");
     check("1us", "1µs");
+
     check("1500ns", "1.5µs");
     check("0.000000001h", "3.6µs");
     check("1h1ns", "1h0m0.000000001s");
@@ -70,22 +159,35 @@ fn durations_are_read_and_written_as_go_does() {
 #[test]
 fn what_is_no_duration_is_refused_in_gos_words() {
     let check = |text: &str, expected: &str| {
-        assert_eq!(parse_duration(text).unwrap_err().to_string(), expected, "{text}");
+        assert_eq!(
+            parse_duration(text).unwrap_err().to_string(),
+            expected,
+            "{text}"
+        );
     };
     check("abc", r#"time: invalid duration "abc""#);
+
     check("", r#"time: invalid duration """#);
     check(".s", r#"time: invalid duration ".s""#);
     check("3000000h", r#"time: invalid duration "3000000h""#);
     check("5", r#"time: missing unit in duration "5""#);
     check("1d", r#"time: unknown unit "d" in duration "1d""#);
-    check("1é", r#"time: unknown unit "\xc3\xa9" in duration "1\xc3\xa9""#);
+    check(
+        "1é",
+        r#"time: unknown unit "\xc3\xa9" in duration "1\xc3\xa9""#,
+    );
 }
 
 #[test]
 fn ages_are_shown_as_kubectl_shows_them() {
     let check = |seconds: i64, expected: &str| {
-        assert_eq!(Duration::from_secs(seconds).human().to_string(), expected, "{seconds}");
+        assert_eq!(
+            Duration::from_secs(seconds).human().to_string(),
+            expected,
+            "{seconds}"
+        );
     };
+
     let (minute, hour, day) = (60, 3600, 86_400);
     check(-2, "<invalid>");
     check(-1, "0s");
@@ -95,6 +197,7 @@ fn ages_are_shown_as_kubectl_shows_them() {
     check(2 * minute + 3, "2m3s");
     check(10 * minute + 5, "10m");
     check(3 * hour - 1, "179m");
+
     check(3 * hour + 20 * minute, "3h20m");
     check(8 * hour + 59 * minute, "8h");
     check(5 * day + 4 * hour, "5d4h");
@@ -109,15 +212,26 @@ fn ages_are_shown_as_kubectl_shows_them() {
 fn moments_and_spans_add_up() {
     let noon = Timestamp::from_unix(1_772_366_400, 900_000_000);
     let span = parse_duration("1.2s").unwrap();
-    assert_eq!(noon + span, Timestamp::from_unix(1_772_366_402, 100_000_000));
+    assert_eq!(
+        noon + span,
+        Timestamp::from_unix(1_772_366_402, 100_000_000)
+    );
+
     assert_eq!(noon + span - span, noon);
     assert_eq!((noon + span) - noon, span);
     assert_eq!(noon.since(noon + span), span.negated());
-    assert_eq!(Timestamp::from_unix(i64::MAX, 0) - Timestamp::ZERO, Duration::from_nanos(i64::MAX));
+    assert_eq!(
+        Timestamp::from_unix(i64::MAX, 0) - Timestamp::ZERO,
+        Duration::from_nanos(i64::MAX)
+    );
+
     assert_eq!(noon.truncated_to_seconds().subsec_nanos(), 0);
     assert_eq!(span.to_std(), Some(std::time::Duration::from_millis(1200)));
     assert_eq!(span.negated().to_std(), None);
-    assert_eq!(Timestamp::from(SystemTime::UNIX_EPOCH), Timestamp::from_unix(0, 0));
+    assert_eq!(
+        Timestamp::from(SystemTime::UNIX_EPOCH),
+        Timestamp::from_unix(0, 0)
+    );
 }
 
 proptest! {

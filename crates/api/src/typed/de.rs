@@ -17,11 +17,17 @@ pub(super) struct TreeReader<'v> {
 
 impl<'v> TreeReader<'v> {
     pub(super) fn new(tree: &'v Value) -> TreeReader<'v> {
-        TreeReader { tree, without: None }
+        TreeReader {
+            tree,
+            without: None,
+        }
     }
 
     pub(super) fn without(tree: &'v Value, member: &'static str) -> TreeReader<'v> {
-        TreeReader { tree, without: Some(member) }
+        TreeReader {
+            tree,
+            without: Some(member),
+        }
     }
 }
 
@@ -35,7 +41,9 @@ impl<'de> Deserializer<'de> for TreeReader<'de> {
             Value::Int(number) => visitor.visit_i64(*number),
             Value::Float(number) => visitor.visit_f64(*number),
             Value::String(text) => visitor.visit_borrowed_str(text),
-            Value::Array(items) => visitor.visit_seq(SeqDeserializer::new(items.iter().map(TreeReader::new))),
+            Value::Array(items) => {
+                visitor.visit_seq(SeqDeserializer::new(items.iter().map(TreeReader::new)))
+            }
             Value::Object(map) => {
                 let read = map.iter().filter(|(name, _)| self.without != Some(name));
                 visitor.visit_map(MapDeserializer::new(members(read)))
@@ -48,7 +56,11 @@ impl<'de> Deserializer<'de> for TreeReader<'de> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TypedError> {
-        if self.tree.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.tree.is_null() {
+            visitor.visit_none()
+        } else {
+            visitor.visit_some(self)
+        }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -67,9 +79,11 @@ impl<'de> Deserializer<'de> for TreeReader<'de> {
     ) -> Result<V::Value, TypedError> {
         match self.tree {
             Value::Object(map) if fields.contains(&TRANSITION) => {
-                // Go reads a time that is not there as the first of all times; the type has no such default.
+                // Go reads a time that is not there as the first of all times; the type has no such
+                // default.
                 let missing = map.get(TRANSITION).is_none_or(Value::is_null);
-                let first = missing.then_some((TRANSITION.into_deserializer(), TreeReader::new(&FIRST)));
+                let first =
+                    missing.then_some((TRANSITION.into_deserializer(), TreeReader::new(&FIRST)));
                 visitor.visit_map(MapDeserializer::new(members(map.iter()).chain(first)))
             }
             _ => self.deserialize_any(visitor),
@@ -84,7 +98,10 @@ impl<'de> Deserializer<'de> for TreeReader<'de> {
     ) -> Result<V::Value, TypedError> {
         match self.tree {
             Value::String(text) => visitor.visit_enum(text.as_str().into_deserializer()),
-            other => Err(serde::de::Error::custom(format!("expected a string, found {}", other.type_name()))),
+            other => Err(serde::de::Error::custom(format!(
+                "expected a string, found {}",
+                other.type_name()
+            ))),
         }
     }
 
@@ -109,20 +126,31 @@ impl<'de> IntoDeserializer<'de, TypedError> for TreeReader<'de> {
 fn members<'v>(
     members: impl Iterator<Item = (&'v str, &'v Value)>,
 ) -> impl Iterator<Item = (StrDeserializer<'v, TypedError>, TreeReader<'v>)> {
-    // Null is absent: a time that is always written is null when nobody set it, and no time can be read from that.
+    // Null is absent: a time that is always written is null when nobody set it, and no time can be
+    // read from that.
     let members = members.filter(|(_, value)| !value.is_null());
     members.map(|(name, value)| (name.into_deserializer(), TreeReader::new(value)))
 }
 
-/// The members of an object but its version; its metadata are read without the owners of its fields.
+/// The members of an object but its version; its metadata are read without the owners of its
+/// fields.
 pub(super) fn members_of_object(
     object: &Map,
 ) -> impl Iterator<Item = (StrDeserializer<'_, TypedError>, TreeReader<'_>)> {
     const METADATA: &str = "metadata";
+
     let metadata = object.get(METADATA).filter(|metadata| !metadata.is_null());
-    let metadata = metadata
-        .map(|metadata| (METADATA.into_deserializer(), TreeReader::without(metadata, "managedFields")));
-    let others = object.iter().filter(|(name, _)| !matches!(*name, METADATA | "apiVersion"));
+    let metadata = metadata.map(|metadata| {
+        (
+            METADATA.into_deserializer(),
+            TreeReader::without(metadata, "managedFields"),
+        )
+    });
+
+    let others = object
+        .iter()
+        .filter(|(name, _)| !matches!(*name, METADATA | "apiVersion"));
+
     members(others).chain(metadata)
 }
 
@@ -143,7 +171,9 @@ impl<'de> Deserializer<'de> for OwnedReader {
                 visitor.visit_seq(SeqDeserializer::new(items.into_iter().map(OwnedReader)))
             }
             Value::Object(map) => {
-                let members = map.into_iter().map(|(name, value)| (name.into_string(), OwnedReader(value)));
+                let members = map
+                    .into_iter()
+                    .map(|(name, value)| (name.into_string(), OwnedReader(value)));
                 visitor.visit_map(MapDeserializer::new(members))
             }
             Value::Raw(_) => unreachable!("parsing makes no raw values"),
@@ -151,7 +181,11 @@ impl<'de> Deserializer<'de> for OwnedReader {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TypedError> {
-        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.0.is_null() {
+            visitor.visit_none()
+        } else {
+            visitor.visit_some(self)
+        }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(

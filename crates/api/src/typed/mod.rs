@@ -1,8 +1,8 @@
 //! The bridge between trees and the typed structs of `k8s-openapi`.
 //!
-//! A typed struct is a view: it is made of a tree to be read, and it loses what was absent, null or explicitly zero. What
-//! decides reads it; what changes an object changes the tree. Going back (`to_tree`) is for objects that a component
-//! makes from nothing.
+//! A typed struct is a view: it is made of a tree to be read, and it loses what was absent, null or
+//! explicitly zero. What decides reads it; what changes an object changes the tree. Going back
+//! (`to_tree`) is for objects that a component makes from nothing.
 
 mod de;
 mod ser;
@@ -37,11 +37,13 @@ pub fn from_tree<T: DeserializeOwned>(tree: &Value) -> Result<T, TypedError> {
     T::deserialize(de::TreeReader::new(tree))
 }
 
-/// A typed view of an object that may be in another version than the one its type is called after: for kinds whose
-/// versions differ in nothing but their name. Nobody looks at the owners of fields in a view, and to read them takes longer
-/// than all the rest: they are left out.
+/// A typed view of an object that may be in another version than the one its type is called after:
+/// for kinds whose versions differ in nothing but their name. Nobody looks at the owners of fields
+/// in a view, and to read them takes longer than all the rest: they are left out.
 pub fn view<T: DeserializeOwned>(object: &Value) -> Result<T, TypedError> {
-    let Some(map) = object.as_object() else { return from_tree(object) };
+    let Some(map) = object.as_object() else {
+        return from_tree(object);
+    };
     T::deserialize(MapDeserializer::new(de::members_of_object(map)))
 }
 
@@ -64,7 +66,12 @@ mod tests {
 
     fn tree() -> Value {
         let kind = crate::catalog::BUILTIN.kind_of("v1", "Pod").unwrap();
-        json::decode(POD.as_bytes(), Some(crate::catalog::BUILTIN.root(kind).node())).unwrap().value
+        json::decode(
+            POD.as_bytes(),
+            Some(crate::catalog::BUILTIN.root(kind).node()),
+        )
+        .unwrap()
+        .value
     }
 
     #[test]
@@ -81,9 +88,19 @@ mod tests {
     fn a_pod_is_read_and_comes_back() {
         let pod: Pod = from_tree(&tree()).unwrap();
         assert_eq!(pod.metadata.name.as_deref(), Some("web-0"));
+
         let spec = pod.spec.as_ref().unwrap();
-        assert_eq!(spec.containers[0].ports.as_ref().unwrap()[0].container_port, 80);
-        assert!(pod.metadata.managed_fields.as_ref().unwrap()[0].fields_v1.is_some());
+        assert_eq!(
+            spec.containers[0].ports.as_ref().unwrap()[0].container_port,
+            80
+        );
+
+        assert!(
+            pod.metadata.managed_fields.as_ref().unwrap()[0]
+                .fields_v1
+                .is_some()
+        );
+
         let back = to_tree(&pod).unwrap();
         assert_eq!(json::to_string(&back), json::to_string(&tree()));
     }
@@ -91,14 +108,25 @@ mod tests {
     #[test]
     fn an_object_is_viewed_whatever_its_version_is_called() {
         let mut tree = tree();
-        tree.as_object_mut().unwrap().insert("apiVersion", "v1beta1");
+        tree.as_object_mut()
+            .unwrap()
+            .insert("apiVersion", "v1beta1");
         assert!(from_tree::<Pod>(&tree).is_err());
-        assert_eq!(view::<Pod>(&tree).unwrap().metadata.name.as_deref(), Some("web-0"));
+        assert_eq!(
+            view::<Pod>(&tree).unwrap().metadata.name.as_deref(),
+            Some("web-0")
+        );
     }
 
     #[test]
     fn a_tree_of_another_shape_is_refused() {
-        let tree = json::parse(br#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":5}}"#).unwrap();
-        assert!(from_tree::<Pod>(&tree).unwrap_err().to_string().contains("expected a string"));
+        let tree =
+            json::parse(br#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":5}}"#).unwrap();
+        assert!(
+            from_tree::<Pod>(&tree)
+                .unwrap_err()
+                .to_string()
+                .contains("expected a string")
+        );
     }
 }

@@ -148,11 +148,16 @@ impl Serializer for TreeWriter {
         variant: &'static str,
         _len: usize,
     ) -> Result<Self::SerializeTupleVariant, TypedError> {
-        Err(ser::Error::custom(format!("no object has a form for the variant {variant}")))
+        Err(ser::Error::custom(format!(
+            "no object has a form for the variant {variant}"
+        )))
     }
 
     fn serialize_map(self, len: Option<usize>) -> Result<Members, TypedError> {
-        Ok(Members { members: Vec::with_capacity(len.unwrap_or_default()), name: Text::default() })
+        Ok(Members {
+            members: Vec::with_capacity(len.unwrap_or_default()),
+            name: Text::default(),
+        })
     }
 
     fn serialize_struct(self, _name: &'static str, len: usize) -> Result<Members, TypedError> {
@@ -166,7 +171,9 @@ impl Serializer for TreeWriter {
         variant: &'static str,
         _len: usize,
     ) -> Result<Self::SerializeStructVariant, TypedError> {
-        Err(ser::Error::custom(format!("no object has a form for the variant {variant}")))
+        Err(ser::Error::custom(format!(
+            "no object has a form for the variant {variant}"
+        )))
     }
 }
 
@@ -227,9 +234,10 @@ impl ser::SerializeMap for Members {
                 self.name = name;
                 Ok(())
             }
-            other => {
-                Err(ser::Error::custom(format!("a member's name is a string, not {}", other.type_name())))
-            }
+            other => Err(ser::Error::custom(format!(
+                "a member's name is a string, not {}",
+                other.type_name()
+            ))),
         }
     }
 

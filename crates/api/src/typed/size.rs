@@ -1,14 +1,16 @@
 //! How much memory a typed view of a tree takes.
 //!
-//! A struct of `k8s-openapi` has all its fields in place, whether they are given or not: a volume, which can be of thirty
-//! sorts, takes kilobytes, and stands in a request as `{}`. So lists of such structs are what makes a view large.
+//! A struct of `k8s-openapi` has all its fields in place, whether they are given or not: a volume,
+//! which can be of thirty sorts, takes kilobytes, and stands in a request as `{}`. So lists of such
+//! structs are what makes a view large.
 
 use std::sync::OnceLock;
 
 use crate::Value;
 use crate::catalog::{BUILTIN, Node, Page, Shape, Struct, TypeId};
 
-/// About how many bytes the elements of all lists and maps in a tree take. Types that are not built in have no view.
+/// About how many bytes the elements of all lists and maps in a tree take. Types that are not built
+/// in have no view.
 pub fn size(tree: &Value, of: Struct<'_>) -> usize {
     let page: &Page = &BUILTIN;
     match std::ptr::eq(of.page, page) {
@@ -21,9 +23,12 @@ fn below(value: &Value, node: Node<'_>) -> usize {
     match value {
         Value::Object(map) => match node.as_struct() {
             Some(of) => {
-                let members =
-                    map.iter().filter(|(_, value)| matches!(value, Value::Object(_) | Value::Array(_)));
-                members.filter_map(|(name, value)| Some(below(value, of.field(name)?.node()))).sum()
+                let members = map
+                    .iter()
+                    .filter(|(_, value)| matches!(value, Value::Object(_) | Value::Array(_)));
+                members
+                    .filter_map(|(name, value)| Some(below(value, of.field(name)?.node())))
+                    .sum()
             }
             None => elements(map.values(), map.len(), node),
         },
@@ -36,7 +41,9 @@ fn elements<'v>(values: impl Iterator<Item = &'v Value>, count: usize, node: Nod
     let Some(item) = node.item() else { return 0 };
     let each = item.as_struct().map_or(FIELD, struct_size);
     let inside: usize = match item.shape {
-        Shape::Struct(_) | Shape::List(_) | Shape::Map(_) => values.map(|value| below(value, item)).sum(),
+        Shape::Struct(_) | Shape::List(_) | Shape::Map(_) => {
+            values.map(|value| below(value, item)).sum()
+        }
         _ => 0,
     };
     count.saturating_mul(each).saturating_add(inside)
@@ -53,18 +60,27 @@ fn struct_size(of: Struct<'_>) -> usize {
     *sizes[usize::from(of.id.0)].get_or_init(|| in_place(page, of.id, &mut Vec::new()))
 }
 
-/// `around`: the structs that this one stands in; one that is around itself stands there behind a pointer.
+/// `around`: the structs that this one stands in; one that is around itself stands there behind a
+/// pointer.
 fn in_place(page: &Page, id: TypeId, around: &mut Vec<TypeId>) -> usize {
     if around.contains(&id) {
         return FIELD;
     }
+
     around.push(id);
-    let size = page.struct_of(id).fields().iter().map(|field| match field.shape {
-        Shape::Struct(id) => in_place(page, id, around),
-        _ => FIELD,
-    });
+
+    let size = page
+        .struct_of(id)
+        .fields()
+        .iter()
+        .map(|field| match field.shape {
+            Shape::Struct(id) => in_place(page, id, around),
+            _ => FIELD,
+        });
     let size = size.sum();
+
     around.pop();
+
     size
 }
 
@@ -80,21 +96,44 @@ mod tests {
         let check = |kind: &str, path: &[&str], real: usize| {
             let mut node = BUILTIN
                 .root(
-                    BUILTIN.kind_of(if kind == "Pod" { "v1" } else { "networking.k8s.io/v1" }, kind).unwrap(),
+                    BUILTIN
+                        .kind_of(
+                            if kind == "Pod" {
+                                "v1"
+                            } else {
+                                "networking.k8s.io/v1"
+                            },
+                            kind,
+                        )
+                        .unwrap(),
                 )
                 .node();
+
             for name in path {
                 node = node.as_struct().unwrap().field(name).unwrap().node();
-                node = if matches!(node.shape, Shape::List(_)) { node.item().unwrap() } else { node };
+                node = if matches!(node.shape, Shape::List(_)) {
+                    node.item().unwrap()
+                } else {
+                    node
+                };
             }
+
             let found = struct_size(node.as_struct().unwrap());
-            assert!(found >= real / 2 && found <= real * 2, "{path:?}: {found} and not {real}");
+            assert!(
+                found >= real / 2 && found <= real * 2,
+                "{path:?}: {found} and not {real}"
+            );
         };
         check("Pod", &["spec", "volumes"], size_of::<Volume>());
+
         check("Pod", &["spec", "containers"], size_of::<Container>());
         check("Pod", &["spec", "tolerations"], size_of::<Toleration>());
         check("Pod", &["spec", "containers", "env"], size_of::<EnvVar>());
-        check("NetworkPolicy", &["spec", "ingress", "from"], size_of::<NetworkPolicyPeer>());
+        check(
+            "NetworkPolicy",
+            &["spec", "ingress", "from"],
+            size_of::<NetworkPolicyPeer>(),
+        );
     }
 
     #[test]
@@ -102,8 +141,13 @@ mod tests {
         let pod = BUILTIN.root(BUILTIN.kind_of("v1", "Pod").unwrap());
         let tree = |text: &str| crate::codec::json::parse(text.as_bytes()).unwrap();
         assert_eq!(size(&tree(r#"{"spec":{"nodeName":"n"}}"#), pod), 0);
+
         let one = size(&tree(r#"{"spec":{"volumes":[{}]}}"#), pod);
-        assert_eq!(size(&tree(r#"{"spec":{"volumes":[{},{},{}]}}"#), pod), 3 * one);
+        assert_eq!(
+            size(&tree(r#"{"spec":{"volumes":[{},{},{}]}}"#), pod),
+            3 * one
+        );
+
         assert!(
             size(&tree(r#"{"spec":{"containers":[{"env":[{},{}]}]}}"#), pod)
                 > size(&tree(r#"{"spec":{"containers":[{}]}}"#), pod)

@@ -1,8 +1,8 @@
 //! The members of a JSON object, in the order of their names.
 //!
-//! A sorted vector: small, one allocation, and two objects with the same members are the same sequence. Look-ups are
-//! binary searches; a single insertion moves what stands behind it, so decoders collect members first and hand them
-//! over at once ([`Map::from_members`]).
+//! A sorted vector: small, one allocation, and two objects with the same members are the same
+//! sequence. Look-ups are binary searches; a single insertion moves what stands behind it, so
+//! decoders collect members first and hand them over at once ([`Map::from_members`]).
 
 use super::{Sought, Text, Value};
 use crate::fuzz::steps;
@@ -14,18 +14,25 @@ pub struct Map {
 
 impl Map {
     pub const fn new() -> Map {
-        Map { members: Vec::new() }
+        Map {
+            members: Vec::new(),
+        }
     }
 
     pub fn with_capacity(capacity: usize) -> Map {
-        Map { members: Vec::with_capacity(capacity) }
+        Map {
+            members: Vec::with_capacity(capacity),
+        }
     }
 
-    /// Members in any order; of several with one name the last is kept. Costs a sort only if they are out of order.
+    /// Members in any order; of several with one name the last is kept. Costs a sort only if they
+    /// are out of order.
     pub fn from_members(mut members: Vec<(Text, Value)>) -> Map {
         steps::count(members.len());
+
         if !members.is_sorted_by(|a, b| a.0 < b.0) {
-            // Stable, and reversed first: the last of equal names comes first, and `dedup` keeps the first.
+            // Stable, and reversed first: the last of equal names comes first, and `dedup` keeps
+            // the first.
             members.reverse();
             members.sort_by(|a, b| {
                 steps::count(1);
@@ -33,12 +40,16 @@ impl Map {
             });
             members.dedup_by(|later, first| later.0 == first.0);
         }
+
         Map { members }
     }
 
     /// Members that the caller has in the order of their names, each once.
     pub(crate) fn from_sorted(members: Vec<(Text, Value)>) -> Map {
-        debug_assert!(members.is_sorted_by(|a, b| a.0 < b.0), "members are out of order");
+        debug_assert!(
+            members.is_sorted_by(|a, b| a.0 < b.0),
+            "members are out of order"
+        );
         Map { members }
     }
 
@@ -106,7 +117,9 @@ impl Map {
     }
 
     pub fn remove(&mut self, name: &str) -> Option<Value> {
-        self.find(name).ok().map(|place| self.members.remove(place).1)
+        self.find(name)
+            .ok()
+            .map(|place| self.members.remove(place).1)
     }
 
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
@@ -114,11 +127,15 @@ impl Map {
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> + DoubleEndedIterator {
-        self.members.iter().map(|(name, value)| (name.as_str(), value))
+        self.members
+            .iter()
+            .map(|(name, value)| (name.as_str(), value))
     }
 
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&str, &mut Value)> {
-        self.members.iter_mut().map(|(name, value)| (name.as_str(), value))
+        self.members
+            .iter_mut()
+            .map(|(name, value)| (name.as_str(), value))
     }
 
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
@@ -140,7 +157,8 @@ impl Map {
 
     fn find(&self, name: &str) -> Result<usize, usize> {
         let sought = Sought::new(name);
-        self.members.binary_search_by(|(member, _)| sought.seen_from(member))
+        self.members
+            .binary_search_by(|(member, _)| sought.seen_from(member))
     }
 }
 
@@ -164,7 +182,10 @@ mod tests {
     use super::*;
 
     fn map(names: &[(&str, i64)]) -> Map {
-        names.iter().map(|(name, number)| (Text::new(name), Value::Int(*number))).collect()
+        names
+            .iter()
+            .map(|(name, number)| (Text::new(name), Value::Int(*number)))
+            .collect()
     }
 
     #[test]

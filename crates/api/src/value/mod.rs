@@ -1,9 +1,10 @@
 //! The tree that every object is while the server works on it.
 //!
-//! A [`Value`] is JSON as Kubernetes means it: numbers are 64-bit integers or floats, the members of an object are
-//! unique and kept in the order of their names (so that equal objects are equal bytes), and a value whose content is
-//! nobody's business (`RawExtension`, `FieldsV1`, a CRD's defaults) keeps the very text it came in.
-//! Trees are made by the codecs (`crate::codec`) and walked with a catalogue type in hand; nothing here knows types.
+//! A [`Value`] is JSON as Kubernetes means it: numbers are 64-bit integers or floats, the members
+//! of an object are unique and kept in the order of their names (so that equal objects are equal
+//! bytes), and a value whose content is nobody's business (`RawExtension`, `FieldsV1`, a CRD's
+//! defaults) keeps the very text it came in. Trees are made by the codecs (`crate::codec`) and
+//! walked with a catalogue type in hand; nothing here knows types.
 
 mod map;
 mod path;

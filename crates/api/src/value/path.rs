@@ -1,6 +1,7 @@
 //! Where in an object something is: `spec.containers[0].ports[1].containerPort`.
 //!
-//! A path is built on the way down as links on the stack and costs nothing until somebody prints it.
+//! A path is built on the way down as links on the stack and costs nothing until somebody prints
+//! it.
 
 use std::fmt::{self, Write};
 
@@ -58,19 +59,24 @@ impl fmt::Display for WithDots<'_> {
 }
 
 impl Path<'_> {
-    /// The path with keys of maps as if they were fields: a dot stands before each, even at the very front.
+    /// The path with keys of maps as if they were fields: a dot stands before each, even at the
+    /// very front.
     pub(crate) fn with_dots(&self) -> impl fmt::Display {
         WithDots(self)
     }
 
-    /// Writes the path, with keys of maps as `key` has them. What is very long is cut: a key may be as long as the object,
-    /// and everything that is wrong below it would repeat it.
+    /// Writes the path, with keys of maps as `key` has them. What is very long is cut: a key may be
+    /// as long as the object, and everything that is wrong below it would repeat it.
     fn write(
         &self,
         out: &mut fmt::Formatter<'_>,
         key: impl Fn(&mut Short<'_, '_>, &str) -> fmt::Result,
     ) -> fmt::Result {
-        let mut short = Short { out, left: MOST_BYTES };
+        let mut short = Short {
+            out,
+            left: MOST_BYTES,
+        };
+
         for (place, link) in self.links().into_iter().enumerate() {
             let written = match link {
                 Path::Field(_, name) if place == 0 => write!(short, "{name}"),
@@ -79,11 +85,14 @@ impl Path<'_> {
                 Path::Key(_, name) => key(&mut short, name),
                 Path::Root => Ok(()),
             };
+
             if short.left == 0 {
                 return Ok(());
             }
+
             written?;
         }
+
         Ok(())
     }
 }
@@ -137,8 +146,18 @@ mod tests {
         let (root, inner) = (Path::Root, "x".repeat(100_000));
         let spec = root.field("spec");
         let key = spec.key(&long);
+
         let shown = key.field(&inner).to_string();
-        assert!(shown.starts_with("spec[ää") && shown.ends_with("ä…"), "{}", shown.len());
-        assert!((MOST_BYTES - 4..MOST_BYTES + 4).contains(&shown.len()), "{}", shown.len());
+        assert!(
+            shown.starts_with("spec[ää") && shown.ends_with("ä…"),
+            "{}",
+            shown.len()
+        );
+
+        assert!(
+            (MOST_BYTES - 4..MOST_BYTES + 4).contains(&shown.len()),
+            "{}",
+            shown.len()
+        );
     }
 }

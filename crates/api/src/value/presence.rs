@@ -1,8 +1,8 @@
 //! Members of an object read the way upstream's structs hold them.
 //!
-//! A struct's text, number, flag, list or struct that is absent or null is its zero; a pointer that is absent or null
-//! is nil, and a pointer to a zero is not. Code that decides by fields asks through these, so that the two are never
-//! mixed up.
+//! A struct's text, number, flag, list or struct that is absent or null is its zero; a pointer that
+//! is absent or null is nil, and a pointer to a zero is not. Code that decides by fields asks
+//! through these, so that the two are never mixed up.
 
 use super::{Map, Text, Value};
 
@@ -34,7 +34,10 @@ impl Map {
 
     /// The elements of a list of structs, in which a null is an empty one.
     pub fn structs_mut(&mut self, name: &str) -> impl Iterator<Item = &mut Map> {
-        let items = self.get_mut(name).and_then(Value::as_array_mut).map(Vec::as_mut_slice);
+        let items = self
+            .get_mut(name)
+            .and_then(Value::as_array_mut)
+            .map(Vec::as_mut_slice);
         items.unwrap_or_default().iter_mut().filter_map(|item| {
             if item.is_null() {
                 *item = Value::object();

@@ -9,7 +9,8 @@ use std::sync::Arc;
 pub struct RawJson(Arc<str>);
 
 impl RawJson {
-    /// Takes text that the caller knows to be one well-formed JSON value without white space around its tokens.
+    /// Takes text that the caller knows to be one well-formed JSON value without white space around
+    /// its tokens.
     pub(crate) fn trusted(text: &str) -> RawJson {
         RawJson(Arc::from(text))
     }

@@ -1,7 +1,8 @@
 //! A name that is looked for among others that are in order.
 //!
-//! Every step of every request looks for members by name, and nearly all names differ within their first eight bytes:
-//! these are compared as one number, and only names that share them byte by byte.
+//! Every step of every request looks for members by name, and nearly all names differ within their
+//! first eight bytes: these are compared as one number, and only names that share them byte by
+//! byte.
 
 use std::cmp::Ordering;
 
@@ -14,7 +15,10 @@ pub(crate) struct Sought<'a> {
 
 impl<'a> Sought<'a> {
     pub(crate) fn new(name: &'a str) -> Sought<'a> {
-        Sought { name, beginning: beginning(name.as_bytes()) }
+        Sought {
+            name,
+            beginning: beginning(name.as_bytes()),
+        }
     }
 
     /// How another name is to this one: what a search asks of each name it looks at.
@@ -39,7 +43,9 @@ fn beginning(bytes: &[u8]) -> u64 {
         let (first, last): (u32, u32) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
         return u64::from(first) << 32 | u64::from(last) << (8 * (8 - bytes.len()));
     }
-    bytes.iter().enumerate().fold(0, |number, (place, byte)| number | u64::from(*byte) << (56 - 8 * place))
+    bytes.iter().enumerate().fold(0, |number, (place, byte)| {
+        number | u64::from(*byte) << (56 - 8 * place)
+    })
 }
 
 #[cfg(test)]
@@ -60,9 +66,23 @@ mod tests {
         let name = "abcdefghij";
         for length in 0..name.len() {
             let (shorter, longer) = (&name[..length], &name[..=length]);
-            assert_eq!(Sought::new(longer).seen_from(shorter), Ordering::Less, "{shorter} {longer}");
-            assert_eq!(Sought::new(shorter).seen_from(longer), Ordering::Greater, "{shorter} {longer}");
-            assert_eq!(Sought::new(shorter).seen_from(shorter), Ordering::Equal, "{shorter}");
+            assert_eq!(
+                Sought::new(longer).seen_from(shorter),
+                Ordering::Less,
+                "{shorter} {longer}"
+            );
+
+            assert_eq!(
+                Sought::new(shorter).seen_from(longer),
+                Ordering::Greater,
+                "{shorter} {longer}"
+            );
+
+            assert_eq!(
+                Sought::new(shorter).seen_from(shorter),
+                Ordering::Equal,
+                "{shorter}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What a real server was recorded to do: `tests/corpus`, `tests/facts` and `tests/golden` of the repository.
+//! What a real server was recorded to do: `tests/corpus`, `tests/facts` and `tests/golden` of the
+//! repository.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 

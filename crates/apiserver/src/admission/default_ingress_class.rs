@@ -17,21 +17,36 @@ impl Plugin for DefaultIngressClass {
         "DefaultIngressClass"
     }
 
-    async fn admit(&self, ingress: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn admit(
+        &self,
+        ingress: &mut Value,
+        attributes: &Attributes<'_>,
+    ) -> Result<(), ApiError> {
         let has_class = |ingress: &Value| {
-            ingress.meta().annotation("kubernetes.io/ingress.class").is_some()
-                || ingress.at(&["spec", "ingressClassName"]).is_some_and(|class| !class.is_null())
+            ingress
+                .meta()
+                .annotation("kubernetes.io/ingress.class")
+                .is_some()
+                || ingress
+                    .at(&["spec", "ingressClassName"])
+                    .is_some_and(|class| !class.is_null())
         };
-        if !attributes.does(Operation::Create, "networking.k8s.io", "ingresses") || has_class(ingress) {
+
+        if !attributes.does(Operation::Create, "networking.k8s.io", "ingresses")
+            || has_class(ingress)
+        {
             return Ok(());
         }
-        let classes =
-            attributes.registry.lookup_all(builtin("networking.k8s.io", "v1", "ingressclasses"), "");
+
+        let classes = attributes
+            .registry
+            .lookup_all(builtin("networking.k8s.io", "v1", "ingressclasses"), "");
         if let Some(name) = default_of(&classes, &[MARK])
             && let Some(ingress) = ingress.as_object_mut()
         {
             ingress.object_mut("spec").insert("ingressClassName", name);
         }
+
         Ok(())
     }
 }

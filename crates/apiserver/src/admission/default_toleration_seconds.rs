@@ -1,4 +1,5 @@
-//! DefaultTolerationSeconds: a pod stays five minutes on a node that is not ready or not reachable, unless it says otherwise.
+//! DefaultTolerationSeconds: a pod stays five minutes on a node that is not ready or not reachable,
+//! unless it says otherwise.
 
 use async_trait::async_trait;
 use coracle_api::{Map, Value};
@@ -7,7 +8,10 @@ use super::{Attributes, Operation, Plugin};
 use crate::ApiError;
 use crate::registry::Part;
 
-const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+const TAINTS: [&str; 2] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+];
 const NO_EXECUTE: &str = "NoExecute";
 const SECONDS: i64 = 300;
 
@@ -36,8 +40,12 @@ fn tolerate(spec: &mut Map) {
         Some(Value::Array(tolerations)) => std::mem::take(tolerations),
         _ => Vec::new(),
     };
-    let missing: Vec<&str> =
-        TAINTS.into_iter().filter(|taint| !tolerations.iter().any(|given| covers(given, taint))).collect();
+
+    let missing: Vec<&str> = TAINTS
+        .into_iter()
+        .filter(|taint| !tolerations.iter().any(|given| covers(given, taint)))
+        .collect();
+
     tolerations.extend(missing.into_iter().map(|taint| {
         let mut toleration = Map::new();
         toleration.insert("effect", NO_EXECUTE);
@@ -46,12 +54,18 @@ fn tolerate(spec: &mut Map) {
         toleration.insert("tolerationSeconds", SECONDS);
         Value::Object(toleration)
     }));
+
     spec.insert("tolerations", tolerations);
 }
 
 /// Whether a toleration speaks of the taint at all, whatever it says of it.
 fn covers(toleration: &Value, taint: &str) -> bool {
-    let part = |name: &str| toleration.get(name).and_then(Value::as_str).unwrap_or_default();
+    let part = |name: &str| {
+        toleration
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     (part("key").is_empty() || part("key") == taint)
         && (part("effect").is_empty() || part("effect") == NO_EXECUTE)
 }
@@ -69,6 +83,7 @@ mod tests {
             let before = spec.get("tolerations").unwrap().as_array().unwrap().len();
             let spec = spec.as_object_mut().unwrap();
             tolerate(spec);
+
             let found = spec.get("tolerations").unwrap().as_array().unwrap();
             let keys: Vec<_> = found[before..]
                 .iter()
@@ -77,8 +92,16 @@ mod tests {
             assert_eq!(keys, added);
         };
         check("[]", &TAINTS);
+
         check(r#"[{"operator":"Exists"}]"#, &[]);
-        check(r#"[{"key":"node.kubernetes.io/unreachable","operator":"Exists"}]"#, &TAINTS[..1]);
-        check(r#"[{"key":"node.kubernetes.io/unreachable","effect":"NoSchedule"}]"#, &TAINTS);
+        check(
+            r#"[{"key":"node.kubernetes.io/unreachable","operator":"Exists"}]"#,
+            &TAINTS[..1],
+        );
+
+        check(
+            r#"[{"key":"node.kubernetes.io/unreachable","effect":"NoSchedule"}]"#,
+            &TAINTS,
+        );
     }
 }

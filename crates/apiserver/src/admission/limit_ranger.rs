@@ -1,4 +1,5 @@
-//! LimitRanger: what containers ask for where they do not say, and how much pods and claims may ask for.
+//! LimitRanger: what containers ask for where they do not say, and how much pods and claims may ask
+//! for.
 
 use std::collections::BTreeMap;
 
@@ -30,23 +31,35 @@ impl Plugin for LimitRanger {
         Ok(())
     }
 
-    async fn validate(&self, object: Option<&Value>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        let Some(object) = object.filter(|_| concerns(attributes)) else { return Ok(()) };
+    async fn validate(
+        &self,
+        object: Option<&Value>,
+        attributes: &Attributes<'_>,
+    ) -> Result<(), ApiError> {
+        let Some(object) = object.filter(|_| concerns(attributes)) else {
+            return Ok(());
+        };
         for range in ranges(attributes) {
             let refusals = match attributes.scope.resource.plural.as_str() {
-                "pods" => typed::view(object).map(|pod| judge_pod(&pod, &range)).unwrap_or_default(),
-                _ => typed::view(object).map(|claim| judge_claim(&claim, &range)).unwrap_or_default(),
+                "pods" => typed::view(object)
+                    .map(|pod| judge_pod(&pod, &range))
+                    .unwrap_or_default(),
+                _ => typed::view(object)
+                    .map(|claim| judge_claim(&claim, &range))
+                    .unwrap_or_default(),
             };
+
             if let Some(why) = together(refusals) {
                 return Err(attributes.forbidden(object, &why));
             }
         }
+
         Ok(())
     }
 }
 
-/// Claims whenever they are written, pods when they are new and when they are resized: nothing else changes what they
-/// ask for. What is going is left alone.
+/// Claims whenever they are written, pods when they are new and when they are resized: nothing else
+/// changes what they ask for. What is going is left alone.
 fn concerns(attributes: &Attributes<'_>) -> bool {
     let pods = attributes.is_of("", "pods");
     let concerns = match (attributes.operation, attributes.part) {
@@ -55,12 +68,19 @@ fn concerns(attributes: &Attributes<'_>) -> bool {
         (Operation::Update, Part::Resize) => pods,
         _ => false,
     };
-    concerns && !attributes.old.is_some_and(|old| old.meta().is_being_deleted())
+    concerns
+        && !attributes
+            .old
+            .is_some_and(|old| old.meta().is_being_deleted())
 }
 
 fn ranges(attributes: &Attributes<'_>) -> impl Iterator<Item = Vec<LimitRangeItem>> {
-    let found = attributes.registry.lookup_all(builtin("", "v1", "limitranges"), attributes.scope.namespace);
-    let ranges = found.into_iter().filter_map(|range| typed::view::<LimitRange>(&range).ok());
+    let found = attributes
+        .registry
+        .lookup_all(builtin("", "v1", "limitranges"), attributes.scope.namespace);
+    let ranges = found
+        .into_iter()
+        .filter_map(|range| typed::view::<LimitRange>(&range).ok());
     ranges.filter_map(|range| Some(range.spec?.limits))
 }
 
@@ -71,13 +91,26 @@ fn fill_in(pod: &mut Value, range: &[LimitRangeItem]) {
         requests.extend(item.default_request.iter().flatten());
         limits.extend(item.default.iter().flatten());
     }
-    let Some(spec) = pod.as_object_mut().map(|pod| pod.object_mut("spec")) else { return };
+
+    let Some(spec) = pod.as_object_mut().map(|pod| pod.object_mut("spec")) else {
+        return;
+    };
+
     let mut filled = Vec::new();
-    for (list, called) in [("containers", "container"), ("initContainers", "init container")] {
-        let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+    for (list, called) in [
+        ("containers", "container"),
+        ("initContainers", "init container"),
+    ] {
+        let containers = spec
+            .get_mut(list)
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten();
+
         for container in containers.filter_map(Value::as_object_mut) {
             let name = container.str("name").unwrap_or_default().to_owned();
             let resources = container.object_mut("resources");
+
             // Upstream fills in limits first and tells of requests first.
             let limited = fill(resources, "limits", &limits);
             let requested = fill(resources, "requests", &requests);
@@ -88,9 +121,11 @@ fn fill_in(pod: &mut Value, range: &[LimitRangeItem]) {
             }
         }
     }
+
     if !filled.is_empty() {
         let told = format!("LimitRanger plugin set: {}", filled.join("; "));
-        pod.meta_mut().set_annotation("kubernetes.io/limit-ranger", Some(&told));
+        pod.meta_mut()
+            .set_annotation("kubernetes.io/limit-ranger", Some(&told));
     }
 }
 
@@ -99,12 +134,18 @@ fn fill(resources: &mut Map, side: &str, defaults: &BTreeMap<&String, &Written>)
     if defaults.is_empty() {
         return Vec::new();
     }
+
     let amounts = resources.object_mut(side);
-    let missing: Vec<_> = defaults.iter().filter(|(name, _)| !amounts.contains_key(name)).collect();
+    let missing: Vec<_> = defaults
+        .iter()
+        .filter(|(name, _)| !amounts.contains_key(name))
+        .collect();
     let names = missing.iter().map(|(name, _)| (**name).clone()).collect();
+
     for (name, amount) in missing {
         amounts.insert(name.as_str(), amount.0.as_str());
     }
+
     names
 }
 
@@ -116,19 +157,46 @@ struct Asked<'a> {
 }
 
 fn judge_pod(pod: &Pod, range: &[LimitRangeItem]) -> Vec<String> {
-    let Some(spec) = &pod.spec else { return Vec::new() };
+    let Some(spec) = &pod.spec else {
+        return Vec::new();
+    };
+
     let mut refusals = Vec::new();
     for item in range {
         let mut judge = |requests: &Amounts, limits: &Amounts| {
-            let asked = Asked { requests, limits, of: &item.type_ };
-            refusals.extend(read(&item.min).iter().filter_map(|(name, least)| asked.below(name, least)));
-            refusals.extend(read(&item.max).iter().filter_map(|(name, most)| asked.above(name, most)));
+            let asked = Asked {
+                requests,
+                limits,
+                of: &item.type_,
+            };
+
+            refusals.extend(
+                read(&item.min)
+                    .iter()
+                    .filter_map(|(name, least)| asked.below(name, least)),
+            );
+
+            refusals.extend(
+                read(&item.max)
+                    .iter()
+                    .filter_map(|(name, most)| asked.above(name, most)),
+            );
+
             let ratios = read(&item.max_limit_request_ratio);
-            refusals.extend(ratios.iter().filter_map(|(name, most)| asked.too_far_apart(name, most)));
+            refusals.extend(
+                ratios
+                    .iter()
+                    .filter_map(|(name, most)| asked.too_far_apart(name, most)),
+            );
         };
+
         match item.type_.as_str() {
             "Container" => {
-                for container in spec.containers.iter().chain(spec.init_containers.iter().flatten()) {
+                for container in spec
+                    .containers
+                    .iter()
+                    .chain(spec.init_containers.iter().flatten())
+                {
                     let resources = container.resources.as_ref();
                     judge(&Side::Requests.of(resources), &Side::Limits.of(resources));
                 }
@@ -137,18 +205,38 @@ fn judge_pod(pod: &Pod, range: &[LimitRangeItem]) -> Vec<String> {
             _ => {}
         }
     }
+
     refusals
 }
 
 fn judge_claim(claim: &PersistentVolumeClaim, range: &[LimitRangeItem]) -> Vec<String> {
     let resources = claim.spec.as_ref().and_then(|spec| spec.resources.as_ref());
     let requests = amounts::read(resources.and_then(|resources| resources.requests.as_ref()));
+
     let mut refusals = Vec::new();
-    for item in range.iter().filter(|item| item.type_ == "PersistentVolumeClaim") {
-        let asked = Asked { requests: &requests, limits: &Amounts::new(), of: &item.type_ };
-        refusals.extend(read(&item.min).iter().filter_map(|(name, least)| asked.below(name, least)));
-        refusals.extend(read(&item.max).iter().filter_map(|(name, most)| asked.requested_above(name, most)));
+    for item in range
+        .iter()
+        .filter(|item| item.type_ == "PersistentVolumeClaim")
+    {
+        let asked = Asked {
+            requests: &requests,
+            limits: &Amounts::new(),
+            of: &item.type_,
+        };
+
+        refusals.extend(
+            read(&item.min)
+                .iter()
+                .filter_map(|(name, least)| asked.below(name, least)),
+        );
+
+        refusals.extend(
+            read(&item.max)
+                .iter()
+                .filter_map(|(name, most)| asked.requested_above(name, most)),
+        );
     }
+
     refusals
 }
 
@@ -188,15 +276,24 @@ impl Asked<'_> {
     }
 
     fn too_far_apart(&self, name: &str, most: &Quantity) -> Option<String> {
-        let rule = format!("{name} max limit to request ratio per {} is {most}", self.of);
-        let more_than_nothing = |side: &Amounts| side.get(name).filter(|amount| !amount.is_zero()).cloned();
+        let rule = format!(
+            "{name} max limit to request ratio per {} is {most}",
+            self.of
+        );
+
+        let more_than_nothing =
+            |side: &Amounts| side.get(name).filter(|amount| !amount.is_zero()).cloned();
         let Some(asked) = more_than_nothing(self.requests) else {
-            return Some(format!("{rule}, but no request is specified or request is 0"));
+            return Some(format!(
+                "{rule}, but no request is specified or request is 0"
+            ));
         };
+
         let Some(limit) = more_than_nothing(self.limits) else {
             return Some(format!("{rule}, but no limit is specified or limit is 0"));
         };
         let ratio = limit.to_f64() / asked.to_f64();
+
         (ratio > most.to_f64()).then(|| format!("{rule}, but provided ratio is {ratio:.6}"))
     }
 }
@@ -209,7 +306,12 @@ mod tests {
 
     fn range(text: &str) -> Vec<LimitRangeItem> {
         let parsed = json::parse(text.as_bytes()).unwrap();
-        parsed.as_array().unwrap().iter().map(|item| typed::from_tree(item).unwrap()).collect()
+        parsed
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| typed::from_tree(item).unwrap())
+            .collect()
     }
 
     #[test]
@@ -219,17 +321,29 @@ mod tests {
                 "initContainers":[{"name":"i"}]}}"#,
         )
         .unwrap();
+
         fill_in(
             &mut pod,
             &range(
                 r#"[{"type":"Container","default":{"cpu":"1","memory":"1Gi"},"defaultRequest":{"cpu":"100m"}}]"#,
             ),
         );
+
         let told = "LimitRanger plugin set: cpu request for container c; memory limit for container c; \
                     cpu request for init container i; cpu, memory limit for init container i";
-        assert_eq!(pod.meta().annotation("kubernetes.io/limit-ranger"), Some(told));
+        assert_eq!(
+            pod.meta().annotation("kubernetes.io/limit-ranger"),
+            Some(told)
+        );
+
         let container = &pod.at(&["spec", "containers"]).unwrap().as_array().unwrap()[0];
-        assert_eq!(container.at(&["resources", "limits", "cpu"]).unwrap().as_str(), Some("2"));
+        assert_eq!(
+            container
+                .at(&["resources", "limits", "cpu"])
+                .unwrap()
+                .as_str(),
+            Some("2")
+        );
     }
 
     #[test]
@@ -238,32 +352,56 @@ mod tests {
             let pod = format!(
                 r#"{{"metadata":{{}},"spec":{{"containers":[{{"name":"c","resources":{resources}}}]}}}}"#
             );
+
             let pod: Pod = typed::from_tree(&json::parse(pod.as_bytes()).unwrap()).unwrap();
-            assert_eq!(judge_pod(&pod, &range(&format!("[{item}]"))), expected, "{resources} {item}");
+            assert_eq!(
+                judge_pod(&pod, &range(&format!("[{item}]"))),
+                expected,
+                "{resources} {item}"
+            );
         };
+
         let least = r#"{"type":"Container","min":{"cpu":"200m"}}"#;
         check(r#"{"requests":{"cpu":"200m"}}"#, least, &[]);
-        check("{}", least, &["minimum cpu usage per Container is 200m.  No request is specified"]);
+        check(
+            "{}",
+            least,
+            &["minimum cpu usage per Container is 200m.  No request is specified"],
+        );
+
         check(
             r#"{"requests":{"cpu":"1m"}}"#,
             least,
             &["minimum cpu usage per Container is 200m, but request is 1m"],
         );
+
         let most = r#"{"type":"Pod","max":{"memory":"1Gi"}}"#;
         check(r#"{"limits":{"memory":"1Gi"}}"#, most, &[]);
-        check("{}", most, &["maximum memory usage per Pod is 1Gi.  No limit is specified"]);
+        check(
+            "{}",
+            most,
+            &["maximum memory usage per Pod is 1Gi.  No limit is specified"],
+        );
+
         check(
             r#"{"limits":{"memory":"2Gi"}}"#,
             most,
             &["maximum memory usage per Pod is 1Gi, but limit is 2Gi"],
         );
+
         let ratio = r#"{"type":"Container","maxLimitRequestRatio":{"cpu":"2"}}"#;
-        check(r#"{"limits":{"cpu":"2"},"requests":{"cpu":"1"}}"#, ratio, &[]);
+        check(
+            r#"{"limits":{"cpu":"2"},"requests":{"cpu":"1"}}"#,
+            ratio,
+            &[],
+        );
+
         check(
             r#"{"limits":{"cpu":"3"},"requests":{"cpu":"1"}}"#,
             ratio,
             &["cpu max limit to request ratio per Container is 2, but provided ratio is 3.000000"],
         );
+
         check(
             r#"{"limits":{"cpu":"3"}}"#,
             ratio,

@@ -1,8 +1,8 @@
 //! Admission: who may still change or refuse a write that is allowed.
 //!
-//! A chain of plugins in upstream's order. Each first sees the object as the client sent it and may change it
-//! (`admit`); when the kind's strategy has shaped and judged the object, each may refuse the outcome (`validate`).
-//! Plugins read the caches; they do not call the API.
+//! A chain of plugins in upstream's order. Each first sees the object as the client sent it and may
+//! change it (`admit`); when the kind's strategy has shaped and judged the object, each may refuse
+//! the outcome (`validate`). Plugins read the caches; they do not call the API.
 
 mod certificates;
 mod default_ingress_class;
@@ -59,7 +59,10 @@ pub struct Warnings(Mutex<Vec<String>>);
 
 impl Warnings {
     pub fn add(&self, warning: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(warning);
     }
 
     pub fn take(&self) -> Vec<String> {
@@ -80,22 +83,34 @@ impl Attributes<'_> {
 
     /// A refusal. An object whose name is yet to be generated is called by what it will begin with.
     fn forbidden(&self, object: &Value, why: &str) -> ApiError {
-        let named = [self.name, object.meta().name(), object.meta().generate_name()];
-        let name = named.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown");
+        let named = [
+            self.name,
+            object.meta().name(),
+            object.meta().generate_name(),
+        ];
+        let name = named
+            .into_iter()
+            .find(|name| !name.is_empty())
+            .unwrap_or("Unknown");
         ApiError::forbidden(self.scope.resource, name, why)
     }
 
     /// A cluster-wide object that is there, or one of the namespace that is written to.
     fn lookup(&self, resource: &'static Resource, name: &str) -> Option<Arc<Value>> {
-        let key =
-            if resource.namespaced { format!("{}/{name}", self.scope.namespace) } else { name.to_owned() };
+        let key = if resource.namespaced {
+            format!("{}/{name}", self.scope.namespace)
+        } else {
+            name.to_owned()
+        };
         self.registry.lookup(resource, &key)
     }
 }
 
 /// A resource that plugins look things up in.
 fn builtin(group: &str, version: &str, plural: &str) -> &'static Resource {
-    BUILTIN.resource(group, version, plural).expect("the resource is built in")
+    BUILTIN
+        .resource(group, version, plural)
+        .expect("the resource is built in")
 }
 
 /// Several refusals in one text.
@@ -110,7 +125,10 @@ fn together(mut refusals: Vec<String>) -> Option<String> {
 }
 
 /// One of the chain.
-#[expect(unused_variables, reason = "the names of parameters document what many plugins need not look at")]
+#[expect(
+    unused_variables,
+    reason = "the names of parameters document what many plugins need not look at"
+)]
 #[async_trait]
 pub trait Plugin: Send + Sync {
     /// As `--enable-admission-plugins` knows it.
@@ -122,7 +140,11 @@ pub trait Plugin: Send + Sync {
     }
 
     /// Refuses what came of it. There is no object on a delete.
-    async fn validate(&self, object: Option<&Value>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn validate(
+        &self,
+        object: Option<&Value>,
+        attributes: &Attributes<'_>,
+    ) -> Result<(), ApiError> {
         Ok(())
     }
 }
@@ -144,9 +166,10 @@ impl Wishes {
     pub fn mistakes(&self) -> Vec<String> {
         let mut mistakes = Vec::new();
         let exists = |name: &str| all().iter().any(|plugin| plugin.name() == name);
-        for (flag, names) in
-            [("enable-admission-plugins", &self.enable), ("disable-admission-plugins", &self.disable)]
-        {
+        for (flag, names) in [
+            ("enable-admission-plugins", &self.enable),
+            ("disable-admission-plugins", &self.disable),
+        ] {
             for name in names {
                 if !KNOWN.contains(&name.as_str()) {
                     mistakes.push(format!("{flag} plugin {name:?} is unknown"));
@@ -155,11 +178,17 @@ impl Wishes {
                 }
             }
         }
-        for name in self.enable.iter().filter(|name| self.disable.contains(name)) {
+
+        for name in self
+            .enable
+            .iter()
+            .filter(|name| self.disable.contains(name))
+        {
             mistakes.push(format!(
                 "{name:?} in enable-admission-plugins and disable-admission-plugins overlapped"
             ));
         }
+
         mistakes
     }
 }
@@ -194,12 +223,17 @@ impl Admission {
         let wished = |names: &[String], plugin: &str| names.iter().any(|name| name == plugin);
         plugins.retain(|plugin| {
             let name = plugin.name();
-            !wished(&wishes.disable, name) && (!ON_REQUEST.contains(&name) || wished(&wishes.enable, name))
+            !wished(&wishes.disable, name)
+                && (!ON_REQUEST.contains(&name) || wished(&wishes.enable, name))
         });
         Admission { plugins }
     }
 
-    pub async fn admit(&self, object: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    pub async fn admit(
+        &self,
+        object: &mut Value,
+        attributes: &Attributes<'_>,
+    ) -> Result<(), ApiError> {
         for plugin in &self.plugins {
             plugin.admit(object, attributes).await?;
         }
@@ -274,7 +308,12 @@ mod tests {
     fn plugins_are_known_and_stand_in_upstreams_order() {
         let places: Vec<_> = all()
             .iter()
-            .map(|plugin| KNOWN.iter().position(|name| *name == plugin.name()).unwrap())
+            .map(|plugin| {
+                KNOWN
+                    .iter()
+                    .position(|name| *name == plugin.name())
+                    .unwrap()
+            })
             .collect();
         assert!(places.is_sorted(), "{places:?}");
     }
@@ -283,15 +322,29 @@ mod tests {
     fn wishes_name_plugins_that_there_are() {
         let check = |enable: &[&str], disable: &[&str], expected: &[&str]| {
             let list = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-            assert_eq!(Wishes { enable: list(enable), disable: list(disable) }.mistakes(), expected);
+            assert_eq!(
+                Wishes {
+                    enable: list(enable),
+                    disable: list(disable)
+                }
+                .mistakes(),
+                expected
+            );
         };
         check(&["LimitRanger"], &["EventRateLimit", "Priority"], &[]);
-        check(&["Nope"], &[], &["enable-admission-plugins plugin \"Nope\" is unknown"]);
+
+        check(
+            &["Nope"],
+            &[],
+            &["enable-admission-plugins plugin \"Nope\" is unknown"],
+        );
+
         check(
             &["AlwaysPullImages"],
             &[],
             &["enable-admission-plugins plugin \"AlwaysPullImages\" is not supported yet"],
         );
+
         check(
             &["Priority"],
             &["Priority"],

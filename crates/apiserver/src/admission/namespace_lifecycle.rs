@@ -1,4 +1,5 @@
-//! NamespaceLifecycle: nothing is made in a namespace that does not exist or is going, and the system's own stay.
+//! NamespaceLifecycle: nothing is made in a namespace that does not exist or is going, and the
+//! system's own stay.
 
 use async_trait::async_trait;
 use coracle_api::Value;
@@ -24,7 +25,11 @@ impl Plugin for NamespaceLifecycle {
         check(attributes)
     }
 
-    async fn validate(&self, _: Option<&Value>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn validate(
+        &self,
+        _: Option<&Value>,
+        attributes: &Attributes<'_>,
+    ) -> Result<(), ApiError> {
         match attributes.operation {
             Operation::Delete => check(attributes),
             Operation::Create | Operation::Update => Ok(()),
@@ -44,34 +49,45 @@ fn check(attributes: &Attributes<'_>) -> Result<(), ApiError> {
                 "this namespace may not be deleted",
             ));
         }
+
         return Ok(());
     }
+
     // One may ask about a namespace that is yet to be.
-    if scope.resource.group == "authorization.k8s.io" && scope.resource.plural == "localsubjectaccessreviews"
+    if scope.resource.group == "authorization.k8s.io"
+        && scope.resource.plural == "localsubjectaccessreviews"
     {
         return Ok(());
     }
+
     // Whoever deletes must be able to, wherever the object is.
     if !scope.resource.namespaced || attributes.operation == Operation::Delete {
         return Ok(());
     }
-    let namespaces = BUILTIN.resource("", "v1", "namespaces").expect("namespaces are built in");
+
+    let namespaces = BUILTIN
+        .resource("", "v1", "namespaces")
+        .expect("namespaces are built in");
     let Some(namespace) = attributes.registry.lookup(namespaces, scope.namespace) else {
         return Err(ApiError::not_found(namespaces, scope.namespace));
     };
+
     let going = namespace.at(&["status", "phase"]).and_then(Value::as_str) == Some("Terminating");
     if !going || attributes.operation != Operation::Create || attributes.part != Part::Main {
         return Ok(());
     }
+
     let why = format!(
         "unable to create new content in namespace {} because it is being terminated",
         scope.namespace
     );
+
     let mut refused = ApiError::forbidden(scope.resource, attributes.name, &why);
     refused.details.get_or_insert_default().causes.push(Cause {
         reason: "NamespaceTerminating",
         message: format!("namespace {} is being terminated", scope.namespace),
         field: "metadata.namespace".to_string(),
     });
+
     Err(refused)
 }

@@ -14,7 +14,8 @@ use crate::ApiError;
 
 pub(super) struct RuntimeClass;
 
-const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+const OTHER_OVERHEAD: &str =
+    "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
 #[async_trait]
 impl Plugin for RuntimeClass {
@@ -26,22 +27,32 @@ impl Plugin for RuntimeClass {
         if !attributes.does(Operation::Create, "", "pods") {
             return Ok(());
         }
-        let Some(class) = class(pod, attributes)? else { return Ok(()) };
-        let Some(spec) = pod.as_object_mut().map(|pod| pod.object_mut("spec")) else { return Ok(()) };
+        let Some(class) = class(pod, attributes)? else {
+            return Ok(());
+        };
+        let Some(spec) = pod.as_object_mut().map(|pod| pod.object_mut("spec")) else {
+            return Ok(());
+        };
         take_over(spec, &class).map_err(|why| attributes.forbidden(pod, &why))
     }
 
-    async fn validate(&self, pod: Option<&Value>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        let Some(pod) = pod.filter(|_| attributes.does(Operation::Create, "", "pods")) else { return Ok(()) };
+    async fn validate(
+        &self,
+        pod: Option<&Value>,
+        attributes: &Attributes<'_>,
+    ) -> Result<(), ApiError> {
+        let Some(pod) = pod.filter(|_| attributes.does(Operation::Create, "", "pods")) else {
+            return Ok(());
+        };
         let class = class(pod, attributes)?;
+
         let own = pod.at(&["spec", "overhead"]).filter(|own| !own.is_null());
         match (class.as_ref().and_then(|class| class.get("overhead")), own) {
             (Some(overhead), own) if !same(overhead.get("podFixed"), own) => {
                 Err(attributes.forbidden(pod, OTHER_OVERHEAD))
             }
             (None, Some(_)) => {
-                let why =
-                    "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+                let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
                 Err(attributes.forbidden(pod, why))
             }
             _ => Ok(()),
@@ -50,7 +61,13 @@ impl Plugin for RuntimeClass {
 }
 
 fn class(pod: &Value, attributes: &Attributes<'_>) -> Result<Option<Arc<Value>>, ApiError> {
-    let Some(name) = pod.at(&["spec", "runtimeClassName"]).and_then(Value::as_str) else { return Ok(None) };
+    let Some(name) = pod
+        .at(&["spec", "runtimeClassName"])
+        .and_then(Value::as_str)
+    else {
+        return Ok(None);
+    };
+
     match attributes.lookup(builtin("node.k8s.io", "v1", "runtimeclasses"), name) {
         Some(class) => Ok(Some(class)),
         None => {
@@ -63,17 +80,28 @@ fn class(pod: &Value, attributes: &Attributes<'_>) -> Result<Option<Arc<Value>>,
 fn take_over(spec: &mut Map, class: &Value) -> Result<(), String> {
     if let Some(overhead) = class.get("overhead") {
         let fixed = overhead.get("podFixed");
-        let own = spec.get("overhead").filter(|own| own.as_object().is_some_and(|own| !own.is_empty()));
+        let own = spec
+            .get("overhead")
+            .filter(|own| own.as_object().is_some_and(|own| !own.is_empty()));
         if own.is_some() && !same(fixed, own) {
             return Err(OTHER_OVERHEAD.to_owned());
         }
+
         match fixed {
             Some(fixed) => spec.insert("overhead", fixed.clone()),
             None => spec.remove("overhead"),
         };
     }
-    let Some(scheduling) = class.get("scheduling") else { return Ok(()) };
-    let selector = scheduling.get("nodeSelector").and_then(Value::as_object).into_iter().flat_map(Map::iter);
+
+    let Some(scheduling) = class.get("scheduling") else {
+        return Ok(());
+    };
+    let selector = scheduling
+        .get("nodeSelector")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::iter);
+
     for (key, wanted) in selector {
         let own = spec.object_mut("nodeSelector");
         let theirs = wanted.as_str().unwrap_or_default();
@@ -84,39 +112,64 @@ fn take_over(spec: &mut Map, class: &Value) -> Result<(), String> {
         }
         own.insert(key, wanted.clone());
     }
-    let list =
-        |value: Option<&Value>| value.and_then(Value::as_array).map(<[Value]>::to_vec).unwrap_or_default();
+
+    let list = |value: Option<&Value>| {
+        value
+            .and_then(Value::as_array)
+            .map(<[Value]>::to_vec)
+            .unwrap_or_default()
+    };
     let mut all = list(spec.get("tolerations"));
     all.extend(list(scheduling.get("tolerations")));
+
     let merged = merge(&all);
     if !merged.is_empty() {
         spec.insert("tolerations", merged);
     }
+
     Ok(())
 }
 
 /// The same amounts of the same resources.
 fn same(one: Option<&Value>, other: Option<&Value>) -> bool {
     let read = |amounts: Option<&Value>| -> Vec<(String, Quantity)> {
-        let amounts = amounts.and_then(Value::as_object).into_iter().flat_map(Map::iter);
+        let amounts = amounts
+            .and_then(Value::as_object)
+            .into_iter()
+            .flat_map(Map::iter);
+
         amounts
-            .map(|(name, amount)| (name.to_owned(), Quantity::from_value(amount).unwrap_or_default()))
+            .map(|(name, amount)| {
+                (
+                    name.to_owned(),
+                    Quantity::from_value(amount).unwrap_or_default(),
+                )
+            })
             .collect()
     };
+
     read(one) == read(other)
 }
 
 /// Tolerations without those that another covers; of equal ones the first stays.
 fn merge(all: &[Value]) -> Vec<Value> {
     let mut seen = HashSet::new();
-    let once: Vec<&Value> =
-        all.iter().filter(|toleration| seen.insert(json::to_string(toleration))).collect();
-    let parts: Vec<Parts<'_>> = once.iter().map(|toleration| Parts::of(toleration)).collect();
+    let once: Vec<&Value> = all
+        .iter()
+        .filter(|toleration| seen.insert(json::to_string(toleration)))
+        .collect();
+
+    let parts: Vec<Parts<'_>> = once
+        .iter()
+        .map(|toleration| Parts::of(toleration))
+        .collect();
+
     let mut later: HashMap<Reach<'_>, Vec<Option<i64>>> = HashMap::new();
     for wide in parts.iter().rev() {
         let longest = later.entry(wide.reach()).or_default();
         longest.push(longer(longest.last().copied(), wide.lasts()));
     }
+
     let mut kept: HashMap<Reach<'_>, Option<i64>> = HashMap::new();
     let mut merged = Vec::new();
     for (toleration, narrow) in once.into_iter().zip(&parts) {
@@ -125,14 +178,19 @@ fn merge(all: &[Value]) -> Vec<Value> {
         later.get_mut(&own).map(Vec::pop);
         let covered = narrow.reached_by().into_iter().any(|reach| {
             let later = later.get(&reach).and_then(|longest| longest.last());
-            kept.get(&reach).into_iter().chain(later).any(|longest| narrow.is_within(&reach, *longest))
+            kept.get(&reach)
+                .into_iter()
+                .chain(later)
+                .any(|longest| narrow.is_within(&reach, *longest))
         });
+
         if !covered {
             let longest = longer(kept.get(&own).copied(), narrow.lasts());
             kept.insert(own, longest);
             merged.push(toleration.clone());
         }
     }
+
     merged
 }
 
@@ -173,7 +231,13 @@ enum Values<'t> {
 
 impl<'t> Parts<'t> {
     fn of(toleration: &'t Value) -> Parts<'t> {
-        let text = |name: &str| toleration.get(name).and_then(Value::as_str).unwrap_or_default();
+        let text = |name: &str| {
+            toleration
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+
         Parts {
             key: text("key"),
             operator: text("operator"),
@@ -190,7 +254,11 @@ impl<'t> Parts<'t> {
             "Exists" => Values::Any,
             other => Values::None(other),
         };
-        Reach { key: (!everything).then_some(self.key), effect: self.effect, value }
+        Reach {
+            key: (!everything).then_some(self.key),
+            effect: self.effect,
+            value,
+        }
     }
 
     /// How long it holds where that is asked; `None`: for ever.
@@ -203,12 +271,22 @@ impl<'t> Parts<'t> {
         let mut all = Vec::new();
         for key in [Some(self.key), None] {
             for effect in [self.effect, ""] {
-                all.push(Reach { key, effect, value: Values::Any });
+                all.push(Reach {
+                    key,
+                    effect,
+                    value: Values::Any,
+                });
+
                 if self.operator == "Equal" {
-                    all.push(Reach { key, effect, value: Values::This(self.value) });
+                    all.push(Reach {
+                        key,
+                        effect,
+                        value: Values::This(self.value),
+                    });
                 }
             }
         }
+
         all
     }
 
@@ -229,14 +307,20 @@ mod tests {
             let (one, other) = (Parts::of(wide), Parts::of(narrow));
             let everything = one.key.is_empty() && one.operator == "Exists";
             let lasts = one.effect != "NoExecute"
-                || one.seconds.is_none_or(|longest| other.seconds.is_some_and(|seconds| seconds <= longest));
+                || one
+                    .seconds
+                    .is_none_or(|longest| other.seconds.is_some_and(|seconds| seconds <= longest));
+
             let value = match one.operator {
                 "" | "Equal" => other.operator == "Equal" && one.value == other.value,
                 operator => operator == "Exists",
             };
+
             let key = everything || one.key == other.key;
-            wide == narrow || (key && (one.effect.is_empty() || one.effect == other.effect) && lasts && value)
+            wide == narrow
+                || (key && (one.effect.is_empty() || one.effect == other.effect) && lasts && value)
         };
+
         let mut merged: Vec<Value> = Vec::new();
         for (index, toleration) in all.iter().enumerate() {
             let mut later = all[index + 1..].iter();
@@ -246,6 +330,7 @@ mod tests {
                 merged.push(toleration.clone());
             }
         }
+
         merged
     }
 
@@ -265,18 +350,31 @@ mod tests {
                     if operator == "Exists" && !value.is_empty() {
                         continue;
                     }
+
                     let mut toleration = Map::new();
-                    let texts = [("key", key), ("operator", operator), ("value", value), ("effect", effect)];
-                    texts.into_iter().filter(|(_, text)| !text.is_empty()).for_each(|(name, text)| {
-                        toleration.insert(name, text);
-                    });
+                    let texts = [
+                        ("key", key),
+                        ("operator", operator),
+                        ("value", value),
+                        ("effect", effect),
+                    ];
+
+                    texts
+                        .into_iter()
+                        .filter(|(_, text)| !text.is_empty())
+                        .for_each(|(name, text)| {
+                            toleration.insert(name, text);
+                        });
+
                     if seconds > 0 {
                         toleration.insert("tolerationSeconds", i64::from(seconds));
                     }
+
                     some.push(Value::Object(toleration));
                 }
             }
         }
+
         for one in &some {
             for two in &some {
                 for three in &some {
@@ -291,16 +389,22 @@ mod tests {
     fn tolerations_that_another_covers_are_not_kept() {
         let check = |all: &str, kept: &str| {
             let all = json::parse(all.as_bytes()).unwrap();
-            assert_eq!(json::to_string(&Value::from(merge(all.as_array().unwrap()))), kept);
+            assert_eq!(
+                json::to_string(&Value::from(merge(all.as_array().unwrap()))),
+                kept
+            );
         };
+
         check(
             r#"[{"key":"a","operator":"Exists"},{"key":"a","operator":"Exists"}]"#,
             r#"[{"key":"a","operator":"Exists"}]"#,
         );
+
         check(
             r#"[{"effect":"NoSchedule","key":"a","operator":"Exists"},{"operator":"Exists"}]"#,
             r#"[{"operator":"Exists"}]"#,
         );
+
         check(
             r#"[{"key":"a","operator":"Equal","value":"x"},{"key":"a","operator":"Equal","value":"y"}]"#,
             r#"[{"key":"a","operator":"Equal","value":"x"},{"key":"a","operator":"Equal","value":"y"}]"#,
@@ -311,7 +415,11 @@ mod tests {
     fn a_pod_takes_over_what_its_class_says() {
         let check = |spec: &str, class: &str, expected: Result<&str, &str>| {
             let mut spec = json::parse(spec.as_bytes()).unwrap();
-            let outcome = take_over(spec.as_object_mut().unwrap(), &json::parse(class.as_bytes()).unwrap());
+            let outcome = take_over(
+                spec.as_object_mut().unwrap(),
+                &json::parse(class.as_bytes()).unwrap(),
+            );
+
             match expected {
                 Ok(expected) => {
                     outcome.unwrap();
@@ -320,14 +428,22 @@ mod tests {
                 Err(why) => assert_eq!(outcome.unwrap_err(), why),
             }
         };
+
         let costly = r#"{"overhead":{"podFixed":{"cpu":"1"}}}"#;
         check("{}", costly, Ok(r#"{"overhead":{"cpu":"1"}}"#));
-        check(r#"{"overhead":{"cpu":"1000m"}}"#, costly, Ok(r#"{"overhead":{"cpu":"1"}}"#));
+        check(
+            r#"{"overhead":{"cpu":"1000m"}}"#,
+            costly,
+            Ok(r#"{"overhead":{"cpu":"1"}}"#),
+        );
+
         check(r#"{"overhead":{"cpu":"2"}}"#, costly, Err(OTHER_OVERHEAD));
         check(
             r#"{"nodeSelector":{"a":"b"}}"#,
             r#"{"scheduling":{"nodeSelector":{"a":"c"}}}"#,
-            Err("conflict: runtimeClass.scheduling.nodeSelector[a] = c; pod.spec.nodeSelector[a] = b"),
+            Err(
+                "conflict: runtimeClass.scheduling.nodeSelector[a] = c; pod.spec.nodeSelector[a] = b",
+            ),
         );
     }
 }

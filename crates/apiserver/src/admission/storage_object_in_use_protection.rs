@@ -1,4 +1,5 @@
-//! StorageObjectInUseProtection: a finalizer on what storage hands out, so that nothing goes that somebody uses.
+//! StorageObjectInUseProtection: a finalizer on what storage hands out, so that nothing goes that
+//! somebody uses.
 
 use async_trait::async_trait;
 use coracle_api::Value;

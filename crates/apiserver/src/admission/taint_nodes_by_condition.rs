@@ -33,18 +33,31 @@ impl Plugin for TaintNodesByCondition {
 }
 
 fn taint(node: &mut Value) {
-    let Some(node) = node.as_object_mut() else { return };
+    let Some(node) = node.as_object_mut() else {
+        return;
+    };
     let spec = node.object_mut("spec");
-    let text =
-        |taint: &Value, name: &str| taint.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let is_it = |taint: &Value| text(taint, "key") == NOT_READY && text(taint, "effect") == NO_SCHEDULE;
-    let mut taints =
-        spec.remove("taints").and_then(|found| found.as_array().map(<[Value]>::to_vec)).unwrap_or_default();
+    let text = |taint: &Value, name: &str| {
+        taint
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+
+    let is_it =
+        |taint: &Value| text(taint, "key") == NOT_READY && text(taint, "effect") == NO_SCHEDULE;
+    let mut taints = spec
+        .remove("taints")
+        .and_then(|found| found.as_array().map(<[Value]>::to_vec))
+        .unwrap_or_default();
+
     if !taints.iter().any(is_it) {
         let mut taint = Map::new();
         taint.insert("key", NOT_READY);
         taint.insert("effect", NO_SCHEDULE);
         taints.push(Value::Object(taint));
     }
+
     spec.insert("taints", taints);
 }

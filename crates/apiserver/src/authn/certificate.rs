@@ -1,8 +1,9 @@
 //! Client certificates: the common name is the user, the organizations are the groups.
 //!
-//! A certificate is asked for in the TLS handshake and judged here, so that a bad one is an answer with a Status and not
-//! a broken connection. The judgement holds for the connection, until the certificate expires or the authorities change:
-//! a signature costs more than the rest of a request.
+//! A certificate is asked for in the TLS handshake and judged here, so that a bad one is an answer
+//! with a Status and not a broken connection. The judgement holds for the connection, until the
+//! certificate expires or the authorities change: a signature costs more than the rest of a
+//! request.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -57,12 +58,20 @@ pub(super) enum Judgement {
 
 impl Peer {
     pub fn new(chain: Vec<CertificateDer<'static>>) -> Peer {
-        Peer { chain, client: Mutex::default(), proxy: Mutex::default(), known: None }
+        Peer {
+            chain,
+            client: Mutex::default(),
+            proxy: Mutex::default(),
+            known: None,
+        }
     }
 
     /// A component of this process.
     pub fn known(user: User) -> Peer {
-        Peer { known: Some(Arc::new(user.authenticated())), ..Peer::new(Vec::new()) }
+        Peer {
+            known: Some(Arc::new(user.authenticated())),
+            ..Peer::new(Vec::new())
+        }
     }
 
     /// Who it is, if nobody need ask.
@@ -75,10 +84,16 @@ impl Peer {
         self.judged(&self.proxy, by, now)
     }
 
-    fn judged(&self, known: &Mutex<Option<Judged>>, by: &Arc<Authorities>, now: Timestamp) -> Judgement {
+    fn judged(
+        &self,
+        known: &Mutex<Option<Judged>>,
+        by: &Arc<Authorities>,
+        now: Timestamp,
+    ) -> Judgement {
         if self.chain.is_empty() {
             return Judgement::NoCertificate;
         }
+
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(judged) = &*known
             && Arc::ptr_eq(&judged.by, by)
@@ -86,12 +101,19 @@ impl Peer {
         {
             return judged.judgement.clone();
         }
+
         let (judgement, until) = match by.judge(&self.chain, now) {
             Ok((Some(user), expires)) => (Judgement::Good(Arc::new(user.authenticated())), expires),
             Ok((None, expires)) => (Judgement::Nameless, expires),
             Err(why) => (Judgement::Wrong(why), now.unix_seconds() + WRONG_FOR),
         };
-        *known = Some(Judged { by: by.clone(), until, judgement: judgement.clone() });
+
+        *known = Some(Judged {
+            by: by.clone(),
+            until,
+            judgement: judgement.clone(),
+        });
+
         judgement
     }
 }
@@ -111,12 +133,20 @@ impl Authorities {
     pub fn new(certificates: Vec<CertificateDer<'static>>) -> Result<Authorities, BadClientCa> {
         let mut roots = RootCertStore::empty();
         for certificate in &certificates {
-            roots.add(certificate.clone()).map_err(|error| BadClientCa(error.to_string()))?;
+            roots
+                .add(certificate.clone())
+                .map_err(|error| BadClientCa(error.to_string()))?;
         }
+
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
         let verifier = verifier.map_err(|error| BadClientCa(error.to_string()))?;
-        Ok(Authorities { certificates, verifier })
+
+        Ok(Authorities {
+            certificates,
+            verifier,
+        })
     }
 
     pub fn certificates(&self) -> &[CertificateDer<'static>] {
@@ -124,8 +154,15 @@ impl Authorities {
     }
 
     /// The user of a presented chain, and when it ceases to be one.
-    fn judge(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Result<(Option<User>, i64), String> {
-        let [own, intermediates @ ..] = chain else { return Err("no certificate".to_string()) };
+    fn judge(
+        &self,
+        chain: &[CertificateDer<'_>],
+        now: Timestamp,
+    ) -> Result<(Option<User>, i64), String> {
+        let [own, intermediates @ ..] = chain else {
+            return Err("no certificate".to_string());
+        };
+
         let (_, certificate) = X509Certificate::from_der(own).map_err(|error| error.to_string())?;
         match certificate.version() {
             X509Version::V1 => self.judge_old(&certificate, now)?,
@@ -136,29 +173,40 @@ impl Authorities {
                 judged.map_err(|error| error.to_string())?;
             }
         }
+
         let expires = certificate.validity().not_after.timestamp();
         Ok((user(certificate.subject().as_raw(), own)?, expires))
     }
 }
 
 impl Authorities {
-    /// Judges a certificate of the first version, as `openssl x509 -req` makes them where nobody asks for more: it says
-    /// nothing of what it is for, and one of the authorities must have signed it.
+    /// Judges a certificate of the first version, as `openssl x509 -req` makes them where nobody
+    /// asks for more: it says nothing of what it is for, and one of the authorities must have
+    /// signed it.
     fn judge_old(&self, certificate: &X509Certificate<'_>, now: Timestamp) -> Result<(), String> {
-        let moment = ASN1Time::from_timestamp(now.unix_seconds()).map_err(|error| error.to_string())?;
+        let moment =
+            ASN1Time::from_timestamp(now.unix_seconds()).map_err(|error| error.to_string())?;
         if !certificate.validity().is_valid_at(moment) {
             return Err("the certificate has expired or is not yet valid".to_string());
         }
+
         let signed = |authority: &CertificateDer<'_>| {
             X509Certificate::from_der(authority).is_ok_and(|(_, authority)| {
                 authority.subject().as_raw() == certificate.issuer().as_raw()
                     && authority.is_ca()
                     && authority.validity().is_valid_at(moment)
-                    && certificate.verify_signature(Some(authority.public_key())).is_ok()
+                    && certificate
+                        .verify_signature(Some(authority.public_key()))
+                        .is_ok()
             })
         };
+
         let found = self.certificates.iter().any(signed);
-        if found { Ok(()) } else { Err("certificate signed by unknown authority".to_string()) }
+        if found {
+            Ok(())
+        } else {
+            Err("certificate signed by unknown authority".to_string())
+        }
     }
 }
 
@@ -197,10 +245,13 @@ fn user(subject: &[u8], der: &[u8]) -> Result<Option<User>, String> {
 
 fn fingerprint(der: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, der);
-    digest.as_ref().iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("strings take everything");
-        text
-    })
+    digest
+        .as_ref()
+        .iter()
+        .fold(String::new(), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("strings take everything");
+            text
+        })
 }
 
 #[cfg(test)]
@@ -235,20 +286,36 @@ Nh+3fuOGXFiZnKD5Hg==
     #[test]
     fn certificates_of_the_first_version_count_if_an_authority_signed_them() {
         let parsed = |pem: &str| certificates(pem.as_bytes()).unwrap();
-        let (chain, at) = (parsed(FIRST_VERSION), |seconds| Timestamp::from_unix(seconds, 0));
+        let (chain, at) = (parsed(FIRST_VERSION), |seconds| {
+            Timestamp::from_unix(seconds, 0)
+        });
         let (now, before) = (at(1_800_000_000), at(1_700_000_000));
+
         let authorities = Authorities::new(parsed(CA)).unwrap();
         let (user, _) = authorities.judge(&chain, now).unwrap();
         let user = user.unwrap();
-        assert_eq!((user.name.as_str(), user.groups), ("bob", vec!["team".to_string()]));
-        assert!(authorities.judge(&chain, before).unwrap_err().contains("not yet valid"));
+        assert_eq!(
+            (user.name.as_str(), user.groups),
+            ("bob", vec!["team".to_string()])
+        );
+
+        assert!(
+            authorities
+                .judge(&chain, before)
+                .unwrap_err()
+                .contains("not yet valid")
+        );
+
         let other = Authorities::new(Vec::new()).map(|nobody| nobody.judge(&chain, now));
         assert!(!matches!(other, Ok(Ok(_))), "signed by somebody else");
+
         // What was changed was signed by nobody.
         let mut forged = chain[0].to_vec();
         let place = forged.windows(3).position(|part| part == b"bob").unwrap();
         forged[place] = b'r';
-        let refused = authorities.judge(&[CertificateDer::from(forged)], now).unwrap_err();
+        let refused = authorities
+            .judge(&[CertificateDer::from(forged)], now)
+            .unwrap_err();
         assert!(refused.contains("unknown authority"), "{refused}");
     }
 }

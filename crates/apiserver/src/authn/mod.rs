@@ -1,7 +1,8 @@
 //! Who is asking: the chain of authenticators.
 //!
-//! Each looks at what a request presents and says whom it knows, that it knows nobody, or that what was presented is
-//! wrong. The first who knows somebody is believed; a wrong credential beside a good one does no harm, alone it is a
+//! Each looks at what a request presents and says whom it knows, that it knows nobody, or that what
+//! was presented is wrong. The first who knows somebody is believed; a wrong credential beside a
+//! good one does no harm, alone it is a
 //! 401. Whoever presents nothing is `system:anonymous`, where that is allowed.
 
 mod certificate;
@@ -18,7 +19,9 @@ use tracing::debug;
 
 pub use certificate::{Authorities, BadClientCa, ClientCertificates, Peer};
 pub use request_header::{FrontProxy, FrontProxyConfig, ProxyHeaders};
-pub use user::{ANONYMOUS, AUTHENTICATED, Caller, MASTERS, UNAUTHENTICATED, User, service_account_groups};
+pub use user::{
+    ANONYMOUS, AUTHENTICATED, Caller, MASTERS, UNAUTHENTICATED, User, service_account_groups,
+};
 
 use crate::ApiError;
 
@@ -60,6 +63,7 @@ impl Authentication {
         if let Some(user) = presented.peer.user() {
             return Ok(user.clone());
         }
+
         let mut wrong = false;
         for authenticator in &self.chain {
             match authenticator.authenticate(presented).await {
@@ -71,10 +75,16 @@ impl Authentication {
                 }
             }
         }
-        if self.anonymous && !wrong { Ok(User::anonymous()) } else { Err(ApiError::unauthorized()) }
+
+        if self.anonymous && !wrong {
+            Ok(User::anonymous())
+        } else {
+            Err(ApiError::unauthorized())
+        }
     }
 
-    /// Takes everything away that says who sends a request: it has been judged, and nobody behind us is to see it.
+    /// Takes everything away that says who sends a request: it has been judged, and nobody behind
+    /// us is to see it.
     pub fn remove_credentials(&self, headers: &mut HeaderMap) {
         headers.remove(header::AUTHORIZATION);
         self.proxy_headers.remove_from(headers);
@@ -95,7 +105,10 @@ mod tests {
     }
 
     fn jane() -> Opinion {
-        Opinion::Known(Arc::new(User { name: "jane".to_string(), ..User::default() }))
+        Opinion::Known(Arc::new(User {
+            name: "jane".to_string(),
+            ..User::default()
+        }))
     }
 
     fn wrong() -> Opinion {
@@ -103,11 +116,21 @@ mod tests {
     }
 
     async fn check(opinions: Vec<Opinion>, anonymous: bool, expected: Option<&str>) {
-        let chain = opinions.into_iter().map(|opinion| Box::new(Says(opinion)) as Box<dyn Authenticator>);
-        let authentication =
-            Authentication { chain: chain.collect(), anonymous, proxy_headers: ProxyHeaders::default() };
+        let chain = opinions
+            .into_iter()
+            .map(|opinion| Box::new(Says(opinion)) as Box<dyn Authenticator>);
+        let authentication = Authentication {
+            chain: chain.collect(),
+            anonymous,
+            proxy_headers: ProxyHeaders::default(),
+        };
+
         let (peer, headers) = (Peer::new(Vec::new()), HeaderMap::new());
-        let presented = Presented { peer: &peer, headers: &headers, now: Timestamp::from_unix(0, 0) };
+        let presented = Presented {
+            peer: &peer,
+            headers: &headers,
+            now: Timestamp::from_unix(0, 0),
+        };
         let user = authentication.user(&presented).await;
         assert_eq!(user.ok().map(|user| user.name.clone()).as_deref(), expected);
     }

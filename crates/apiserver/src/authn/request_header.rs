@@ -1,8 +1,8 @@
-//! The front proxy: a server before this one that says whom it speaks for, in headers, and who it is, with a
-//! certificate.
+//! The front proxy: a server before this one that says whom it speaks for, in headers, and who it
+//! is, with a certificate.
 //!
-//! The headers count only beside a certificate of the proxy's own authority and, where names are given, of one of these
-//! names. From anybody else they are taken away, never believed.
+//! The headers count only beside a certificate of the proxy's own authority and, where names are
+//! given, of one of these names. From anybody else they are taken away, never believed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,12 +30,22 @@ pub struct FrontProxyConfig {
 impl FrontProxyConfig {
     /// Names that cannot be those of headers name none.
     pub fn headers(&self) -> ProxyHeaders {
-        let names = |texts: &[String]| texts.iter().filter_map(|text| text.trim().parse().ok()).collect();
+        let names = |texts: &[String]| {
+            texts
+                .iter()
+                .filter_map(|text| text.trim().parse().ok())
+                .collect()
+        };
+
         ProxyHeaders {
             user: names(&self.user_headers),
             uid: names(&self.uid_headers),
             group: names(&self.group_headers),
-            extra_prefixes: self.extra_prefixes.iter().map(|prefix| prefix.trim().to_lowercase()).collect(),
+            extra_prefixes: self
+                .extra_prefixes
+                .iter()
+                .map(|prefix| prefix.trim().to_lowercase())
+                .collect(),
         }
     }
 }
@@ -69,9 +79,13 @@ impl Authenticator for FrontProxy {
             Judgement::Nameless => String::new(),
             Judgement::Good(proxy) => proxy.name.clone(),
         };
+
         if !self.names.is_empty() && !self.names.contains(&name) {
-            return Opinion::Wrong(format!("x509: subject with cn={name} is not in the allowed list"));
+            return Opinion::Wrong(format!(
+                "x509: subject with cn={name} is not in the allowed list"
+            ));
         }
+
         match self.headers.user(presented.headers) {
             Some(user) => Opinion::Known(Arc::new(user.authenticated())),
             None => Opinion::Unknown,
@@ -93,11 +107,17 @@ impl ProxyHeaders {
     /// Whom the headers name.
     fn user(&self, headers: &HeaderMap) -> Option<User> {
         let first = |names: &[HeaderName]| {
-            let mut texts = names.iter().filter_map(|name| headers.get(name)?.to_str().ok());
+            let mut texts = names
+                .iter()
+                .filter_map(|name| headers.get(name)?.to_str().ok());
             texts.find(|text| !text.is_empty()).map(str::to_string)
         };
+
         let groups = self.group.iter().flat_map(|name| headers.get_all(name));
-        let groups = groups.filter_map(|value| value.to_str().ok()).filter(|group| !group.is_empty());
+        let groups = groups
+            .filter_map(|value| value.to_str().ok())
+            .filter(|group| !group.is_empty());
+
         Some(User {
             name: first(&self.user)?,
             uid: first(&self.uid).unwrap_or_default(),
@@ -110,12 +130,17 @@ impl ProxyHeaders {
         let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for prefix in &self.extra_prefixes {
             for (name, value) in headers {
-                if let (Some(key), Ok(value)) = (name.as_str().strip_prefix(prefix.as_str()), value.to_str())
+                if let (Some(key), Ok(value)) =
+                    (name.as_str().strip_prefix(prefix.as_str()), value.to_str())
                 {
-                    extra.entry(decode_path(key).into_owned()).or_default().push(value.to_string());
+                    extra
+                        .entry(decode_path(key).into_owned())
+                        .or_default()
+                        .push(value.to_string());
                 }
             }
         }
+
         extra
     }
 
@@ -124,7 +149,8 @@ impl ProxyHeaders {
         self.user.extend_from_slice(&others.user);
         self.uid.extend_from_slice(&others.uid);
         self.group.extend_from_slice(&others.group);
-        self.extra_prefixes.extend_from_slice(&others.extra_prefixes);
+        self.extra_prefixes
+            .extend_from_slice(&others.extra_prefixes);
         self
     }
 
@@ -133,9 +159,19 @@ impl ProxyHeaders {
         for name in self.user.iter().chain(&self.uid).chain(&self.group) {
             headers.remove(name);
         }
-        let is_extra =
-            |name: &HeaderName| self.extra_prefixes.iter().any(|prefix| name.as_str().starts_with(prefix));
-        let extra: Vec<HeaderName> = headers.keys().filter(|name| is_extra(name)).cloned().collect();
+
+        let is_extra = |name: &HeaderName| {
+            self.extra_prefixes
+                .iter()
+                .any(|prefix| name.as_str().starts_with(prefix))
+        };
+
+        let extra: Vec<HeaderName> = headers
+            .keys()
+            .filter(|name| is_extra(name))
+            .cloned()
+            .collect();
+
         for name in extra {
             headers.remove(name);
         }
@@ -150,7 +186,10 @@ mod tests {
 
     fn headers() -> ProxyHeaders {
         ProxyHeaders {
-            user: vec![HeaderName::from_static("x-remote-user"), HeaderName::from_static("x-other-user")],
+            user: vec![
+                HeaderName::from_static("x-remote-user"),
+                HeaderName::from_static("x-other-user"),
+            ],
             uid: vec![HeaderName::from_static("x-remote-uid")],
             group: vec![HeaderName::from_static("x-remote-group")],
             extra_prefixes: vec!["x-remote-extra-".to_string()],
@@ -169,13 +208,26 @@ mod tests {
             ("x-remote-extra-acme.com%2fproject", "one"),
             ("accept", "*/*"),
         ] {
-            sent.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+            sent.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
         }
+
         let user = headers().user(&sent).unwrap();
-        assert_eq!((user.name.as_str(), user.groups.join(",")), ("jane", "a,b".to_string()));
+        assert_eq!(
+            (user.name.as_str(), user.groups.join(",")),
+            ("jane", "a,b".to_string())
+        );
+
         assert_eq!(user.extra["acme.com/project"], ["one"]);
+
         headers().remove_from(&mut sent);
-        assert_eq!(sent.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["accept"]);
+        assert_eq!(
+            sent.keys().map(HeaderName::as_str).collect::<Vec<_>>(),
+            ["accept"]
+        );
+
         assert_eq!(headers().user(&sent), None);
     }
 }

@@ -15,7 +15,10 @@ pub const ANONYMOUS: &str = "system:anonymous";
 
 /// The groups of every service account of a namespace.
 pub fn service_account_groups(namespace: &str) -> [String; 2] {
-    ["system:serviceaccounts".to_string(), format!("system:serviceaccounts:{namespace}")]
+    [
+        "system:serviceaccounts".to_string(),
+        format!("system:serviceaccounts:{namespace}"),
+    ]
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,6 +77,9 @@ impl Caller {
             groups: vec![MASTERS.to_string(), AUTHENTICATED.to_string()],
             ..User::default()
         };
-        Caller { user: Arc::new(user), user_agent: "kube-apiserver".to_string() }
+        Caller {
+            user: Arc::new(user),
+            user_agent: "kube-apiserver".to_string(),
+        }
     }
 }

@@ -36,8 +36,13 @@ pub struct Subject<'a> {
 impl<'a> Attributes<'a> {
     pub fn of(user: &'a User, request: &'a RequestInfo, query: &'a Query) -> Attributes<'a> {
         let Some(target) = &request.target else {
-            return Attributes { user, verb: request.verb, what: What::Path(&request.path) };
+            return Attributes {
+                user,
+                verb: request.verb,
+                what: What::Path(&request.path),
+            };
         };
+
         let selects = matches!(request.verb, "list" | "watch" | "deletecollection");
         let subject = Subject {
             group: &target.group,
@@ -46,14 +51,26 @@ impl<'a> Attributes<'a> {
             subresource: &target.subresource,
             namespace: &target.namespace,
             name: &target.name,
-            field_selector: query.get("fieldSelector").filter(|_| selects).unwrap_or_default(),
+            field_selector: query
+                .get("fieldSelector")
+                .filter(|_| selects)
+                .unwrap_or_default(),
         };
-        Attributes { user, verb: request.verb, what: What::Resource(subject) }
+
+        Attributes {
+            user,
+            verb: request.verb,
+            what: What::Resource(subject),
+        }
     }
 
     /// Another question about a resource.
     pub fn on(user: &'a User, verb: &'a str, subject: Subject<'a>) -> Attributes<'a> {
-        Attributes { user, verb, what: What::Resource(subject) }
+        Attributes {
+            user,
+            verb,
+            what: What::Resource(subject),
+        }
     }
 
     /// The namespace; empty where there is none.

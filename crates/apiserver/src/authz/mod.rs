@@ -1,7 +1,7 @@
 //! May they: the chain of authorizers.
 //!
-//! Each allows, denies, or has no opinion; the first of the former two decides, and what nobody allows is refused. Those
-//! of `system:masters` are never asked about.
+//! Each allows, denies, or has no opinion; the first of the former two decides, and what nobody
+//! allows is refused. Those of `system:masters` are never asked about.
 
 mod attributes;
 pub mod node;
@@ -79,9 +79,25 @@ impl Authorizer for AlwaysAllow {
     fn rules(&self, _: &User, _: &str) -> Listing {
         let all = || vec!["*".into()].into_boxed_slice();
         let none = || Vec::new().into_boxed_slice();
-        let resources = Rule { verbs: all(), groups: all(), resources: all(), names: none(), urls: none() };
-        let paths = Rule { groups: none(), resources: none(), urls: all(), ..resources.clone() };
-        Listing { rules: vec![resources, paths], ..Listing::default() }
+        let resources = Rule {
+            verbs: all(),
+            groups: all(),
+            resources: all(),
+            names: none(),
+            urls: none(),
+        };
+
+        let paths = Rule {
+            groups: none(),
+            resources: none(),
+            urls: all(),
+            ..resources.clone()
+        };
+
+        Listing {
+            rules: vec![resources, paths],
+            ..Listing::default()
+        }
     }
 }
 
@@ -109,7 +125,9 @@ impl Authorization {
     pub async fn check(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         match self.decide(attributes).await {
             Decision::Allow(_) => Ok(()),
-            Decision::Deny(reason) | Decision::NoOpinion(reason) => Err(forbidden(attributes, &reason)),
+            Decision::Deny(reason) | Decision::NoOpinion(reason) => {
+                Err(forbidden(attributes, &reason))
+            }
         }
     }
 
@@ -122,6 +140,7 @@ impl Authorization {
         if attributes.user.is_master() {
             return Decision::Allow(Grant::Plain);
         }
+
         let mut reasons = Vec::new();
         for authorizer in &self.chain {
             match authorizer.authorize(attributes).await {
@@ -130,6 +149,7 @@ impl Authorization {
                 decided => return decided,
             }
         }
+
         Decision::NoOpinion(reasons.join("\n"))
     }
 
@@ -143,7 +163,13 @@ impl Authorization {
             all.incomplete |= listing.incomplete;
             errors.extend(Some(listing.error).filter(|error| !error.is_empty()));
         }
-        all.error = if errors.is_empty() { String::new() } else { rbac::aggregate(&errors) };
+
+        all.error = if errors.is_empty() {
+            String::new()
+        } else {
+            rbac::aggregate(&errors)
+        };
+
         all
     }
 }
@@ -152,16 +178,21 @@ impl Authorization {
 pub fn forbidden(attributes: &Attributes<'_>, reason: &str) -> ApiError {
     let (user, verb) = (Quoted(&attributes.user.name), attributes.verb);
     let (what, details) = match attributes.what {
-        What::Path(path) => (format!("User {user} cannot {verb} path {}", Quoted(path)), Details::default()),
+        What::Path(path) => (
+            format!("User {user} cannot {verb} path {}", Quoted(path)),
+            Details::default(),
+        ),
         What::Resource(subject) => {
             let resource = match subject.subresource {
                 "" => subject.resource.to_string(),
                 subresource => format!("{}/{subresource}", subject.resource),
             };
+
             let place = match subject.namespace {
                 "" => "at the cluster scope".to_string(),
                 namespace => format!("in the namespace {}", Quoted(namespace)),
             };
+
             let (resource, group) = (Quoted(&resource), Quoted(subject.group));
             let details = Details {
                 name: subject.name.to_string(),
@@ -169,12 +200,28 @@ pub fn forbidden(attributes: &Attributes<'_>, reason: &str) -> ApiError {
                 kind: subject.resource.to_string(),
                 ..Details::default()
             };
-            (format!("User {user} cannot {verb} resource {resource} in API group {group} {place}"), details)
+
+            (
+                format!(
+                    "User {user} cannot {verb} resource {resource} in API group {group} {place}"
+                ),
+                details,
+            )
         }
     };
+
     // Nothing that somebody sent is to look like HTML to a browser.
-    let what = what.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    let what = what
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
+
+    let reason = if reason.is_empty() {
+        String::new()
+    } else {
+        format!(": {reason}")
+    };
+
     ApiError::denied(details, &format!("{what}{reason}"))
 }
 
@@ -198,13 +245,30 @@ mod tests {
         }
     }
 
-    async fn check(chain: Vec<Decision>, group: &str, method: Method, path: &str, expected: Option<&str>) {
-        let chain = chain.into_iter().map(|decision| Arc::new(Says(decision)) as Arc<dyn Authorizer>);
-        let user = User { name: "jane".to_string(), groups: vec![group.to_string()], ..User::default() };
+    async fn check(
+        chain: Vec<Decision>,
+        group: &str,
+        method: Method,
+        path: &str,
+        expected: Option<&str>,
+    ) {
+        let chain = chain
+            .into_iter()
+            .map(|decision| Arc::new(Says(decision)) as Arc<dyn Authorizer>);
+        let user = User {
+            name: "jane".to_string(),
+            groups: vec![group.to_string()],
+            ..User::default()
+        };
+
         let request = RequestInfo::new(&method, path, &Query::parse(""));
         let query = Query::parse("");
         let attributes = Attributes::of(&user, &request, &query);
-        let result = Authorization { chain: chain.collect() }.check(&attributes).await;
+        let result = Authorization {
+            chain: chain.collect(),
+        }
+        .check(&attributes)
+        .await;
         assert_eq!(result.err().map(|error| error.message).as_deref(), expected);
     }
 
@@ -215,7 +279,15 @@ mod tests {
     #[tokio::test]
     async fn the_first_who_decides_is_heard_and_masters_are_not_asked_about() {
         let deny = || Decision::Deny("no".to_string());
-        check(vec![no_opinion(""), Decision::Allow(Grant::Plain), deny()], "", Method::GET, "/", None).await;
+        check(
+            vec![no_opinion(""), Decision::Allow(Grant::Plain), deny()],
+            "",
+            Method::GET,
+            "/",
+            None,
+        )
+        .await;
+
         check(
             vec![no_opinion("unheard"), deny(), Decision::Allow(Grant::Plain)],
             "",
@@ -224,6 +296,7 @@ mod tests {
             Some(r#"forbidden: User "jane" cannot get path "/": no"#),
         )
         .await;
+
         check(vec![deny()], "system:masters", Method::GET, "/", None).await;
     }
 
@@ -237,6 +310,7 @@ mod tests {
             Some(r#"pods is forbidden: User "jane" cannot list resource "pods" in API group "" at the cluster scope"#),
         )
         .await;
+
         check(
             vec![no_opinion("a"), no_opinion("b")],
             "",

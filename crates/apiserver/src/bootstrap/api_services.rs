@@ -1,5 +1,5 @@
-//! An APIService for every group and version that this server answers itself. They are made at the start: one that an
-//! administrator deletes stays away until the next.
+//! An APIService for every group and version that this server answers itself. They are made at the
+//! start: one that an administrator deletes stays away until the next.
 
 use coracle_api::catalog::{self, Resource};
 use coracle_api::{Value, typed};
@@ -17,8 +17,8 @@ use crate::registry::Part;
 /// Objects with this label are ours.
 pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
-/// Of groups, how far up in discovery they stand, and of their versions. It decides what a name means that several
-/// groups have.
+/// Of groups, how far up in discovery they stand, and of their versions. It decides what a name
+/// means that several groups have.
 const PRIORITIES: [(&str, &str, i32, i32); 22] = [
     ("", "v1", 18000, 1),
     ("apps", "v1", 17800, 15),
@@ -48,7 +48,9 @@ const PRIORITIES: [(&str, &str, i32, i32); 22] = [
 pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
     once(hook, async || {
         // All at once: writes that wait together share a flush of the disk.
-        try_join_all(wanted().map(|object| ensure(loopback, object))).await.map(drop)
+        try_join_all(wanted().map(|object| ensure(loopback, object)))
+            .await
+            .map(drop)
     })
     .await;
 }
@@ -57,33 +59,58 @@ async fn ensure(loopback: &Loopback, wanted: Value) -> Result<(), ApiError> {
     let Some(found) = loopback.get(api_services(), wanted.meta().name()) else {
         return loopback.ensure(api_services(), "", MANAGER, &wanted).await;
     };
+
     // One without the label is an administrator's.
     if found.meta().label(AUTOMANAGED).is_none() || found.get("spec") == wanted.get("spec") {
         return Ok(());
     }
+
     let mut mended = found;
     let spec = wanted.get("spec").cloned().unwrap_or_else(Value::object);
-    mended.as_object_mut().expect("what is kept is an object").insert("spec", spec);
-    match loopback.update(api_services(), "", Part::Main, MANAGER, &mended).await {
+    mended
+        .as_object_mut()
+        .expect("what is kept is an object")
+        .insert("spec", spec);
+
+    match loopback
+        .update(api_services(), "", Part::Main, MANAGER, &mended)
+        .await
+    {
         Err(error) if error.code != StatusCode::CONFLICT => Err(error),
         _ => Ok(()),
     }
 }
 
 fn wanted() -> impl Iterator<Item = Value> {
-    let versions = catalog::groups()
-        .iter()
-        .flat_map(|group| group.versions.iter().map(move |version| (group.name.as_str(), version.as_str())));
+    let versions = catalog::groups().iter().flat_map(|group| {
+        group
+            .versions
+            .iter()
+            .map(move |version| (group.name.as_str(), version.as_str()))
+    });
+
     versions.filter_map(|(group, version)| {
-        let (_, _, group_priority, version_priority) =
-            *PRIORITIES.iter().find(|(name, of, _, _)| *name == group && *of == version)?;
-        (group_priority > 0)
-            .then(|| api_service(group, version, (group_priority, version_priority), "onstart"))
+        let (_, _, group_priority, version_priority) = *PRIORITIES
+            .iter()
+            .find(|(name, of, _, _)| *name == group && *of == version)?;
+        (group_priority > 0).then(|| {
+            api_service(
+                group,
+                version,
+                (group_priority, version_priority),
+                "onstart",
+            )
+        })
     })
 }
 
 /// One that this server answers itself; `managed` says how long it is kept.
-pub(crate) fn api_service(group: &str, version: &str, priorities: (i32, i32), managed: &str) -> Value {
+pub(crate) fn api_service(
+    group: &str,
+    version: &str,
+    priorities: (i32, i32),
+    managed: &str,
+) -> Value {
     let (group_priority, version_priority) = priorities;
     let object = APIService {
         metadata: ObjectMeta {
@@ -100,6 +127,7 @@ pub(crate) fn api_service(group: &str, version: &str, priorities: (i32, i32), ma
         }),
         status: None,
     };
+
     typed::to_tree(&object).expect("a typed object has a tree")
 }
 
@@ -115,7 +143,9 @@ mod tests {
     fn every_group_and_version_of_the_catalogue_has_its_place() {
         for group in catalog::groups() {
             for version in group.versions.iter() {
-                let known = PRIORITIES.iter().any(|(name, of, ..)| group.name == *name && version == of);
+                let known = PRIORITIES
+                    .iter()
+                    .any(|(name, of, ..)| group.name == *name && version == of);
                 assert!(known, "{}/{version}", group.name);
             }
         }

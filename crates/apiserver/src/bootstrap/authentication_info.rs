@@ -1,4 +1,5 @@
-//! The ConfigMap `extension-apiserver-authentication`: servers behind the aggregator read there whom this one trusts.
+//! The ConfigMap `extension-apiserver-authentication`: servers behind the aggregator read there
+//! whom this one trusts.
 //!
 //! Several servers write it, so that what others trust stays; authorities that have expired go.
 
@@ -31,17 +32,24 @@ const PROXY_CA: &str = "requestheader-client-ca-file";
 type FromFile<'a> = Option<&'a FromFiles<Authorities>>;
 
 pub(super) async fn run(loopback: &Loopback, facts: &Facts, hook: &Hook) {
-    let listening = loopback.cache(resource("", "v1", "configmaps")).bell_of(KEY);
+    let listening = loopback
+        .cache(resource("", "v1", "configmaps"))
+        .bell_of(KEY);
     loop {
         // Listened to before anything is looked at, so that nothing in between is missed.
         let heard = listening.bell.heard();
         tokio::pin!(heard);
         heard.as_mut().enable();
-        let (clients, proxies) = (facts.client_authorities.as_deref(), facts.proxy_authorities.as_deref());
+        let (clients, proxies) = (
+            facts.client_authorities.as_deref(),
+            facts.proxy_authorities.as_deref(),
+        );
+
         let reloaded = async {
             tokio::select! { () = changed(clients) => {}, () = changed(proxies) => {} }
         };
         tokio::pin!(reloaded);
+
         match ensure(loopback, facts).await {
             Ok(()) => {
                 hook.done();
@@ -68,14 +76,29 @@ async fn changed(authorities: FromFile<'_>) {
 async fn ensure(loopback: &Loopback, facts: &Facts) -> Result<(), ApiError> {
     let config_maps = resource("", "v1", "configmaps");
     let found = loopback.get(config_maps, KEY);
-    let before = found.as_ref().and_then(|found| found.get("data")?.as_object()).cloned().unwrap_or_default();
+    let before = found
+        .as_ref()
+        .and_then(|found| found.get("data")?.as_object())
+        .cloned()
+        .unwrap_or_default();
+
     let data = wanted(&before, facts, (loopback.registry.now)());
     match found {
-        None => loopback.ensure(config_maps, NAMESPACE, MANAGER, &config_map(data)).await,
+        None => {
+            loopback
+                .ensure(config_maps, NAMESPACE, MANAGER, &config_map(data))
+                .await
+        }
         Some(_) if before == data => Ok(()),
         Some(mut found) => {
-            found.as_object_mut().expect("what is kept is an object").insert("data", data);
-            loopback.update(config_maps, NAMESPACE, Part::Main, MANAGER, &found).await.map(drop)
+            found
+                .as_object_mut()
+                .expect("what is kept is an object")
+                .insert("data", data);
+            loopback
+                .update(config_maps, NAMESPACE, Part::Main, MANAGER, &found)
+                .await
+                .map(drop)
         }
     }
 }
@@ -85,15 +108,22 @@ fn wanted(before: &Map, facts: &Facts, now: Timestamp) -> Map {
     let mut data = before.clone();
     let mut trust = |key: &'static str, authorities: FromFile<'_>| {
         let own = authorities.map(|authorities| authorities.current(now));
-        let own = own.as_ref().map(|authorities| authorities.certificates()).unwrap_or_default();
+        let own = own
+            .as_ref()
+            .map(|authorities| authorities.certificates())
+            .unwrap_or_default();
+
         let text = bundle(before.str(key).unwrap_or_default(), own, now);
         if !text.is_empty() {
             data.insert(key, text.as_str());
         }
     };
     trust(CLIENT_CA, facts.client_authorities.as_deref());
+
     trust(PROXY_CA, facts.proxy_authorities.as_deref());
-    let Some(proxy) = &facts.front_proxy else { return data };
+    let Some(proxy) = &facts.front_proxy else {
+        return data;
+    };
     for (key, texts) in [
         ("requestheader-allowed-names", &proxy.names),
         ("requestheader-username-headers", &proxy.user_headers),
@@ -107,6 +137,7 @@ fn wanted(before: &Map, facts: &Facts, now: Timestamp) -> Map {
             data.insert(key, String::from_utf8_lossy(&text).as_ref());
         }
     }
+
     data
 }
 
@@ -117,15 +148,22 @@ fn bundle(before: &str, own: &[CertificateDer<'static>], now: Timestamp) -> Stri
     let kept = before.iter().chain(own).filter(|certificate| {
         let expires = X509Certificate::from_der(certificate);
         let expires = expires.map(|(_, parsed)| parsed.validity().not_after.timestamp());
-        expires.is_ok_and(|at| at >= now.unix_seconds()) && seen.insert(certificate.as_ref().to_vec())
+        expires.is_ok_and(|at| at >= now.unix_seconds())
+            && seen.insert(certificate.as_ref().to_vec())
     });
     kept.map(|certificate| pem(certificate)).collect()
 }
 
 fn pem(der: &[u8]) -> String {
     let text = STANDARD.encode(der);
-    let lines = text.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line) + "\n");
-    format!("-----BEGIN CERTIFICATE-----\n{}-----END CERTIFICATE-----\n", lines.collect::<String>())
+    let lines = text
+        .as_bytes()
+        .chunks(64)
+        .map(|line| String::from_utf8_lossy(line) + "\n");
+    format!(
+        "-----BEGIN CERTIFICATE-----\n{}-----END CERTIFICATE-----\n",
+        lines.collect::<String>()
+    )
 }
 
 fn config_map(data: Map) -> Value {

@@ -1,8 +1,8 @@
 //! The flow schemas and priority levels of a new cluster, and their upkeep.
 //!
-//! Those that a cluster cannot do without are always brought back to what they were; the others unless an administrator
-//! has taken them over, by saying so in an annotation or, without one, by having changed them. What was once made here
-//! and no longer belongs to a new cluster goes.
+//! Those that a cluster cannot do without are always brought back to what they were; the others
+//! unless an administrator has taken them over, by saying so in an annotation or, without one, by
+//! having changed them. What was once made here and no longer belongs to a new cluster goes.
 
 use coracle_api::catalog::Resource;
 use coracle_api::{Value, typed};
@@ -21,11 +21,21 @@ const MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
 
 pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
     let tree = "a typed object has a tree";
-    let levels: Vec<Value> =
-        defaults::priority_levels().iter().map(|level| typed::to_tree(level).expect(tree)).collect();
-    let schemas: Vec<Value> =
-        defaults::flow_schemas().iter().map(|schema| typed::to_tree(schema).expect(tree)).collect();
-    let bells = [&**loopback.cache(priority_levels()).bell(), &**loopback.cache(flow_schemas()).bell()];
+    let levels: Vec<Value> = defaults::priority_levels()
+        .iter()
+        .map(|level| typed::to_tree(level).expect(tree))
+        .collect();
+
+    let schemas: Vec<Value> = defaults::flow_schemas()
+        .iter()
+        .map(|schema| typed::to_tree(schema).expect(tree))
+        .collect();
+
+    let bells = [
+        &**loopback.cache(priority_levels()).bell(),
+        &**loopback.cache(flow_schemas()).bell(),
+    ];
+
     keep(hook, &bells, async || {
         for (resource, wanted) in [(priority_levels(), &levels), (flow_schemas(), &schemas)] {
             ensure(loopback, resource, wanted).await?;
@@ -36,9 +46,19 @@ pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
     .await;
 }
 
-async fn ensure(loopback: &Loopback, resource: &'static Resource, wanted: &[Value]) -> Result<(), ApiError> {
+async fn ensure(
+    loopback: &Loopback,
+    resource: &'static Resource,
+    wanted: &[Value],
+) -> Result<(), ApiError> {
     // All at once: writes that wait together share a flush of the disk.
-    try_join_all(wanted.iter().map(|object| ensure_one(loopback, resource, object))).await.map(drop)
+    try_join_all(
+        wanted
+            .iter()
+            .map(|object| ensure_one(loopback, resource, object)),
+    )
+    .await
+    .map(drop)
 }
 
 async fn ensure_one(
@@ -49,8 +69,14 @@ async fn ensure_one(
     let Some(found) = loopback.get(resource, wanted.meta().name()) else {
         return loopback.ensure(resource, "", MANAGER, wanted).await;
     };
-    let Some(mended) = mended(&found, wanted) else { return Ok(()) };
-    match loopback.update(resource, "", Part::Main, MANAGER, &mended).await {
+
+    let Some(mended) = mended(&found, wanted) else {
+        return Ok(());
+    };
+    match loopback
+        .update(resource, "", Part::Main, MANAGER, &mended)
+        .await
+    {
         // Somebody else has changed it or removed it: there will be another round.
         Err(error) if matches!(error.code, StatusCode::CONFLICT | StatusCode::NOT_FOUND) => Ok(()),
         result => result.map(drop),
@@ -66,12 +92,17 @@ fn mended(found: &Value, wanted: &Value) -> Option<Value> {
         Some(_) => mandatory,
         None => mandatory || found.meta().generation() == 1,
     };
+
     if !ours || (annotation == Some("true") && found.get("spec") == wanted.get("spec")) {
         return None;
     }
+
     let mut mended = found.clone();
     mended.meta_mut().set_annotation(AUTO_UPDATE, Some("true"));
-    mended.as_object_mut()?.insert("spec", wanted.get("spec")?.clone());
+    mended
+        .as_object_mut()?
+        .insert("spec", wanted.get("spec")?.clone());
+
     (mended != *found).then_some(mended)
 }
 
@@ -82,13 +113,18 @@ async fn remove_others(
 ) -> Result<(), ApiError> {
     let snapshot = loopback.cache(resource).snapshot();
     for entry in snapshot.entries.iter() {
-        if wanted.iter().any(|object| object.meta().name() == entry.key()) {
+        if wanted
+            .iter()
+            .any(|object| object.meta().name() == entry.key())
+        {
             continue;
         }
+
         let object = entry.value(loopback.cache(resource).hub().of);
         if object.meta().annotation(AUTO_UPDATE) == Some("true") {
             loopback.delete(resource, "", entry.key()).await?;
         }
     }
+
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! The Service `kubernetes` in `default`, which leads pods to the API server, with its Endpoints and EndpointSlice.
+//! The Service `kubernetes` in `default`, which leads pods to the API server, with its Endpoints
+//! and EndpointSlice.
 //!
-//! The Service is made where it is missing and otherwise left alone; the addresses are kept to be those of the servers
-//! that serve.
+//! The Service is made where it is missing and otherwise left alone; the addresses are kept to be
+//! those of the servers that serve.
 
 use std::net::IpAddr;
 
@@ -45,24 +46,51 @@ impl Advertised {
     }
 }
 
-pub(super) async fn run(loopback: &Loopback, advertised: &Advertised, addresses: &Hook, hook: &Hook) {
+pub(super) async fn run(
+    loopback: &Loopback,
+    advertised: &Advertised,
+    addresses: &Hook,
+    hook: &Hook,
+) {
     // Addresses are allocated from the ServiceCIDR.
     addresses.finished().await;
-    let listening = [services(), endpoints(), slices()].map(|resource| loopback.cache(resource).bell_of(KEY));
-    let bells = [&*listening[0].bell, &*listening[1].bell, &*listening[2].bell];
+    let listening =
+        [services(), endpoints(), slices()].map(|resource| loopback.cache(resource).bell_of(KEY));
+    let bells = [
+        &*listening[0].bell,
+        &*listening[1].bell,
+        &*listening[2].bell,
+    ];
     keep(hook, &bells, async || ensure(loopback, advertised).await).await;
 }
 
 async fn ensure(loopback: &Loopback, advertised: &Advertised) -> Result<(), ApiError> {
     if loopback.cache(services()).get(KEY).is_none() {
-        loopback.ensure(services(), NAMESPACE, MANAGER, &service(advertised)).await?;
+        loopback
+            .ensure(services(), NAMESPACE, MANAGER, &service(advertised))
+            .await?;
     }
+
     // An address that others cannot reach is not one to tell them.
     if advertised.address.is_loopback() {
         return Ok(());
     }
-    put(loopback, endpoints(), &wanted_endpoints(advertised), &["subsets"]).await?;
-    put(loopback, slices(), &wanted_slice(advertised), &["endpoints", "ports"]).await
+
+    put(
+        loopback,
+        endpoints(),
+        &wanted_endpoints(advertised),
+        &["subsets"],
+    )
+    .await?;
+
+    put(
+        loopback,
+        slices(),
+        &wanted_slice(advertised),
+        &["endpoints", "ports"],
+    )
+    .await
 }
 
 /// Makes an object, or mends these of its members and its labels.
@@ -76,6 +104,7 @@ async fn put(
         return loopback.ensure(resource, NAMESPACE, MANAGER, wanted).await;
     };
     let mut mended = found.clone();
+
     let object = mended.as_object_mut().expect("what is kept is an object");
     for name in members {
         match wanted.get(name) {
@@ -83,13 +112,24 @@ async fn put(
             None => object.remove(name),
         };
     }
-    for (name, value) in wanted.meta().labels().into_iter().flat_map(|labels| labels.iter()) {
+
+    for (name, value) in wanted
+        .meta()
+        .labels()
+        .into_iter()
+        .flat_map(|labels| labels.iter())
+    {
         mended.meta_mut().set_label(name, value.as_str());
     }
+
     if mended == found {
         return Ok(());
     }
-    loopback.update(resource, NAMESPACE, Part::Main, MANAGER, &mended).await.map(drop)
+
+    loopback
+        .update(resource, NAMESPACE, Part::Main, MANAGER, &mended)
+        .await
+        .map(drop)
 }
 
 fn service(advertised: &Advertised) -> Value {
@@ -102,15 +142,25 @@ fn service(advertised: &Advertised) -> Value {
         target_port: Some(IntOrString::Int(i32::from(advertised.port))),
         ..ServicePort::default()
     };
+
     let labels = [("component", "apiserver"), ("provider", "kubernetes")];
     tree(&Service {
         metadata: metadata(&labels),
         spec: Some(ServiceSpec {
-            cluster_ip: advertised.service_address().map(|address| address.to_string()),
+            cluster_ip: advertised
+                .service_address()
+                .map(|address| address.to_string()),
             ip_family_policy: Some("SingleStack".to_string()),
             ports: Some(vec![port]),
             session_affinity: Some("None".to_string()),
-            type_: Some(if node_port.is_some() { "NodePort" } else { "ClusterIP" }.to_string()),
+            type_: Some(
+                if node_port.is_some() {
+                    "NodePort"
+                } else {
+                    "ClusterIP"
+                }
+                .to_string(),
+            ),
             ..ServiceSpec::default()
         }),
         status: None,
@@ -125,7 +175,12 @@ fn wanted_endpoints(advertised: &Advertised) -> Value {
         protocol: Some("TCP".to_string()),
         app_protocol: None,
     };
-    let address = EndpointAddress { ip: advertised.address.to_string(), ..EndpointAddress::default() };
+
+    let address = EndpointAddress {
+        ip: advertised.address.to_string(),
+        ..EndpointAddress::default()
+    };
+
     tree(&Endpoints {
         metadata: metadata(&[("endpointslice.kubernetes.io/skip-mirror", "true")]),
         subsets: Some(vec![EndpointSubset {
@@ -143,13 +198,23 @@ fn wanted_slice(advertised: &Advertised) -> Value {
         protocol: Some("TCP".to_string()),
         app_protocol: None,
     };
+
     let endpoint = Endpoint {
         addresses: vec![advertised.address.to_string()],
-        conditions: Some(EndpointConditions { ready: Some(true), ..EndpointConditions::default() }),
+        conditions: Some(EndpointConditions {
+            ready: Some(true),
+            ..EndpointConditions::default()
+        }),
         ..Endpoint::default()
     };
+
     tree(&EndpointSlice {
-        address_type: if advertised.address.is_ipv6() { "IPv6" } else { "IPv4" }.to_string(),
+        address_type: if advertised.address.is_ipv6() {
+            "IPv6"
+        } else {
+            "IPv4"
+        }
+        .to_string(),
         endpoints: Some(vec![endpoint]),
         metadata: metadata(&[("kubernetes.io/service-name", NAME)]),
         ports: Some(vec![port]),
@@ -160,7 +225,12 @@ fn metadata(labels: &[(&str, &str)]) -> ObjectMeta {
     ObjectMeta {
         name: Some(NAME.to_string()),
         namespace: Some(NAMESPACE.to_string()),
-        labels: Some(labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()),
+        labels: Some(
+            labels
+                .iter()
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+                .collect(),
+        ),
         ..ObjectMeta::default()
     }
 }

@@ -1,7 +1,8 @@
 //! What every cluster has: made at the start, and kept where upstream keeps it.
 //!
-//! Each part is a hook that health shows. It makes its objects through the registry like any client, as
-//! `system:apiserver`; those that must not be missing are looked after whenever they change.
+//! Each part is a hook that health shows. It makes its objects through the registry like any
+//! client, as `system:apiserver`; those that must not be missing are looked after whenever they
+//! change.
 
 pub(crate) mod api_services;
 mod authentication_info;
@@ -95,6 +96,7 @@ impl Default for Hooks {
 pub async fn run(loopback: &Loopback, facts: &Facts, hooks: &Hooks) {
     let after_namespaces = async {
         hooks.namespaces.finished().await;
+
         tokio::join!(
             authentication_info::run(loopback, facts, &hooks.authentication_info),
             rbac::run(loopback, &hooks.roles),
@@ -106,18 +108,26 @@ pub async fn run(loopback: &Loopback, facts: &Facts, hooks: &Hooks) {
             ),
         )
     };
+
     tokio::join!(
         system_namespaces::run(loopback, &hooks.namespaces),
         priority_classes::run(loopback, &hooks.priority_classes),
         flow_control::run(loopback, &hooks.flow_control),
-        service_cidr::run(loopback, &facts.advertised.service_cidrs, &hooks.service_cidr),
+        service_cidr::run(
+            loopback,
+            &facts.advertised.service_cidrs,
+            &hooks.service_cidr
+        ),
         api_services::run(loopback, &hooks.api_services),
         after_namespaces,
     );
 }
 
 /// Does it once, however often it must be tried.
-async fn once<F: Future<Output = Result<(), ApiError>>>(hook: &Hook, mut ensure: impl FnMut() -> F) {
+async fn once<F: Future<Output = Result<(), ApiError>>>(
+    hook: &Hook,
+    mut ensure: impl FnMut() -> F,
+) {
     while let Err(error) = ensure().await {
         complain(hook, &error);
         tokio::time::sleep(RETRY).await;
@@ -138,6 +148,7 @@ async fn keep<F: Future<Output = Result<(), ApiError>>>(
         heard.iter_mut().for_each(|heard| {
             heard.as_mut().enable();
         });
+
         match ensure().await {
             Ok(()) => {
                 hook.done();
@@ -156,5 +167,9 @@ async fn keep<F: Future<Output = Result<(), ApiError>>>(
 }
 
 fn complain(hook: &Hook, error: &ApiError) {
-    warn!(hook = hook.name, error = error.message, "did not succeed, trying again");
+    warn!(
+        hook = hook.name,
+        error = error.message,
+        "did not succeed, trying again"
+    );
 }

@@ -27,7 +27,10 @@ pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
         for (name, value, description) in CLASSES {
             let class = PriorityClass {
                 description: Some(description.to_string()),
-                metadata: ObjectMeta { name: Some(name.to_string()), ..ObjectMeta::default() },
+                metadata: ObjectMeta {
+                    name: Some(name.to_string()),
+                    ..ObjectMeta::default()
+                },
                 preemption_policy: Some("PreemptLowerPriority".to_string()),
                 value: Some(value),
                 ..PriorityClass::default()
@@ -35,6 +38,7 @@ pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
             let object = typed::to_tree(&class).expect("a typed object has a tree");
             loopback.ensure(classes, "", MANAGER, &object).await?;
         }
+
         Ok(())
     })
     .await;

@@ -1,5 +1,5 @@
-//! The ServiceCIDR `kubernetes`: the addresses that the command line sets aside for Services. It comes back when it is
-//! deleted; one that says something else than the command line is left alone.
+//! The ServiceCIDR `kubernetes`: the addresses that the command line sets aside for Services. It
+//! comes back when it is deleted; one that says something else than the command line is left alone.
 
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value, typed};
@@ -33,8 +33,13 @@ enum Step {
 
 pub(super) async fn run(loopback: &Loopback, cidrs: &[IpNet], hook: &Hook) {
     let texts: Vec<String> = cidrs.iter().map(ToString::to_string).collect();
-    let listening = loopback.cache(resource("networking.k8s.io", "v1", "servicecidrs")).bell_of(NAME);
-    keep(hook, &[&listening.bell], async || ensure(loopback, &texts).await).await;
+    let listening = loopback
+        .cache(resource("networking.k8s.io", "v1", "servicecidrs"))
+        .bell_of(NAME);
+    keep(hook, &[&listening.bell], async || {
+        ensure(loopback, &texts).await
+    })
+    .await;
 }
 
 async fn ensure(loopback: &Loopback, cidrs: &[String]) -> Result<(), ApiError> {
@@ -42,10 +47,16 @@ async fn ensure(loopback: &Loopback, cidrs: &[String]) -> Result<(), ApiError> {
     loop {
         match plan(loopback.get(of, NAME).as_ref(), cidrs) {
             Step::Create => loopback.ensure(of, "", MANAGER, &new(cidrs)).await?,
-            Step::Replace(object) => drop(loopback.update(of, "", Part::Main, MANAGER, &object).await?),
+            Step::Replace(object) => drop(
+                loopback
+                    .update(of, "", Part::Main, MANAGER, &object)
+                    .await?,
+            ),
             Step::SayReady => {
                 let status = ready((loopback.registry.now)());
-                loopback.apply_status(of, "", STATUS_MANAGER, &status).await?;
+                loopback
+                    .apply_status(of, "", STATUS_MANAGER, &status)
+                    .await?;
                 return Ok(());
             }
             Step::Differs => {
@@ -58,30 +69,47 @@ async fn ensure(loopback: &Loopback, cidrs: &[String]) -> Result<(), ApiError> {
 }
 
 fn plan(found: Option<&Value>, cidrs: &[String]) -> Step {
-    let Some(found) = found else { return Step::Create };
+    let Some(found) = found else {
+        return Step::Create;
+    };
     let own: Vec<&str> = found
         .at(&["spec", "cidrs"])
         .and_then(Value::as_array)
         .map(|list| list.iter().filter_map(Value::as_str).collect())
         .unwrap_or_default();
+
     if let ([first], [wanted, _]) = (&own[..], cidrs)
         && first == wanted
     {
         let mut upgraded = found.clone();
         let list: Vec<Value> = cidrs.iter().map(Value::string).collect();
-        upgraded.as_object_mut().expect("an object").object_mut("spec").insert("cidrs", list);
+        upgraded
+            .as_object_mut()
+            .expect("an object")
+            .object_mut("spec")
+            .insert("cidrs", list);
         return Step::Replace(upgraded);
     }
+
     if found.meta().is_being_deleted() {
         return Step::Nothing;
     }
+
     if own != cidrs {
         return Step::Differs;
     }
-    let conditions = found.at(&["status", "conditions"]).and_then(Value::as_array);
+
+    let conditions = found
+        .at(&["status", "conditions"])
+        .and_then(Value::as_array);
     let mut conditions = conditions.into_iter().flatten();
-    let ready = conditions.find(|condition| condition.get("type").and_then(Value::as_str) == Some("Ready"));
-    match ready.and_then(|condition| condition.get("status")).and_then(Value::as_str) {
+
+    let ready =
+        conditions.find(|condition| condition.get("type").and_then(Value::as_str) == Some("Ready"));
+    match ready
+        .and_then(|condition| condition.get("status"))
+        .and_then(Value::as_str)
+    {
         None | Some("Unknown") => Step::SayReady,
         Some(_) => Step::Nothing,
     }
@@ -89,8 +117,13 @@ fn plan(found: Option<&Value>, cidrs: &[String]) -> Step {
 
 fn new(cidrs: &[String]) -> Value {
     let object = ServiceCIDR {
-        metadata: ObjectMeta { name: Some(NAME.to_string()), ..ObjectMeta::default() },
-        spec: Some(ServiceCIDRSpec { cidrs: Some(cidrs.to_vec()) }),
+        metadata: ObjectMeta {
+            name: Some(NAME.to_string()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(ServiceCIDRSpec {
+            cidrs: Some(cidrs.to_vec()),
+        }),
         status: None,
     };
     typed::to_tree(&object).expect("a typed object has a tree")
@@ -105,6 +138,7 @@ fn ready(now: Timestamp) -> Value {
     condition.insert("lastTransitionTime", Time(now).to_string().as_str());
     let mut status = Map::new();
     status.insert("conditions", vec![Value::Object(condition)]);
+
     let mut metadata = Map::new();
     metadata.insert("name", NAME);
     let mut object = Map::new();
@@ -112,6 +146,7 @@ fn ready(now: Timestamp) -> Value {
     object.insert("kind", "ServiceCIDR");
     object.insert("metadata", metadata);
     object.insert("status", status);
+
     Value::Object(object)
 }
 
@@ -130,13 +165,20 @@ mod tests {
     #[test]
     fn what_there_is_decides_what_is_done() {
         assert_eq!(plan(None, &[]), Step::Create);
+
         let bare = r#"{"metadata":{"name":"kubernetes"},"spec":{"cidrs":["10.0.0.0/16"]}}"#;
         check(bare, &["10.0.0.0/16"], &Step::SayReady);
         check(bare, &["10.1.0.0/16"], &Step::Differs);
+
         let dual = json::parse(
             br#"{"metadata":{"name":"kubernetes"},"spec":{"cidrs":["10.0.0.0/16","fd00::/112"]}}"#,
         );
-        check(bare, &["10.0.0.0/16", "fd00::/112"], &Step::Replace(dual.unwrap()));
+        check(
+            bare,
+            &["10.0.0.0/16", "fd00::/112"],
+            &Step::Replace(dual.unwrap()),
+        );
+
         let said = |status: &str| {
             format!(
                 r#"{{"metadata":{{"name":"kubernetes"}},"spec":{{"cidrs":["10.0.0.0/16"]}},
@@ -144,6 +186,7 @@ mod tests {
             )
         };
         check(&said("True"), &["10.0.0.0/16"], &Step::Nothing);
+
         check(&said("False"), &["10.0.0.0/16"], &Step::Nothing);
         check(&said("Unknown"), &["10.0.0.0/16"], &Step::SayReady);
     }

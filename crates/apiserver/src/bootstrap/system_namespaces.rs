@@ -18,7 +18,9 @@ async fn ensure(loopback: &Loopback) -> Result<(), ApiError> {
     let namespaces = resource("", "v1", "namespaces");
     for name in NAMES {
         if loopback.cache(namespaces).get(name).is_none() {
-            loopback.ensure(namespaces, "", MANAGER, &namespace(name)).await?;
+            loopback
+                .ensure(namespaces, "", MANAGER, &namespace(name))
+                .await?;
         }
     }
     Ok(())

@@ -1,8 +1,9 @@
-//! When watchers are told: at once, unless they were told a moment ago; then together with what else comes meanwhile.
+//! When watchers are told: at once, unless they were told a moment ago; then together with what
+//! else comes meanwhile.
 //!
-//! To wake a watcher and to write to it costs about the same for one event as for ten. The more there are, the longer the
-//! moment: a thousand watchers of one resource get their events in tens of milliseconds, and the machine has time for
-//! something else.
+//! To wake a watcher and to write to it costs about the same for one event as for ten. The more
+//! there are, the longer the moment: a thousand watchers of one resource get their events in tens
+//! of milliseconds, and the machine has time for something else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -61,7 +62,8 @@ impl Bell {
     }
 }
 
-/// Resolves when one of the bells has rung since this was called, whether or not it had been polled by then.
+/// Resolves when one of the bells has rung since this was called, whether or not it had been polled
+/// by then.
 pub fn any_heard(bells: &[Arc<Bell>]) -> impl Future<Output = ()> {
     select_all(bells.iter().map(|bell| Box::pin(bell.heard()))).map(|_| ())
 }
@@ -113,7 +115,11 @@ mod tests {
     #[test]
     fn the_pause_grows_with_the_number_of_those_who_listen() {
         for (listeners, millis) in [(0, 4), (10, 4), (200, 20), (1000, 50), (100_000, 50)] {
-            assert_eq!(pause(listeners), Duration::from_millis(millis), "{listeners}");
+            assert_eq!(
+                pause(listeners),
+                Duration::from_millis(millis),
+                "{listeners}"
+            );
         }
     }
 
@@ -123,13 +129,20 @@ mod tests {
         (0..200).for_each(|_| bell.join());
         let mut bells = Bells::default();
         assert!(bell.arm());
+
         bells.add(bell.clone());
         assert_eq!(bell.due(), None, "it was silent before");
+
         bells.ring();
         assert!(bells.armed.is_empty());
+
         let rung_at = bell.rung_at.lock().unwrap().unwrap();
         assert_eq!(bell.due(), Some(rung_at + Duration::from_millis(20)));
-        assert!(bell.arm() && !bell.arm(), "what comes meanwhile is told together");
+        assert!(
+            bell.arm() && !bell.arm(),
+            "what comes meanwhile is told together"
+        );
+
         // Nobody is left to be spared.
         (0..200).for_each(|_| bell.leave());
         assert_eq!(bell.due(), Some(rung_at + AT_LEAST));
@@ -142,6 +155,9 @@ mod tests {
         let heard = any_heard(&bells);
         bells[1].ring();
         assert!(heard.now_or_never().is_some());
-        assert!(any_heard(&bells).now_or_never().is_none(), "this was before");
+        assert!(
+            any_heard(&bells).now_or_never().is_none(),
+            "this was before"
+        );
     }
 }

@@ -15,7 +15,9 @@ use crate::definitions::{Compiled, Custom, Definitions, State};
 const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
 pub(super) fn is_definition(key: &[u8]) -> bool {
-    let rest = key.strip_prefix(ROOT.as_bytes()).and_then(|rest| rest.strip_prefix(DEFINITIONS.as_bytes()));
+    let rest = key
+        .strip_prefix(ROOT.as_bytes())
+        .and_then(|rest| rest.strip_prefix(DEFINITIONS.as_bytes()));
     rest.is_some_and(|rest| rest.first() == Some(&b'/'))
 }
 
@@ -26,9 +28,15 @@ impl Caches {
         cache.snapshot().entries.iter().cloned().collect()
     }
 
-    /// A definition in the version that is kept. Some are large: whoever knows one already does without.
+    /// A definition in the version that is kept. Some are large: whoever knows one already does
+    /// without.
     fn definition(&self, entry: &Entry) -> Value {
-        entry.value(self.get(DEFINITIONS).expect("definitions are built in").hub().of)
+        entry.value(
+            self.get(DEFINITIONS)
+                .expect("definitions are built in")
+                .hub()
+                .of,
+        )
     }
 
     /// Makes the caches of all definitions that there are, from what the store held at a revision.
@@ -36,15 +44,23 @@ impl Caches {
         let mut next = Definitions::default();
         for entry in self.all_definitions() {
             let tree = self.definition(&entry);
-            let Some(state) = State::of(&tree, entry.revision) else { continue };
-            let Some(compiled) = compiled(&tree) else { continue };
+            let Some(state) = State::of(&tree, entry.revision) else {
+                continue;
+            };
+            let Some(compiled) = compiled(&tree) else {
+                continue;
+            };
             let prefix = prefix(&compiled);
             let start = kvs.partition_point(|kv| kv.key[..] < prefix[..]);
-            let kept = kvs[start..].iter().take_while(|kv| kv.key.starts_with(&prefix));
+
+            let kept = kvs[start..]
+                .iter()
+                .take_while(|kv| kv.key.starts_with(&prefix));
             let entries = entries(&compiled, kept, prefix.len());
             let cache = Arc::new(Cache::custom(&compiled, entries, at));
             next.insert(Arc::new(Custom::new(compiled, state, cache)));
         }
+
         self.become_served(next);
     }
 
@@ -58,17 +74,24 @@ impl Caches {
                 next.insert(known.clone());
                 continue;
             }
+
             let tree = self.definition(&entry);
-            let Some(state) = State::of(&tree, entry.revision) else { continue };
+            let Some(state) = State::of(&tree, entry.revision) else {
+                continue;
+            };
             if let Some(known) = known.filter(|known| known.is_of(&tree)) {
                 let same = Custom::new(known.compiled().clone(), state, known.cache.clone());
                 next.insert(Arc::new(same));
                 continue;
             }
-            let Some(compiled) = compiled(&tree) else { continue };
+
+            let Some(compiled) = compiled(&tree) else {
+                continue;
+            };
             let cache = Arc::new(stored(store, &compiled, at).await);
             next.insert(Arc::new(Custom::new(compiled, state, cache)));
         }
+
         self.become_served(next);
     }
 
@@ -77,7 +100,9 @@ impl Caches {
         let next = Arc::new(next);
         let before = self.definitions.swap(next.clone());
         for old in before.iter() {
-            let stays = next.named(&old.name).is_some_and(|new| Arc::ptr_eq(&new.cache, &old.cache));
+            let stays = next
+                .named(&old.name)
+                .is_some_and(|new| Arc::ptr_eq(&new.cache, &old.cache));
             if !stays {
                 old.cache.be_replaced();
             }
@@ -98,11 +123,20 @@ fn compiled(definition: &Value) -> Option<Arc<Compiled>> {
 
 /// Where its objects are in the store.
 fn prefix(compiled: &Compiled) -> Vec<u8> {
-    let storage = compiled.hub().resource.storage.as_ref().expect("custom resources are kept");
+    let storage = compiled
+        .hub()
+        .resource
+        .storage
+        .as_ref()
+        .expect("custom resources are kept");
     format!("{ROOT}{}/", storage.prefix).into_bytes()
 }
 
-fn entries<'k>(compiled: &Compiled, kvs: impl Iterator<Item = &'k KeyValue>, prefix: usize) -> Entries {
+fn entries<'k>(
+    compiled: &Compiled,
+    kvs: impl Iterator<Item = &'k KeyValue>,
+    prefix: usize,
+) -> Entries {
     let mut entries = Entries::default();
     for kv in kvs {
         let key = String::from_utf8_lossy(&kv.key[prefix..]);
@@ -118,11 +152,16 @@ fn entries<'k>(compiled: &Compiled, kvs: impl Iterator<Item = &'k KeyValue>, pre
 async fn stored(store: &dyn Store, compiled: &Arc<Compiled>, at: Revision) -> Cache {
     let prefix = prefix(compiled);
     let everything = || RangeRequest::new(KeyRange::prefix(prefix.clone()));
+
     let mut request = everything().at(at);
     loop {
         match store.range(request).await {
             Ok(answer) => {
-                let revision = if answer.kvs.is_empty() { at } else { at.max(newest(&answer.kvs)) };
+                let revision = if answer.kvs.is_empty() {
+                    at
+                } else {
+                    at.max(newest(&answer.kvs))
+                };
                 let entries = entries(compiled, answer.kvs.iter(), prefix.len());
                 return Cache::custom(compiled, entries, revision);
             }
@@ -137,5 +176,8 @@ async fn stored(store: &dyn Store, compiled: &Arc<Compiled>, at: Revision) -> Ca
 }
 
 fn newest(kvs: &[KeyValue]) -> Revision {
-    kvs.iter().map(|kv| kv.mod_revision).max().unwrap_or(Revision::ZERO)
+    kvs.iter()
+        .map(|kv| kv.mod_revision)
+        .max()
+        .unwrap_or(Revision::ZERO)
 }

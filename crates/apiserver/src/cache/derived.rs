@@ -1,5 +1,6 @@
-//! What is derived from caches: an index, a graph. Whoever reads it brings it up to date first, so that nothing polls,
-//! nothing lags behind an answered write, and what nobody asks for costs nothing.
+//! What is derived from caches: an index, a graph. Whoever reads it brings it up to date first, so
+//! that nothing polls, nothing lags behind an answered write, and what nobody asks for costs
+//! nothing.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,8 @@ use crate::hub::Hub;
 
 /// State that is made of the objects of some caches. A clone must be cheap: readers share one.
 pub trait Derive: Clone + Default + Send + Sync {
-    /// Takes one change in. `of` is the place of the object's cache among those that the state is made of.
+    /// Takes one change in. `of` is the place of the object's cache among those that the state is
+    /// made of.
     fn take(&mut self, of: usize, hub: &Hub<'_>, old: Option<&Entry>, new: Option<&Entry>);
 }
 
@@ -44,8 +46,15 @@ impl<T> Deref for Read<T> {
 impl<T: Derive> Derived<T> {
     /// Derived from these caches, which have been filled when it is first read.
     pub fn new(caches: Vec<Arc<Cache>>) -> Derived<T> {
-        let current = Current { seen: Vec::new(), state: T::default() };
-        Derived { caches, current: ArcSwap::from_pointee(current), cursors: Mutex::default() }
+        let current = Current {
+            seen: Vec::new(),
+            state: T::default(),
+        };
+        Derived {
+            caches,
+            current: ArcSwap::from_pointee(current),
+            cursors: Mutex::default(),
+        }
     }
 
     /// The state with every write in it that has been answered.
@@ -60,7 +69,11 @@ impl<T: Derive> Derived<T> {
 
     fn is_fresh(&self, seen: &[Revision]) -> bool {
         seen.len() == self.caches.len()
-            && self.caches.iter().zip(seen).all(|(cache, at)| cache.revision() == *at)
+            && self
+                .caches
+                .iter()
+                .zip(seen)
+                .all(|(cache, at)| cache.revision() == *at)
     }
 
     fn catch_up(&self) {
@@ -70,7 +83,9 @@ impl<T: Derive> Derived<T> {
         if self.is_fresh(&current.seen) {
             return;
         }
-        let next = self.advanced(&mut cursors, &current).unwrap_or_else(|| self.rebuilt(&mut cursors));
+        let next = self
+            .advanced(&mut cursors, &current)
+            .unwrap_or_else(|| self.rebuilt(&mut cursors));
         self.current.store(Arc::new(next));
     }
 
@@ -79,23 +94,35 @@ impl<T: Derive> Derived<T> {
         if cursors.is_empty() {
             return None;
         }
-        let mut next = Current { seen: current.seen.clone(), state: current.state.clone() };
+
+        let mut next = Current {
+            seen: current.seen.clone(),
+            state: current.state.clone(),
+        };
+
         for (of, (cache, cursor)) in self.caches.iter().zip(cursors).enumerate() {
             // Up to this revision the history is whole.
             let mut seen = cache.whole_revision();
             while let Some(event) = cursor.advance().ok()? {
                 let new = (event.change != super::Change::Deleted).then_some(&*event.entry);
-                next.state.take(of, &cache.hub(), event.previous.as_deref(), new);
+                next.state
+                    .take(of, &cache.hub(), event.previous.as_deref(), new);
                 seen = seen.max(event.revision());
             }
+
             next.seen[of] = seen;
         }
+
         Some(next)
     }
 
     fn rebuilt(&self, cursors: &mut Vec<Cursor>) -> Current<T> {
         cursors.clear();
-        let mut next = Current { seen: Vec::new(), state: T::default() };
+        let mut next = Current {
+            seen: Vec::new(),
+            state: T::default(),
+        };
+
         for (of, cache) in self.caches.iter().enumerate() {
             let (snapshot, start) = cache.snapshot_and_after(&Interest::Everything);
             for entry in snapshot.entries.iter() {
@@ -104,6 +131,7 @@ impl<T: Derive> Derived<T> {
             cursors.push(start.cursor);
             next.seen.push(snapshot.revision);
         }
+
         next
     }
 

@@ -1,5 +1,5 @@
-//! The objects of a resource in the order of their keys, shared as a whole: a copy costs a pointer, and a change of a
-//! copy costs the few nodes on the way to it.
+//! The objects of a resource in the order of their keys, shared as a whole: a copy costs a pointer,
+//! and a change of a copy costs the few nodes on the way to it.
 //!
 //! An entry knows its own key, so the tree holds entries and no second copy of their keys.
 
@@ -42,8 +42,14 @@ impl Entries {
     }
 
     /// Those whose keys begin with `prefix`, from the key `from` on.
-    pub fn below<'a>(&'a self, prefix: &'a str, from: &str) -> impl Iterator<Item = &'a Arc<Entry>> {
-        let found = self.0.range::<_, [u8]>((Bound::Included(from.as_bytes()), Bound::Unbounded));
+    pub fn below<'a>(
+        &'a self,
+        prefix: &'a str,
+        from: &str,
+    ) -> impl Iterator<Item = &'a Arc<Entry>> {
+        let found = self
+            .0
+            .range::<_, [u8]>((Bound::Included(from.as_bytes()), Bound::Unbounded));
         found
             .map(|ByKey(entry)| entry)
             .take_while(move |entry| entry.key_bytes().starts_with(prefix.as_bytes()))
@@ -87,16 +93,32 @@ mod tests {
     fn entry(key: &str, revision: u64) -> Arc<Entry> {
         let pods = BUILTIN.resource("", "v1", "pods").unwrap();
         let object = json::parse(br#"{"metadata":{"name":"a","uid":"u"}}"#).unwrap();
-        Arc::new(Entry::new(key, &object, &BUILTIN, pods, Revision::new(revision)))
+        Arc::new(Entry::new(
+            key,
+            &object,
+            &BUILTIN,
+            pods,
+            Revision::new(revision),
+        ))
     }
 
     #[test]
     fn a_key_has_one_version_and_a_copy_keeps_its_own() {
         let mut entries = Entries::default();
         assert!(entries.insert(entry("a/x", 1)).is_none());
+
         let before = entries.clone();
-        assert_eq!(entries.insert(entry("a/x", 2)).unwrap().revision, Revision::new(1));
-        assert_eq!(entries.get("a/x").unwrap().revision, Revision::new(2), "the newer one is what is kept");
+        assert_eq!(
+            entries.insert(entry("a/x", 2)).unwrap().revision,
+            Revision::new(1)
+        );
+
+        assert_eq!(
+            entries.get("a/x").unwrap().revision,
+            Revision::new(2),
+            "the newer one is what is kept"
+        );
+
         assert_eq!(before.get("a/x").unwrap().revision, Revision::new(1));
         assert_eq!(entries.remove("a/x").unwrap().revision, Revision::new(2));
         assert_eq!((entries.count(), before.count()), (0, 1));
@@ -108,10 +130,15 @@ mod tests {
         for key in ["a/x", "b/x", "b/y", "b/z", "b-c/x", "c/x"] {
             entries.insert(entry(key, 1));
         }
+
         let found = |prefix: &str, from: &str| -> Vec<String> {
-            entries.below(prefix, from).map(|entry| entry.key().to_string()).collect()
+            entries
+                .below(prefix, from)
+                .map(|entry| entry.key().to_string())
+                .collect()
         };
         assert_eq!(found("b/", "b/"), ["b/x", "b/y", "b/z"]);
+
         assert_eq!(found("b/", "b/x\0"), ["b/y", "b/z"]);
         assert_eq!(found("", "").len(), 6);
         assert_eq!(found("d/", "d/"), [""; 0]);

@@ -1,8 +1,8 @@
 //! One object version, as readers share it.
 //!
-//! The bytes are the object's JSON in its storage version, without `resourceVersion`: the store keeps the same bytes, and
-//! the revision is known only after they are written. `hole` is where it belongs; readers write the bytes before it,
-//! the revision, and the bytes behind it.
+//! The bytes are the object's JSON in its storage version, without `resourceVersion`: the store
+//! keeps the same bytes, and the revision is known only after they are written. `hole` is where it
+//! belongs; readers write the bytes before it, the revision, and the bytes behind it.
 
 use std::ops::Range;
 
@@ -24,8 +24,9 @@ pub struct Entry {
     bytes: Bytes,
     hole: u32,
     fields: u32,
-    /// The key, and what selectors look at: the values of the resource's selectable fields, in their order, then each
-    /// label and its value. The same at every revision that has the same bytes. Of names, only the key tells.
+    /// The key, and what selectors look at: the values of the resource's selectable fields, in
+    /// their order, then each label and its value. The same at every revision that has the same
+    /// bytes. Of names, only the key tells.
     facts: Texts,
     pub(super) tree: Tree,
 }
@@ -48,22 +49,46 @@ impl Entry {
     }
 
     /// A version of an object whose tree is at hand, in canonical form.
-    pub fn new(key: &str, value: &Value, page: &Page, resource: &Resource, revision: Revision) -> Entry {
+    pub fn new(
+        key: &str,
+        value: &Value,
+        page: &Page,
+        resource: &Resource,
+        revision: Revision,
+    ) -> Entry {
         let kind = page.kind(&resource.group, &resource.version, &resource.kind);
         let of = page.root(kind.expect("the kind of a resource is in the catalogue"));
         Entry::of(key, value, Entry::encode(value, of), revision, resource)
     }
 
-    /// A version that the store holds. Bytes in another form or version than ours (an adopted etcd) are brought into it.
-    pub fn stored(key: &str, bytes: &Bytes, revision: Revision, hub: &Hub<'_>) -> Result<Entry, BadEntry> {
-        let bad = |reason: String| BadEntry { key: key.to_string(), reason };
+    /// A version that the store holds. Bytes in another form or version than ours (an adopted etcd)
+    /// are brought into it.
+    pub fn stored(
+        key: &str,
+        bytes: &Bytes,
+        revision: Revision,
+        hub: &Hub<'_>,
+    ) -> Result<Entry, BadEntry> {
+        let bad = |reason: String| BadEntry {
+            key: key.to_string(),
+            reason,
+        };
         let object = any::decode(bytes, hub.of.page).map_err(|error| bad(error.to_string()))?;
-        let value = hub.read_in(object.value).map_err(|error| bad(error.to_string()))?;
+
+        let value = hub
+            .read_in(object.value)
+            .map_err(|error| bad(error.to_string()))?;
         if value.meta().uid().is_empty() {
             return Err(bad("it has no uid".to_string()));
         }
+
         let encoded = Entry::encode(&value, hub.of);
-        let bytes = if encoded == *bytes { bytes.clone() } else { encoded };
+        let bytes = if encoded == *bytes {
+            bytes.clone()
+        } else {
+            encoded
+        };
+
         Ok(Entry::of(key, &value, bytes, revision, hub.resource))
     }
 
@@ -76,6 +101,7 @@ impl Entry {
     ) -> Entry {
         let mut facts = Packed::default();
         facts.push(key);
+
         for field in resource.selectable.iter() {
             match &field.compared {
                 _ if Part::of(&field.name).is_some() => facts.push(""),
@@ -84,12 +110,14 @@ impl Entry {
                 Compared::With(other) => push_field(value, other, &mut facts),
             }
         }
+
         for (name, value) in value.meta().labels().into_iter().flat_map(|map| map.iter()) {
             if let Some(value) = value.as_str() {
                 facts.push(name);
                 facts.push(value);
             }
         }
+
         let small = |number: usize| u32::try_from(number).expect("no object comes near 4 GiB");
         Entry {
             revision,
@@ -161,17 +189,33 @@ impl Entry {
         let mut text = Vec::with_capacity(self.bytes.len() + 40);
         self.write(&mut text);
         let decoded = json::decode(&text, Some(of.node()));
-        decoded.expect("the cache holds what this server encoded").value
+        decoded
+            .expect("the cache holds what this server encoded")
+            .value
     }
 
-    pub fn matches(&self, labels: &LabelSelector, fields: &FieldSelector, resource: &Resource) -> bool {
+    pub fn matches(
+        &self,
+        labels: &LabelSelector,
+        fields: &FieldSelector,
+        resource: &Resource,
+    ) -> bool {
         (labels.is_everything() || labels.matches(self))
-            && (fields.is_everything() || fields.matches(&Fields { entry: self, resource }))
+            && (fields.is_everything()
+                || fields.matches(&Fields {
+                    entry: self,
+                    resource,
+                }))
     }
 
     /// The value of a selectable field other than its names, by its place among them.
     pub fn field(&self, place: usize) -> &str {
-        self.facts.iter().skip(1).take(self.fields as usize).nth(place).unwrap_or_default()
+        self.facts
+            .iter()
+            .skip(1)
+            .take(self.fields as usize)
+            .nth(place)
+            .unwrap_or_default()
     }
 
     pub fn namespace(&self) -> &str {
@@ -208,7 +252,11 @@ struct Fields<'a> {
 
 impl Lookup for Fields<'_> {
     fn lookup(&self, name: &str) -> Option<&str> {
-        let place = self.resource.selectable.iter().position(|field| field.name == name)?;
+        let place = self
+            .resource
+            .selectable
+            .iter()
+            .position(|field| field.name == name)?;
         Some(match Part::of(name) {
             Some(part) => self.entry.part(part),
             None => self.entry.field(place),
@@ -235,7 +283,9 @@ impl Part {
 
 /// Adds a field's value as selectors compare it.
 fn push_field(value: &Value, path: &str, facts: &mut Packed) {
-    let found = path.split('.').try_fold(value, |value, name| value.get(name));
+    let found = path
+        .split('.')
+        .try_fold(value, |value, name| value.get(name));
     match found {
         Some(Value::String(text)) => facts.push(text),
         Some(Value::Bool(flag)) => facts.push(if *flag { "true" } else { "false" }),
@@ -257,7 +307,9 @@ fn push_field(value: &Value, path: &str, facts: &mut Packed) {
 fn hole(bytes: &[u8], uid: &str) -> usize {
     let wanted = format!("\"uid\":\"{uid}\"");
     let start = metadata_at(bytes);
-    let found = bytes[start..].windows(wanted.len()).position(|window| window == wanted.as_bytes());
+    let found = bytes[start..]
+        .windows(wanted.len())
+        .position(|window| window == wanted.as_bytes());
     start + found.expect("a stored object has a uid") + wanted.len()
 }
 
@@ -295,8 +347,13 @@ mod tests {
         let matches = |resource: &Resource, key: &str, fields: &str| {
             let entry = Entry::new(key, &object, &BUILTIN, resource, Revision::FIRST);
             assert_eq!(entry.lookup("app"), Some("web"));
-            entry.matches(&LabelSelector::everything(), &fields.parse().unwrap(), resource)
+            entry.matches(
+                &LabelSelector::everything(),
+                &fields.parse().unwrap(),
+                resource,
+            )
         };
+
         let pods = BUILTIN.resource("", "v1", "pods").unwrap();
         for (fields, expected) in [
             ("metadata.name=a", true),
@@ -310,6 +367,7 @@ mod tests {
         ] {
             assert_eq!(matches(pods, "n/a", fields), expected, "{fields}");
         }
+
         let nodes = BUILTIN.resource("", "v1", "nodes").unwrap();
         assert!(matches(nodes, "a", "metadata.name=a"));
         assert!(!matches(nodes, "a", "metadata.name=b"));

@@ -9,7 +9,8 @@ use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
 use coracle_api::{Text, Value};
 use coracle_store::{
-    Event, EventKind, KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError, WatchItem, WatchRequest,
+    Event, EventKind, KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError, WatchItem,
+    WatchRequest,
 };
 use tokio::time::{Duration, Instant};
 use tracing::{error, warn};
@@ -31,8 +32,8 @@ pub(super) const RETRY: Duration = Duration::from_millis(200);
 /// How often the store is asked how far its watch is, while somebody waits for it.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// The feed forgets what has left the store's window, and what is no longer fresh, after so many changes, or when one comes
-/// so long after the last time.
+/// The feed forgets what has left the store's window, and what is no longer fresh, after so many
+/// changes, or when one comes so long after the last time.
 const FORGET_EVERY: usize = 1000;
 const FORGET_AFTER: Duration = Duration::from_secs(60);
 
@@ -42,7 +43,8 @@ pub struct Caches {
     /// What definitions add to them.
     pub(super) definitions: ArcSwap<Definitions>,
     applied: Progress,
-    /// Where the store stood when the caches were filled: before they are there, they show the past.
+    /// Where the store stood when the caches were filled: before they are there, they show the
+    /// past.
     complete_at: OnceLock<Revision>,
     promises: Promises,
     /// Trees that readers in this process share.
@@ -57,18 +59,31 @@ pub enum FeedError {
 }
 
 impl Caches {
-    /// Empty caches for every built-in resource that is kept. Resources that share storage share a cache.
+    /// Empty caches for every built-in resource that is kept. Resources that share storage share a
+    /// cache.
     pub fn new() -> Caches {
         let mut by_prefix: BTreeMap<Text, Arc<Cache>> = BTreeMap::new();
         for resource in crate::registry::served() {
             if let Some(storage) = &resource.storage {
-                by_prefix.insert(storage.prefix.clone(), Arc::new(Cache::new(Hub::of(resource))));
+                by_prefix.insert(
+                    storage.prefix.clone(),
+                    Arc::new(Cache::new(Hub::of(resource))),
+                );
             }
         }
+
         let applied = Progress::default();
         let (promises, trees) = (Promises::default(), Arc::default());
         let definitions = ArcSwap::default();
-        Caches { by_prefix, definitions, applied, complete_at: OnceLock::new(), promises, trees }
+
+        Caches {
+            by_prefix,
+            definitions,
+            applied,
+            complete_at: OnceLock::new(),
+            promises,
+            trees,
+        }
     }
 
     pub fn get(&self, prefix: &str) -> Option<&Arc<Cache>> {
@@ -94,13 +109,17 @@ impl Caches {
         self.applied.get()
     }
 
-    /// As [`Caches::reached`], where the newest change may be none of ours: the store is asked how far its watch is.
+    /// As [`Caches::reached`], where the newest change may be none of ours: the store is asked how
+    /// far its watch is.
     pub async fn caught_up(&self, store: &dyn Store, revision: Revision) {
         while self.applied() < revision {
             if let Err(error) = store.progress().await {
                 warn!(%error, "the store does not tell how far its watch is, asking again");
             }
-            if tokio::time::timeout(ASK_EVERY, self.reached(revision)).await.is_ok() {
+            if tokio::time::timeout(ASK_EVERY, self.reached(revision))
+                .await
+                .is_ok()
+            {
                 return;
             }
         }
@@ -113,12 +132,16 @@ impl Caches {
         }
     }
 
-    /// Fills the caches: everything at the oldest revision the store keeps, then every change since, so that watchers
-    /// resume across a restart. Returns what is to be followed.
+    /// Fills the caches: everything at the oldest revision the store keeps, then every change
+    /// since, so that watchers resume across a restart. Returns what is to be followed.
     pub async fn fill(&self, store: &dyn Store) -> Result<Revision, FeedError> {
         let status = store.status().await?;
         self.complete_at.get_or_init(|| status.revision);
-        let from = status.compacted.max(Revision::FIRST).min(status.revision.max(Revision::FIRST));
+        let from = status
+            .compacted
+            .max(Revision::FIRST)
+            .min(status.revision.max(Revision::FIRST));
+
         let everything = || RangeRequest::new(KeyRange::prefix(ROOT.as_bytes().to_vec()));
         let (at, kvs) = match store.range(everything().at(from)).await {
             Ok(answer) => (from, answer.kvs),
@@ -129,26 +152,42 @@ impl Caches {
             }
             Err(error) => return Err(error.into()),
         };
+
         let mut contents: BTreeMap<&str, Entries> = BTreeMap::new();
         for kv in &kvs {
-            let Some((prefix, cache, key)) = self.built_in(&kv.key) else { continue };
+            let Some((prefix, cache, key)) = self.built_in(&kv.key) else {
+                continue;
+            };
             match Entry::stored(key, &kv.value, kv.mod_revision, &cache.hub()) {
                 Ok(entry) => drop(contents.entry(prefix).or_default().insert(Arc::new(entry))),
                 Err(bad) => error!(%bad, "a stored object cannot be read and is left out"),
             }
         }
+
         for (prefix, cache) in &self.by_prefix {
             cache.load(contents.remove(prefix.as_str()).unwrap_or_default(), at);
         }
+
         self.fill_defined(&kvs, at);
         self.applied.set(at);
+
         Ok(at)
     }
 
-    /// Leaves what the cache will need of an object that is about to be written, until the promise is dropped.
-    pub fn promise<'a>(&'a self, key: &'a Bytes, entry: &'a Arc<Entry>, tree: Value) -> Promise<'a> {
+    /// Leaves what the cache will need of an object that is about to be written, until the promise
+    /// is dropped.
+    pub fn promise<'a>(
+        &'a self,
+        key: &'a Bytes,
+        entry: &'a Arc<Entry>,
+        tree: Value,
+    ) -> Promise<'a> {
         self.promises.make(key, entry, tree);
-        Promise { promises: &self.promises, key, entry }
+        Promise {
+            promises: &self.promises,
+            key,
+            entry,
+        }
     }
 
     /// Follows the store for ever.
@@ -173,7 +212,8 @@ impl Caches {
         let (mut since_forgetting, mut forgotten) = (0, Instant::now());
         let mut bells = Bells::default();
         loop {
-            let request = WatchRequest::new(KeyRange::prefix(ROOT.as_bytes().to_vec())).from(at.next());
+            let request =
+                WatchRequest::new(KeyRange::prefix(ROOT.as_bytes().to_vec())).from(at.next());
             let mut changes = match store.watch(request).await {
                 Ok(changes) => changes,
                 Err(lost @ StoreError::Compacted { .. }) => return lost,
@@ -183,6 +223,7 @@ impl Caches {
                     continue;
                 }
             };
+
             loop {
                 let item = tokio::select! {
                     biased;
@@ -192,6 +233,7 @@ impl Caches {
                     }
                     item = changes.next() => item,
                 };
+
                 match item {
                     Ok(WatchItem::Events(events)) => {
                         self.take(&events, store, &mut bells).await;
@@ -210,6 +252,7 @@ impl Caches {
                         break;
                     }
                 }
+
                 if since_forgetting >= FORGET_EVERY || forgotten.elapsed() >= FORGET_AFTER {
                     (since_forgetting, forgotten) = (0, Instant::now());
                     self.forget(store).await;
@@ -224,7 +267,8 @@ impl Caches {
         while let Some(place) = rest.iter().position(|event| is_definition(&event.kv.key)) {
             let (now, later) = rest.split_at(place + 1);
             self.apply(now, bells);
-            self.follow_definitions(store, now[place].kv.mod_revision).await;
+            self.follow_definitions(store, now[place].kv.mod_revision)
+                .await;
             rest = later;
         }
         self.apply(rest, bells);
@@ -234,11 +278,15 @@ impl Caches {
         let mut by_cache: Vec<(Arc<Cache>, Vec<Applied<'_>>)> = Vec::new();
         let definitions = self.definitions();
         for event in events {
-            let Some((cache, key)) = self.place(&definitions, &event.kv.key) else { continue };
+            let Some((cache, key)) = self.place(&definitions, &event.kv.key) else {
+                continue;
+            };
+
             let revision = event.kv.mod_revision;
             if revision <= cache.since {
                 continue;
             }
+
             let new = match event.kind {
                 EventKind::Delete => None,
                 EventKind::Put => match self.entry(&cache, key, &event.kv) {
@@ -249,12 +297,17 @@ impl Caches {
                     }
                 },
             };
+
             let change = Applied { key, new, revision };
-            match by_cache.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &cache)) {
+            match by_cache
+                .iter_mut()
+                .find(|(known, _)| Arc::ptr_eq(known, &cache))
+            {
                 Some((_, changes)) => changes.push(change),
                 None => by_cache.push((cache, vec![change])),
             }
         }
+
         for (cache, changes) in by_cache {
             cache.apply(changes, |bell| bells.add(bell.clone()));
         }
@@ -277,8 +330,12 @@ impl Caches {
 
     async fn forget(&self, store: &dyn Store) {
         if let Ok(status) = store.status().await {
-            self.by_prefix.values().for_each(|cache| cache.forget(status.compacted));
-            self.definitions().iter().for_each(|custom| custom.cache.forget(status.compacted));
+            self.by_prefix
+                .values()
+                .for_each(|cache| cache.forget(status.compacted));
+            self.definitions()
+                .iter()
+                .for_each(|custom| custom.cache.forget(status.compacted));
         }
     }
 
@@ -297,7 +354,11 @@ impl Caches {
     fn built_in<'k>(&self, key: &'k [u8]) -> Option<(&str, &Arc<Cache>, &'k str)> {
         let path = std::str::from_utf8(key).ok()?.strip_prefix(ROOT)?;
         // Prefixes have one or two parts: `pods`, `services/specs`.
-        let ends = path.match_indices('/').map(|(at, _)| at).take(2).collect::<Vec<_>>();
+        let ends = path
+            .match_indices('/')
+            .map(|(at, _)| at)
+            .take(2)
+            .collect::<Vec<_>>();
         ends.into_iter().rev().find_map(|end| {
             let (prefix, cache) = self.by_prefix.get_key_value(&path[..end])?;
             Some((prefix.as_str(), cache, &path[end + 1..]))

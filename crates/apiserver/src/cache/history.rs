@@ -1,7 +1,8 @@
 //! What happened, in order: a chain of segments that one writer appends to and every watcher reads.
 //!
-//! A watcher holds a cursor into the chain. Nobody waits for a slow one: whoever is overtaken by the window finds the
-//! chain cut behind its segment and has to start anew, so that a reader that has stopped holds one segment and no more.
+//! A watcher holds a cursor into the chain. Nobody waits for a slow one: whoever is overtaken by
+//! the window finds the chain cut behind its segment and has to start anew, so that a reader that
+//! has stopped holds one segment and no more.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +20,8 @@ const SEGMENT: usize = 62;
 /// A window holds at most so many events …
 const MAX_EVENTS: usize = 1650 * SEGMENT;
 
-/// … and, beyond the first few, at most so many bytes of objects, and none that happened so long ago: whoever watches is
-/// told every minute how far it has come, and comes back with that.
+/// … and, beyond the first few, at most so many bytes of objects, and none that happened so long
+/// ago: whoever watches is told every minute how far it has come, and comes back with that.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 const FRESH: Duration = Duration::from_secs(75);
 const FEW_EVENTS: usize = 128;
@@ -102,11 +103,17 @@ impl Cursor {
     pub fn advance(&mut self) -> Result<Option<&Event>, Overtaken> {
         if self.at == SEGMENT {
             match self.segment.next.load_full() {
-                Some(next) => *self = Cursor { segment: next, at: 0 },
+                Some(next) => {
+                    *self = Cursor {
+                        segment: next,
+                        at: 0,
+                    }
+                }
                 None if self.segment.cut.load(Ordering::Acquire) => return Err(Overtaken),
                 None => return Ok(None),
             }
         }
+
         match self.segment.events[self.at].get() {
             Some(event) => {
                 self.at += 1;
@@ -128,7 +135,13 @@ pub(super) struct Tail {
 
 impl Tail {
     pub(super) fn new() -> Tail {
-        Tail { end: Cursor { segment: Segment::new(), at: 0 }, behind: VecDeque::new() }
+        Tail {
+            end: Cursor {
+                segment: Segment::new(),
+                at: 0,
+            },
+            behind: VecDeque::new(),
+        }
     }
 
     pub(super) fn append(&mut self, event: Event) {
@@ -136,15 +149,24 @@ impl Tail {
             let next = Segment::new();
             self.end.segment.next.store(Some(next.clone()));
             self.behind.push_back(Arc::downgrade(&self.end.segment));
-            self.end = Cursor { segment: next, at: 0 };
+            self.end = Cursor {
+                segment: next,
+                at: 0,
+            };
+
             if self.behind.len() > MAX_EVENTS / SEGMENT
-                && let Some(overtaken) = self.behind.pop_front().and_then(|segment| segment.upgrade())
+                && let Some(overtaken) = self
+                    .behind
+                    .pop_front()
+                    .and_then(|segment| segment.upgrade())
             {
                 overtaken.cut();
             }
         }
+
         let written = self.end.segment.events[self.end.at].set(event);
         assert!(written.is_ok(), "only the writer fills segments");
+
         self.end.at += 1;
     }
 
@@ -152,7 +174,8 @@ impl Tail {
         self.end.clone()
     }
 
-    /// Nothing follows: every reader finds that it has been overtaken once it has read what there is.
+    /// Nothing follows: every reader finds that it has been overtaken once it has read what there
+    /// is.
     pub(super) fn end(&self) {
         self.end.segment.cut();
     }
@@ -172,7 +195,13 @@ impl History {
     pub(super) fn new(from: Revision) -> History {
         let tail = Tail::new();
         let oldest = tail.cursor();
-        History { tail, oldest, forgotten: from, events: 0, bytes: 0 }
+        History {
+            tail,
+            oldest,
+            forgotten: from,
+            events: 0,
+            bytes: 0,
+        }
     }
 
     pub(super) fn append(&mut self, event: Event) {
@@ -196,7 +225,12 @@ impl History {
     fn oldest_is_stale(&self, now: Instant) -> bool {
         let oldest = &self.oldest.segment;
         // The next segment was begun after everything in this one had happened.
-        now - oldest.begun > FRESH && oldest.next.load().as_ref().is_some_and(|next| now - next.begun > FRESH)
+        now - oldest.begun > FRESH
+            && oldest
+                .next
+                .load()
+                .as_ref()
+                .is_some_and(|next| now - next.begun > FRESH)
     }
 
     /// A cursor before the first event after `revision`; `None`: that is no longer kept.
@@ -204,11 +238,22 @@ impl History {
         if revision < self.forgotten {
             return None;
         }
+
         let mut cursor = self.oldest.clone();
-        while cursor.segment.last_revision().is_some_and(|last| last <= revision) {
-            let Some(next) = cursor.segment.next.load_full() else { break };
-            cursor = Cursor { segment: next, at: 0 };
+        while cursor
+            .segment
+            .last_revision()
+            .is_some_and(|last| last <= revision)
+        {
+            let Some(next) = cursor.segment.next.load_full() else {
+                break;
+            };
+            cursor = Cursor {
+                segment: next,
+                at: 0,
+            };
         }
+
         loop {
             let before = cursor.clone();
             match cursor.advance() {
@@ -244,7 +289,9 @@ impl History {
 
     fn forget_one(&mut self) {
         let behind = self.oldest.segment.clone();
-        let Ok(Some(event)) = self.oldest.advance() else { return };
+        let Ok(Some(event)) = self.oldest.advance() else {
+            return;
+        };
         self.forgotten = event.revision();
         self.events -= 1;
         self.bytes -= event.entry.bytes().len();
@@ -264,12 +311,19 @@ mod tests {
 
     fn event(revision: u64) -> Event {
         static ENTRY: LazyLock<Entry> = LazyLock::new(|| {
-            let pods = BUILTIN.resource("", "v1", "pods").expect("pods are built in");
+            let pods = BUILTIN
+                .resource("", "v1", "pods")
+                .expect("pods are built in");
             let object = coracle_api::codec::json::parse(br#"{"metadata":{"name":"a","uid":"u"}}"#);
             Entry::new("a", &object.expect("JSON"), &BUILTIN, pods, Revision::FIRST)
         });
+
         let entry = Arc::new(ENTRY.at(Revision::new(revision)));
-        Event { change: Change::Modified, entry, previous: None }
+        Event {
+            change: Change::Modified,
+            entry,
+            previous: None,
+        }
     }
 
     fn history(revisions: std::ops::RangeInclusive<u64>) -> History {
@@ -301,7 +355,10 @@ mod tests {
         let slow = history.after(Revision::new(10)).expect("kept");
         history.forget(Revision::new(150));
         assert!(history.after(Revision::new(149)).is_none());
-        assert_eq!(rest(history.after(Revision::new(150)).expect("kept")), Ok((151..=200).collect()));
+        assert_eq!(
+            rest(history.after(Revision::new(150)).expect("kept")),
+            Ok((151..=200).collect())
+        );
         assert_eq!(rest(slow), Err(Overtaken));
     }
 
@@ -315,14 +372,26 @@ mod tests {
     async fn what_is_no_longer_fresh_goes_when_more_comes() {
         let mut history = history(1..=5_000);
         tokio::time::advance(FRESH * 2).await;
-        assert_eq!(history.oldest_kept(), Revision::ZERO, "nothing happens: nothing goes");
+        assert_eq!(
+            history.oldest_kept(),
+            Revision::ZERO,
+            "nothing happens: nothing goes"
+        );
+
         (5_001..=20_000).for_each(|revision| history.append(event(revision)));
         let kept = 20_000 - history.oldest_kept().get();
-        assert!((15_000..15_100).contains(&kept), "what is fresh is kept: {kept}");
+        assert!(
+            (15_000..15_100).contains(&kept),
+            "what is fresh is kept: {kept}"
+        );
+
         tokio::time::advance(FRESH * 2).await;
         history.forget_stale(Instant::now());
         let kept = 20_000 - history.oldest_kept().get();
-        assert!((FEW_EVENTS as u64..FEW_EVENTS as u64 + 2).contains(&kept), "a few are kept: {kept}");
+        assert!(
+            (FEW_EVENTS as u64..FEW_EVENTS as u64 + 2).contains(&kept),
+            "a few are kept: {kept}"
+        );
     }
 
     #[test]
@@ -338,7 +407,8 @@ mod tests {
     fn a_reader_that_has_stopped_is_overtaken_though_nothing_keeps_a_window() {
         let mut tail = Tail::new();
         let stopped = tail.cursor();
-        (1..=MAX_EVENTS as u64 + 3 * SEGMENT as u64).for_each(|revision| tail.append(event(revision)));
+        (1..=MAX_EVENTS as u64 + 3 * SEGMENT as u64)
+            .for_each(|revision| tail.append(event(revision)));
         assert_eq!(rest(stopped), Err(Overtaken));
     }
 }

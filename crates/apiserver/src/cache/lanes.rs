@@ -1,7 +1,9 @@
-//! Who is woken by what: watchers of one namespace, one object or one node follow a lane of their own.
+//! Who is woken by what: watchers of one namespace, one object or one node follow a lane of their
+//! own.
 //!
-//! Every event is in the history of the whole resource. A lane has the events of its scope alone, from when its first
-//! watcher came, so that five thousand kubelets are not woken by each other's pods, and an idle watcher holds nothing.
+//! Every event is in the history of the whole resource. A lane has the events of its scope alone,
+//! from when its first watcher came, so that five thousand kubelets are not woken by each other's
+//! pods, and an idle watcher holds nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -30,11 +32,17 @@ pub(super) struct Lane {
 
 impl Lane {
     fn new() -> Lane {
-        Lane { tail: Mutex::new(Tail::new()), bell: Arc::default() }
+        Lane {
+            tail: Mutex::new(Tail::new()),
+            bell: Arc::default(),
+        }
     }
 
     pub(super) fn cursor(&self) -> Cursor {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner).cursor()
+        self.tail
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .cursor()
     }
 }
 
@@ -83,36 +91,62 @@ impl Lanes {
             Interest::Object(key) => (&mut self.objects, key),
             Interest::Node(key) => (&mut self.nodes, key),
         };
+
         if let Some(lane) = map.get(key).and_then(Weak::upgrade) {
             return Some(lane);
         }
         if map.len() == map.capacity() {
             map.retain(|_, lane| lane.strong_count() > 0);
         }
+
         let lane = Arc::new(Lane::new());
         map.insert(key.clone(), Arc::downgrade(&lane));
+
         Some(lane)
     }
 
     /// Ends every lane: its watchers have to start anew. Whoever joins later gets another.
     pub(super) fn close(&mut self) {
         let maps = [&mut self.namespaces, &mut self.objects, &mut self.nodes];
-        let lanes = maps.into_iter().flat_map(|map| map.drain()).filter_map(|(_, lane)| lane.upgrade());
+        let lanes = maps
+            .into_iter()
+            .flat_map(|map| map.drain())
+            .filter_map(|(_, lane)| lane.upgrade());
+
         for lane in lanes {
-            lane.tail.lock().unwrap_or_else(PoisonError::into_inner).end();
+            lane.tail
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .end();
             lane.bell.ring();
         }
     }
 
-    /// Appends an event to the lanes that it belongs to and hands each bell that is to be rung to `arm`.
-    pub(super) fn append(&mut self, event: &Event, node: Option<usize>, mut arm: impl FnMut(&Arc<Bell>)) {
+    /// Appends an event to the lanes that it belongs to and hands each bell that is to be rung to
+    /// `arm`.
+    pub(super) fn append(
+        &mut self,
+        event: &Event,
+        node: Option<usize>,
+        mut arm: impl FnMut(&Arc<Bell>),
+    ) {
         tell(&mut self.objects, event.entry.key(), event, &mut arm);
-        tell(&mut self.namespaces, event.entry.namespace(), event, &mut arm);
+        tell(
+            &mut self.namespaces,
+            event.entry.namespace(),
+            event,
+            &mut arm,
+        );
+
         let Some(place) = node else { return };
         let now = event.entry.field(place);
         tell(&mut self.nodes, now, event, &mut arm);
+
         // Whoever had it before hears that it is gone.
-        if let Some(before) = event.previous.as_ref().map(|previous| previous.field(place))
+        if let Some(before) = event
+            .previous
+            .as_ref()
+            .map(|previous| previous.field(place))
             && before != now
         {
             tell(&mut self.nodes, before, event, &mut arm);
@@ -120,13 +154,23 @@ impl Lanes {
     }
 }
 
-fn tell(map: &mut HashMap<Text, Weak<Lane>>, key: &str, event: &Event, arm: &mut impl FnMut(&Arc<Bell>)) {
+fn tell(
+    map: &mut HashMap<Text, Weak<Lane>>,
+    key: &str,
+    event: &Event,
+    arm: &mut impl FnMut(&Arc<Bell>),
+) {
     let Some(known) = map.get(key) else { return };
     let Some(lane) = known.upgrade() else {
         map.remove(key);
         return;
     };
-    lane.tail.lock().unwrap_or_else(PoisonError::into_inner).append(event.clone());
+
+    lane.tail
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .append(event.clone());
+
     if lane.bell.arm() {
         arm(&lane.bell);
     }

@@ -1,8 +1,9 @@
 //! The watch cache: every object in memory, every recent change in order.
 //!
-//! One feed watches the store and applies each change to the cache of its resource: a persistent map of shared entries
-//! (a list or a page is a snapshot that costs a pointer), a history for watchers, and lanes for those who care for a part
-//! of it. A write is answered when the feed has applied it, so whoever reads afterwards sees it.
+//! One feed watches the store and applies each change to the cache of its resource: a persistent
+//! map of shared entries (a list or a page is a snapshot that costs a pointer), a history for
+//! watchers, and lanes for those who care for a part of it. A write is answered when the feed has
+//! applied it, so whoever reads afterwards sees it.
 
 mod bells;
 mod defined;
@@ -74,7 +75,8 @@ struct Past {
 
 /// What a watch begins with.
 pub struct Start {
-    /// Events of its interest that happened since the asked revision, where the cursor does not show them.
+    /// Events of its interest that happened since the asked revision, where the cursor does not
+    /// show them.
     pub missed: Vec<Event>,
     pub cursor: Cursor,
     pub listening: Listening,
@@ -105,13 +107,20 @@ impl Cache {
 
     fn holding(of: Of, resource: &Resource) -> Cache {
         let is_pods = resource.group.is_empty() && resource.plural == "pods";
-        let node_field = resource.selectable.iter().position(|field| field.name == NODE_NAME);
+        let node_field = resource
+            .selectable
+            .iter()
+            .position(|field| field.name == NODE_NAME);
+
         Cache {
             of,
             since: Revision::ZERO,
             replaced: AtomicBool::new(false),
             snapshot: ArcSwap::default(),
-            past: Mutex::new(Past { history: History::new(Revision::ZERO), lanes: Lanes::default() }),
+            past: Mutex::new(Past {
+                history: History::new(Revision::ZERO),
+                lanes: Lanes::default(),
+            }),
             bell: Arc::default(),
             node_field: node_field.filter(|_| is_pods),
             read_as_trees: AtomicBool::new(false),
@@ -140,11 +149,17 @@ impl Cache {
 
     /// What a watcher with these restrictions wants to hear of.
     pub fn interest(&self, namespace: &str, fields: &FieldSelector) -> Interest {
-        if let Some(node) = fields.exact_value(NODE_NAME).filter(|_| self.node_field.is_some()) {
+        if let Some(node) = fields
+            .exact_value(NODE_NAME)
+            .filter(|_| self.node_field.is_some())
+        {
             return Interest::Node(Text::new(node));
         }
+
         match (fields.exact_value("metadata.name"), namespace) {
-            (Some(name), "") if !self.hub().resource.namespaced => Interest::Object(Text::new(name)),
+            (Some(name), "") if !self.hub().resource.namespaced => {
+                Interest::Object(Text::new(name))
+            }
             (Some(name), namespace) if !namespace.is_empty() => {
                 Interest::Object(Text::new(format!("{namespace}/{name}")))
             }
@@ -187,11 +202,20 @@ impl Cache {
     /// What happens after `revision`; the error is the oldest revision that is kept.
     pub fn after(&self, revision: Revision, interest: &Interest) -> Result<Start, Revision> {
         let mut past = self.past();
-        let cursor = past.history.after(revision).ok_or_else(|| past.history.oldest_kept())?;
+        let cursor = past
+            .history
+            .after(revision)
+            .ok_or_else(|| past.history.oldest_kept())?;
+
         let Some(lane) = past.lanes.join(interest) else {
             let listening = Listening::everything(self.bell.clone());
-            return Ok(Start { missed: Vec::new(), cursor, listening });
+            return Ok(Start {
+                missed: Vec::new(),
+                cursor,
+                listening,
+            });
         };
+
         let mut missed = Vec::new();
         let mut whole = cursor;
         while let Ok(Some(event)) = whole.advance() {
@@ -199,7 +223,12 @@ impl Cache {
                 missed.push(event.clone());
             }
         }
-        Ok(Start { missed, cursor: lane.cursor(), listening: Listening::lane(lane) })
+
+        Ok(Start {
+            missed,
+            cursor: lane.cursor(),
+            listening: Listening::lane(lane),
+        })
     }
 
     /// All there is, and what happens next.
@@ -210,7 +239,15 @@ impl Cache {
             None => (past.history.end(), Listening::everything(self.bell.clone())),
             Some(lane) => (lane.cursor(), Listening::lane(lane)),
         };
-        (self.snapshot.load_full(), Start { missed: Vec::new(), cursor, listening })
+
+        (
+            self.snapshot.load_full(),
+            Start {
+                missed: Vec::new(),
+                cursor,
+                listening,
+            },
+        )
     }
 
     fn concerns(&self, event: &Event, interest: &Interest) -> bool {
@@ -219,7 +256,10 @@ impl Cache {
             Interest::Namespace(namespace) => event.entry.namespace() == namespace,
             Interest::Object(key) => event.entry.key() == key,
             Interest::Node(node) => {
-                let on = |entry: &Entry| self.node_field.is_some_and(|place| entry.field(place) == node);
+                let on = |entry: &Entry| {
+                    self.node_field
+                        .is_some_and(|place| entry.field(place) == node)
+                };
                 on(&event.entry) || event.previous.as_ref().is_some_and(|previous| on(previous))
             }
         }
@@ -240,7 +280,9 @@ impl Cache {
     /// The snapshot that a list of that revision began with.
     pub fn snapshot_at(&self, revision: Revision) -> Option<Arc<Snapshot>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().find(|(known, _)| *known == revision).map(|(_, snapshot)| snapshot.clone())
+        kept.iter()
+            .find(|(known, _)| *known == revision)
+            .map(|(_, snapshot)| snapshot.clone())
     }
 
     fn past(&self) -> MutexGuard<'_, Past> {
@@ -251,17 +293,20 @@ impl Cache {
     fn load(&self, entries: Entries, revision: Revision) {
         let mut past = self.past();
         let before = std::mem::replace(&mut past.history, History::new(revision));
-        self.snapshot.store(Arc::new(Snapshot { revision, entries }));
+        self.snapshot
+            .store(Arc::new(Snapshot { revision, entries }));
         before.close();
         past.lanes.close();
         self.bell.ring();
     }
 
-    /// Applies changes of one batch, in order, and hands out each bell that is to be rung. Readers see all or none.
+    /// Applies changes of one batch, in order, and hands out each bell that is to be rung. Readers
+    /// see all or none.
     fn apply(&self, changes: Vec<Applied<'_>>, mut arm: impl FnMut(&Arc<Bell>)) {
         let mut past = self.past();
         let past = &mut *past;
         let mut snapshot = Snapshot::clone(&self.snapshot.load());
+
         let mut events = Vec::with_capacity(changes.len());
         for Applied { key, new, revision } in changes {
             snapshot.revision = revision;
@@ -269,22 +314,41 @@ impl Cache {
                 Some(entry) => {
                     let entry = Arc::new(entry);
                     let previous = snapshot.entries.insert(entry.clone());
-                    let change = if previous.is_some() { Change::Modified } else { Change::Added };
-                    Event { change, entry, previous }
+                    let change = if previous.is_some() {
+                        Change::Modified
+                    } else {
+                        Change::Added
+                    };
+
+                    Event {
+                        change,
+                        entry,
+                        previous,
+                    }
                 }
                 None => {
-                    let Some(previous) = snapshot.entries.remove(key) else { continue };
+                    let Some(previous) = snapshot.entries.remove(key) else {
+                        continue;
+                    };
+
                     let entry = Arc::new(previous.at(revision));
-                    Event { change: Change::Deleted, entry, previous: Some(previous) }
+                    Event {
+                        change: Change::Deleted,
+                        entry,
+                        previous: Some(previous),
+                    }
                 }
             };
             events.push(event);
         }
+
         self.snapshot.store(Arc::new(snapshot));
+
         for event in events {
             past.lanes.append(&event, self.node_field, &mut arm);
             past.history.append(event);
         }
+
         if self.bell.arm() {
             arm(&self.bell);
         }

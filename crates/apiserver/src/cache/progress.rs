@@ -1,7 +1,7 @@
 //! How far the caches have come, and those who wait until they are further.
 //!
-//! Whoever waits is woken once, when what they wait for is there, in the order of what they wait for and then of their
-//! coming: a simulation of the server is the same every time.
+//! Whoever waits is woken once, when what they wait for is there, in the order of what they wait
+//! for and then of their coming: a simulation of the server is the same every time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +42,9 @@ impl Progress {
     /// Resolves when everything up to `revision` is there.
     pub(super) async fn reached(&self, revision: Revision) {
         while self.get() < revision {
-            let Some(there) = self.wait_for(revision) else { return };
+            let Some(there) = self.wait_for(revision) else {
+                return;
+            };
             // It ends without a word only with all of this.
             drop(there.await);
         }
@@ -51,7 +53,8 @@ impl Progress {
     /// A place among those who wait, unless it has been reached meanwhile.
     fn wait_for(&self, revision: Revision) -> Option<oneshot::Receiver<()>> {
         let mut waiting = self.waiting();
-        // Looked at again while nobody can be told: who comes after that is found by those who tell.
+        // Looked at again while nobody can be told: who comes after that is found by those who
+        // tell.
         if self.get() >= revision {
             return None;
         }
@@ -80,14 +83,20 @@ mod tests {
         let progress = Progress::default();
         progress.set(Revision::new(3));
         assert!(progress.reached(Revision::new(3)).now_or_never().is_some());
-        let (mut near, mut far) =
-            (pin!(progress.reached(Revision::new(4))), pin!(progress.reached(Revision::new(9))));
+
+        let (mut near, mut far) = (
+            pin!(progress.reached(Revision::new(4))),
+            pin!(progress.reached(Revision::new(9))),
+        );
         assert!((&mut far).now_or_never().is_none());
+
         assert!((&mut near).now_or_never().is_none());
+
         progress.set(Revision::new(4));
         assert_eq!(progress.waiting().by_revision.len(), 1);
         assert!((&mut near).now_or_never().is_some());
         assert!((&mut far).now_or_never().is_none());
+
         progress.set(Revision::new(10));
         assert!(far.now_or_never().is_some());
         assert!(progress.waiting().by_revision.is_empty());

@@ -1,7 +1,8 @@
 //! What writers know of objects that are on their way through the store.
 //!
-//! A writer has the tree whose bytes it hands to the store; the feed gets only the bytes back. So the writer leaves what
-//! the cache needs here, and the feed decodes nothing that this server wrote itself.
+//! A writer has the tree whose bytes it hands to the store; the feed gets only the bytes back. So
+//! the writer leaves what the cache needs here, and the feed decodes nothing that this server wrote
+//! itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,14 +27,19 @@ struct Promised {
 
 impl Promises {
     pub(super) fn make(&self, key: &Bytes, entry: &Arc<Entry>, tree: Value) {
-        let promised = Promised { entry: entry.clone(), tree: Some(tree) };
+        let promised = Promised {
+            entry: entry.clone(),
+            tree: Some(tree),
+        };
         self.open().entry(key.clone()).or_default().push(promised);
     }
 
     /// Takes a promise back that did not come true, or has.
     pub(super) fn withdraw(&self, key: &Bytes, entry: &Arc<Entry>) {
         let mut open = self.open();
-        let Some(promised) = open.get_mut(key) else { return };
+        let Some(promised) = open.get_mut(key) else {
+            return;
+        };
         promised.retain(|known| !Arc::ptr_eq(&known.entry, entry));
         if promised.is_empty() {
             open.remove(key);
@@ -43,7 +49,10 @@ impl Promises {
     /// The entry that somebody promised with these bytes, and its tree.
     pub(super) fn find(&self, key: &[u8], bytes: &Bytes) -> Option<(Arc<Entry>, Option<Value>)> {
         let mut open = self.open();
-        let promised = open.get_mut(key)?.iter_mut().find(|promised| promised.entry.bytes() == bytes)?;
+        let promised = open
+            .get_mut(key)?
+            .iter_mut()
+            .find(|promised| promised.entry.bytes() == bytes)?;
         Some((promised.entry.clone(), promised.tree.take()))
     }
 

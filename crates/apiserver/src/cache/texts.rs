@@ -1,4 +1,5 @@
-//! Several short texts in one piece of memory: what selectors look at, kept for every version of every object.
+//! Several short texts in one piece of memory: what selectors look at, kept for every version of
+//! every object.
 
 use coracle_store::Thin;
 

@@ -10,12 +10,20 @@ use crate::answer::{self, Answer};
 use crate::request::Query;
 
 pub(super) fn of(query: &Query, longest: Duration) -> Result<Duration, ApiError> {
-    let Some(text) = query.get("timeout").filter(|text| !text.is_empty()) else { return Ok(longest) };
+    let Some(text) = query.get("timeout").filter(|text| !text.is_empty()) else {
+        return Ok(longest);
+    };
     let asked = parse_duration(text).map_err(|error| {
-        ApiError::bad_request(format!("invalid timeout specified in the request URL - {error}"))
+        ApiError::bad_request(format!(
+            "invalid timeout specified in the request URL - {error}"
+        ))
     })?;
+
     // Nothing, or less than nothing, is no wish at all.
-    Ok(asked.to_std().filter(|asked| !asked.is_zero() && *asked < longest).unwrap_or(longest))
+    Ok(asked
+        .to_std()
+        .filter(|asked| !asked.is_zero() && *asked < longest)
+        .unwrap_or(longest))
 }
 
 const PASSED: &str = concat!(
@@ -24,9 +32,14 @@ const PASSED: &str = concat!(
     "\n"
 );
 
-/// The answer to a request that took too long. Upstream writes this one without kind and media type.
+/// The answer to a request that took too long. Upstream writes this one without kind and media
+/// type.
 pub(super) fn passed() -> Answer {
-    answer::bytes(StatusCode::GATEWAY_TIMEOUT, "text/plain; charset=utf-8", PASSED)
+    answer::bytes(
+        StatusCode::GATEWAY_TIMEOUT,
+        "text/plain; charset=utf-8",
+        PASSED,
+    )
 }
 
 #[cfg(test)]
@@ -35,7 +48,9 @@ mod tests {
 
     fn check(query: &str, expected: Result<u64, &str>) {
         let given = of(&Query::parse(query), Duration::from_secs(60));
-        let given = given.map(|within| within.as_secs()).map_err(|error| error.message);
+        let given = given
+            .map(|within| within.as_secs())
+            .map_err(|error| error.message);
         assert_eq!(given, expected.map_err(ToString::to_string), "{query}");
     }
 
@@ -45,15 +60,19 @@ mod tests {
         check("timeout=", Ok(60));
         check("timeout=10s", Ok(10));
         check("timeout=2m", Ok(60));
+
         check("timeout=0s", Ok(60));
         check("timeout=-5s", Ok(60));
         check(
             "timeout=x",
             Err("invalid timeout specified in the request URL - time: invalid duration \"x\""),
         );
+
         check(
             "timeout=10",
-            Err("invalid timeout specified in the request URL - time: missing unit in duration \"10\""),
+            Err(
+                "invalid timeout specified in the request URL - time: missing unit in duration \"10\"",
+            ),
         );
     }
 }

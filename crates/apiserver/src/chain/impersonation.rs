@@ -1,8 +1,9 @@
 //! Impersonation: acting as somebody else, where that is allowed.
 //!
-//! Headers say as whom. Whoever asks is tried in several ways, the narrow ones first: each of them asks for a right on
-//! whom to be *and* for one on what is to be done meanwhile (`impersonate-on:MODE:VERB`); the old way asks for the
-//! former alone, as `impersonate`. What is refused in all ways is refused in the words of the first.
+//! Headers say as whom. Whoever asks is tried in several ways, the narrow ones first: each of them
+//! asks for a right on whom to be *and* for one on what is to be done meanwhile
+//! (`impersonate-on:MODE:VERB`); the old way asks for the former alone, as `impersonate`. What is
+//! refused in all ways is refused in the words of the first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,9 @@ use coracle_api::names;
 use http::{HeaderMap, HeaderName};
 
 use crate::ApiError;
-use crate::authn::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User, service_account_groups};
+use crate::authn::{
+    ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User, service_account_groups,
+};
 use crate::authz::{Attributes, Authorization, Subject, What, forbidden};
 use crate::request::decode_path;
 
@@ -31,20 +34,34 @@ const MANY: usize = 4;
 
 /// The user that a request is to be made as, taken out of the headers; `None`: as whoever sent it.
 pub(super) fn wanted(headers: &mut HeaderMap) -> Result<Option<User>, ApiError> {
-    if !headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
+    if !headers
+        .keys()
+        .any(|name| name.as_str().starts_with("impersonate-"))
+    {
         return Ok(None);
     }
+
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let one = |name: &HeaderName| headers.get(name).map(text).unwrap_or_default();
-    let mut user = User { name: one(&USER), uid: one(&UID), ..User::default() };
+    let mut user = User {
+        name: one(&USER),
+        uid: one(&UID),
+        ..User::default()
+    };
     user.groups = headers.get_all(&GROUP).iter().map(text).collect();
+
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, value) in headers.iter() {
         if let Some(key) = name.as_str().strip_prefix(EXTRA) {
-            extra.entry(decode_path(key).into_owned()).or_default().push(text(value));
+            extra
+                .entry(decode_path(key).into_owned())
+                .or_default()
+                .push(text(value));
         }
     }
+
     user.extra = extra;
+
     if user.name.is_empty() {
         if user == User::default() {
             return Ok(None);
@@ -54,11 +71,18 @@ pub(super) fn wanted(headers: &mut HeaderMap) -> Result<Option<User>, ApiError> 
             dump(&user)
         )));
     }
+
     // Nobody behind us is to know that somebody acts as somebody else.
-    let names: Vec<HeaderName> = headers.keys().filter(|name| is_ours(name)).cloned().collect();
+    let names: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| is_ours(name))
+        .cloned()
+        .collect();
+
     for name in names {
         headers.remove(name);
     }
+
     Ok(Some(user))
 }
 
@@ -73,17 +97,31 @@ pub(super) async fn allowed(
     authorization: &Authorization,
 ) -> Result<Arc<User>, ApiError> {
     let mut first = None;
-    for mode in
-        [Mode::AssociatedNode, Mode::ArbitraryNode, Mode::ServiceAccount, Mode::UserInfo, Mode::Legacy]
-    {
+    for mode in [
+        Mode::AssociatedNode,
+        Mode::ArbitraryNode,
+        Mode::ServiceAccount,
+        Mode::UserInfo,
+        Mode::Legacy,
+    ] {
         if !mode.applies(wanted, request.user) {
             continue;
         }
-        match (Attempt { mode, authorization, request, wanted }).judge().await {
+
+        match (Attempt {
+            mode,
+            authorization,
+            request,
+            wanted,
+        })
+        .judge()
+        .await
+        {
             Ok(user) => return Ok(Arc::new(user)),
             Err(refused) => first = first.or(Some(refused)),
         }
     }
+
     Err(first.expect("the last mode always applies"))
 }
 
@@ -110,12 +148,17 @@ impl Mode {
     }
 
     fn verb(self) -> String {
-        if self == Mode::Legacy { "impersonate".to_string() } else { format!("impersonate:{}", self.name()) }
+        if self == Mode::Legacy {
+            "impersonate".to_string()
+        } else {
+            format!("impersonate:{}", self.name())
+        }
     }
 
     fn applies(self, wanted: &User, requestor: &User) -> bool {
         let (node, account) = (node_name(&wanted.name), service_account(&wanted.name));
-        let only_a_name = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
+        let only_a_name =
+            wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
         match self {
             Mode::AssociatedNode => {
                 only_a_name && node.is_some() && service_account(&requestor.name).is_some() && {
@@ -143,21 +186,37 @@ impl Attempt<'_> {
     async fn judge(&self) -> Result<User, ApiError> {
         if self.mode != Mode::Legacy {
             let verb = format!("impersonate-on:{}:{}", self.mode.name(), self.request.verb);
-            self.authorization.check(&Attributes { verb: &verb, ..*self.request }).await?;
+            self.authorization
+                .check(&Attributes {
+                    verb: &verb,
+                    ..*self.request
+                })
+                .await?;
         }
+
         let groups = self.judge_name().await?;
+
         if !self.wanted.uid.is_empty() {
-            self.may("authentication.k8s.io", "uids", "", &self.wanted.uid).await?;
+            self.may("authentication.k8s.io", "uids", "", &self.wanted.uid)
+                .await?;
         }
+
         self.judge_groups().await?;
         self.judge_extra().await?;
         let mut user = self.wanted.clone();
         user.groups = groups.unwrap_or(user.groups);
+
         let unknown = user.name == ANONYMOUS;
-        let implied = if unknown { UNAUTHENTICATED } else { AUTHENTICATED };
+        let implied = if unknown {
+            UNAUTHENTICATED
+        } else {
+            AUTHENTICATED
+        };
+
         if !user.is_in(implied) && (unknown || !user.is_in(UNAUTHENTICATED)) {
             user.groups.push(implied.to_string());
         }
+
         Ok(user)
     }
 
@@ -168,10 +227,15 @@ impl Attempt<'_> {
         if self.mode != Mode::Legacy
             && let Some(node) = node_name(name)
         {
-            let node = if self.mode == Mode::AssociatedNode { "*" } else { node };
+            let node = if self.mode == Mode::AssociatedNode {
+                "*"
+            } else {
+                node
+            };
             self.may(group, "nodes", "", node).await?;
             return Ok(Some(vec![NODES.to_string()]));
         }
+
         if let Some((namespace, account)) = service_account(name) {
             let subject = Subject {
                 group,
@@ -182,10 +246,13 @@ impl Attempt<'_> {
                 ..Subject::default()
             };
             self.may_on(subject).await?;
+
             let implied = self.wanted.groups.is_empty();
             return Ok(implied.then(|| service_account_groups(namespace).to_vec()));
         }
+
         self.may(group, "users", "", name).await?;
+
         Ok(None)
     }
 
@@ -200,57 +267,105 @@ impl Attempt<'_> {
                     "impersonating the empty string group is not allowed",
                 ));
             }
+
             if self.wanted.is_in(MASTERS) {
                 let why = "impersonating the system:masters group is not allowed";
                 return Err(self.refused(group, "groups", MASTERS, why));
             }
+
             if groups.len() >= MANY && self.may(group, "groups", "", "*").await.is_ok() {
                 return Ok(());
             }
         }
+
         for name in groups {
             self.may(group, "groups", "", name).await?;
         }
+
         Ok(())
     }
 
     async fn judge_extra(&self) -> Result<(), ApiError> {
         const GROUP: &str = "authentication.k8s.io";
+
         let extra = &self.wanted.extra;
         if self.mode != Mode::Legacy {
             if let Err(why) = judge_keys(extra) {
                 return Err(self.refused(GROUP, "userextras", "", &why));
             }
+
             let values: usize = extra.values().map(Vec::len).sum();
-            if values.max(extra.len()) >= MANY && self.may(GROUP, "userextras", "*", "*").await.is_ok() {
+            if values.max(extra.len()) >= MANY
+                && self.may(GROUP, "userextras", "*", "*").await.is_ok()
+            {
                 return Ok(());
             }
         }
+
         for (key, values) in extra {
             for value in values {
                 self.may(GROUP, "userextras", key, value).await?;
             }
         }
+
         Ok(())
     }
 
     /// The group in which users, nodes, groups and service accounts are asked about.
     fn group_of_names(&self) -> &'static str {
-        if self.mode == Mode::Legacy { "" } else { "authentication.k8s.io" }
+        if self.mode == Mode::Legacy {
+            ""
+        } else {
+            "authentication.k8s.io"
+        }
     }
 
-    async fn may(&self, group: &str, resource: &str, subresource: &str, name: &str) -> Result<(), ApiError> {
-        self.may_on(Subject { group, version: "v1", resource, subresource, name, ..Subject::default() }).await
+    async fn may(
+        &self,
+        group: &str,
+        resource: &str,
+        subresource: &str,
+        name: &str,
+    ) -> Result<(), ApiError> {
+        self.may_on(Subject {
+            group,
+            version: "v1",
+            resource,
+            subresource,
+            name,
+            ..Subject::default()
+        })
+        .await
     }
 
     async fn may_on(&self, subject: Subject<'_>) -> Result<(), ApiError> {
-        self.authorization.check(&Attributes::on(self.request.user, &self.mode.verb(), subject)).await
+        self.authorization
+            .check(&Attributes::on(
+                self.request.user,
+                &self.mode.verb(),
+                subject,
+            ))
+            .await
     }
 
     fn refused(&self, group: &str, resource: &str, name: &str, why: &str) -> ApiError {
-        let subject = Subject { group, version: "v1", resource, name, ..Subject::default() };
+        let subject = Subject {
+            group,
+            version: "v1",
+            resource,
+            name,
+            ..Subject::default()
+        };
+
         let what = What::Resource(subject);
-        forbidden(&Attributes { user: self.request.user, verb: &self.mode.verb(), what }, why)
+        forbidden(
+            &Attributes {
+                user: self.request.user,
+                verb: &self.mode.verb(),
+                what,
+            },
+            why,
+        )
     }
 }
 
@@ -259,32 +374,39 @@ fn judge_keys(extra: &BTreeMap<String, Vec<String>>) -> Result<(), String> {
         if key.is_empty() {
             return Err("impersonating the empty string key in extra is not allowed".to_string());
         }
+
         if let Some(why) = names::domain_prefixed_path(key).first() {
             return Err(format!(
                 "impersonating an invalid key in extra is not allowed: extra.key: Invalid value: {}: {why}",
                 Quoted(key)
             ));
         }
+
         if key.chars().any(char::is_uppercase) {
             return Err(format!(
                 "impersonating a non-lowercase key in extra is not allowed: {}",
                 Quoted(key)
             ));
         }
+
         if values.iter().any(String::is_empty) {
             return Err("impersonating the empty string value in extra is not allowed".to_string());
         }
     }
+
     Ok(())
 }
 
 fn node_name(user: &str) -> Option<&str> {
-    user.strip_prefix(NODE).filter(|name| names::dns1123_subdomain(name).is_empty())
+    user.strip_prefix(NODE)
+        .filter(|name| names::dns1123_subdomain(name).is_empty())
 }
 
 /// Namespace and name of a service account, by the name of its user.
 fn service_account(user: &str) -> Option<(&str, &str)> {
-    let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+    let (namespace, name) = user
+        .strip_prefix("system:serviceaccount:")?
+        .split_once(':')?;
     (names::dns1123_label(namespace).is_empty() && names::dns1123_subdomain(name).is_empty())
         .then_some((namespace, name))
 }
@@ -295,12 +417,26 @@ fn dump(user: &User) -> String {
         let quoted: Vec<String> = texts.iter().map(|text| Quoted(text).to_string()).collect();
         format!("[]string{{{}}}", quoted.join(", "))
     };
-    let groups = if user.groups.is_empty() { "[]string(nil)".to_string() } else { list(&user.groups) };
-    let extra: Vec<String> =
-        user.extra.iter().map(|(key, values)| format!("{}:{}", Quoted(key), list(values))).collect();
+
+    let groups = if user.groups.is_empty() {
+        "[]string(nil)".to_string()
+    } else {
+        list(&user.groups)
+    };
+
+    let extra: Vec<String> = user
+        .extra
+        .iter()
+        .map(|(key, values)| format!("{}:{}", Quoted(key), list(values)))
+        .collect();
+
     let extra = match extra.as_slice() {
         [] => "map[string][]string(nil)".to_string(),
         extra => format!("map[string][]string{{{}}}", extra.join(", ")),
     };
-    format!("&user.DefaultInfo{{Name:\"\", UID:{}, Groups:{groups}, Extra:{extra}}}", Quoted(&user.uid))
+
+    format!(
+        "&user.DefaultInfo{{Name:\"\", UID:{}, Groups:{groups}, Extra:{extra}}}",
+        Quoted(&user.uid)
+    )
 }

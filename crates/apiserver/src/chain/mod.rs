@@ -1,7 +1,7 @@
 //! What every request passes on its way to the handler, and every answer on its way back.
 //!
-//! Outermost first: the audit id; a panic becomes a 500; how long it may take; who asks; which flow it belongs to; may
-//! they. What the handler answers gets the headers that all answers have.
+//! Outermost first: the audit id; a panic becomes a 500; how long it may take; who asks; which flow
+//! it belongs to; may they. What the handler answers gets the headers that all answers have.
 
 mod deadline;
 mod impersonation;
@@ -50,16 +50,25 @@ struct Head {
 }
 
 impl Chain {
-    pub async fn answer<B: RequestBody>(self: &Arc<Self>, request: Request<B>, peer: &Peer) -> Answer {
+    pub async fn answer<B: RequestBody>(
+        self: &Arc<Self>,
+        request: Request<B>,
+        peer: &Peer,
+    ) -> Answer {
         let audit_id = self.audit_id(request.headers().get(AUDIT_ID));
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let mut answer = match panics::caught(self.pass(request, peer)).await {
             Ok(answer) => answer,
             Err(panic) => panics::answer(&panic, &method, &uri, &audit_id),
         };
+
         let headers = answer.headers_mut();
-        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+        headers
+            .entry(header::CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-cache, private"));
+
         headers.insert(AUDIT_ID, audit_id);
+
         answer
     }
 
@@ -67,15 +76,36 @@ impl Chain {
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
-        let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+
+        let text = |name| {
+            parts
+                .headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or_default()
+        };
         let form = Form::negotiate(text(header::ACCEPT), &query, text(header::USER_AGENT));
         let form = form.unwrap_or(Form::JSON);
+
         let measured = self.metrics.request(&info, &query, &parts.headers);
-        let mut answer = self.in_time(Head { parts, query, info, form }, body, peer).await;
+        let mut answer = self
+            .in_time(
+                Head {
+                    parts,
+                    query,
+                    info,
+                    form,
+                },
+                body,
+                peer,
+            )
+            .await;
+
         if let Some(measured) = measured {
             measured.answered(answer.status().as_u16());
             answer.extensions_mut().insert(measured);
         }
+
         answer
     }
 
@@ -84,9 +114,11 @@ impl Chain {
         if head.info.is_long_running() {
             return self.judge(head, body, peer).await;
         }
+
         let Some(_under_way) = self.lifecycle.begin() else {
             return answer::error(&ApiError::shutting_down(), Form::JSON);
         };
+
         match deadline::of(&head.query, self.request_timeout) {
             Err(error) => answer::error(&error, head.form),
             Ok(within) => {
@@ -96,10 +128,20 @@ impl Chain {
         }
     }
 
-    async fn judge<B: RequestBody>(self: &Arc<Self>, mut head: Head, body: B, peer: &Peer) -> Answer {
-        let presented = Presented { peer, headers: &head.parts.headers, now: (self.world.now)() };
+    async fn judge<B: RequestBody>(
+        self: &Arc<Self>,
+        mut head: Head,
+        body: B,
+        peer: &Peer,
+    ) -> Answer {
+        let presented = Presented {
+            peer,
+            headers: &head.parts.headers,
+            now: (self.world.now)(),
+        };
         let user = self.access().authentication.user(&presented).await;
         self.metrics.authenticated(user.is_ok());
+
         let user = match user {
             Ok(user) => user,
             Err(error) => {
@@ -108,43 +150,69 @@ impl Chain {
                 return answer;
             }
         };
-        self.access().authentication.remove_credentials(&mut head.parts.headers);
+
+        self.access()
+            .authentication
+            .remove_credentials(&mut head.parts.headers);
         let is_anonymous = user.is_anonymous();
         let version = head.parts.version;
         let mut answer = match self.impersonated(user, &mut head).await {
             Err(error) => no_sniff(answer::error(&error, head.form)),
             Ok(user) => self.allowed(user, &head, body).await,
         };
+
         if is_anonymous {
             close_if_expensive(version, &mut answer);
         }
+
         answer
     }
 
     /// As whom the request is made.
     async fn impersonated(&self, user: Arc<User>, head: &mut Head) -> Result<Arc<User>, ApiError> {
-        let Some(wanted) = impersonation::wanted(&mut head.parts.headers)? else { return Ok(user) };
+        let Some(wanted) = impersonation::wanted(&mut head.parts.headers)? else {
+            return Ok(user);
+        };
         let attributes = Attributes::of(&user, &head.info, &head.query);
         impersonation::allowed(&wanted, &attributes, &self.access().authorization).await
     }
 
-    async fn allowed<B: RequestBody>(self: &Arc<Self>, user: Arc<User>, head: &Head, body: B) -> Answer {
+    async fn allowed<B: RequestBody>(
+        self: &Arc<Self>,
+        user: Arc<User>,
+        head: &Head,
+        body: B,
+    ) -> Answer {
         let class = self.classify(&user, &head.info);
         let attributes = Attributes::of(&user, &head.info, &head.query);
         let mut answer = match self.access().authorization.check(&attributes).await {
             Err(error) => no_sniff(answer::error(&error, head.form)),
             Ok(()) => {
                 let user_agent = head.parts.headers.get(header::USER_AGENT);
-                let user_agent = user_agent.and_then(|value| value.to_str().ok()).unwrap_or_default();
-                let caller = Caller { user, user_agent: user_agent.to_string() };
-                self.server.handle(&head.parts, &head.info, &head.query, &caller, body).await
+                let user_agent = user_agent
+                    .and_then(|value| value.to_str().ok())
+                    .unwrap_or_default();
+                let caller = Caller {
+                    user,
+                    user_agent: user_agent.to_string(),
+                };
+
+                self.server
+                    .handle(&head.parts, &head.info, &head.query, &caller, body)
+                    .await
             }
         };
+
         if let Some(class) = class {
             self.metrics.dispatched(&class.flow);
-            answer.headers_mut().insert(FLOW_SCHEMA, class.flow_schema_uid.clone());
-            answer.headers_mut().insert(PRIORITY_LEVEL, class.priority_level_uid.clone());
+            answer
+                .headers_mut()
+                .insert(FLOW_SCHEMA, class.flow_schema_uid.clone());
+            answer
+                .headers_mut()
+                .insert(PRIORITY_LEVEL, class.priority_level_uid.clone());
         }
+
         answer
     }
 
@@ -188,6 +256,8 @@ fn plain_text(status: StatusCode, text: &str) -> Answer {
 /// An answer in which a browser is not to find anything else.
 fn no_sniff(mut answer: Answer) -> Answer {
     let nosniff = HeaderValue::from_static("nosniff");
-    answer.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    answer
+        .headers_mut()
+        .insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     answer
 }

@@ -1,4 +1,5 @@
-//! A panic on the road of one request is that request's 500, a line in the log, and nobody else's business.
+//! A panic on the road of one request is that request's 500, a line in the log, and nobody else's
+//! business.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -14,13 +15,16 @@ type Panic = Box<dyn Any + Send>;
 
 /// The work itself and no wrapper that holds it a second time: there is one for every request.
 pub(super) fn caught<T>(work: impl Future<Output = T>) -> impl Future<Output = Result<T, Panic>> {
-    // What a panic leaves half done is the request's own; what requests share is behind locks that survive it.
+    // What a panic leaves half done is the request's own; what requests share is behind locks that
+    // survive it.
     AssertUnwindSafe(work).catch_unwind()
 }
 
 pub(super) fn answer(panic: &Panic, method: &Method, uri: &Uri, audit_id: &HeaderValue) -> Answer {
     let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
+    let text = text
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or_default();
     error!(%method, %uri, ?audit_id, panic = text, "a request panicked");
     let text = "This request caused apiserver to panic. Look in the logs for details.\n";
     plain_text(StatusCode::INTERNAL_SERVER_ERROR, text)
@@ -34,10 +38,23 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_one_answer() {
-        let panic = caught(async { panic!("on purpose {}", 1) }).await.err().unwrap();
-        let answer = answer(&panic, &Method::GET, &Uri::from_static("/"), &HeaderValue::from_static("id"));
+        let panic = caught(async { panic!("on purpose {}", 1) })
+            .await
+            .err()
+            .unwrap();
+
+        let answer = answer(
+            &panic,
+            &Method::GET,
+            &Uri::from_static("/"),
+            &HeaderValue::from_static("id"),
+        );
         assert_eq!(answer.status(), 500);
+
         let text = answer.into_body().collect().await.unwrap().to_bytes();
-        assert_eq!(text, "This request caused apiserver to panic. Look in the logs for details.\n");
+        assert_eq!(
+            text,
+            "This request caused apiserver to panic. Look in the logs for details.\n"
+        );
     }
 }

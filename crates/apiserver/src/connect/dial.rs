@@ -1,5 +1,5 @@
-//! Connections to nodes and pods: TCP, TLS where it is wanted, HTTP/1.1. Errors are told as Go tells them: people
-//! know those texts.
+//! Connections to nodes and pods: TCP, TLS where it is wanted, HTTP/1.1. Errors are told as Go
+//! tells them: people know those texts.
 
 use std::io;
 use std::sync::Arc;
@@ -39,19 +39,35 @@ pub(super) async fn send<B: RequestBody>(
     request: Request<B>,
     tasks: &Tasks,
 ) -> Result<Response<Incoming>, DialError> {
-    let connect = |why: String| DialError::Connect { place: place.authority(), why };
-    let stream = tokio::time::timeout(within, TcpStream::connect((place.host.as_str(), place.port))).await;
+    let connect = |why: String| DialError::Connect {
+        place: place.authority(),
+        why,
+    };
+
+    let stream = tokio::time::timeout(
+        within,
+        TcpStream::connect((place.host.as_str(), place.port)),
+    )
+    .await;
     let stream = stream.map_err(|_| connect("i/o timeout".to_owned()))?;
+
     let stream = stream.map_err(|error| connect(in_go(&error)))?;
-    stream.set_nodelay(true).map_err(|error| connect(in_go(&error)))?;
+    stream
+        .set_nodelay(true)
+        .map_err(|error| connect(in_go(&error)))?;
+
     if !place.tls {
         return converse(stream, request, tasks).await;
     }
-    let name = ServerName::try_from(place.host.clone()).map_err(|error| DialError::Tls(error.to_string()))?;
+
+    let name = ServerName::try_from(place.host.clone())
+        .map_err(|error| DialError::Tls(error.to_string()))?;
     let handshake = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
     match tokio::time::timeout(within, handshake).await {
         Ok(Ok(stream)) => converse(stream, request, tasks).await,
-        Ok(Err(error)) => Err(DialError::Tls(format!("tls: failed to verify certificate: {error}"))),
+        Ok(Err(error)) => Err(DialError::Tls(format!(
+            "tls: failed to verify certificate: {error}"
+        ))),
         Err(_) => Err(DialError::Tls("net/http: TLS handshake timeout".to_owned())),
     }
 }
@@ -63,7 +79,9 @@ async fn converse<B: RequestBody>(
 ) -> Result<Response<Incoming>, DialError> {
     let body = request.map(|body| http_body_util::BodyExt::map_err(body, Into::<BrokenOff>::into));
     let body = body.map(http_body_util::BodyExt::boxed_unsync);
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(DialError::Http)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(DialError::Http)?;
     tasks.spawn(async move {
         if let Err(error) = connection.with_upgrades().await {
             tracing::debug!(%error, "a connection to a node or pod ended");

@@ -1,5 +1,5 @@
-//! A request handed on to somebody else, and the answer handed back: as HTTP, or, where both sides leave that, as
-//! whatever bytes come.
+//! A request handed on to somebody else, and the answer handed back: as HTTP, or, where both sides
+//! leave that, as whatever bytes come.
 
 use bytes::Bytes;
 use http::header::{self, HeaderName};
@@ -36,7 +36,10 @@ pub(super) struct Errand<'a> {
 /// Whether a request asks to leave HTTP.
 pub(super) fn wants_upgrade(head: &Parts) -> bool {
     let values = head.headers.get_all(header::CONNECTION);
-    let mut values = values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let mut values = values
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
     values.any(|value| value.trim().eq_ignore_ascii_case("upgrade"))
 }
 
@@ -44,11 +47,22 @@ impl Connect {
     /// Hands on a request that leaves HTTP, and carries what follows.
     pub(super) async fn upgrade(&self, errand: &Errand<'_>) -> Result<Answer, ApiError> {
         let Some(client) = errand.head.extensions.get::<OnUpgrade>().cloned() else {
-            return Err(ApiError::unexplained("request connection cannot be hijacked"));
+            return Err(ApiError::unexplained(
+                "request connection cannot be hijacked",
+            ));
         };
+
         let request = request(errand, Empty::<Bytes>::new())?;
         let tls = self.settings(&errand.place, Wanted::Verified);
-        let sent = dial::send(&errand.place, &tls, self.config.timeout, request, &self.tasks).await;
+        let sent = dial::send(
+            &errand.place,
+            &tls,
+            self.config.timeout,
+            request,
+            &self.tasks,
+        )
+        .await;
+
         let answer =
             sent.map_err(|error| ApiError::unexplained(format!("error dialing backend: {error}")))?;
         match answer.status() {
@@ -59,9 +73,11 @@ impl Connect {
             }
             _ => return Ok(handed_back(answer)),
         }
+
         let mut head = Response::new(());
         *head.status_mut() = answer.status();
         head.headers_mut().clone_from(answer.headers());
+
         let backend = hyper::upgrade::on(answer);
         self.tasks.spawn(async move {
             match tokio::try_join!(client, backend) {
@@ -69,6 +85,7 @@ impl Connect {
                 Err(error) => tracing::debug!(%error, "a connection was not upgraded after all"),
             }
         });
+
         Ok(head.map(|()| Empty::new().map_err(|never| match never {}).boxed_unsync()))
     }
 
@@ -80,20 +97,31 @@ impl Connect {
     ) -> Result<Answer, ApiError> {
         let mut request = request(errand, body)?;
         rewrite::remove_hop_by_hop(request.headers_mut());
+
         let tls = self.settings(&errand.place, Wanted::Verified);
-        let sent = dial::send(&errand.place, &tls, self.config.timeout, request, &self.tasks).await;
+        let sent = dial::send(
+            &errand.place,
+            &tls,
+            self.config.timeout,
+            request,
+            &self.tasks,
+        )
+        .await;
+
         let mut answer = sent.map_err(|error| {
             ApiError::service_unavailable(format!("error trying to reach service: {error}"))
         })?;
         let headers = answer.headers_mut();
         rewrite::remove_hop_by_hop(headers);
         rewrite::remove_cors(headers);
+
         if let Some(given) = headers.get(header::LOCATION) {
             let host = errand.place.authority();
             if let Some(location) = rewrite::location(given, &host, errand.prefix, &errand.path) {
                 headers.insert(header::LOCATION, location);
             }
         }
+
         Ok(handed_back(answer))
     }
 
@@ -105,12 +133,23 @@ impl Connect {
         wanted: Wanted,
     ) -> Result<Response<Incoming>, DialError> {
         let mut request = Request::new(Empty::<Bytes>::new());
-        *request.uri_mut() =
-            Uri::from(path.parse::<PathAndQuery>().unwrap_or(PathAndQuery::from_static("/")));
+        *request.uri_mut() = Uri::from(
+            path.parse::<PathAndQuery>()
+                .unwrap_or(PathAndQuery::from_static("/")),
+        );
+
         if let Ok(host) = HeaderValue::from_str(&place.authority()) {
             request.headers_mut().insert(header::HOST, host);
         }
-        dial::send(place, &self.settings(place, wanted), self.config.timeout, request, &self.tasks).await
+
+        dial::send(
+            place,
+            &self.settings(place, wanted),
+            self.config.timeout,
+            request,
+            &self.tasks,
+        )
+        .await
     }
 }
 
@@ -123,21 +162,30 @@ fn request<B>(errand: &Errand<'_>, body: B) -> Result<Request<B>, ApiError> {
     *request.uri_mut() = Uri::from(path);
     let headers = request.headers_mut();
     headers.clone_from(&errand.head.headers);
+
     // HTTP/2 says it elsewhere; HTTP/1.1 must say it.
-    let host = errand.head.uri.authority().map(|authority| authority.as_str().to_owned());
+    let host = errand
+        .head
+        .uri
+        .authority()
+        .map(|authority| authority.as_str().to_owned());
+
     let host = host.unwrap_or_else(|| errand.place.authority());
     if !headers.contains_key(header::HOST)
         && let Ok(host) = HeaderValue::from_str(&host)
     {
         headers.insert(header::HOST, host);
     }
+
     if let Ok(uri) = HeaderValue::from_str(errand.head.uri.path()) {
         headers.insert(FORWARDED_URI, uri);
     }
     if let Some(host) = headers.get(header::HOST).cloned() {
         headers.insert(FORWARDED_HOST, host);
     }
+
     headers.insert(FORWARDED_PROTO, HeaderValue::from_static("https"));
+
     Ok(request)
 }
 
@@ -159,8 +207,10 @@ where
     drop(tokio::io::copy_bidirectional(&mut client, &mut backend).await);
 }
 
-/// Whether a path without anything behind it is to be asked for again with a slash: links in what it answers would lead
-/// elsewhere.
+/// Whether a path without anything behind it is to be asked for again with a slash: links in what
+/// it answers would lead elsewhere.
 pub(super) fn needs_slash(head: &Parts, rest: &str) -> bool {
-    rest.is_empty() && !head.uri.path().ends_with('/') && matches!(head.method, Method::GET | Method::HEAD)
+    rest.is_empty()
+        && !head.uri.path().ends_with('/')
+        && matches!(head.method, Method::GET | Method::HEAD)
 }

@@ -1,8 +1,9 @@
-//! Subresources that lead to somebody else: the logs, commands and ports of pods at their node's kubelet, and proxies to
-//! pods, services and nodes.
+//! Subresources that lead to somebody else: the logs, commands and ports of pods at their node's
+//! kubelet, and proxies to pods, services and nodes.
 //!
-//! [`options`] are read from the query, [`place`] says where it goes, [`nodes`] who we are there; [`dial`] connects and
-//! [`forward`] hands on, also where the client leaves HTTP: then bytes are carried both ways and nobody looks at them.
+//! [`options`] are read from the query, [`place`] says where it goes, [`nodes`] who we are there;
+//! [`dial`] connects and [`forward`] hands on, also where the client leaves HTTP: then bytes are
+//! carried both ways and nobody looks at them.
 
 mod dial;
 mod forward;
@@ -94,7 +95,12 @@ pub(crate) struct Ask<'a> {
 
 impl Connect {
     pub fn new(config: KubeletConfig, identity: Identity, registry: Arc<Registry>) -> Connect {
-        Connect { config, identity, registry, tasks: Tasks::new() }
+        Connect {
+            config,
+            identity,
+            registry,
+            tasks: Tasks::new(),
+        }
     }
 
     pub(crate) async fn answer<B: RequestBody>(
@@ -119,78 +125,142 @@ impl Connect {
         let options = LogOptions::parse(ask.query, name)?;
         let pod: Pod = self.object(ask.caller, "pods", &ask.target.namespace, name)?;
         let container = place::container(&pod, name, &options.container)?;
+
         let node = pod.spec.and_then(|spec| spec.node_name).unwrap_or_default();
         if node.is_empty() {
             return Ok(answer::empty(StatusCode::NO_CONTENT));
         }
+
         let place = self.kubelet(ask.caller, &node)?;
-        let path =
-            format!("/containerLogs/{}/{name}/{container}?{}", ask.target.namespace, options.for_kubelet());
-        let wanted = if options.insecure { Wanted::Any } else { Wanted::Verified };
+        let path = format!(
+            "/containerLogs/{}/{name}/{container}?{}",
+            ask.target.namespace,
+            options.for_kubelet()
+        );
+
+        let wanted = if options.insecure {
+            Wanted::Any
+        } else {
+            Wanted::Verified
+        };
         let fetched = self.fetch(&place, &path, wanted).await;
         let fetched = fetched.map_err(|error| {
             let url = format!("https://{}{path}", place.authority());
             ApiError::unexplained(format!("Get \"{url}\": {error}"))
         })?;
+
         if !(200..=206).contains(&fetched.status().as_u16()) {
             return Err(refusal(fetched, name).await);
         }
+
         let mut answer = forward::handed_back(fetched);
         rewrite::remove_hop_by_hop(answer.headers_mut());
         *answer.status_mut() = StatusCode::OK;
-        answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        answer
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+
         Ok(answer)
     }
 
     async fn stream(&self, what: What, ask: &Ask<'_>) -> Result<Answer, ApiError> {
         // A WebSocket begins as a GET, but whoever runs commands does more than read.
         let attributes = Attributes::of(&ask.caller.user, ask.info, ask.query);
-        self.registry.access.authorization.check(&Attributes { verb: "create", ..attributes }).await?;
+        self.registry
+            .access
+            .authorization
+            .check(&Attributes {
+                verb: "create",
+                ..attributes
+            })
+            .await?;
+
         let (name, namespace) = (ask.target.name.as_str(), ask.target.namespace.as_str());
         let pod: Pod = self.object(ask.caller, "pods", namespace, name)?;
         let (path, query) = match what {
-            What::PortForward => {
-                (format!("/portForward/{namespace}/{name}"), options::ports_for_kubelet(ask.query)?)
-            }
+            What::PortForward => (
+                format!("/portForward/{namespace}/{name}"),
+                options::ports_for_kubelet(ask.query)?,
+            ),
             _ => {
                 let options = CommandOptions::parse(ask.query);
                 let container = place::container(&pod, name, &options.container)?;
                 let verb = if what == What::Exec { "exec" } else { "attach" };
-                (format!("/{verb}/{namespace}/{name}/{container}"), options.for_kubelet())
+                (
+                    format!("/{verb}/{namespace}/{name}/{container}"),
+                    options.for_kubelet(),
+                )
             }
         };
+
         let node = pod.spec.and_then(|spec| spec.node_name).unwrap_or_default();
         if node.is_empty() {
-            return Err(ApiError::bad_request(format!("pod {name} does not have a host assigned")));
+            return Err(ApiError::bad_request(format!(
+                "pod {name} does not have a host assigned"
+            )));
         }
+
         let place = self.kubelet(ask.caller, &node)?;
+
         if !wants_upgrade(ask.head) {
             return Err(ApiError::bad_request("Upgrade request required"));
         }
-        self.upgrade(&Errand { head: ask.head, place, path: format!("{path}?{query}"), prefix: "" }).await
+
+        self.upgrade(&Errand {
+            head: ask.head,
+            place,
+            path: format!("{path}?{query}"),
+            prefix: "",
+        })
+        .await
     }
 
     async fn pass_on<B: RequestBody>(&self, ask: &Ask<'_>, body: B) -> Result<Answer, ApiError> {
         let place = match ask.target.resource.as_str() {
             "pods" => {
                 let named = Named::parse(&ask.target.name, "pod")?;
-                place::pod(&self.object(ask.caller, "pods", &ask.target.namespace, named.name)?, &named)?
+                place::pod(
+                    &self.object(ask.caller, "pods", &ask.target.namespace, named.name)?,
+                    &named,
+                )?
             }
             "services" => self.service(ask)?,
             _ => self.node(ask)?,
         };
+
         let (prefix, rest) = split(ask.head.uri.path());
         if needs_slash(ask.head, rest) && !wants_upgrade(ask.head) {
-            let query = ask.head.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+            let query = ask
+                .head
+                .uri
+                .query()
+                .map(|query| format!("?{query}"))
+                .unwrap_or_default();
+
             let mut answer = answer::empty(StatusCode::MOVED_PERMANENTLY);
-            if let Ok(location) = HeaderValue::from_str(&format!("{}/{query}", ask.head.uri.path())) {
+            if let Ok(location) = HeaderValue::from_str(&format!("{}/{query}", ask.head.uri.path()))
+            {
                 answer.headers_mut().insert(header::LOCATION, location);
             }
+
             return Ok(answer);
         }
-        let query = ask.head.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+
+        let query = ask
+            .head
+            .uri
+            .query()
+            .map(|query| format!("?{query}"))
+            .unwrap_or_default();
+
         let path = format!("/{}{query}", rest.trim_start_matches('/'));
-        let errand = Errand { head: ask.head, place, path, prefix };
+        let errand = Errand {
+            head: ask.head,
+            place,
+            path,
+            prefix,
+        };
+
         match wants_upgrade(ask.head) {
             true => self.upgrade(&errand).await,
             false => self.proxy(&errand, body).await,
@@ -202,10 +272,16 @@ impl Connect {
         let named = Named::parse(&ask.target.name, "node")?;
         let kubelet = self.kubelet(ask.caller, named.name)?;
         place::check_proxyable(&kubelet.host)?;
+
         match named.port_number() {
             None => Ok(kubelet),
             Some(port) if port == kubelet.port => Ok(kubelet),
-            Some(port) => Ok(Place { is_kubelet: false, tls: named.tls, host: kubelet.host, port }),
+            Some(port) => Ok(Place {
+                is_kubelet: false,
+                tls: named.tls,
+                host: kubelet.host,
+                port,
+            }),
         }
     }
 
@@ -213,16 +289,25 @@ impl Connect {
     fn service(&self, ask: &Ask<'_>) -> Result<Place, ApiError> {
         let named = Named::parse(&ask.target.name, "service")?;
         let namespace = ask.target.namespace.as_str();
+
         let mut port = named.port.to_owned();
         if let Some(number) = named.port_number() {
             let service: Service = self.object(ask.caller, "services", namespace, named.name)?;
             let ports = service.spec.and_then(|spec| spec.ports).unwrap_or_default();
-            let Some(found) = ports.into_iter().find(|port| port.port == i32::from(number)) else {
-                let text = format!("no service port {number} found for service {:?}", named.name);
+
+            let Some(found) = ports
+                .into_iter()
+                .find(|port| port.port == i32::from(number))
+            else {
+                let text = format!(
+                    "no service port {number} found for service {:?}",
+                    named.name
+                );
                 return Err(ApiError::service_unavailable(text));
             };
             port = found.name.unwrap_or_default();
         }
+
         let endpoints: Endpoints = self.object(ask.caller, "endpoints", namespace, named.name)?;
         let found = self.endpoint(ask.caller, namespace, &endpoints, &port);
         let (host, port) = found.ok_or_else(|| {
@@ -231,7 +316,13 @@ impl Connect {
                 ask.target.name.as_str()
             ))
         })?;
-        Ok(Place { is_kubelet: false, tls: named.tls, host, port })
+
+        Ok(Place {
+            is_kubelet: false,
+            tls: named.tls,
+            host,
+            port,
+        })
     }
 
     /// An address and port that belong to a pod, chosen by lot.
@@ -246,25 +337,38 @@ impl Connect {
         for subset in endpoints.subsets.iter().flatten() {
             let mut ports = subset.ports.iter().flatten();
             let named = ports.find(|given| given.name.as_deref().unwrap_or_default() == port);
-            let Some(port) = named.and_then(|port| u16::try_from(port.port).ok()) else { continue };
+            let Some(port) = named.and_then(|port| u16::try_from(port.port).ok()) else {
+                continue;
+            };
             let addresses = subset.addresses.iter().flatten();
             found.extend(addresses.map(|address| (address, port)));
         }
+
         let is_of_pod = |ip: &str, pod: &str| {
             let pod: Option<Pod> = self.object(caller, "pods", namespace, pod).ok();
             let ips = pod.and_then(|pod| pod.status?.pod_ips).unwrap_or_default();
             ips.iter().any(|given| given.ip == ip)
         };
+
         let start = usize::try_from((self.registry.random)() >> 33).unwrap_or_default();
-        (0..found.len()).map(|at| found[(start + at) % found.len()]).find_map(|(address, port)| {
-            let pod = address.target_ref.as_ref().filter(|target| target.kind.as_deref() == Some("Pod"))?;
-            is_of_pod(&address.ip, pod.name.as_deref()?).then(|| (address.ip.clone(), port))
-        })
+        (0..found.len())
+            .map(|at| found[(start + at) % found.len()])
+            .find_map(|(address, port)| {
+                let pod = address
+                    .target_ref
+                    .as_ref()
+                    .filter(|target| target.kind.as_deref() == Some("Pod"))?;
+                is_of_pod(&address.ip, pod.name.as_deref()?).then(|| (address.ip.clone(), port))
+            })
     }
 
     fn kubelet(&self, caller: &Caller, node: &str) -> Result<Place, ApiError> {
         let node: Node = self.object(caller, "nodes", "", node)?;
-        place::kubelet(&node, &self.config.preferred_address_types, self.config.port)
+        place::kubelet(
+            &node,
+            &self.config.preferred_address_types,
+            self.config.port,
+        )
     }
 
     /// An object of the core group, as it is now.
@@ -282,7 +386,8 @@ impl Connect {
             .ok_or_else(ApiError::no_such_resource)?;
         let scope = Scope::new(resource, namespace, caller);
         let entry = self.registry.get(&scope, name)?;
-        typed::view(&entry.value(scope.hub.of)).map_err(|error| ApiError::internal(error.to_string()))
+        typed::view(&entry.value(scope.hub.of))
+            .map_err(|error| ApiError::internal(error.to_string()))
     }
 
     fn settings(&self, place: &Place, wanted: Wanted) -> Arc<ClientConfig> {
@@ -299,29 +404,45 @@ impl Connect {
 /// The path of a proxy, and what stands behind it.
 fn split(path: &str) -> (&str, &str) {
     // `/api/v1/namespaces/NS/pods/NAME/proxy`, or `/api/v1/nodes/NAME/proxy`.
-    let parts = if path.starts_with("/api/v1/namespaces/") { 8 } else { 6 };
-    let end = path.match_indices('/').nth(parts - 1).map_or(path.len(), |(at, _)| at);
+    let parts = if path.starts_with("/api/v1/namespaces/") {
+        8
+    } else {
+        6
+    };
+    let end = path
+        .match_indices('/')
+        .nth(parts - 1)
+        .map_or(path.len(), |(at, _)| at);
     path.split_at(end)
 }
 
 /// What a kubelet's refusal is to the client.
 async fn refusal(answer: http::Response<hyper::body::Incoming>, name: &str) -> ApiError {
     let status = answer.status();
-    let text = match Limited::new(answer.into_body(), LONGEST_REFUSAL).collect().await {
+    let text = match Limited::new(answer.into_body(), LONGEST_REFUSAL)
+        .collect()
+        .await
+    {
         Ok(body) => String::from_utf8_lossy(&body.to_bytes()).into_owned(),
         Err(error) => return ApiError::internal(error.to_string()),
     };
+
     let (reason, message) = match status {
         StatusCode::INTERNAL_SERVER_ERROR => return ApiError::internal(text),
         StatusCode::BAD_REQUEST => return ApiError::bad_request(text),
-        StatusCode::NOT_FOUND => ("NotFound", "the server could not find the requested resource".to_owned()),
-        StatusCode::UNAUTHORIZED => {
-            ("Unauthorized", "the server has asked for the client to provide credentials".to_owned())
-        }
+        StatusCode::NOT_FOUND => (
+            "NotFound",
+            "the server could not find the requested resource".to_owned(),
+        ),
+        StatusCode::UNAUTHORIZED => (
+            "Unauthorized",
+            "the server has asked for the client to provide credentials".to_owned(),
+        ),
         StatusCode::FORBIDDEN => ("Forbidden", text),
-        StatusCode::UNPROCESSABLE_ENTITY => {
-            ("Invalid", "the server rejected our request due to an error in our request".to_owned())
-        }
+        StatusCode::UNPROCESSABLE_ENTITY => (
+            "Invalid",
+            "the server rejected our request due to an error in our request".to_owned(),
+        ),
         status => {
             let text = format!(
                 "the server responded with the status code {} but did not return more information",
@@ -330,9 +451,14 @@ async fn refusal(answer: http::Response<hyper::body::Incoming>, name: &str) -> A
             ("", text)
         }
     };
+
     let mut error = ApiError::new(status, reason, format!("{message} ( pods/log {name})"));
-    error.details =
-        Some(Box::new(Details { name: name.to_owned(), kind: "pods/log".to_owned(), ..Details::default() }));
+    error.details = Some(Box::new(Details {
+        name: name.to_owned(),
+        kind: "pods/log".to_owned(),
+        ..Details::default()
+    }));
+
     error
 }
 
@@ -343,12 +469,24 @@ mod tests {
     #[test]
     fn a_proxys_path_has_two_parts() {
         let check = |path, expected| assert_eq!(split(path), expected, "{path}");
-        check("/api/v1/namespaces/a/pods/b/proxy", ("/api/v1/namespaces/a/pods/b/proxy", ""));
-        check("/api/v1/namespaces/a/pods/b/proxy/", ("/api/v1/namespaces/a/pods/b/proxy", "/"));
+        check(
+            "/api/v1/namespaces/a/pods/b/proxy",
+            ("/api/v1/namespaces/a/pods/b/proxy", ""),
+        );
+
+        check(
+            "/api/v1/namespaces/a/pods/b/proxy/",
+            ("/api/v1/namespaces/a/pods/b/proxy", "/"),
+        );
+
         check(
             "/api/v1/namespaces/a/pods/b/proxy/x/y%2Fz/",
             ("/api/v1/namespaces/a/pods/b/proxy", "/x/y%2Fz/"),
         );
-        check("/api/v1/nodes/n/proxy/logs/", ("/api/v1/nodes/n/proxy", "/logs/"));
+
+        check(
+            "/api/v1/nodes/n/proxy/logs/",
+            ("/api/v1/nodes/n/proxy", "/logs/"),
+        );
     }
 }

@@ -27,7 +27,14 @@ pub struct KubeletConfig {
 
 impl Default for KubeletConfig {
     fn default() -> KubeletConfig {
-        let types = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
+        let types = [
+            "Hostname",
+            "InternalDNS",
+            "InternalIP",
+            "ExternalDNS",
+            "ExternalIP",
+        ];
+
         KubeletConfig {
             certificate_authority: None,
             client_certificate: None,
@@ -72,11 +79,17 @@ impl Identity {
         if let Some((certificate, key)) = &config.client_certificate {
             files.extend([certificate.clone(), key.clone()]);
         }
+
         if files.is_empty() {
-            let each =
-                settings(None, None).map_err(|reason| FileError::Content { file: PathBuf::new(), reason });
-            return Ok(Identity { settings: Settings::Fixed(Arc::new(each?)) });
+            let each = settings(None, None).map_err(|reason| FileError::Content {
+                file: PathBuf::new(),
+                reason,
+            });
+            return Ok(Identity {
+                settings: Settings::Fixed(Arc::new(each?)),
+            });
         }
+
         let read = FromFiles::open(files, move |contents| {
             let (authority, identity) = contents.split_at(usize::from(has_authority));
             let identity = match identity {
@@ -85,7 +98,10 @@ impl Identity {
             };
             settings(authority.first().cloned(), identity)
         });
-        Ok(Identity { settings: Settings::Files(read?) })
+
+        Ok(Identity {
+            settings: Settings::Files(read?),
+        })
     }
 
     pub(super) fn settings(&self, now: Timestamp, whom: Whom) -> Arc<ClientConfig> {
@@ -101,17 +117,33 @@ impl Identity {
     }
 }
 
-fn settings(authorities: Option<Vec<u8>>, identity: Option<(Vec<u8>, Vec<u8>)>) -> Result<Each, String> {
+fn settings(
+    authorities: Option<Vec<u8>>,
+    identity: Option<(Vec<u8>, Vec<u8>)>,
+) -> Result<Each, String> {
     let make = |tls: &Tls| -> Result<Arc<ClientConfig>, String> {
         let mut settings = tls_settings(tls).map_err(|error| error.to_string())?;
         // Only this version of HTTP can be left for another protocol.
         settings.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(settings))
     };
+
     let insecure = authorities.is_none();
     Ok(Each {
-        kubelet: make(&Tls { authorities, identity: identity.clone(), insecure })?,
-        any_kubelet: make(&Tls { authorities: None, identity, insecure: true })?,
-        stranger: make(&Tls { authorities: None, identity: None, insecure: true })?,
+        kubelet: make(&Tls {
+            authorities,
+            identity: identity.clone(),
+            insecure,
+        })?,
+        any_kubelet: make(&Tls {
+            authorities: None,
+            identity,
+            insecure: true,
+        })?,
+        stranger: make(&Tls {
+            authorities: None,
+            identity: None,
+            insecure: true,
+        })?,
     })
 }

@@ -32,11 +32,26 @@ impl CommandOptions {
 
     /// The query that a kubelet understands.
     pub(super) fn for_kubelet(&self) -> String {
-        let mut pairs: Vec<(&str, &str)> =
-            self.command.iter().map(|part| ("command", part.as_str())).collect();
-        let flags =
-            [("error", self.stderr), ("input", self.stdin), ("output", self.stdout), ("tty", self.tty)];
-        pairs.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (name, "1")));
+        let mut pairs: Vec<(&str, &str)> = self
+            .command
+            .iter()
+            .map(|part| ("command", part.as_str()))
+            .collect();
+
+        let flags = [
+            ("error", self.stderr),
+            ("input", self.stdin),
+            ("output", self.stdout),
+            ("tty", self.tty),
+        ];
+
+        pairs.extend(
+            flags
+                .into_iter()
+                .filter(|(_, is_set)| *is_set)
+                .map(|(name, _)| (name, "1")),
+        );
+
         encode(&pairs)
     }
 }
@@ -45,9 +60,18 @@ impl CommandOptions {
 pub(super) fn ports_for_kubelet(query: &Query) -> Result<String, ApiError> {
     let mut ports = Vec::new();
     for text in query.all("ports") {
-        ports.push(text.parse::<i32>().map_err(|_| not_a_number(text))?.to_string());
+        ports.push(
+            text.parse::<i32>()
+                .map_err(|_| not_a_number(text))?
+                .to_string(),
+        );
     }
-    Ok(if ports.is_empty() { String::new() } else { encode(&[("port", &ports.join(","))]) })
+
+    Ok(if ports.is_empty() {
+        String::new()
+    } else {
+        encode(&[("port", &ports.join(","))])
+    })
 }
 
 /// Of `log`.
@@ -71,8 +95,9 @@ impl LogOptions {
     /// `name`: of the pod, for refusals.
     pub(super) fn parse(query: &Query, name: &str) -> Result<LogOptions, ApiError> {
         let since_time = query.get("sinceTime").filter(|text| !text.is_empty());
-        let since_time = since_time
-            .map(|text| Time::parse(text).map_err(|error| ApiError::bad_request(error.to_string())));
+        let since_time = since_time.map(|text| {
+            Time::parse(text).map_err(|error| ApiError::bad_request(error.to_string()))
+        });
         let options = LogOptions {
             container: query.get("container").unwrap_or_default().to_owned(),
             insecure: truth(query, "insecureSkipTLSVerifyBackend"),
@@ -85,10 +110,12 @@ impl LogOptions {
             limit_bytes: number(query, "limitBytes")?,
             stream: query.get("stream").map(str::to_owned),
         };
+
         let errors = options.errors();
         if errors.is_empty() {
             return Ok(options);
         }
+
         Err(ApiError::invalid_kind("", "PodLogOptions", name, &errors))
     }
 
@@ -98,28 +125,45 @@ impl LogOptions {
             FieldError::invalid(&Path::Root.field(field), value.to_string(), why)
         };
         let forbidden = |why: &str| FieldError::forbidden(&Path::Root.field(""), why);
+
         if let Some(lines) = self.tail_lines.filter(|lines| *lines < 0) {
-            errors.push(invalid("tailLines", lines, "must be greater than or equal to 0"));
+            errors.push(invalid(
+                "tailLines",
+                lines,
+                "must be greater than or equal to 0",
+            ));
         }
+
         if let Some(bytes) = self.limit_bytes.filter(|bytes| *bytes < 1) {
             errors.push(invalid("limitBytes", bytes, "must be greater than 0"));
         }
+
         match (self.since_seconds, self.since_time) {
             (Some(_), Some(_)) => {
-                errors.push(forbidden("at most one of `sinceTime` or `sinceSeconds` may be specified"));
+                errors.push(forbidden(
+                    "at most one of `sinceTime` or `sinceSeconds` may be specified",
+                ));
             }
             (Some(seconds), None) if seconds < 1 => {
                 errors.push(invalid("sinceSeconds", seconds, "must be greater than 0"));
             }
             _ => {}
         }
+
         if let Some(stream) = &self.stream {
             if !STREAMS.contains(&stream.as_str()) {
-                errors.push(FieldError::not_supported(&Path::Root.field("stream"), stream, &STREAMS));
+                errors.push(FieldError::not_supported(
+                    &Path::Root.field("stream"),
+                    stream,
+                    &STREAMS,
+                ));
             } else if stream != "All" && self.tail_lines.is_some() {
-                errors.push(forbidden("`tailLines` and specific `stream` are mutually exclusive for now"));
+                errors.push(forbidden(
+                    "`tailLines` and specific `stream` are mutually exclusive for now",
+                ));
             }
         }
+
         errors
     }
 
@@ -130,37 +174,70 @@ impl LogOptions {
             ("sinceSeconds", self.since_seconds),
             ("tailLines", self.tail_lines),
         ];
-        let flags = [("follow", self.follow), ("previous", self.previous), ("timestamps", self.timestamps)];
+
+        let flags = [
+            ("follow", self.follow),
+            ("previous", self.previous),
+            ("timestamps", self.timestamps),
+        ];
+
         let mut pairs: Vec<(&str, String)> = flags
             .into_iter()
             .filter(|(_, is_set)| *is_set)
             .map(|(name, _)| (name, "true".to_owned()))
             .collect();
-        pairs.extend(numbers.into_iter().filter_map(|(name, number)| Some((name, number?.to_string()))));
-        pairs.extend(self.since_time.map(|time| ("sinceTime", time.text().to_string())));
-        pairs.push(("stream", self.stream.clone().unwrap_or_else(|| "All".to_owned())));
+
+        pairs.extend(
+            numbers
+                .into_iter()
+                .filter_map(|(name, number)| Some((name, number?.to_string()))),
+        );
+
+        pairs.extend(
+            self.since_time
+                .map(|time| ("sinceTime", time.text().to_string())),
+        );
+
+        pairs.push((
+            "stream",
+            self.stream.clone().unwrap_or_else(|| "All".to_owned()),
+        ));
+
         pairs.sort();
-        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+
+        let pairs: Vec<(&str, &str)> = pairs
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+
         encode(&pairs)
     }
 }
 
 /// Given, and not one of the words for no.
 fn truth(query: &Query, name: &str) -> bool {
-    query.get(name).is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "false" | "0"))
+    query
+        .get(name)
+        .is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "false" | "0"))
 }
 
 fn number(query: &Query, name: &str) -> Result<Option<i64>, ApiError> {
     let text = query.get(name).filter(|text| !text.is_empty());
-    text.map(|text| text.parse().map_err(|_| not_a_number(text))).transpose()
+    text.map(|text| text.parse().map_err(|_| not_a_number(text)))
+        .transpose()
 }
 
 fn not_a_number(text: &str) -> ApiError {
-    ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+    ApiError::bad_request(format!(
+        "strconv.ParseInt: parsing {text:?}: invalid syntax"
+    ))
 }
 
 fn encode(pairs: &[(&str, &str)]) -> String {
-    let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={}", escape(value))).collect();
+    let pairs: Vec<String> = pairs
+        .iter()
+        .map(|(name, value)| format!("{name}={}", escape(value)))
+        .collect();
     pairs.join("&")
 }
 
@@ -185,13 +262,19 @@ mod tests {
     #[test]
     fn commands_are_told_to_the_kubelet() {
         let check = |query, expected: &str| {
-            assert_eq!(CommandOptions::parse(&Query::parse(query)).for_kubelet(), expected, "{query}");
+            assert_eq!(
+                CommandOptions::parse(&Query::parse(query)).for_kubelet(),
+                expected,
+                "{query}"
+            );
         };
         check("", "");
+
         check(
             "command=sh&command=-c&command=echo+%22a%26b%22&stdin=true&stdout=1&tty=True&stderr=false",
             "command=sh&command=-c&command=echo+%22a%26b%22&input=1&output=1&tty=1",
         );
+
         check("container=c&stderr=true", "error=1");
     }
 
@@ -199,31 +282,53 @@ mod tests {
     fn log_options_are_told_or_refused() {
         let check = |query, expected: Result<&str, &str>| {
             let found = LogOptions::parse(&Query::parse(query), "web");
-            let found = found.map(|options| options.for_kubelet()).map_err(|error| error.message);
-            assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned), "{query}");
+            let found = found
+                .map(|options| options.for_kubelet())
+                .map_err(|error| error.message);
+            assert_eq!(
+                found,
+                expected.map(str::to_owned).map_err(str::to_owned),
+                "{query}"
+            );
         };
         check("", Ok("stream=All"));
-        check("follow=true&tailLines=5&container=c", Ok("follow=true&stream=All&tailLines=5"));
+
+        check(
+            "follow=true&tailLines=5&container=c",
+            Ok("follow=true&stream=All&tailLines=5"),
+        );
+
         check(
             "sinceTime=2026-01-01T00:00:00Z&timestamps=1",
             Ok("sinceTime=2026-01-01T00%3A00%3A00Z&stream=All&timestamps=true"),
         );
-        check("tailLines=x", Err("strconv.ParseInt: parsing \"x\": invalid syntax"));
+
+        check(
+            "tailLines=x",
+            Err("strconv.ParseInt: parsing \"x\": invalid syntax"),
+        );
+
         check(
             "tailLines=-1",
             Err(
                 "PodLogOptions \"web\" is invalid: tailLines: Invalid value: -1: must be greater than or equal to 0",
             ),
         );
+
         check(
             "limitBytes=0",
-            Err("PodLogOptions \"web\" is invalid: limitBytes: Invalid value: 0: must be greater than 0"),
+            Err(
+                "PodLogOptions \"web\" is invalid: limitBytes: Invalid value: 0: must be greater than 0",
+            ),
         );
     }
 
     #[test]
     fn ports_are_told_to_the_kubelet() {
-        assert_eq!(ports_for_kubelet(&Query::parse("ports=80&ports=443")).unwrap(), "port=80%2C443");
+        assert_eq!(
+            ports_for_kubelet(&Query::parse("ports=80&ports=443")).unwrap(),
+            "port=80%2C443"
+        );
         assert_eq!(ports_for_kubelet(&Query::parse("")).unwrap(), "");
         assert!(ports_for_kubelet(&Query::parse("ports=x")).is_err());
     }

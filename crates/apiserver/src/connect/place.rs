@@ -1,5 +1,5 @@
-//! Where a request is to be handed on to: which container, which node, which pod behind which service. Pure: what is
-//! looked up is given. Texts are upstream's.
+//! Where a request is to be handed on to: which container, which node, which pod behind which
+//! service. Pure: what is looked up is given. Texts are upstream's.
 
 use std::net::IpAddr;
 
@@ -34,12 +34,22 @@ pub(super) fn container(pod: &Pod, name: &str, wanted: &str) -> Result<String, A
     if !wanted.is_empty() {
         return match names.contains(&wanted) {
             true => Ok(wanted.to_owned()),
-            false => Err(ApiError::bad_request(format!("container {wanted} is not valid for pod {name}"))),
+            false => Err(ApiError::bad_request(format!(
+                "container {wanted} is not valid for pod {name}"
+            ))),
         };
     }
-    match pod.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default() {
+
+    match pod
+        .spec
+        .as_ref()
+        .map(|spec| spec.containers.as_slice())
+        .unwrap_or_default()
+    {
         [one] => Ok(one.name.clone()),
-        [] => Err(ApiError::bad_request(format!("a container name must be specified for pod {name}"))),
+        [] => Err(ApiError::bad_request(format!(
+            "a container name must be specified for pod {name}"
+        ))),
         _ => Err(ApiError::bad_request(format!(
             "a container name must be specified for pod {name}, choose one of: [{}]",
             names.join(" ")
@@ -49,27 +59,69 @@ pub(super) fn container(pod: &Pod, name: &str, wanted: &str) -> Result<String, A
 
 /// Init containers first, then main ones, then ephemeral ones.
 fn container_names(pod: &Pod) -> Vec<&str> {
-    let Some(spec) = &pod.spec else { return Vec::new() };
-    let init = spec.init_containers.iter().flatten().map(|container| container.name.as_str());
-    let main = spec.containers.iter().map(|container| container.name.as_str());
-    let ephemeral = spec.ephemeral_containers.iter().flatten().map(|container| container.name.as_str());
+    let Some(spec) = &pod.spec else {
+        return Vec::new();
+    };
+    let init = spec
+        .init_containers
+        .iter()
+        .flatten()
+        .map(|container| container.name.as_str());
+
+    let main = spec
+        .containers
+        .iter()
+        .map(|container| container.name.as_str());
+
+    let ephemeral = spec
+        .ephemeral_containers
+        .iter()
+        .flatten()
+        .map(|container| container.name.as_str());
+
     init.chain(main).chain(ephemeral).collect()
 }
 
 /// The kubelet of a node.
-pub(super) fn kubelet(node: &Node, preferred: &[String], default_port: u16) -> Result<Place, ApiError> {
+pub(super) fn kubelet(
+    node: &Node,
+    preferred: &[String],
+    default_port: u16,
+) -> Result<Place, ApiError> {
     let status = node.status.as_ref();
-    let addresses = status.and_then(|status| status.addresses.as_deref()).unwrap_or_default();
-    let found = preferred.iter().find_map(|kind| addresses.iter().find(|address| address.type_ == *kind));
+    let addresses = status
+        .and_then(|status| status.addresses.as_deref())
+        .unwrap_or_default();
+
+    let found = preferred
+        .iter()
+        .find_map(|kind| addresses.iter().find(|address| address.type_ == *kind));
     let Some(found) = found else {
-        let known: Vec<String> =
-            addresses.iter().map(|address| format!("{{{} {}}}", address.type_, address.address)).collect();
-        let text = format!("no preferred addresses found; known addresses: [{}]", known.join(" "));
+        let known: Vec<String> = addresses
+            .iter()
+            .map(|address| format!("{{{} {}}}", address.type_, address.address))
+            .collect();
+
+        let text = format!(
+            "no preferred addresses found; known addresses: [{}]",
+            known.join(" ")
+        );
+
         return Err(ApiError::unexplained(text));
     };
-    let endpoint = status.and_then(|status| status.daemon_endpoints.as_ref()?.kubelet_endpoint.as_ref());
-    let port = endpoint.and_then(|endpoint| u16::try_from(endpoint.port).ok()).filter(|port| *port > 0);
-    Ok(Place { is_kubelet: true, tls: true, host: found.address.clone(), port: port.unwrap_or(default_port) })
+
+    let endpoint =
+        status.and_then(|status| status.daemon_endpoints.as_ref()?.kubelet_endpoint.as_ref());
+    let port = endpoint
+        .and_then(|endpoint| u16::try_from(endpoint.port).ok())
+        .filter(|port| *port > 0);
+
+    Ok(Place {
+        is_kubelet: true,
+        tls: true,
+        host: found.address.clone(),
+        port: port.unwrap_or(default_port),
+    })
 }
 
 /// The name in a path to a proxy: `name`, `name:port` or `scheme:name:port`.
@@ -86,12 +138,29 @@ impl<'a> Named<'a> {
     pub(super) fn parse(text: &'a str, what: &str) -> Result<Named<'a>, ApiError> {
         let parts: Vec<&str> = text.split(':').collect();
         let named = match parts[..] {
-            [name] => Some(Named { tls: false, name, port: "" }),
-            [name, port] => Some(Named { tls: false, name, port }),
-            ["http", name, port] => Some(Named { tls: false, name, port }),
-            ["https", name, port] => Some(Named { tls: true, name, port }),
+            [name] => Some(Named {
+                tls: false,
+                name,
+                port: "",
+            }),
+            [name, port] => Some(Named {
+                tls: false,
+                name,
+                port,
+            }),
+            ["http", name, port] => Some(Named {
+                tls: false,
+                name,
+                port,
+            }),
+            ["https", name, port] => Some(Named {
+                tls: true,
+                name,
+                port,
+            }),
             _ => None,
         };
+
         let named = named.filter(|named| !named.name.is_empty());
         named.ok_or_else(|| ApiError::bad_request(format!("invalid {what} request {text:?}")))
     }
@@ -103,15 +172,24 @@ impl<'a> Named<'a> {
 
 /// The port of a pod that a proxy is for.
 pub(super) fn pod(pod: &Pod, named: &Named<'_>) -> Result<Place, ApiError> {
-    let ips = pod.status.as_ref().and_then(|status| status.pod_ips.as_deref()).unwrap_or_default();
+    let ips = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.pod_ips.as_deref())
+        .unwrap_or_default();
+
     let address = ips.first().map(|ip| ip.ip.as_str()).unwrap_or_default();
     if !address.parse().is_ok_and(is_global_unicast) {
         return Err(ApiError::bad_request("address not allowed"));
     }
+
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let mut declared = containers.filter_map(|container| container.ports.as_ref()?.first());
+
     let port = match named.port {
-        "" => declared.next().and_then(|port| u16::try_from(port.container_port).ok()),
+        "" => declared
+            .next()
+            .and_then(|port| u16::try_from(port.container_port).ok()),
         _ => Some(named.port_number().ok_or_else(|| {
             // A name is no port to whoever is connected to.
             ApiError::service_unavailable(format!(
@@ -121,13 +199,21 @@ pub(super) fn pod(pod: &Pod, named: &Named<'_>) -> Result<Place, ApiError> {
         })?),
     };
     let port = port.unwrap_or(if named.tls { 443 } else { 80 });
-    Ok(Place { is_kubelet: false, tls: named.tls, host: address.to_owned(), port })
+
+    Ok(Place {
+        is_kubelet: false,
+        tls: named.tls,
+        host: address.to_owned(),
+        port,
+    })
 }
 
 /// Whether an address may be proxied to at all: nothing that is the server's own.
 pub(super) fn check_proxyable(host: &str) -> Result<(), ApiError> {
     match host.parse::<IpAddr>() {
-        Ok(address) if !is_global_unicast(address) => Err(ApiError::bad_request("address not allowed")),
+        Ok(address) if !is_global_unicast(address) => {
+            Err(ApiError::bad_request("address not allowed"))
+        }
         // Names are judged by what they stand for when they are looked up.
         _ => Ok(()),
     }
@@ -164,15 +250,25 @@ mod tests {
     fn a_container_is_chosen_where_there_is_no_choice() {
         let check = |spec: &str, wanted, expected: Result<&str, &str>| {
             let found = container(&read(spec), "p", wanted).map_err(|error| error.message);
-            assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned), "{spec}");
+            assert_eq!(
+                found,
+                expected.map(str::to_owned).map_err(str::to_owned),
+                "{spec}"
+            );
         };
+
         let one = r#"{"spec": {"containers": [{"name": "a"}], "initContainers": [{"name": "i"}]}}"#;
-        let two =
-            r#"{"spec": {"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}]}}"#;
+        let two = r#"{"spec": {"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}]}}"#;
         check(one, "", Ok("a"));
+
         check(one, "i", Ok("i"));
         check(one, "x", Err("container x is not valid for pod p"));
-        check(two, "", Err("a container name must be specified for pod p, choose one of: [i a b]"));
+        check(
+            two,
+            "",
+            Err("a container name must be specified for pod p, choose one of: [i a b]"),
+        );
+
         check(two, "b", Ok("b"));
     }
 
@@ -182,30 +278,45 @@ mod tests {
         let check = |status: &str, expected: Result<(&str, u16), &str>| {
             let node = read(&format!(r#"{{"status": {status}}}"#));
             let found = kubelet(&node, &preferred, 10250);
-            let found = found.map(|place| (place.host, place.port)).map_err(|error| error.message);
-            let expected = expected.map(|(host, port)| (host.to_owned(), port)).map_err(str::to_owned);
+            let found = found
+                .map(|place| (place.host, place.port))
+                .map_err(|error| error.message);
+            let expected = expected
+                .map(|(host, port)| (host.to_owned(), port))
+                .map_err(str::to_owned);
             assert_eq!(found, expected, "{status}");
         };
+
         let addresses = r#""addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": "n"}]"#;
         check(&format!("{{{addresses}}}"), Ok(("n", 10250)));
         check(
-            &format!(r#"{{{addresses}, "daemonEndpoints": {{"kubeletEndpoint": {{"Port": 1250}}}}}}"#),
+            &format!(
+                r#"{{{addresses}, "daemonEndpoints": {{"kubeletEndpoint": {{"Port": 1250}}}}}}"#
+            ),
             Ok(("n", 1250)),
         );
+
         check(
             r#"{"addresses": [{"type": "ExternalIP", "address": "1.2.3.4"}]}"#,
             Err("no preferred addresses found; known addresses: [{ExternalIP 1.2.3.4}]"),
         );
-        check("{}", Err("no preferred addresses found; known addresses: []"));
+
+        check(
+            "{}",
+            Err("no preferred addresses found; known addresses: []"),
+        );
     }
 
     #[test]
     fn names_in_paths_may_say_scheme_and_port() {
         let check = |text, expected: Option<(bool, &str, &str)>| {
-            let found = Named::parse(text, "pod").ok().map(|named| (named.tls, named.name, named.port));
+            let found = Named::parse(text, "pod")
+                .ok()
+                .map(|named| (named.tls, named.name, named.port));
             assert_eq!(found, expected, "{text}");
         };
         check("a", Some((false, "a", "")));
+
         check("a:80", Some((false, "a", "80")));
         check("https:a:", Some((true, "a", "")));
         check("http:a:web", Some((false, "a", "web")));
@@ -218,9 +329,16 @@ mod tests {
     fn pods_are_reached_at_addresses_that_are_theirs() {
         let check = |pod_text: &str, name: &'static str, expected: Result<&str, &str>| {
             let found = pod(&read(pod_text), &Named::parse(name, "pod").unwrap());
-            let found = found.map(|place| place.authority()).map_err(|error| error.message);
-            assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned), "{pod_text} {name}");
+            let found = found
+                .map(|place| place.authority())
+                .map_err(|error| error.message);
+            assert_eq!(
+                found,
+                expected.map(str::to_owned).map_err(str::to_owned),
+                "{pod_text} {name}"
+            );
         };
+
         let with = |ip: &str| {
             format!(
                 r#"{{"spec": {{"containers": [{{"name": "a"}}, {{"name": "b", "ports": [{{"containerPort": 8080}}]}}]}},
@@ -228,10 +346,15 @@ mod tests {
             )
         };
         check(&with("10.0.0.7"), "p", Ok("10.0.0.7:8080"));
+
         check(&with("10.0.0.7"), "p:90", Ok("10.0.0.7:90"));
         check(&with("fd00::7"), "p:90", Ok("[fd00::7]:90"));
         check(&with("127.0.0.1"), "p", Err("address not allowed"));
         check(&with("169.254.169.254"), "p", Err("address not allowed"));
-        check(r#"{"spec": {"containers": []}}"#, "p", Err("address not allowed"));
+        check(
+            r#"{"spec": {"containers": []}}"#,
+            "p",
+            Err("address not allowed"),
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What a proxied answer says about where things are, made true for whoever asked through the proxy.
+//! What a proxied answer says about where things are, made true for whoever asked through the
+//! proxy.
 //!
 //! A redirect to a path of the backend becomes one below the proxy's path; so do links in a page.
 
@@ -34,7 +35,12 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
         .flat_map(|value| value.split(','))
         .filter_map(|name| HeaderName::try_from(name.trim()).ok())
         .collect();
-    for name in named.iter().chain(&OF_ONE_CONNECTION).chain([&header::UPGRADE]) {
+
+    for name in named
+        .iter()
+        .chain(&OF_ONE_CONNECTION)
+        .chain([&header::UPGRADE])
+    {
         headers.remove(name);
     }
 }
@@ -46,8 +52,8 @@ pub(super) fn remove_cors(headers: &mut HeaderMap) {
     }
 }
 
-/// Where a redirect of a backend leads, seen from the client: `prefix` is the path of the proxy. `requested` is what the
-/// backend was asked for.
+/// Where a redirect of a backend leads, seen from the client: `prefix` is the path of the proxy.
+/// `requested` is what the backend was asked for.
 pub(super) fn location(
     value: &HeaderValue,
     host: &str,
@@ -56,14 +62,26 @@ pub(super) fn location(
 ) -> Option<HeaderValue> {
     let text = value.to_str().ok()?;
     let uri: Uri = text.parse().ok()?;
-    if uri.authority().is_some_and(|authority| authority.as_str() != host) {
+    if uri
+        .authority()
+        .is_some_and(|authority| authority.as_str() != host)
+    {
         return None;
     }
+
     let path = match uri.path() {
         path if path.starts_with('/') => path.to_owned(),
-        relative => format!("{}/{relative}", requested.rsplit_once('/').map_or("", |(folder, _)| folder)),
+        relative => format!(
+            "{}/{relative}",
+            requested.rsplit_once('/').map_or("", |(folder, _)| folder)
+        ),
     };
-    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+
+    let query = uri
+        .query()
+        .map(|query| format!("?{query}"))
+        .unwrap_or_default();
+
     HeaderValue::from_str(&format!("{}{path}{query}", prefix.trim_end_matches('/'))).ok()
 }
 
@@ -80,20 +98,39 @@ mod tests {
             let found = found.map(|value| value.to_str().unwrap().to_owned());
             assert_eq!(found.as_deref(), expected, "{given}");
         };
-        check("/login?to=1", Some("/api/v1/namespaces/a/pods/b/proxy/login?to=1"));
-        check("http://10.0.0.7:8080/", Some("/api/v1/namespaces/a/pods/b/proxy/"));
+
+        check(
+            "/login?to=1",
+            Some("/api/v1/namespaces/a/pods/b/proxy/login?to=1"),
+        );
+
+        check(
+            "http://10.0.0.7:8080/",
+            Some("/api/v1/namespaces/a/pods/b/proxy/"),
+        );
+
         check("https://elsewhere.example/", None);
     }
 
     #[test]
     fn headers_of_a_connection_are_not_handed_on() {
         let mut headers = HeaderMap::new();
-        for (name, value) in
-            [("connection", "close, x-once"), ("x-once", "1"), ("x-kept", "1"), ("te", "trailers")]
-        {
-            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        for (name, value) in [
+            ("connection", "close, x-once"),
+            ("x-once", "1"),
+            ("x-kept", "1"),
+            ("te", "trailers"),
+        ] {
+            headers.insert(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
         }
+
         remove_hop_by_hop(&mut headers);
-        assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-kept"]);
+        assert_eq!(
+            headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(),
+            ["x-kept"]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Groups of the community's are for kinds that the community has agreed on: an annotation says where.
+//! Groups of the community's are for kinds that the community has agreed on: an annotation says
+//! where.
 
 use coracle_api::go_text::Quoted;
 
@@ -20,7 +21,9 @@ impl Approval {
             "" => Approval::Missing,
             text if text.starts_with("unapproved") => Approval::Bypassed,
             text => match text.split_once("://") {
-                Some((scheme, rest)) if !scheme.is_empty() && !rest.is_empty() && !rest.starts_with('/') => {
+                Some((scheme, rest))
+                    if !scheme.is_empty() && !rest.is_empty() && !rest.starts_with('/') =>
+                {
                     Approval::Given
                 }
                 _ => Approval::Invalid,
@@ -56,9 +59,11 @@ impl Approval {
 
 /// Whether kinds of a group are the community's to agree on.
 pub fn is_protected(group: &str) -> bool {
-    ["k8s.io", "kubernetes.io"]
-        .iter()
-        .any(|name| group.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+    ["k8s.io", "kubernetes.io"].iter().any(|name| {
+        group
+            .strip_suffix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    })
 }
 
 #[cfg(test)]
@@ -68,15 +73,23 @@ mod tests {
     #[test]
     fn an_annotation_names_a_place_or_says_that_there_is_none() {
         assert_eq!(Approval::of(None), Approval::Missing);
-        assert_eq!(Approval::of(Some("unapproved, a trial")), Approval::Bypassed);
-        assert_eq!(Approval::of(Some("https://github.com/kubernetes/enhancements/pull/1")), Approval::Given);
+        assert_eq!(
+            Approval::of(Some("unapproved, a trial")),
+            Approval::Bypassed
+        );
+        assert_eq!(
+            Approval::of(Some("https://github.com/kubernetes/enhancements/pull/1")),
+            Approval::Given
+        );
         assert_eq!(Approval::of(Some("yes")), Approval::Invalid);
         assert_eq!(Approval::of(Some("https:///x")), Approval::Invalid);
     }
 
     #[test]
     fn only_the_communitys_groups_are_protected() {
-        assert!(is_protected("k8s.io") && is_protected("a.k8s.io") && is_protected("kubernetes.io"));
+        assert!(
+            is_protected("k8s.io") && is_protected("a.k8s.io") && is_protected("kubernetes.io")
+        );
         assert!(!is_protected("notk8s.io") && !is_protected("k8s.io.example.com"));
     }
 }

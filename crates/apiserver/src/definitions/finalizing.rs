@@ -26,63 +26,96 @@ pub(super) async fn run(loopback: &Loopback) {
         let mut bells: Vec<Arc<Bell>> = vec![cache.bell().clone()];
         let known = loopback.registry.caches.definitions();
         bells.extend(
-            known.iter().filter(|custom| custom.is_terminating).map(|custom| custom.cache.bell().clone()),
+            known
+                .iter()
+                .filter(|custom| custom.is_terminating)
+                .map(|custom| custom.cache.bell().clone()),
         );
+
         drop(known);
         let heard = any_heard(&bells);
         let going = going(loopback).into_iter().filter(|definition| {
             definition.meta().is_being_deleted() && definition.meta().has_finalizer(CLEANUP)
         });
+
         let ended = join_all(going.map(|definition| end(loopback, definition))).await;
         match ended.into_iter().find_map(Result::err) {
             None => heard.await,
             Some(error) => {
-                warn!(error = error.message, "a definition could not be ended, trying again");
+                warn!(
+                    error = error.message,
+                    "a definition could not be ended, trying again"
+                );
                 tokio::time::sleep(RETRY).await;
             }
         }
     }
 }
 
-/// Definitions that say so somewhere. They can be large, and nearly none goes: only these are decoded.
+/// Definitions that say so somewhere. They can be large, and nearly none goes: only these are
+/// decoded.
 fn going(loopback: &Loopback) -> Vec<Value> {
     const MARK: &[u8] = b"\"deletionTimestamp\"";
     let cache = loopback.cache(definitions());
     let snapshot = cache.snapshot();
-    let marked =
-        snapshot.entries.iter().filter(|entry| entry.bytes().windows(MARK.len()).any(|part| part == MARK));
+    let marked = snapshot
+        .entries
+        .iter()
+        .filter(|entry| entry.bytes().windows(MARK.len()).any(|part| part == MARK));
     marked.map(|entry| entry.value(cache.hub().of)).collect()
 }
 
 /// One step towards the end of a definition; what it leads to wakes the next.
 async fn end(loopback: &Loopback, definition: Value) -> Result<(), ApiError> {
-    let custom = loopback.registry.caches.definitions().named(definition.meta().name()).cloned();
+    let custom = loopback
+        .registry
+        .caches
+        .definitions()
+        .named(definition.meta().name())
+        .cloned();
+
     // One that never was established has no objects.
-    let custom = custom.filter(|custom| custom.is_established && custom.cache.snapshot().entries.count() > 0);
-    let Some(custom) = custom else { return release(loopback, definition).await };
+    let custom = custom
+        .filter(|custom| custom.is_established && custom.cache.snapshot().entries.count() > 0);
+    let Some(custom) = custom else {
+        return release(loopback, definition).await;
+    };
     let progress = Condition {
         of: "Terminating",
         status: true,
         reason: "InstanceDeletionInProgress",
         message: "CustomResource deletion is in progress",
     };
+
     let mut marked = definition.clone();
     condition::set(&mut marked, &progress, Time((loopback.registry.now)()));
+
     if marked != definition {
         return write_status(loopback, marked).await;
     }
+
     let (served, caller) = (Served::Custom(custom, 0), Caller::system());
     let scope = Scope::of(&served, "", &caller);
     let everything = ListOptions::parse(&Query::parse(""))?;
-    loopback.registry.delete_collection(&scope, &everything, &DeleteOptions::default()).await?;
+    loopback
+        .registry
+        .delete_collection(&scope, &everything, &DeleteOptions::default())
+        .await?;
+
     Ok(())
 }
 
-/// Lets a definition go. It says that it is going until it is gone: in between nothing new may be made.
+/// Lets a definition go. It says that it is going until it is gone: in between nothing new may be
+/// made.
 async fn release(loopback: &Loopback, mut definition: Value) -> Result<(), ApiError> {
     definition.meta_mut().remove_finalizer(CLEANUP);
-    match loopback.update(definitions(), "", Part::Main, MANAGER, &served(definition)?).await {
-        Err(error) if !matches!(error.code, StatusCode::CONFLICT | StatusCode::NOT_FOUND) => Err(error),
+    match loopback
+        .update(definitions(), "", Part::Main, MANAGER, &served(definition)?)
+        .await
+    {
+        Err(error) if !matches!(error.code, StatusCode::CONFLICT | StatusCode::NOT_FOUND) => {
+            Err(error)
+        }
         _ => Ok(()),
     }
 }

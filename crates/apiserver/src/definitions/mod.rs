@@ -1,12 +1,15 @@
 //! Custom resources: what definitions add to the catalogue at run time.
 //!
-//! A definition whose names are accepted ([`naming`]) is compiled ([`Compiled`]): a page of the catalogue with a resource
-//! and a kind for each version, and beside it what the catalogue has no place for ([`Version`]: schema, columns, where
-//! replicas are). From then on its resources take the road of all others. The feed of the cache does that when it comes
-//! to the definition, before anything that follows it, and gives it a cache of its own ([`Custom`]): so whoever was told
-//! that a definition is established finds its resources, and what is read is never older than what was answered.
+//! A definition whose names are accepted ([`naming`]) is compiled ([`Compiled`]): a page of the
+//! catalogue with a resource and a kind for each version, and beside it what the catalogue has no
+//! place for ([`Version`]: schema, columns, where replicas are). From then on its resources take
+//! the road of all others. The feed of the cache does that when it comes to the definition, before
+//! anything that follows it, and gives it a cache of its own ([`Custom`]): so whoever was told that
+//! a definition is established finds its resources, and what is read is never older than what was
+//! answered.
 //!
-//! [`run`] keeps the status of definitions, ends those that are deleted, and makes their APIServices.
+//! [`run`] keeps the status of definitions, ends those that are deleted, and makes their
+//! APIServices.
 
 pub mod approval;
 pub mod condition;
@@ -56,7 +59,9 @@ impl Definitions {
             let shown = self.iter().filter(|custom| custom.is_established);
             shown.map(|custom| (custom.name.clone(), custom.documented.clone()))
         };
-        self.catalog.get_or_init(|| Catalog::with_all(pages())).clone()
+        self.catalog
+            .get_or_init(|| Catalog::with_all(pages()))
+            .clone()
     }
 
     pub fn get(&self, group: &str, plural: &str) -> Option<&Arc<Custom>> {
@@ -99,8 +104,19 @@ impl std::ops::Deref for Custom {
 
 impl Custom {
     pub fn new(compiled: Arc<Compiled>, state: State, cache: Arc<Cache>) -> Custom {
-        let State { revision, is_established, is_terminating } = state;
-        Custom { compiled, revision, is_established, is_terminating, cache }
+        let State {
+            revision,
+            is_established,
+            is_terminating,
+        } = state;
+
+        Custom {
+            compiled,
+            revision,
+            is_established,
+            is_terminating,
+            cache,
+        }
     }
 
     pub fn compiled(&self) -> &Arc<Compiled> {
@@ -122,7 +138,11 @@ impl State {
         let is_established = condition::is_true(definition, "Established");
         let is_accepted = is_established || condition::is_true(definition, "NamesAccepted");
         let is_terminating = condition::is_true(definition, "Terminating");
-        is_accepted.then_some(State { revision, is_established, is_terminating })
+        is_accepted.then_some(State {
+            revision,
+            is_established,
+            is_terminating,
+        })
     }
 }
 
@@ -156,9 +176,16 @@ impl Compiled {
     pub fn new(definition: &Value) -> Result<Compiled, BuildError> {
         let view = Definition::of(definition);
         let recommended = view.recommended_version();
-        let versions = view.versions().map(|version| Version::new(&view, version, recommended));
+        let versions = view
+            .versions()
+            .map(|version| Version::new(&view, version, recommended));
+
         let versions: Vec<Version> = versions.collect::<Result<_, _>>()?;
-        let kept = view.versions().position(|version| version.flag("storage")).unwrap_or_default();
+        let kept = view
+            .versions()
+            .position(|version| version.flag("storage"))
+            .unwrap_or_default();
+
         let names = accepted_names(&view);
         Ok(Compiled {
             name: Text::new(definition.meta().name()),
@@ -179,7 +206,9 @@ impl Compiled {
 
     /// A version that requests may name.
     pub fn served_version(&self, name: &str) -> Option<usize> {
-        self.versions.iter().position(|version| version.name == name && version.is_served)
+        self.versions
+            .iter()
+            .position(|version| version.name == name && version.is_served)
     }
 
     pub fn version(&self, name: &str) -> Option<&Version> {
@@ -188,13 +217,17 @@ impl Compiled {
 
     pub fn resource(&self, version: usize) -> &Resource {
         let first = &self.page.resources()[0];
-        let found = self.page.resource(&first.group, &self.versions[version].name, &first.plural);
+        let found = self
+            .page
+            .resource(&first.group, &self.versions[version].name, &first.plural);
         found.expect("every version has a resource")
     }
 
     pub fn kind(&self, version: usize) -> &Kind {
         let resource = self.resource(version);
-        let found = self.page.kind(&resource.group, &resource.version, &resource.kind);
+        let found = self
+            .page
+            .kind(&resource.group, &resource.version, &resource.kind);
         found.expect("every version has a kind")
     }
 
@@ -204,10 +237,16 @@ impl Compiled {
 
     pub fn hub(&self) -> Hub<'_> {
         let kind = self.kind(self.kept);
-        Hub { resource: self.resource(self.kept), kind, of: self.page.root(kind), definition: Some(self) }
+        Hub {
+            resource: self.resource(self.kept),
+            kind,
+            of: self.page.root(kind),
+            definition: Some(self),
+        }
     }
 
-    /// An object in the version that is kept. Nothing is lost: it has yet to be judged in its own version.
+    /// An object in the version that is kept. Nothing is lost: it has yet to be judged in its own
+    /// version.
     pub fn kept(&self, object: Value) -> Value {
         self.renamed(object, self.kept)
     }
@@ -224,20 +263,28 @@ impl Compiled {
 
     /// An object that was kept, with what its version has come to say since.
     pub fn read(&self, mut object: Value) -> Value {
-        let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        let api_version = object
+            .get("apiVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+
         if let Some(version) = self.version(split_api_version(api_version).1) {
             version.repair(&mut object);
         }
+
         let mut object = self.kept(object);
         if let Err(error) = self.finish(&mut object) {
             warn!(name = object.meta().name(), %error, "defaults of a stored object are incomplete");
         }
+
         object
     }
 
     /// An object that is kept, in a version that is served.
     pub fn shown(&self, object: Value, version: &str) -> Value {
-        let Some(place) = self.versions.iter().position(|known| known.name == version) else { return object };
+        let Some(place) = self.versions.iter().position(|known| known.name == version) else {
+            return object;
+        };
         let mut object = self.renamed(object, place);
         self.versions[place].prune(&mut object);
         object
@@ -254,12 +301,17 @@ impl Compiled {
 /// The names that a definition has, or will have.
 fn accepted_names<'a>(view: &Definition<'a>) -> &'a Map {
     let accepted = view.status.and_then(|status| status.below("acceptedNames"));
-    accepted.filter(|names| !names.text("plural").is_empty()).unwrap_or_else(|| view.names())
+    accepted
+        .filter(|names| !names.text("plural").is_empty())
+        .unwrap_or_else(|| view.names())
 }
 
 fn fingerprint(definition: &Value) -> Fingerprint {
     let mut text = Vec::new();
-    for part in [definition.get("spec"), definition.at(&["status", "acceptedNames"])] {
+    for part in [
+        definition.get("spec"),
+        definition.at(&["status", "acceptedNames"]),
+    ] {
         json::write(part.unwrap_or(&Value::Null), &mut text);
     }
     let mut fingerprint = Fingerprint::default();

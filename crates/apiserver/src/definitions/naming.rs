@@ -27,15 +27,27 @@ impl<'a> Taken<'a> {
     pub(super) fn by(definitions: impl Iterator<Item = Definition<'a>>) -> Taken<'a> {
         let mut taken = Taken::default();
         for definition in definitions {
-            let Some(names) = definition.status.and_then(|status| status.below("acceptedNames")) else {
+            let Some(names) = definition
+                .status
+                .and_then(|status| status.below("acceptedNames"))
+            else {
                 continue;
             };
             let short = names.items("shortNames").iter().filter_map(Value::as_str);
-            let resources = [names.text("plural"), names.text("singular")].into_iter().chain(short);
-            taken.resources.extend(resources.filter(|name| !name.is_empty()));
+
+            let resources = [names.text("plural"), names.text("singular")]
+                .into_iter()
+                .chain(short);
+            taken
+                .resources
+                .extend(resources.filter(|name| !name.is_empty()));
+
             let kinds = [names.text("kind"), names.text("listKind")];
-            taken.kinds.extend(kinds.into_iter().filter(|name| !name.is_empty()));
+            taken
+                .kinds
+                .extend(kinds.into_iter().filter(|name| !name.is_empty()));
         }
+
         taken
     }
 }
@@ -43,36 +55,58 @@ impl<'a> Taken<'a> {
 /// Of the names that are asked for, those that are free are given; the others stay what they were.
 pub(super) fn names(definition: &Definition<'_>, taken: &Taken<'_>) -> Names {
     static EMPTY: Map = Map::new();
+
     let wanted = definition.names();
-    let before = definition.status.and_then(|status| status.below("acceptedNames")).unwrap_or(&EMPTY);
-    let mut names = Names { accepted: before.clone(), conflict: None };
-    let name = |names: &mut Names, field: &'static str, reason: &'static str, used: &BTreeSet<&str>| {
-        let asked = wanted.text(field);
-        match asked == before.text(field) || !used.contains(asked) {
-            true if asked.is_empty() => drop(names.accepted.remove(field)),
-            true => drop(names.accepted.insert(field, asked)),
-            // Of several conflicts the last is told, as upstream does.
-            false => names.conflict = Some((reason, in_use(asked))),
-        }
+    let before = definition
+        .status
+        .and_then(|status| status.below("acceptedNames"))
+        .unwrap_or(&EMPTY);
+
+    let mut names = Names {
+        accepted: before.clone(),
+        conflict: None,
     };
+
+    let name =
+        |names: &mut Names, field: &'static str, reason: &'static str, used: &BTreeSet<&str>| {
+            let asked = wanted.text(field);
+            match asked == before.text(field) || !used.contains(asked) {
+                true if asked.is_empty() => drop(names.accepted.remove(field)),
+                true => drop(names.accepted.insert(field, asked)),
+                // Of several conflicts the last is told, as upstream does.
+                false => names.conflict = Some((reason, in_use(asked))),
+            }
+        };
     name(&mut names, "plural", "PluralConflict", &taken.resources);
+
     name(&mut names, "singular", "SingularConflict", &taken.resources);
     short_names(wanted, before, taken, &mut names);
     name(&mut names, "kind", "KindConflict", &taken.kinds);
     name(&mut names, "listKind", "ListKindConflict", &taken.kinds);
     copy(wanted, &mut names.accepted, "categories");
+
     names
 }
 
 fn short_names(wanted: &Map, before: &Map, taken: &Taken<'_>, names: &mut Names) {
     let own: Vec<&Value> = before.items("shortNames").iter().collect();
-    let asked = wanted.items("shortNames").iter().filter(|name| !own.contains(name));
-    let conflicts: Vec<String> =
-        asked.filter_map(Value::as_str).filter(|name| taken.resources.contains(name)).map(in_use).collect();
+    let asked = wanted
+        .items("shortNames")
+        .iter()
+        .filter(|name| !own.contains(name));
+
+    let conflicts: Vec<String> = asked
+        .filter_map(Value::as_str)
+        .filter(|name| taken.resources.contains(name))
+        .map(in_use)
+        .collect();
+
     match conflicts.as_slice() {
         [] => copy(wanted, &mut names.accepted, "shortNames"),
         [only] => names.conflict = Some(("ShortNamesConflict", only.clone())),
-        several => names.conflict = Some(("ShortNamesConflict", format!("[{}]", several.join(", ")))),
+        several => {
+            names.conflict = Some(("ShortNamesConflict", format!("[{}]", several.join(", "))))
+        }
     }
 }
 
@@ -101,22 +135,31 @@ mod tests {
         conflict: Option<(&'static str, &str)>,
     ) {
         let tree = |names: &str, accepted: &str| {
-            let text = format!(r#"{{"spec":{{"names":{names}}},"status":{{"acceptedNames":{accepted}}}}}"#);
+            let text = format!(
+                r#"{{"spec":{{"names":{names}}},"status":{{"acceptedNames":{accepted}}}}}"#
+            );
             json::parse(text.as_bytes()).unwrap()
         };
         let others: Vec<Value> = others.iter().map(|accepted| tree("{}", accepted)).collect();
+
         let asked = tree(wanted, before);
         let taken = Taken::by(others.iter().chain([&asked]).map(Definition::of));
         let found = names(&Definition::of(&asked), &taken);
         assert_eq!(json::to_string(&Value::Object(found.accepted)), accepted);
-        assert_eq!(found.conflict, conflict.map(|(reason, message)| (reason, message.to_owned())));
+        assert_eq!(
+            found.conflict,
+            conflict.map(|(reason, message)| (reason, message.to_owned()))
+        );
     }
 
     #[test]
     fn free_names_are_given_and_taken_ones_are_not() {
-        let wanted = r#"{"plural":"as","singular":"a","kind":"A","listKind":"AList","shortNames":["x"]}"#;
-        let all = r#"{"kind":"A","listKind":"AList","plural":"as","shortNames":["x"],"singular":"a"}"#;
+        let wanted =
+            r#"{"plural":"as","singular":"a","kind":"A","listKind":"AList","shortNames":["x"]}"#;
+        let all =
+            r#"{"kind":"A","listKind":"AList","plural":"as","shortNames":["x"],"singular":"a"}"#;
         check(wanted, "{}", &[], all, None);
+
         check(wanted, all, &[], all, None);
         check(
             wanted,
@@ -125,6 +168,7 @@ mod tests {
             r#"{"listKind":"AList","plural":"as","singular":"a"}"#,
             Some(("KindConflict", "\"A\" is already in use")),
         );
+
         check(
             wanted,
             "{}",

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-/// The order in which discovery lists versions: those that are done before betas before alphas, newer before older, and
-/// behind them names of another form, by the alphabet.
+/// The order in which discovery lists versions: those that are done before betas before alphas,
+/// newer before older, and behind them names of another form, by the alphabet.
 pub fn kube_aware(one: &str, other: &str) -> Ordering {
     match (Rank::of(one), Rank::of(other)) {
         (Some(one), Some(other)) => other.cmp(&one),
@@ -24,18 +24,23 @@ impl Rank {
         if rest.is_empty() {
             return Some(Rank(2, major, 0));
         }
+
         let (stage, rest) = match (rest.strip_prefix("beta"), rest.strip_prefix("alpha")) {
             (Some(rest), _) => (1, rest),
             (_, Some(rest)) => (0, rest),
             _ => return None,
         };
         let (minor, rest) = number(rest)?;
+
         rest.is_empty().then_some(Rank(stage, major, minor))
     }
 }
 
 fn number(text: &str) -> Option<(u64, &str)> {
-    let end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    let end = text
+        .bytes()
+        .position(|byte| !byte.is_ascii_digit())
+        .unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
     if digits.starts_with('0') {
         return None;
@@ -63,6 +68,7 @@ mod tests {
             "v12alpha1",
         ];
         versions.sort_by(|one, other| kube_aware(one, other));
+
         assert_eq!(
             versions,
             [

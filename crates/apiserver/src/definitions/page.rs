@@ -26,41 +26,63 @@ static VERBS: [Text; 8] = [
     Text::const_new("watch"),
 ];
 
-static PART_VERBS: [Text; 3] = [Text::const_new("get"), Text::const_new("patch"), Text::const_new("update")];
+static PART_VERBS: [Text; 3] = [
+    Text::const_new("get"),
+    Text::const_new("patch"),
+    Text::const_new("update"),
+];
 
 /// What objects are decoded and kept by.
 pub(super) fn of(definition: &Definition<'_>) -> Page {
     let mut page = PageBuilder::new();
     let root = page.custom_root(meta_type("ObjectMeta"));
+
     let names = super::accepted_names(definition);
     for version in definition.versions() {
-        page.add_kind(definition.spec.text("group"), version.text("name"), names.text("kind"), root);
+        page.add_kind(
+            definition.spec.text("group"),
+            version.text("name"),
+            names.text("kind"),
+            root,
+        );
         page.add_resource(resource(definition, version, names));
     }
+
     page.finish()
 }
 
 /// What documents show: the versions that are served, each with its schema.
-pub(super) fn documented(definition: &Definition<'_>, schema: impl Fn(&str) -> Option<Value>) -> Page {
+pub(super) fn documented(
+    definition: &Definition<'_>,
+    schema: impl Fn(&str) -> Option<Value>,
+) -> Page {
     let mut page = PageBuilder::new();
     let names = super::accepted_names(definition);
+
     let group = definition.spec.text("group");
-    for version in definition.versions().filter(|version| version.flag("served")) {
+    for version in definition
+        .versions()
+        .filter(|version| version.flag("served"))
+    {
         let name = version.text("name");
         let root = page.custom_root(meta_type("ObjectMeta"));
         if let Some(schema) = schema(name) {
             page.publish(root, schema);
         }
+
         let list = page.custom_list(root, meta_type("ListMeta"));
         page.add_kind(group, name, names.text("kind"), root);
         page.add_kind(group, name, names.text("listKind"), list);
         page.add_resource(resource(definition, version, names));
     }
+
     page.finish()
 }
 
 fn meta_type(name: &str) -> Struct<'static> {
-    BUILTIN.type_named(&format!("meta.v1.{name}")).expect("the catalogue has what every object has")
+    BUILTIN
+        .type_named(&format!("meta.v1.{name}"))
+        .expect("the catalogue has what every object has")
 }
 
 fn resource(definition: &Definition<'_>, version: &Map, names: &Map) -> Resource {
@@ -96,19 +118,27 @@ fn resource(definition: &Definition<'_>, version: &Map, names: &Map) -> Resource
 }
 
 fn texts(map: &Map, name: &str) -> Vec<Text> {
-    map.items(name).iter().filter_map(Value::as_str).map(Text::new).collect()
+    map.items(name)
+        .iter()
+        .filter_map(Value::as_str)
+        .map(Text::new)
+        .collect()
 }
 
 fn subresources(definition: &Definition<'_>, version: &Map, names: &Map) -> Vec<Subresource> {
-    let Some(declared) = definition.subresources(version) else { return Vec::new() };
-    let own = |name: &'static str, group: &'static str, version: &'static str, kind: Text| Subresource {
-        name: Text::const_new(name),
-        group: Text::const_new(group),
-        version: Text::const_new(version),
-        kind,
-        verbs: Cow::Borrowed(&PART_VERBS),
-        has_table: true,
+    let Some(declared) = definition.subresources(version) else {
+        return Vec::new();
     };
+    let own =
+        |name: &'static str, group: &'static str, version: &'static str, kind: Text| Subresource {
+            name: Text::const_new(name),
+            group: Text::const_new(group),
+            version: Text::const_new(version),
+            kind,
+            verbs: Cow::Borrowed(&PART_VERBS),
+            has_table: true,
+        };
+
     let mut found = Vec::new();
     if declared.is_set("status") {
         found.push(own("status", "", "", Text::new(names.text("kind"))));
@@ -116,21 +146,31 @@ fn subresources(definition: &Definition<'_>, version: &Map, names: &Map) -> Vec<
     if declared.is_set("scale") {
         found.push(own("scale", "autoscaling", "v1", Text::const_new("Scale")));
     }
+
     found
 }
 
-/// The fields to select by. What is kept is compared, whichever version asks: the kept one knows those of all.
+/// The fields to select by. What is kept is compared, whichever version asks: the kept one knows
+/// those of all.
 fn selectable(definition: &Definition<'_>, version: &Map) -> Vec<Selectable> {
     let mut names: BTreeSet<&str> = match version.flag("storage") {
-        true => definition.versions().flat_map(|version| definition.selectable(version)).collect(),
+        true => definition
+            .versions()
+            .flat_map(|version| definition.selectable(version))
+            .collect(),
         false => definition.selectable(version).collect(),
     };
     names.insert("metadata.name");
+
     if definition.is_namespaced() {
         names.insert("metadata.namespace");
     }
-    let field =
-        |name: &str| Selectable { name: Text::new(name.trim_start_matches('.')), compared: Compared::Itself };
+
+    let field = |name: &str| Selectable {
+        name: Text::new(name.trim_start_matches('.')),
+        compared: Compared::Itself,
+    };
+
     names.into_iter().map(field).collect()
 }
 
@@ -142,11 +182,18 @@ fn columns(declared: &[Value]) -> Vec<Column> {
         wide: false,
         described,
     };
+
     let of_field = |path: &'static str| Described::Field(Text::const_new(path));
     let mut columns = vec![column("Name", "string", "name", of_field("metadata.name"))];
     if declared.is_empty() {
-        columns.push(column("Age", "date", "", of_field("metadata.creationTimestamp")));
+        columns.push(column(
+            "Age",
+            "date",
+            "",
+            of_field("metadata.creationTimestamp"),
+        ));
     }
+
     columns.extend(declared.iter().filter_map(Value::as_object).map(|given| {
         let path = given.text("JSONPath");
         let described = match given.text("description") {
@@ -154,9 +201,19 @@ fn columns(declared: &[Value]) -> Vec<Column> {
             words => words.to_owned(),
         };
         let described = Described::Words(Text::new(described));
+
         let wide = given.int("priority") > 0;
-        Column { wide, ..column(given.text("name"), given.text("type"), given.text("format"), described) }
+        Column {
+            wide,
+            ..column(
+                given.text("name"),
+                given.text("type"),
+                given.text("format"),
+                described,
+            )
+        }
     }));
+
     columns
 }
 

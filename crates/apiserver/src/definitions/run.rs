@@ -1,5 +1,5 @@
-//! What the server does for definitions: their status, their end, their APIServices. Each part looks at all definitions
-//! when one has changed, and writes only what is not so yet.
+//! What the server does for definitions: their status, their end, their APIServices. Each part
+//! looks at all definitions when one has changed, and writes only what is not so yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,7 +49,12 @@ impl Hooks {
     }
 
     pub fn all(&self) -> Vec<Arc<Hook>> {
-        vec![self.informers.clone(), self.synced.clone(), self.controllers.clone(), self.services.clone()]
+        vec![
+            self.informers.clone(),
+            self.synced.clone(),
+            self.controllers.clone(),
+            self.services.clone(),
+        ]
     }
 }
 
@@ -75,14 +80,20 @@ async fn accept(loopback: &Loopback, hook: &Hook) {
     let mut known = BTreeMap::new();
     loop {
         let cache = loopback.cache(definitions()).clone();
+
         // Listened to before anything is looked at, so that nothing in between is missed.
         let mut heard = std::pin::pin!(cache.bell().heard());
         heard.as_mut().enable();
+
         if let Err(error) = accept_all(loopback, &mut known).await {
-            warn!(error = error.message, "the names of a definition could not be accepted, trying again");
+            warn!(
+                error = error.message,
+                "the names of a definition could not be accepted, trying again"
+            );
             tokio::time::sleep(RETRY).await;
             continue;
         }
+
         hook.done();
         heard.await;
     }
@@ -99,35 +110,61 @@ struct Sketch {
 impl Sketch {
     fn of(mut tree: Value, revision: Revision) -> Sketch {
         let is_structural = Definition::of(&tree).schemas().all(is_structural);
-        if let Some(spec) = tree.as_object_mut().and_then(|object| object.below_mut("spec")) {
+
+        if let Some(spec) = tree
+            .as_object_mut()
+            .and_then(|object| object.below_mut("spec"))
+        {
             spec.retain(|name, _| matches!(name, "group" | "names"));
         }
+
         tree.meta_mut().members().remove("managedFields");
-        Sketch { revision, tree, is_structural }
+
+        Sketch {
+            revision,
+            tree,
+            is_structural,
+        }
     }
 }
 
-async fn accept_all(loopback: &Loopback, known: &mut BTreeMap<Text, Sketch>) -> Result<(), ApiError> {
+async fn accept_all(
+    loopback: &Loopback,
+    known: &mut BTreeMap<Text, Sketch>,
+) -> Result<(), ApiError> {
     loop {
         let cache = loopback.cache(definitions());
         let snapshot = cache.snapshot();
         known.retain(|name, sketch| {
-            snapshot.entries.get(name).is_some_and(|entry| entry.revision == sketch.revision)
+            snapshot
+                .entries
+                .get(name)
+                .is_some_and(|entry| entry.revision == sketch.revision)
         });
+
         for entry in snapshot.entries.iter() {
             let sketch = || Sketch::of(entry.value(cache.hub().of), entry.revision);
             known.entry(Text::new(entry.key())).or_insert_with(sketch);
         }
+
         let now = (loopback.registry.now)();
+
         // One at a time: what it is given may not be given to another.
-        let changed =
-            known.iter().find_map(|(name, sketch)| Some((name, plan(sketch, known.values(), now)?)));
-        let Some((name, wanted)) = changed else { return Ok(()) };
-        let Some(entry) = snapshot.entries.get(name) else { continue };
+        let changed = known
+            .iter()
+            .find_map(|(name, sketch)| Some((name, plan(sketch, known.values(), now)?)));
+        let Some((name, wanted)) = changed else {
+            return Ok(());
+        };
+        let Some(entry) = snapshot.entries.get(name) else {
+            continue;
+        };
+
         let mut definition = entry.value(cache.hub().of);
         if let (Some(object), Some(status)) = (definition.as_object_mut(), wanted.get("status")) {
             object.insert("status", status.clone());
         }
+
         write_status(loopback, definition).await?;
     }
 }
@@ -136,10 +173,22 @@ pub(super) fn definitions() -> &'static Resource {
     resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 }
 
-/// Writes the status of a definition, unless somebody else has changed it meanwhile: then it is looked at again anyway.
+/// Writes the status of a definition, unless somebody else has changed it meanwhile: then it is
+/// looked at again anyway.
 pub(super) async fn write_status(loopback: &Loopback, definition: Value) -> Result<(), ApiError> {
-    match loopback.update(definitions(), "", Part::Status, MANAGER, &served(definition)?).await {
-        Err(error) if !matches!(error.code, StatusCode::CONFLICT | StatusCode::NOT_FOUND) => Err(error),
+    match loopback
+        .update(
+            definitions(),
+            "",
+            Part::Status,
+            MANAGER,
+            &served(definition)?,
+        )
+        .await
+    {
+        Err(error) if !matches!(error.code, StatusCode::CONFLICT | StatusCode::NOT_FOUND) => {
+            Err(error)
+        }
         _ => Ok(()),
     }
 }
@@ -152,32 +201,70 @@ pub(super) fn served(definition: Value) -> Result<Value, ApiError> {
 }
 
 /// What a definition is to say about itself, where that differs from what it says. Pure.
-fn plan<'a>(sketch: &Sketch, all: impl Iterator<Item = &'a Sketch>, now: Timestamp) -> Option<Value> {
+fn plan<'a>(
+    sketch: &Sketch,
+    all: impl Iterator<Item = &'a Sketch>,
+    now: Timestamp,
+) -> Option<Value> {
     let definition = &sketch.tree;
     let view = Definition::of(definition);
     let group = view.spec.text("group");
-    let rivals =
-        all.map(|other| Definition::of(&other.tree)).filter(|other| other.spec.text("group") == group);
+    let rivals = all
+        .map(|other| Definition::of(&other.tree))
+        .filter(|other| other.spec.text("group") == group);
     let names = naming::names(&view, &Taken::by(rivals));
+
     let mut wanted = definition.clone();
-    wanted.as_object_mut()?.object_mut("status").insert("acceptedNames", names.accepted);
+    wanted
+        .as_object_mut()?
+        .object_mut("status")
+        .insert("acceptedNames", names.accepted);
+
     let now = Time(now);
     let (reason, message) = names
         .conflict
         .as_ref()
-        .map_or(("NoConflicts", "no conflicts found"), |conflict| (conflict.0, conflict.1.as_str()));
+        .map_or(("NoConflicts", "no conflicts found"), |conflict| {
+            (conflict.0, conflict.1.as_str())
+        });
+
     let accepted = names.conflict.is_none();
-    condition::set(&mut wanted, &Condition { of: "NamesAccepted", status: accepted, reason, message }, now);
+    condition::set(
+        &mut wanted,
+        &Condition {
+            of: "NamesAccepted",
+            status: accepted,
+            reason,
+            message,
+        },
+        now,
+    );
+
     // Once established, it stays so.
     if !condition::is_true(definition, "Established") {
         let (reason, message) = match accepted {
-            true => ("InitialNamesAccepted", "the initial names have been accepted"),
+            true => (
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
+            ),
             false => ("NotAccepted", "not all names are accepted"),
         };
-        condition::set(&mut wanted, &Condition { of: "Established", status: accepted, reason, message }, now);
+
+        condition::set(
+            &mut wanted,
+            &Condition {
+                of: "Established",
+                status: accepted,
+                reason,
+                message,
+            },
+            now,
+        );
     }
+
     note_approval(&mut wanted, group, now);
     note_structure(&mut wanted, sketch.is_structural, now);
+
     (wanted != *definition).then_some(wanted)
 }
 
@@ -185,12 +272,26 @@ fn note_approval(definition: &mut Value, group: &str, now: Time) {
     if !approval::is_protected(group) {
         return;
     }
-    let given = definition.meta().annotation(approval::ANNOTATION).map(str::to_owned);
+
+    let given = definition
+        .meta()
+        .annotation(approval::ANNOTATION)
+        .map(str::to_owned);
     let approval = Approval::of(given.as_deref());
     let message = approval.explained(given.as_deref());
     let status = approval == Approval::Given;
+
     let of = "KubernetesAPIApprovalPolicyConformant";
-    condition::set(definition, &Condition { of, status, reason: approval.reason(), message: &message }, now);
+    condition::set(
+        definition,
+        &Condition {
+            of,
+            status,
+            reason: approval.reason(),
+            message: &message,
+        },
+        now,
+    );
 }
 
 /// Only definitions of old have schemas that are not structural.
@@ -225,7 +326,9 @@ mod tests {
 
     fn says(definition: &Value) -> String {
         let of = |name: &str| {
-            condition::find(definition, name).map_or("-", |found| found.text("reason")).to_owned()
+            condition::find(definition, name)
+                .map_or("-", |found| found.text("reason"))
+                .to_owned()
         };
         format!("{} {}", of("NamesAccepted"), of("Established"))
     }
@@ -240,13 +343,16 @@ mod tests {
         };
         let one = planned(&definition("as", "A"), &[definition("as", "A")], now).unwrap();
         assert_eq!(says(&one), "NoConflicts InitialNamesAccepted");
+
         assert!(
             planned(&one, std::slice::from_ref(&one), now).is_none(),
             "what is so already is not written again"
         );
+
         let all = [one.clone(), definition("bs", "A")];
         let two = planned(&all[1], &all, now).unwrap();
         assert_eq!(says(&two), "ListKindConflict NotAccepted");
+
         // The other goes, and the name is free.
         let two = planned(&two, std::slice::from_ref(&two), now).unwrap();
         assert_eq!(says(&two), "NoConflicts InitialNamesAccepted");

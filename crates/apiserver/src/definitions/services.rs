@@ -22,7 +22,8 @@ const PRIORITY: (i32, i32) = (1000, 100);
 /// Never returns.
 pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
     loop {
-        let bells = [super::run::definitions(), api_services()].map(|of| loopback.cache(of).bell().clone());
+        let bells =
+            [super::run::definitions(), api_services()].map(|of| loopback.cache(of).bell().clone());
         let heard = any_heard(&bells);
         match keep(loopback).await {
             Ok(()) => {
@@ -30,7 +31,10 @@ pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
                 heard.await;
             }
             Err(error) => {
-                warn!(error = error.message, "an APIService of a definition could not be kept, trying again");
+                warn!(
+                    error = error.message,
+                    "an APIService of a definition could not be kept, trying again"
+                );
                 tokio::time::sleep(RETRY).await;
             }
         }
@@ -44,17 +48,29 @@ async fn keep(loopback: &Loopback) -> Result<(), ApiError> {
         let name = format!("{version}.{group}");
         if !found.iter().any(|object| object.meta().name() == name) {
             let object = api_service(group, version, PRIORITY, ALWAYS);
-            loopback.ensure(api_services(), "", MANAGER, &object).await?;
+            loopback
+                .ensure(api_services(), "", MANAGER, &object)
+                .await?;
         }
     }
+
     let is_ours = |object: &Value| object.meta().label(AUTOMANAGED) == Some(ALWAYS);
     for object in found.iter().filter(|object| is_ours(object)) {
-        let spec =
-            |name: &str| object.at(&["spec", name]).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let spec = |name: &str| {
+            object
+                .at(&["spec", name])
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+
         if !wanted.contains(&(spec("group"), spec("version"))) {
-            loopback.delete(api_services(), "", object.meta().name()).await?;
+            loopback
+                .delete(api_services(), "", object.meta().name())
+                .await?;
         }
     }
+
     Ok(())
 }
 
@@ -64,11 +80,17 @@ fn wanted(loopback: &Loopback) -> BTreeSet<(String, String)> {
     let landscape = Landscape::new(&definitions);
     let own = coracle_api::catalog::groups();
     let is_own = |group: &str, version: &str| {
-        own.iter().any(|known| known.name == group && known.versions.iter().any(|name| name == version))
+        own.iter()
+            .any(|known| known.name == group && known.versions.iter().any(|name| name == version))
     };
-    let all = landscape
-        .groups()
-        .iter()
-        .flat_map(|group| group.versions.iter().map(|version| (group.name.to_string(), version.to_string())));
-    all.filter(|(group, version)| !is_own(group, version)).collect()
+
+    let all = landscape.groups().iter().flat_map(|group| {
+        group
+            .versions
+            .iter()
+            .map(|version| (group.name.to_string(), version.to_string()))
+    });
+
+    all.filter(|(group, version)| !is_own(group, version))
+        .collect()
 }

@@ -29,13 +29,33 @@ fn every_version_is_a_resource_and_only_served_ones_are_found() {
     assert_eq!(boats.served_version("v1alpha1"), None);
     assert_eq!(boats.served_version("v2"), None);
     assert_eq!(boats.kind(1).api_version(), "a.b/v1beta1");
-    assert_eq!(boats.resource(2).storage.as_ref().unwrap().prefix, "a.b/boats");
+    assert_eq!(
+        boats.resource(2).storage.as_ref().unwrap().prefix,
+        "a.b/boats"
+    );
+
     let selectable = |version| -> Vec<Text> {
-        boats.resource(version).selectable.iter().map(|field| field.name.clone()).collect()
+        boats
+            .resource(version)
+            .selectable
+            .iter()
+            .map(|field| field.name.clone())
+            .collect()
     };
-    assert_eq!(selectable(0), ["spec.flag", "metadata.name", "metadata.namespace"]);
+
+    assert_eq!(
+        selectable(0),
+        ["spec.flag", "metadata.name", "metadata.namespace"]
+    );
+
     assert_eq!(selectable(1), ["metadata.name", "metadata.namespace"]);
-    let shown: Vec<&str> = boats.documented.resources().iter().map(|known| known.version.as_str()).collect();
+
+    let shown: Vec<&str> = boats
+        .documented
+        .resources()
+        .iter()
+        .map(|known| known.version.as_str())
+        .collect();
     assert_eq!(shown, ["v1", "v1beta1"]);
 }
 
@@ -43,18 +63,25 @@ fn every_version_is_a_resource_and_only_served_ones_are_found() {
 fn objects_are_kept_in_one_version_and_shown_in_all() {
     let boats = boats();
     let check = |found: Value, expected: &str| assert_eq!(json::to_string(&found), expected);
+
     // Stored before the version said what it says now.
     let old = tree(r#"{"apiVersion":"a.b/v1beta1","kind":"Boat","spec":{"flag":"red","gone":1}}"#);
-    check(boats.read(old), r#"{"apiVersion":"a.b/v1","kind":"Boat","spec":{"oars":2}}"#);
+    check(
+        boats.read(old),
+        r#"{"apiVersion":"a.b/v1","kind":"Boat","spec":{"oars":2}}"#,
+    );
+
     let kept = tree(r#"{"apiVersion":"a.b/v1","kind":"Boat","spec":{"flag":"red","oars":3}}"#);
     check(
         boats.shown(kept.clone(), "v1beta1"),
         r#"{"apiVersion":"a.b/v1beta1","kind":"Boat","spec":{"oars":3}}"#,
     );
+
     check(
         boats.shown(kept, "v1alpha1"),
         r#"{"apiVersion":"a.b/v1alpha1","kind":"Boat","spec":{"flag":"red","oars":3}}"#,
     );
+
     // It has yet to be judged by its own version: nothing is lost until it is kept.
     let mut new = boats.kept(tree(r#"{"apiVersion":"a.b/v1alpha1","spec":{"any":1}}"#));
     check(new.clone(), r#"{"apiVersion":"a.b/v1","spec":{"any":1}}"#);
@@ -64,10 +91,16 @@ fn objects_are_kept_in_one_version_and_shown_in_all() {
 
 #[test]
 fn versions_that_will_go_say_so() {
-    let warnings: Vec<Option<String>> =
-        boats().versions.iter().map(|version| version.warning.clone()).collect();
+    let warnings: Vec<Option<String>> = boats()
+        .versions
+        .iter()
+        .map(|version| version.warning.clone())
+        .collect();
     let default = "a.b/v1beta1 Boat is deprecated; use a.b/v1 Boat";
-    assert_eq!(warnings, [None, Some(default.to_owned()), Some("it goes".to_owned())]);
+    assert_eq!(
+        warnings,
+        [None, Some(default.to_owned()), Some("it goes".to_owned())]
+    );
 }
 
 #[test]
@@ -76,10 +109,22 @@ fn what_a_definition_defines_changes_with_its_spec_and_not_with_its_status() {
     let boats = boats();
     condition::set(
         &mut definition,
-        &condition::Condition { of: "Established", status: true, reason: "r", message: "m" },
+        &condition::Condition {
+            of: "Established",
+            status: true,
+            reason: "r",
+            message: "m",
+        },
         coracle_api::time::Time(coracle_api::time::Timestamp::from_unix(1, 0)),
     );
+
     assert!(boats.is_of(&definition));
-    definition.as_object_mut().unwrap().object_mut("spec").insert("scope", "Cluster");
+
+    definition
+        .as_object_mut()
+        .unwrap()
+        .object_mut("spec")
+        .insert("scope", "Cluster");
+
     assert!(!boats.is_of(&definition));
 }

@@ -61,17 +61,22 @@ impl Version {
             warn!(%error, version = version.text("name"), "owners of fields are told apart as if there were no schema");
             Declared::object(&anything(), true).expect("anything may be anything")
         });
+
         Ok(Version {
             name: Text::new(version.text("name")),
             kind: Text::new(super::accepted_names(definition).text("kind")),
             is_served: version.flag("served"),
-            warning: version.flag("deprecated").then(|| deprecation(definition, version, recommended)),
+            warning: version
+                .flag("deprecated")
+                .then(|| deprecation(definition, version, recommended)),
             has_status: definition.has_status(version),
             replicas: replicas(definition, version),
             cells: cells(definition.columns(version)),
             declared,
             schema: Schema::new(Props::of(&source))?,
-            status: status.map(|status| Schema::new(Props::of(status))).transpose()?,
+            status: status
+                .map(|status| Schema::new(Props::of(status)))
+                .transpose()?,
             preserves,
         })
     }
@@ -83,7 +88,11 @@ impl Version {
 
     /// Drops what the schema does not know, and returns where it stood.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
-        if self.preserves { Vec::new() } else { self.schema.prune(object) }
+        if self.preserves {
+            Vec::new()
+        } else {
+            self.schema.prune(object)
+        }
     }
 
     /// An object that somebody sent: what the schema does not know is dropped and returned.
@@ -114,7 +123,8 @@ impl Version {
         if let Err(error) = self.schema.coerce(object, true) {
             warn!(%error, "an object within a stored object is none");
         }
-        // It is shown with some of them: those that came later can be more than any object may have.
+        // It is shown with some of them: those that came later can be more than any object may
+        // have.
         if let Err(error) = self.default(object) {
             warn!(name = object.meta().name(), %error, "defaults of a stored object are incomplete");
         }
@@ -123,7 +133,9 @@ impl Version {
 
 /// The schema of a version as its author wrote it.
 pub(super) fn source(definition: &Definition<'_>, name: &str) -> Option<Value> {
-    let version = definition.versions().find(|version| version.text("name") == name)?;
+    let version = definition
+        .versions()
+        .find(|version| version.text("name") == name)?;
     definition.schema(version).map(opened)
 }
 
@@ -144,7 +156,12 @@ fn deprecation(definition: &Definition<'_>, version: &Map, recommended: Option<&
     if let Some(warning) = version.str("deprecationWarning") {
         return warning.to_owned();
     }
-    let (group, kind) = (definition.spec.text("group"), definition.names().text("kind"));
+
+    let (group, kind) = (
+        definition.spec.text("group"),
+        definition.names().text("kind"),
+    );
+
     let name = version.text("name");
     match recommended.filter(|better| kube_aware(better, name).is_lt()) {
         Some(better) => {
@@ -167,12 +184,18 @@ fn replicas(definition: &Definition<'_>, version: &Map) -> Option<Replicas> {
 fn cells(columns: &[Value]) -> Vec<Cell> {
     if columns.is_empty() {
         let path = JsonPath::parse(".metadata.creationTimestamp").ok();
-        return vec![Cell { path, of: Text::const_new("date") }];
+        return vec![Cell {
+            path,
+            of: Text::const_new("date"),
+        }];
     }
+
     let columns = columns.iter().filter_map(Value::as_object);
+
     let cell = |column: &Map| Cell {
         path: JsonPath::parse(column.text("JSONPath")).ok(),
         of: Text::new(column.text("type")),
     };
+
     columns.map(cell).collect()
 }

@@ -1,4 +1,5 @@
-//! A definition read from its tree, in the version that is kept: what all versions share may stand once.
+//! A definition read from its tree, in the version that is kept: what all versions share may stand
+//! once.
 
 use coracle_api::schema::{Format, Props};
 use coracle_api::{Map, Text, Value};
@@ -20,7 +21,11 @@ impl<'a> Definition<'a> {
         let spec = part("spec").unwrap_or(&EMPTY);
         let mut versions = spec.items("versions").iter().filter_map(Value::as_object);
         let own_subresources = versions.any(|version| version.is_set("subresources"));
-        Definition { spec, status: part("status"), own_subresources }
+        Definition {
+            spec,
+            status: part("status"),
+            own_subresources,
+        }
     }
 
     pub fn names(&self) -> &'a Map {
@@ -33,30 +38,45 @@ impl<'a> Definition<'a> {
     }
 
     pub fn versions(&self) -> impl Iterator<Item = &'a Map> + use<'a> {
-        self.spec.items("versions").iter().filter_map(Value::as_object)
+        self.spec
+            .items("versions")
+            .iter()
+            .filter_map(Value::as_object)
     }
 
     /// The version that objects are kept in.
     pub fn storage_version(&self) -> Option<&'a str> {
-        self.versions().find(|version| version.flag("storage")).map(|version| version.text("name"))
+        self.versions()
+            .find(|version| version.flag("storage"))
+            .map(|version| version.text("name"))
     }
 
-    /// The version that clients of a deprecated one should use: the best of those that are served, if it is better.
+    /// The version that clients of a deprecated one should use: the best of those that are served,
+    /// if it is better.
     pub fn recommended_version(&self) -> Option<&'a str> {
-        let current = self.versions().filter(|version| version.flag("served") && !version.flag("deprecated"));
-        current.map(|version| version.text("name")).min_by(|one, other| kube_aware(one, other))
+        let current = self
+            .versions()
+            .filter(|version| version.flag("served") && !version.flag("deprecated"));
+        current
+            .map(|version| version.text("name"))
+            .min_by(|one, other| kube_aware(one, other))
     }
 
     /// The versions that there may be objects of in the store.
     pub fn stored_versions(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        let stored = self.status.map(|status| status.items("storedVersions")).unwrap_or_default();
+        let stored = self
+            .status
+            .map(|status| status.items("storedVersions"))
+            .unwrap_or_default();
         stored.iter().filter_map(Value::as_str)
     }
 
     /// The schema of a version: its own, or that of all.
     pub fn schema(&self, version: &'a Map) -> Option<&'a Value> {
         let of = |holder: Option<&'a Map>| {
-            holder.and_then(|holder| holder.get("openAPIV3Schema")).filter(|schema| !schema.is_null())
+            holder
+                .and_then(|holder| holder.get("openAPIV3Schema"))
+                .filter(|schema| !schema.is_null())
         };
         of(version.below("schema")).or_else(|| of(self.spec.below("validation")))
     }
@@ -64,8 +84,13 @@ impl<'a> Definition<'a> {
     /// Every schema that the definition has.
     pub fn schemas(&self) -> impl Iterator<Item = Props<'a>> + use<'a> {
         let shared = self.spec.below("validation");
-        let own = self.versions().filter_map(|version| version.below("schema"));
-        let schemas = shared.into_iter().chain(own).filter_map(|holder| holder.get("openAPIV3Schema"));
+        let own = self
+            .versions()
+            .filter_map(|version| version.below("schema"));
+        let schemas = shared
+            .into_iter()
+            .chain(own)
+            .filter_map(|holder| holder.get("openAPIV3Schema"));
         schemas.filter(|schema| !schema.is_null()).map(Props::of)
     }
 
@@ -77,7 +102,8 @@ impl<'a> Definition<'a> {
     }
 
     pub fn has_status(&self, version: &'a Map) -> bool {
-        self.subresources(version).is_some_and(|subresources| subresources.is_set("status"))
+        self.subresources(version)
+            .is_some_and(|subresources| subresources.is_set("status"))
     }
 
     pub fn columns(&self, version: &'a Map) -> &'a [Value] {
@@ -87,7 +113,9 @@ impl<'a> Definition<'a> {
     /// Paths of the fields that objects can be selected by.
     pub fn selectable(&self, version: &'a Map) -> impl Iterator<Item = &'a str> + use<'a> {
         let fields = self.own_or_shared(version, "selectableFields");
-        fields.iter().filter_map(|field| field.get("jsonPath")?.as_str())
+        fields
+            .iter()
+            .filter_map(|field| field.get("jsonPath")?.as_str())
     }
 
     fn own_or_shared(&self, version: &'a Map, name: &str) -> &'a [Value] {
@@ -115,12 +143,16 @@ impl<'a> Definition<'a> {
     /// Whether there are rules in CEL.
     pub fn has_rules(&self) -> bool {
         let mut found = false;
-        self.each_schema(&mut |schema| found |= !schema.items("x-kubernetes-validations").is_empty());
+        self.each_schema(&mut |schema| {
+            found |= !schema.items("x-kubernetes-validations").is_empty()
+        });
         found
     }
 
     fn each_schema(&self, visit: &mut dyn FnMut(&Map)) {
-        let holders = self.versions().filter_map(|version| version.below("schema"));
+        let holders = self
+            .versions()
+            .filter_map(|version| version.below("schema"));
         for holder in self.spec.below("validation").into_iter().chain(holders) {
             if let Some(schema) = holder.below("openAPIV3Schema") {
                 each_below(schema, visit);
@@ -132,17 +164,37 @@ impl<'a> Definition<'a> {
 /// Visits a schema and all those in it.
 fn each_below(schema: &Map, visit: &mut dyn FnMut(&Map)) {
     visit(schema);
-    for name in ["items", "allOf", "anyOf", "oneOf", "not", "additionalProperties", "additionalItems"] {
+
+    for name in [
+        "items",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+        "additionalProperties",
+        "additionalItems",
+    ] {
         match schema.get(name) {
             Some(Value::Object(one)) => each_below(one, visit),
             Some(Value::Array(several)) => {
-                several.iter().filter_map(Value::as_object).for_each(|one| each_below(one, visit));
+                several
+                    .iter()
+                    .filter_map(Value::as_object)
+                    .for_each(|one| each_below(one, visit));
             }
             _ => {}
         }
     }
-    for name in ["properties", "patternProperties", "definitions", "dependencies"] {
+
+    for name in [
+        "properties",
+        "patternProperties",
+        "definitions",
+        "dependencies",
+    ] {
         let members = schema.below(name).into_iter().flat_map(Map::values);
-        members.filter_map(Value::as_object).for_each(|one| each_below(one, visit));
+        members
+            .filter_map(Value::as_object)
+            .for_each(|one| each_below(one, visit));
     }
 }

@@ -13,12 +13,24 @@ pub(super) fn document(path: &str, landscape: &Landscape<'_>) -> Option<Value> {
         "apis" => false,
         _ => return None,
     };
-    let groups = landscape.groups().iter().filter(|group| group.name.is_empty() == core);
+
+    let groups = landscape
+        .groups()
+        .iter()
+        .filter(|group| group.name.is_empty() == core);
+
     let mut document = Map::new();
     document.insert("kind", "APIGroupDiscoveryList");
     document.insert("apiVersion", "apidiscovery.k8s.io/v2");
+
     document.insert("metadata", Value::object());
-    document.insert("items", groups.map(|known| group(known, landscape)).collect::<Vec<_>>());
+    document.insert(
+        "items",
+        groups
+            .map(|known| group(known, landscape))
+            .collect::<Vec<_>>(),
+    );
+
     Some(Value::Object(document))
 }
 
@@ -27,15 +39,24 @@ fn group(group: &Group, landscape: &Landscape<'_>) -> Value {
     if !group.name.is_empty() {
         metadata.insert("name", group.name.clone());
     }
+
     let mut entry = Map::new();
     entry.insert("metadata", metadata);
-    let versions = group.versions.iter().map(|name| version(&group.name, name, landscape));
+
+    let versions = group
+        .versions
+        .iter()
+        .map(|name| version(&group.name, name, landscape));
     entry.insert("versions", versions.collect::<Vec<_>>());
+
     Value::Object(entry)
 }
 
 fn version(group: &str, version: &Text, landscape: &Landscape<'_>) -> Value {
-    let resources: Vec<Value> = landscape.resources(group, version).map(|found| resource(&found)).collect();
+    let resources: Vec<Value> = landscape
+        .resources(group, version)
+        .map(|found| resource(&found))
+        .collect();
     let mut entry = Map::new();
     entry.insert("version", version.clone());
     if !resources.is_empty() {
@@ -49,26 +70,51 @@ fn resource(found: &Found<'_>) -> Value {
     let resource = found.resource;
     let mut entry = Map::new();
     entry.insert("resource", resource.plural.clone());
+
     // Group and version are those around it, so they are left empty.
     entry.insert("responseKind", kind("", "", &resource.kind));
-    entry.insert("scope", if resource.namespaced { "Namespaced" } else { "Cluster" });
+    entry.insert(
+        "scope",
+        if resource.namespaced {
+            "Namespaced"
+        } else {
+            "Cluster"
+        },
+    );
+
     entry.insert("singularResource", resource.singular.clone());
     entry.insert("verbs", texts(&found.verbs()));
-    for (name, list) in [("shortNames", &resource.short_names), ("categories", &resource.categories)] {
+
+    for (name, list) in [
+        ("shortNames", &resource.short_names),
+        ("categories", &resource.categories),
+    ] {
         if !list.is_empty() {
             entry.insert(name, texts(list));
         }
     }
+
     if !resource.subresources.is_empty() {
-        entry.insert("subresources", resource.subresources.iter().map(subresource).collect::<Vec<_>>());
+        entry.insert(
+            "subresources",
+            resource
+                .subresources
+                .iter()
+                .map(subresource)
+                .collect::<Vec<_>>(),
+        );
     }
+
     Value::Object(entry)
 }
 
 fn subresource(subresource: &Subresource) -> Value {
     let mut entry = Map::new();
     entry.insert("subresource", subresource.name.clone());
-    entry.insert("responseKind", kind(&subresource.group, &subresource.version, &subresource.kind));
+    entry.insert(
+        "responseKind",
+        kind(&subresource.group, &subresource.version, &subresource.kind),
+    );
     entry.insert("verbs", texts(&subresource.verbs));
     Value::Object(entry)
 }

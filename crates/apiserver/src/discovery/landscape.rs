@@ -24,16 +24,21 @@ pub(super) struct Found<'a> {
 impl Found<'_> {
     /// What can be done with it: a resource whose definition goes takes nothing new.
     pub(super) fn verbs(&self) -> Vec<Text> {
-        let left =
-            |verb: &&Text| !self.is_terminating || !matches!(verb.as_str(), "create" | "patch" | "update");
+        let left = |verb: &&Text| {
+            !self.is_terminating || !matches!(verb.as_str(), "create" | "patch" | "update")
+        };
         self.resource.verbs.iter().filter(left).cloned().collect()
     }
 }
 
 impl<'a> Landscape<'a> {
     pub fn new(definitions: &'a Definitions) -> Landscape<'a> {
-        let shown = definitions.iter().filter(|custom| custom.is_established).map(AsRef::as_ref);
+        let shown = definitions
+            .iter()
+            .filter(|custom| custom.is_established)
+            .map(AsRef::as_ref);
         let defined: Vec<&Custom> = shown.collect();
+
         let mut added: BTreeMap<&str, Vec<Text>> = BTreeMap::new();
         for custom in &defined {
             let served = custom.versions.iter().filter(|version| version.is_served);
@@ -45,6 +50,7 @@ impl<'a> Landscape<'a> {
                 }
             }
         }
+
         let mut groups = catalog::groups().to_vec();
         for (name, mut versions) in added {
             match groups.iter_mut().find(|group| group.name == name) {
@@ -52,14 +58,19 @@ impl<'a> Landscape<'a> {
                     versions.retain(|version| !group.versions.contains(version));
                     group.versions.to_mut().extend(versions);
                 }
-                None => groups.push(Group { name: Text::new(name), versions: Cow::Owned(versions) }),
+                None => groups.push(Group {
+                    name: Text::new(name),
+                    versions: Cow::Owned(versions),
+                }),
             }
         }
+
         for group in &mut groups {
             if let Cow::Owned(versions) = &mut group.versions {
                 versions.sort_by(|one, other| kube_aware(one, other));
             }
         }
+
         Landscape { groups, defined }
     }
 
@@ -69,13 +80,22 @@ impl<'a> Landscape<'a> {
     }
 
     pub(super) fn resources(&self, group: &str, version: &str) -> impl Iterator<Item = Found<'a>> {
-        let own = registry::served().filter(move |own| own.group == group && own.version == version);
-        let own = own.map(|resource| Found { resource, is_terminating: false });
+        let own =
+            registry::served().filter(move |own| own.group == group && own.version == version);
+        let own = own.map(|resource| Found {
+            resource,
+            is_terminating: false,
+        });
+
         let defined = self.defined.iter().filter_map(move |custom| {
             let resource = custom.resource(custom.served_version(version)?);
             let is_terminating = custom.is_terminating;
-            (resource.group == group).then_some(Found { resource, is_terminating })
+            (resource.group == group).then_some(Found {
+                resource,
+                is_terminating,
+            })
         });
+
         own.chain(defined)
     }
 }

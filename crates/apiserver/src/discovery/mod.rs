@@ -1,7 +1,8 @@
 //! Discovery: which groups, versions and resources there are, from the catalogue.
 //!
-//! A client asks path by path (`plain`), or for everything below `/api` or `/apis` at once (`aggregated`), which it must
-//! name in `Accept`. The second has a tag, so that whoever has it already is told no more than that.
+//! A client asks path by path (`plain`), or for everything below `/api` or `/apis` at once
+//! (`aggregated`), which it must name in `Accept`. The second has a tag, so that whoever has it
+//! already is told no more than that.
 
 mod aggregated;
 mod landscape;
@@ -28,16 +29,24 @@ pub fn answer(
     definitions: &Definitions,
     form: Result<Form, ApiError>,
 ) -> Option<Result<Answer, ApiError>> {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+
     let landscape = Landscape::new(definitions);
     if let Some(document) = aggregated::document(path, &landscape)
         && let Ok(accepted) = media_type::negotiate(accept, Endpoint::AggregatedDiscovery)
         && accepted.transform.is_some()
     {
         let pretty = accepted.pretty || form.is_ok_and(|form| form.pretty);
-        let form = Form { media_type: accepted.media_type, pretty };
+        let form = Form {
+            media_type: accepted.media_type,
+            pretty,
+        };
         return Some(Ok(everything(&document, headers, form)));
     }
+
     let document = plain::document(path, server_address, &landscape)?;
     Some(form.map(|form| answer::value(StatusCode::OK, &document, form)))
 }
@@ -45,26 +54,40 @@ pub fn answer(
 /// Everything at once, unless the client has it.
 fn everything(document: &Value, headers: &HeaderMap, form: Form) -> Answer {
     let tag = tag(document);
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let known = headers
+        .get(header::IF_NONE_MATCH)
+        .and_then(|value| value.to_str().ok());
     let mut answer = if known == Some(&tag) {
         answer::empty(StatusCode::NOT_MODIFIED)
     } else {
         let (media_type, content) = form.document(document);
         // Clients know by this that they did not get the plain document.
-        let content_type =
-            format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", media_type.as_str());
+        let content_type = format!(
+            "{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+            media_type.as_str()
+        );
         answer::bytes(StatusCode::OK, &content_type, content)
     };
+
     let headers = answer.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+
     headers.insert(header::VARY, HeaderValue::from_static("Accept"));
-    headers.insert(header::ETAG, HeaderValue::from_str(&tag).expect("a tag is made of hexadecimal digits"));
+    headers.insert(
+        header::ETAG,
+        HeaderValue::from_str(&tag).expect("a tag is made of hexadecimal digits"),
+    );
+
     answer
 }
 
 /// The tag of a document: the same in every form, which is why answers vary by `Accept`.
 fn tag(document: &Value) -> String {
     let hash = digest(&SHA512, &typed_json(document));
-    let digits: String = hash.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+    let digits: String = hash
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02X}"))
+        .collect();
     format!("\"{digits}\"")
 }

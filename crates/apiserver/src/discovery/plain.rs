@@ -6,18 +6,34 @@ use coracle_api::{Map, Text, Value};
 use super::landscape::{Found, Landscape};
 
 /// The document at a discovery path; `None`: there is none.
-pub(super) fn document(path: &str, server_address: &str, landscape: &Landscape<'_>) -> Option<Value> {
+pub(super) fn document(
+    path: &str,
+    server_address: &str,
+    landscape: &Landscape<'_>,
+) -> Option<Value> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     match parts.as_slice() {
         ["api"] => Some(api_versions(server_address)),
         ["apis"] => {
-            let groups = landscape.groups().iter().filter(|group| !group.name.is_empty());
-            let groups: Vec<Value> = groups.map(|group| Value::Object(self::group(group))).collect();
-            Some(object("APIGroupList", "v1", [("groups", Value::Array(groups))]))
+            let groups = landscape
+                .groups()
+                .iter()
+                .filter(|group| !group.name.is_empty());
+
+            let groups: Vec<Value> = groups
+                .map(|group| Value::Object(self::group(group)))
+                .collect();
+            Some(object(
+                "APIGroupList",
+                "v1",
+                [("groups", Value::Array(groups))],
+            ))
         }
         ["apis", name] => {
-            let found =
-                landscape.groups().iter().find(|group| !group.name.is_empty() && group.name == *name)?;
+            let found = landscape
+                .groups()
+                .iter()
+                .find(|group| !group.name.is_empty() && group.name == *name)?;
             let mut document = group(found);
             document.insert("kind", "APIGroup");
             document.insert("apiVersion", "v1");
@@ -47,36 +63,54 @@ fn group(group: &catalog::Group) -> Map {
         entry.insert("version", version.clone());
         Value::Object(entry)
     };
+
     let mut document = Map::new();
     document.insert("name", group.name.clone());
-    document.insert("versions", group.versions.iter().map(version).collect::<Vec<_>>());
+    document.insert(
+        "versions",
+        group.versions.iter().map(version).collect::<Vec<_>>(),
+    );
+
     document.insert("preferredVersion", version(&group.versions[0]));
+
     document
 }
 
 fn resources(group: &str, version: &str, landscape: &Landscape<'_>) -> Option<Value> {
-    let known = landscape.groups().iter().find(|known| known.name == group)?;
+    let known = landscape
+        .groups()
+        .iter()
+        .find(|known| known.name == group)?;
     known.versions.iter().find(|known| *known == version)?;
+
     let list: Vec<Value> = landscape
         .resources(group, version)
         .flat_map(|found| {
             let resource = found.resource;
-            let below =
-                resource.subresources.iter().map(move |subresource| subresource_entry(resource, subresource));
+            let below = resource
+                .subresources
+                .iter()
+                .map(move |subresource| subresource_entry(resource, subresource));
             std::iter::once(resource_entry(&found)).chain(below)
         })
         .collect();
+
     let fields = [
-        ("groupVersion", Value::String(catalog::api_version(group, version))),
+        (
+            "groupVersion",
+            Value::String(catalog::api_version(group, version)),
+        ),
         ("resources", Value::Array(list)),
     ];
     let mut document = object("APIResourceList", "v1", fields);
+
     // The documents of the oldest group are older than their own version.
     if group.is_empty()
         && let Some(map) = document.as_object_mut()
     {
         map.remove("apiVersion");
     }
+
     Some(document)
 }
 
@@ -88,35 +122,53 @@ fn resource_entry(found: &Found<'_>) -> Value {
     entry.insert("namespaced", resource.namespaced);
     entry.insert("kind", resource.kind.clone());
     entry.insert("verbs", texts(&found.verbs()));
+
     if !resource.short_names.is_empty() {
         entry.insert("shortNames", texts(&resource.short_names));
     }
     if !resource.categories.is_empty() {
         entry.insert("categories", texts(&resource.categories));
     }
-    if let Some(storage) = resource.storage.as_ref().filter(|storage| storage.hash_published) {
+
+    if let Some(storage) = resource
+        .storage
+        .as_ref()
+        .filter(|storage| storage.hash_published)
+    {
         entry.insert("storageVersionHash", storage.hash.clone());
     }
+
     Value::Object(entry)
 }
 
 fn subresource_entry(resource: &Resource, subresource: &Subresource) -> Value {
     let mut entry = Map::new();
-    entry.insert("name", format!("{}/{}", resource.plural, subresource.name).as_str());
+    entry.insert(
+        "name",
+        format!("{}/{}", resource.plural, subresource.name).as_str(),
+    );
+
     entry.insert("singularName", "");
     entry.insert("namespaced", resource.namespaced);
     entry.insert("kind", subresource.kind.clone());
     entry.insert("verbs", texts(&subresource.verbs));
-    for (name, text) in [("group", &subresource.group), ("version", &subresource.version)] {
+
+    for (name, text) in [
+        ("group", &subresource.group),
+        ("version", &subresource.version),
+    ] {
         if !text.is_empty() {
             entry.insert(name, text.clone());
         }
     }
+
     Value::Object(entry)
 }
 
 pub(super) fn texts(list: &[Text]) -> Vec<Value> {
-    list.iter().map(|text| Value::String(text.clone())).collect()
+    list.iter()
+        .map(|text| Value::String(text.clone()))
+        .collect()
 }
 
 fn object<const N: usize>(kind: &str, api_version: &str, fields: [(&str, Value); N]) -> Value {

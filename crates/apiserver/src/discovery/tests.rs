@@ -9,13 +9,27 @@ use super::*;
 const EVERYTHING: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 fn ask(path: &str, headers: &[(header::HeaderName, &str)]) -> Answer {
-    let headers: HeaderMap =
-        headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect();
-    answer(path, &headers, "127.0.0.1:6443", &Definitions::default(), Ok(Form::JSON)).unwrap().unwrap()
+    let headers: HeaderMap = headers
+        .iter()
+        .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()))
+        .collect();
+
+    answer(
+        path,
+        &headers,
+        "127.0.0.1:6443",
+        &Definitions::default(),
+        Ok(Form::JSON),
+    )
+    .unwrap()
+    .unwrap()
 }
 
 fn header_of(answer: &Answer, name: header::HeaderName) -> String {
-    answer.headers().get(name).map_or_else(String::new, |value| value.to_str().unwrap().to_string())
+    answer
+        .headers()
+        .get(name)
+        .map_or_else(String::new, |value| value.to_str().unwrap().to_string())
 }
 
 fn body(answer: Answer) -> Vec<u8> {
@@ -29,22 +43,49 @@ fn body(answer: Answer) -> Vec<u8> {
 
 #[test]
 fn everything_comes_at_once_for_whoever_asks_for_it_by_name() {
-    let kubectl = format!("{EVERYTHING},{},application/json", EVERYTHING.replace("v=v2", "v=v2beta1"));
-    for accept in [EVERYTHING, &kubectl, &format!("application/json,{EVERYTHING}")] {
+    let kubectl = format!(
+        "{EVERYTHING},{},application/json",
+        EVERYTHING.replace("v=v2", "v=v2beta1")
+    );
+
+    for accept in [
+        EVERYTHING,
+        &kubectl,
+        &format!("application/json,{EVERYTHING}"),
+    ] {
         let answer = ask("/apis", &[(header::ACCEPT, accept)]);
-        assert_eq!(header_of(&answer, header::CONTENT_TYPE), EVERYTHING, "{accept}");
+        assert_eq!(
+            header_of(&answer, header::CONTENT_TYPE),
+            EVERYTHING,
+            "{accept}"
+        );
+
         assert_eq!(header_of(&answer, header::VARY), "Accept");
         assert_eq!(header_of(&answer, header::CACHE_CONTROL), "public");
         assert_eq!(header_of(&answer, header::ETAG).len(), 130);
     }
-    // The older version is gone from upstream, and one group alone was never to be had in this shape.
+
+    // The older version is gone from upstream, and one group alone was never to be had in this
+    // shape.
     let old = EVERYTHING.replace("v=v2", "v=v2beta1");
-    let plain = ask("/apis", &[(header::ACCEPT, &format!("{old},application/json"))]);
+    let plain = ask(
+        "/apis",
+        &[(header::ACCEPT, &format!("{old},application/json"))],
+    );
     assert_eq!(header_of(&plain, header::CONTENT_TYPE), "application/json");
-    assert!(body(plain).starts_with(br#"{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":""#));
+
+    assert!(
+        body(plain).starts_with(br#"{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":""#)
+    );
+
     for accept in [&[][..], &[(header::ACCEPT, "*/*")]] {
-        assert_eq!(header_of(&ask("/apis", accept), header::CONTENT_TYPE), "application/json", "{accept:?}");
+        assert_eq!(
+            header_of(&ask("/apis", accept), header::CONTENT_TYPE),
+            "application/json",
+            "{accept:?}"
+        );
     }
+
     let one = ask("/apis/apps", &[(header::ACCEPT, &kubectl)]);
     assert_eq!(header_of(&one, header::CONTENT_TYPE), "application/json");
 }
@@ -52,11 +93,19 @@ fn everything_comes_at_once_for_whoever_asks_for_it_by_name() {
 #[test]
 fn whoever_has_it_is_told_so() {
     let tag = header_of(&ask("/api", &[(header::ACCEPT, EVERYTHING)]), header::ETAG);
-    let again = ask("/api", &[(header::ACCEPT, EVERYTHING), (header::IF_NONE_MATCH, &tag)]);
+    let again = ask(
+        "/api",
+        &[(header::ACCEPT, EVERYTHING), (header::IF_NONE_MATCH, &tag)],
+    );
     assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
+
     assert_eq!(header_of(&again, header::ETAG), tag);
     assert!(body(again).is_empty());
-    let other = ask("/apis", &[(header::ACCEPT, EVERYTHING), (header::IF_NONE_MATCH, &tag)]);
+
+    let other = ask(
+        "/apis",
+        &[(header::ACCEPT, EVERYTHING), (header::IF_NONE_MATCH, &tag)],
+    );
     assert_eq!(other.status(), StatusCode::OK);
 }
 
@@ -67,17 +116,36 @@ fn it_is_the_same_document_in_protobuf() {
     assert_eq!(header_of(&answer, header::CONTENT_TYPE), accept);
     let decoded = protobuf::decode(&body(answer), &coracle_api::catalog::BUILTIN).unwrap();
     let plain = json::parse(&body(ask("/apis", &[(header::ACCEPT, EVERYTHING)]))).unwrap();
-    assert!(json::to_string(&decoded) == json::to_string(&plain), "protobuf says something else than JSON");
+    assert!(
+        json::to_string(&decoded) == json::to_string(&plain),
+        "protobuf says something else than JSON"
+    );
 }
 
 #[test]
 fn every_plain_document_has_a_protobuf_form() {
     for path in ["/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1"] {
-        let form = Form { media_type: MediaType::Protobuf, pretty: false };
-        let answer = answer(path, &HeaderMap::new(), "127.0.0.1:6443", &Definitions::default(), Ok(form))
-            .unwrap()
-            .unwrap();
-        assert_eq!(header_of(&answer, header::CONTENT_TYPE), MediaType::Protobuf.as_str(), "{path}");
+        let form = Form {
+            media_type: MediaType::Protobuf,
+            pretty: false,
+        };
+
+        let answer = answer(
+            path,
+            &HeaderMap::new(),
+            "127.0.0.1:6443",
+            &Definitions::default(),
+            Ok(form),
+        )
+        .unwrap()
+        .unwrap();
+
+        assert_eq!(
+            header_of(&answer, header::CONTENT_TYPE),
+            MediaType::Protobuf.as_str(),
+            "{path}"
+        );
+
         assert!(body(answer).starts_with(protobuf::MAGIC), "{path}");
     }
 }
@@ -85,10 +153,21 @@ fn every_plain_document_has_a_protobuf_form() {
 /// Groups in order, with versions in order, with all there is to each resource.
 fn flat(document: &Value, served: impl Fn(&str, &str, &str) -> bool) -> Vec<String> {
     let list = |value: &Value, name: &str| {
-        value.get(name).and_then(Value::as_array).map(<[Value]>::to_vec).unwrap_or_default()
+        value
+            .get(name)
+            .and_then(Value::as_array)
+            .map(<[Value]>::to_vec)
+            .unwrap_or_default()
     };
-    let text =
-        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_string();
+
+    let text = |value: &Value, name: &str| {
+        value
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_string()
+    };
+
     let mut lines = Vec::new();
     for group in list(document, "items") {
         let name = group.meta().name().to_string();
@@ -102,15 +181,19 @@ fn flat(document: &Value, served: impl Fn(&str, &str, &str) -> bool) -> Vec<Stri
             }
         }
     }
+
     lines
 }
 
 #[test]
 fn it_is_what_a_real_server_answers() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/facts/discovery");
+    let folder =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/facts/discovery");
     let is_served = |group: &str, version: &str, plural: &str| {
-        crate::registry::served().any(|r| r.group == group && r.version == version && r.plural == plural)
+        crate::registry::served()
+            .any(|r| r.group == group && r.version == version && r.plural == plural)
     };
+
     for path in ["api", "apis"] {
         let recorded = std::fs::read(folder.join(format!("aggregated-{path}.json"))).unwrap();
         let recorded = json::parse(&recorded).unwrap();

@@ -1,8 +1,9 @@
 //! When: which flow schema a request belongs to, and so which priority level.
 //!
-//! The schemas are objects like all others. [`run`] follows them and the priority levels in the caches, compiles them
-//! anew at every change ([`rules`]), and tells each schema whether its level exists ([`status`]). A request is compared
-//! with the compiled rules alone. Queues and seats do not exist yet: whatever the level, a request goes on at once.
+//! The schemas are objects like all others. [`run`] follows them and the priority levels in the
+//! caches, compiles them anew at every change ([`rules`]), and tells each schema whether its level
+//! exists ([`status`]). A request is compared with the compiled rules alone. Queues and seats do
+//! not exist yet: whatever the level, a request goes on at once.
 
 pub(crate) mod defaults;
 mod matching;
@@ -40,7 +41,11 @@ impl Flow {
 
 /// Follows schemas and levels for ever; `ready` is told once the first rules are in force.
 pub async fn run(flow: &Flow, loopback: &Loopback, ready: &Hook) {
-    let (schemas, levels) = (loopback.cache(flow_schemas()), loopback.cache(priority_levels()));
+    let (schemas, levels) = (
+        loopback.cache(flow_schemas()),
+        loopback.cache(priority_levels()),
+    );
+
     loop {
         // Asked for before anything is looked at, so that nothing in between is missed.
         let (schema_bell, level_bell) = (schemas.bell(), levels.bell());
@@ -48,11 +53,14 @@ pub async fn run(flow: &Flow, loopback: &Loopback, ready: &Hook) {
         tokio::pin!(schema_changed, level_changed);
         schema_changed.as_mut().enable();
         level_changed.as_mut().enable();
+
         let objects: Vec<FlowSchema> = read(schemas);
         let levels: Vec<PriorityLevelConfiguration> = read(levels);
-        flow.rules.store(Arc::new(Rules::compile(&objects, &levels)));
+        flow.rules
+            .store(Arc::new(Rules::compile(&objects, &levels)));
         status::write(loopback, &objects, &levels).await;
         ready.done();
+
         tokio::select! {
             biased;
             () = schema_changed => {}
@@ -66,14 +74,20 @@ pub(crate) fn flow_schemas() -> &'static Resource {
 }
 
 pub(crate) fn priority_levels() -> &'static Resource {
-    resource("flowcontrol.apiserver.k8s.io", "v1", "prioritylevelconfigurations")
+    resource(
+        "flowcontrol.apiserver.k8s.io",
+        "v1",
+        "prioritylevelconfigurations",
+    )
 }
 
 fn read<T: DeserializeOwned>(cache: &Cache) -> Vec<T> {
     let snapshot = cache.snapshot();
     let objects = snapshot.entries.iter().filter_map(|entry| {
         typed::from_tree(&entry.value(cache.hub().of))
-            .inspect_err(|error| error!(name = %entry.key(), %error, "cannot be read, and does not count"))
+            .inspect_err(
+                |error| error!(name = %entry.key(), %error, "cannot be read, and does not count"),
+            )
             .ok()
     });
     objects.collect()

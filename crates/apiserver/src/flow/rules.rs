@@ -1,13 +1,16 @@
 //! Flow schemas, compiled: the first that matches a request is the one it belongs to.
 //!
-//! Order is by precedence, then by name. Schemas whose level does not exist do not count. What no schema matches falls
-//! to `catch-all`; `exempt` and `catch-all` hold even where nobody has made the objects.
+//! Order is by precedence, then by name. Schemas whose level does not exist do not count. What no
+//! schema matches falls to `catch-all`; `exempt` and `catch-all` hold even where nobody has made
+//! the objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::HeaderValue;
-use k8s_openapi::api::flowcontrol::v1::{FlowSchema, PolicyRulesWithSubjects, PriorityLevelConfiguration};
+use k8s_openapi::api::flowcontrol::v1::{
+    FlowSchema, PolicyRulesWithSubjects, PriorityLevelConfiguration,
+};
 
 use super::{defaults, matching};
 use crate::authn::User;
@@ -47,32 +50,59 @@ impl Default for Rules {
 
 impl Rules {
     pub fn compile(schemas: &[FlowSchema], levels: &[PriorityLevelConfiguration]) -> Rules {
-        let mut uids: BTreeMap<String, String> =
-            defaults::MANDATORY.iter().map(|name| (name.to_string(), String::new())).collect();
+        let mut uids: BTreeMap<String, String> = defaults::MANDATORY
+            .iter()
+            .map(|name| (name.to_string(), String::new()))
+            .collect();
+
         for level in levels {
             let metadata = &level.metadata;
-            uids.insert(metadata.name.clone().unwrap_or_default(), metadata.uid.clone().unwrap_or_default());
+            uids.insert(
+                metadata.name.clone().unwrap_or_default(),
+                metadata.uid.clone().unwrap_or_default(),
+            );
         }
-        let mut schemas: Vec<Schema> = schemas.iter().filter_map(|schema| compiled(schema, &uids)).collect();
+
+        let mut schemas: Vec<Schema> = schemas
+            .iter()
+            .filter_map(|schema| compiled(schema, &uids))
+            .collect();
+
         let mandatory = defaults::flow_schemas().into_iter().filter(|schema| {
             let name = schema.metadata.name.as_deref().unwrap_or_default();
-            defaults::MANDATORY.contains(&name) && !schemas.iter().any(|own| own.class.flow_schema == name)
+            defaults::MANDATORY.contains(&name)
+                && !schemas.iter().any(|own| own.class.flow_schema == name)
         });
-        let mandatory: Vec<Schema> = mandatory.filter_map(|schema| compiled(&schema, &uids)).collect();
+
+        let mandatory: Vec<Schema> = mandatory
+            .filter_map(|schema| compiled(&schema, &uids))
+            .collect();
         schemas.extend(mandatory);
-        schemas
-            .sort_by(|a, b| (a.precedence, &a.class.flow_schema).cmp(&(b.precedence, &b.class.flow_schema)));
-        let catch_all = schemas.iter().find(|schema| schema.class.flow_schema == "catch-all");
-        let catch_all = catch_all.expect("it has just been added where it was not").class.clone();
+        schemas.sort_by(|a, b| {
+            (a.precedence, &a.class.flow_schema).cmp(&(b.precedence, &b.class.flow_schema))
+        });
+
+        let catch_all = schemas
+            .iter()
+            .find(|schema| schema.class.flow_schema == "catch-all");
+        let catch_all = catch_all
+            .expect("it has just been added where it was not")
+            .class
+            .clone();
+
         Rules { schemas, catch_all }
     }
 
     pub fn classify(&self, user: &User, request: &RequestInfo) -> Arc<Class> {
-        let found = self
-            .schemas
-            .iter()
-            .find(|schema| schema.rules.iter().any(|rule| matching::covers(rule, user, request)));
-        found.map_or(&self.catch_all, |schema| &schema.class).clone()
+        let found = self.schemas.iter().find(|schema| {
+            schema
+                .rules
+                .iter()
+                .any(|rule| matching::covers(rule, user, request))
+        });
+        found
+            .map_or(&self.catch_all, |schema| &schema.class)
+            .clone()
     }
 }
 
@@ -80,6 +110,7 @@ impl Rules {
 fn compiled(schema: &FlowSchema, levels: &BTreeMap<String, String>) -> Option<Schema> {
     let spec = schema.spec.as_ref()?;
     let level = &spec.priority_level_configuration.name;
+
     let name = schema.metadata.name.clone()?;
     let class = Class {
         flow: Arc::from(format!("{name}/{level}")),
@@ -88,6 +119,7 @@ fn compiled(schema: &FlowSchema, levels: &BTreeMap<String, String>) -> Option<Sc
         flow_schema_uid: header(schema.metadata.uid.as_deref().unwrap_or_default()),
         priority_level_uid: header(levels.get(level)?),
     };
+
     Some(Schema {
         precedence: spec.matching_precedence.unwrap_or(DEFAULT_PRECEDENCE),
         class: Arc::new(class),
@@ -109,12 +141,23 @@ mod tests {
     fn with_uids() -> Rules {
         let mut schemas = defaults::flow_schemas();
         let mut levels = defaults::priority_levels();
+
         for schema in &mut schemas {
-            schema.metadata.uid = schema.metadata.name.as_ref().map(|name| format!("fs-{name}"));
+            schema.metadata.uid = schema
+                .metadata
+                .name
+                .as_ref()
+                .map(|name| format!("fs-{name}"));
         }
+
         for level in &mut levels {
-            level.metadata.uid = level.metadata.name.as_ref().map(|name| format!("pl-{name}"));
+            level.metadata.uid = level
+                .metadata
+                .name
+                .as_ref()
+                .map(|name| format!("pl-{name}"));
         }
+
         Rules::compile(&schemas, &levels)
     }
 
@@ -126,13 +169,26 @@ mod tests {
         expected: (&str, &str),
     ) {
         let groups = groups.iter().map(ToString::to_string).collect();
-        let user = User { name: name.to_string(), groups, ..User::default() };
+        let user = User {
+            name: name.to_string(),
+            groups,
+            ..User::default()
+        };
+
         let class = rules.classify(
             &user,
-            &RequestInfo::new(&Method::from_bytes(method.as_bytes()).unwrap(), path, &Query::parse("")),
+            &RequestInfo::new(
+                &Method::from_bytes(method.as_bytes()).unwrap(),
+                path,
+                &Query::parse(""),
+            ),
         );
+
         assert_eq!(
-            (class.flow_schema_uid.to_str().unwrap(), class.priority_level_uid.to_str().unwrap()),
+            (
+                class.flow_schema_uid.to_str().unwrap(),
+                class.priority_level_uid.to_str().unwrap()
+            ),
             expected
         );
     }
@@ -143,30 +199,128 @@ mod tests {
     fn requests_go_to_the_schemas_of_a_new_cluster() {
         let rules = with_uids();
         let masters: &[&str] = &["system:masters", KNOWN];
-        check(&rules, ("admin", masters), "GET", "/api/v1/pods", ("fs-exempt", "pl-exempt"));
-        check(&rules, ("jane", &[KNOWN]), "GET", "/livez", ("fs-probes", "pl-exempt"));
-        check(&rules, ("jane", &[KNOWN]), "GET", "/livez/ping", ("fs-probes", "pl-exempt"));
-        check(&rules, ("jane", &[KNOWN]), "POST", "/livez", ("fs-global-default", "pl-global-default"));
+        check(
+            &rules,
+            ("admin", masters),
+            "GET",
+            "/api/v1/pods",
+            ("fs-exempt", "pl-exempt"),
+        );
+
+        check(
+            &rules,
+            ("jane", &[KNOWN]),
+            "GET",
+            "/livez",
+            ("fs-probes", "pl-exempt"),
+        );
+
+        check(
+            &rules,
+            ("jane", &[KNOWN]),
+            "GET",
+            "/livez/ping",
+            ("fs-probes", "pl-exempt"),
+        );
+
+        check(
+            &rules,
+            ("jane", &[KNOWN]),
+            "POST",
+            "/livez",
+            ("fs-global-default", "pl-global-default"),
+        );
+
         let node = ("system:node:a", &["system:nodes", KNOWN] as &[&str]);
-        check(&rules, node, "PUT", "/api/v1/nodes/a/status", ("fs-system-node-high", "pl-node-high"));
-        check(&rules, node, "GET", "/api/v1/pods", ("fs-system-nodes", "pl-system"));
+        check(
+            &rules,
+            node,
+            "PUT",
+            "/api/v1/nodes/a/status",
+            ("fs-system-node-high", "pl-node-high"),
+        );
+
+        check(
+            &rules,
+            node,
+            "GET",
+            "/api/v1/pods",
+            ("fs-system-nodes", "pl-system"),
+        );
+
         let scheduler = ("system:kube-scheduler", &[KNOWN] as &[&str]);
         let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/x";
-        check(&rules, scheduler, "PUT", lease, ("fs-system-leader-election", "pl-leader-election"));
-        check(&rules, scheduler, "DELETE", lease, ("fs-kube-scheduler", "pl-workload-high"));
-        let account = ("system:serviceaccount:kube-system:x", &["system:serviceaccounts", KNOWN] as &[&str]);
-        check(&rules, account, "GET", "/apis", ("fs-kube-system-service-accounts", "pl-workload-high"));
-        let account = ("system:serviceaccount:a:x", &["system:serviceaccounts", KNOWN] as &[&str]);
-        check(&rules, account, "GET", "/apis", ("fs-service-accounts", "pl-workload-low"));
-        check(&rules, ("x", &[]), "GET", "/apis", ("fs-catch-all", "pl-catch-all"));
+        check(
+            &rules,
+            scheduler,
+            "PUT",
+            lease,
+            ("fs-system-leader-election", "pl-leader-election"),
+        );
+
+        check(
+            &rules,
+            scheduler,
+            "DELETE",
+            lease,
+            ("fs-kube-scheduler", "pl-workload-high"),
+        );
+
+        let account = (
+            "system:serviceaccount:kube-system:x",
+            &["system:serviceaccounts", KNOWN] as &[&str],
+        );
+
+        check(
+            &rules,
+            account,
+            "GET",
+            "/apis",
+            ("fs-kube-system-service-accounts", "pl-workload-high"),
+        );
+
+        let account = (
+            "system:serviceaccount:a:x",
+            &["system:serviceaccounts", KNOWN] as &[&str],
+        );
+
+        check(
+            &rules,
+            account,
+            "GET",
+            "/apis",
+            ("fs-service-accounts", "pl-workload-low"),
+        );
+
+        check(
+            &rules,
+            ("x", &[]),
+            "GET",
+            "/apis",
+            ("fs-catch-all", "pl-catch-all"),
+        );
     }
 
     #[test]
     fn without_objects_there_are_still_exempt_and_catch_all() {
         let rules = Rules::default();
-        check(&rules, ("admin", &["system:masters"]), "GET", "/apis", ("", ""));
-        let class = rules.classify(&User::default(), &RequestInfo::new(&Method::GET, "/", &Query::parse("")));
-        assert_eq!((&*class.flow_schema, &*class.priority_level), ("catch-all", "catch-all"));
+        check(
+            &rules,
+            ("admin", &["system:masters"]),
+            "GET",
+            "/apis",
+            ("", ""),
+        );
+
+        let class = rules.classify(
+            &User::default(),
+            &RequestInfo::new(&Method::GET, "/", &Query::parse("")),
+        );
+
+        assert_eq!(
+            (&*class.flow_schema, &*class.priority_level),
+            ("catch-all", "catch-all")
+        );
     }
 
     #[test]
@@ -176,8 +330,16 @@ mod tests {
             .filter(|level| level.metadata.name.as_deref() != Some("global-default"))
             .collect();
         let rules = Rules::compile(&defaults::flow_schemas(), &levels);
-        let user = User { groups: vec![KNOWN.to_string()], ..User::default() };
-        let class = rules.classify(&user, &RequestInfo::new(&Method::GET, "/apis", &Query::parse("")));
+
+        let user = User {
+            groups: vec![KNOWN.to_string()],
+            ..User::default()
+        };
+
+        let class = rules.classify(
+            &user,
+            &RequestInfo::new(&Method::GET, "/apis", &Query::parse("")),
+        );
         assert_eq!(class.flow_schema, "catch-all");
     }
 }

@@ -27,13 +27,23 @@ pub(super) async fn write(
     levels: &[PriorityLevelConfiguration],
 ) {
     for schema in schemas {
-        let Some(dangling) = due(schema, levels) else { continue };
+        let Some(dangling) = due(schema, levels) else {
+            continue;
+        };
         let name = schema.metadata.name.as_deref().unwrap_or_default();
+
         let object = applied(name, &dangling, (loopback.registry.now)());
-        match loopback.apply_status(flow_schemas(), "", MANAGER, &object).await {
+        match loopback
+            .apply_status(flow_schemas(), "", MANAGER, &object)
+            .await
+        {
             // It went meanwhile; the next round knows.
             Err(error) if error.code == StatusCode::NOT_FOUND => {}
-            Err(error) => warn!(name, error = error.message, "a flow schema's status could not be written"),
+            Err(error) => warn!(
+                name,
+                error = error.message,
+                "a flow schema's status could not be written"
+            ),
             Ok(()) => {}
         }
     }
@@ -43,10 +53,19 @@ pub(super) async fn write(
 fn due(schema: &FlowSchema, levels: &[PriorityLevelConfiguration]) -> Option<Dangling> {
     let wanted = &schema.spec.as_ref()?.priority_level_configuration.name;
     let exists = defaults::MANDATORY.contains(&wanted.as_str())
-        || levels.iter().any(|level| level.metadata.name.as_ref() == Some(wanted));
-    let object = format!("This FlowSchema references the PriorityLevelConfiguration object named {wanted:?}");
+        || levels
+            .iter()
+            .any(|level| level.metadata.name.as_ref() == Some(wanted));
+
+    let object = format!(
+        "This FlowSchema references the PriorityLevelConfiguration object named {wanted:?}"
+    );
     let due = if exists {
-        Dangling { status: "False", reason: "Found", message: format!("{object} and it exists") }
+        Dangling {
+            status: "False",
+            reason: "Found",
+            message: format!("{object} and it exists"),
+        }
     } else {
         Dangling {
             status: "True",
@@ -54,13 +73,19 @@ fn due(schema: &FlowSchema, levels: &[PriorityLevelConfiguration]) -> Option<Dan
             message: format!("{object} but there is no such object"),
         }
     };
-    let conditions = schema.status.iter().flat_map(|status| status.conditions.iter().flatten());
+
+    let conditions = schema
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+
     let mut own = conditions.filter(|condition| condition.type_.as_deref() == Some("Dangling"));
     let said = own.any(|condition| {
         condition.status.as_deref() == Some(due.status)
             && condition.reason.as_deref() == Some(due.reason)
             && condition.message.as_ref() == Some(&due.message)
     });
+
     (!said).then_some(due)
 }
 
@@ -73,6 +98,7 @@ fn applied(name: &str, dangling: &Dangling, now: Timestamp) -> Value {
     condition.insert("message", dangling.message.as_str());
     let mut status = Map::new();
     status.insert("conditions", vec![Value::Object(condition)]);
+
     let mut metadata = Map::new();
     metadata.insert("name", name);
     let mut object = Map::new();
@@ -80,5 +106,6 @@ fn applied(name: &str, dangling: &Dangling, now: Timestamp) -> Value {
     object.insert("kind", "FlowSchema");
     object.insert("metadata", Value::Object(metadata));
     object.insert("status", Value::Object(status));
+
     Value::Object(object)
 }

@@ -1,8 +1,8 @@
 //! Metrics, in upstream's names: what `/metrics` tells.
 //!
-//! Every number is truly measured: counted as things happen ([`series`], [`request`], [`store`]), or read from where it is
-//! when somebody asks (the caches, the [`process`]). Nothing here belongs to the whole process, so that several servers
-//! can live in one.
+//! Every number is truly measured: counted as things happen ([`series`], [`request`], [`store`]),
+//! or read from where it is when somebody asks (the caches, the [`process`]). Nothing here belongs
+//! to the whole process, so that several servers can live in one.
 
 mod process;
 mod request;
@@ -53,7 +53,15 @@ const REQUEST_BOUNDS: &[u64] = &[
 ];
 
 /// Bytes.
-const SIZE_BOUNDS: &[u64] = &[1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+const SIZE_BOUNDS: &[u64] = &[
+    1_000,
+    10_000,
+    100_000,
+    1_000_000,
+    10_000_000,
+    100_000_000,
+    1_000_000_000,
+];
 
 /// Of durations, which are counted in nanoseconds and told in seconds.
 const SECOND: f64 = 1e9;
@@ -102,7 +110,11 @@ impl Metrics {
         headers: &HeaderMap,
     ) -> Option<Arc<Measured>> {
         let about = About::of(info, query, headers)?;
-        Some(Arc::new(Measured::begin(self.clone(), about, info.is_long_running())))
+        Some(Arc::new(Measured::begin(
+            self.clone(),
+            about,
+            info.is_long_running(),
+        )))
     }
 
     /// A request goes on; `flow` is `SCHEMA/LEVEL`.
@@ -112,11 +124,13 @@ impl Metrics {
 
     /// Whether somebody was recognised.
     pub fn authenticated(&self, success: bool) {
-        self.authentication.of(&if success { "success" } else { "failure" }).add(1);
+        self.authentication
+            .of(&if success { "success" } else { "failure" })
+            .add(1);
     }
 
-    /// Where the events of watches of a resource are counted. Those of custom resources are not told apart by name, and
-    /// so not shown.
+    /// Where the events of watches of a resource are counted. Those of custom resources are not
+    /// told apart by name, and so not shown.
     pub fn watch_events(&self, served: &Served) -> Arc<Counter> {
         match served {
             Served::BuiltIn(own) => self.watch_events.of(&Known(own.resource)),
@@ -142,19 +156,41 @@ impl Metrics {
             "counter",
             "Requests that were answered, by what they were and how.",
         );
+
         for ((about, code), counter) in sorted(self.requests.all()) {
             let (labels, code) = (about.labels(), code.to_string());
-            let labels =
-                [&[("code", &*code), ("component", "apiserver"), ("dry_run", about.dry_run)], &labels[..]];
+            let labels = [
+                &[
+                    ("code", &*code),
+                    ("component", "apiserver"),
+                    ("dry_run", about.dry_run),
+                ],
+                &labels[..],
+            ];
             text.sample("apiserver_request_total", &labels.concat(), counter.get());
         }
+
         let name = "apiserver_request_duration_seconds";
-        text.family(name, "histogram", "How long requests took, until their answer had left.");
+        text.family(
+            name,
+            "histogram",
+            "How long requests took, until their answer had left.",
+        );
+
         for (about, histogram) in sorted(self.durations.all()) {
-            let labels = [&[("component", "apiserver"), ("dry_run", about.dry_run)], &about.labels()[..]];
+            let labels = [
+                &[("component", "apiserver"), ("dry_run", about.dry_run)],
+                &about.labels()[..],
+            ];
             text.histogram(name, &labels.concat(), &histogram, SECOND);
         }
-        text.family("apiserver_response_sizes", "histogram", "How many bytes the answers to reads had.");
+
+        text.family(
+            "apiserver_response_sizes",
+            "histogram",
+            "How many bytes the answers to reads had.",
+        );
+
         for (about, histogram) in sorted(self.sizes.all()) {
             let labels = [&[("component", "apiserver")], &about.labels()[..]].concat();
             text.histogram("apiserver_response_sizes", &labels, &histogram, 1.0);
@@ -164,51 +200,111 @@ impl Metrics {
     fn write_present(&self, text: &mut Text) {
         let name = "apiserver_current_inflight_requests";
         text.family(name, "gauge", "Short requests that are under way now.");
+
         for (changes, kind) in [(true, "mutating"), (false, "readOnly")] {
-            text.sample(name, &[("request_kind", kind)], self.under_way.of(&changes).get());
+            text.sample(
+                name,
+                &[("request_kind", kind)],
+                self.under_way.of(&changes).get(),
+            );
         }
-        text.family("apiserver_longrunning_requests", "gauge", "Requests that last, and are open now.");
+
+        text.family(
+            "apiserver_longrunning_requests",
+            "gauge",
+            "Requests that last, and are open now.",
+        );
+
         for (about, gauge) in sorted(self.lasting.all()) {
             let labels = [&[("component", "apiserver")], &about.labels()[..]].concat();
             text.sample("apiserver_longrunning_requests", &labels, gauge.get());
         }
-        text.family("apiserver_watch_events_total", "counter", "Events that were sent to watches.");
+
+        text.family(
+            "apiserver_watch_events_total",
+            "counter",
+            "Events that were sent to watches.",
+        );
+
         for (Known(resource), counter) in sorted(self.watch_events.all()) {
-            let labels =
-                [("group", &*resource.group), ("resource", &resource.plural), ("version", &resource.version)];
+            let labels = [
+                ("group", &*resource.group),
+                ("resource", &resource.plural),
+                ("version", &resource.version),
+            ];
             text.sample("apiserver_watch_events_total", &labels, counter.get());
         }
     }
 
     fn write_who_and_when(&self, text: &mut Text) {
         let name = "apiserver_flowcontrol_dispatched_requests_total";
-        text.family(name, "counter", "Requests that went on, by the flow they belong to.");
+        text.family(
+            name,
+            "counter",
+            "Requests that went on, by the flow they belong to.",
+        );
+
         for (flow, counter) in sorted(self.flows.all()) {
             let (schema, level) = flow.split_once('/').unwrap_or((&flow, ""));
             let labels = [("flow_schema", schema), ("priority_level", level)];
             text.sample(name, &labels, counter.get());
         }
-        text.family("authentication_attempts", "counter", "Whether those who asked were recognised.");
+
+        text.family(
+            "authentication_attempts",
+            "counter",
+            "Whether those who asked were recognised.",
+        );
+
         for (result, counter) in sorted(self.authentication.all()) {
-            text.sample("authentication_attempts", &[("result", result)], counter.get());
+            text.sample(
+                "authentication_attempts",
+                &[("result", result)],
+                counter.get(),
+            );
         }
+
         text.family(
             "apiserver_tls_handshake_errors_total",
             "counter",
             "Connections that ended before they began.",
         );
-        text.sample("apiserver_tls_handshake_errors_total", &[], self.handshake_errors.get());
+
+        text.sample(
+            "apiserver_tls_handshake_errors_total",
+            &[],
+            self.handshake_errors.get(),
+        );
     }
 }
 
 fn write_objects(caches: &Caches, text: &mut Text) {
-    text.family("apiserver_resource_objects", "gauge", "Objects that are kept.");
+    text.family(
+        "apiserver_resource_objects",
+        "gauge",
+        "Objects that are kept.",
+    );
+
     for cache in caches.all() {
-        let labels = [("group", &*cache.hub().resource.group), ("resource", &cache.hub().resource.plural)];
-        text.sample("apiserver_resource_objects", &labels, cache.snapshot().entries.count());
+        let labels = [
+            ("group", &*cache.hub().resource.group),
+            ("resource", &cache.hub().resource.plural),
+        ];
+
+        text.sample(
+            "apiserver_resource_objects",
+            &labels,
+            cache.snapshot().entries.count(),
+        );
     }
+
     // The older name, which has no group of its own.
-    text.family("apiserver_storage_objects", "gauge", "Objects that are kept.");
+    text.family(
+        "apiserver_storage_objects",
+        "gauge",
+        "Objects that are kept.",
+    );
+
     for cache in caches.all() {
         let resource = crate::status::qualified(cache.hub().resource);
         text.sample(

@@ -21,24 +21,62 @@ struct Stat {
 }
 
 pub(super) fn write(text: &mut Text) {
-    if let Some(stat) = fs::read_to_string("/proc/self/stat").ok().and_then(|line| parse(&line)) {
-        text.family("process_cpu_seconds_total", "counter", "Time that the process has spent computing.");
+    if let Some(stat) = fs::read_to_string("/proc/self/stat")
+        .ok()
+        .and_then(|line| parse(&line))
+    {
+        text.family(
+            "process_cpu_seconds_total",
+            "counter",
+            "Time that the process has spent computing.",
+        );
+
         text.sample("process_cpu_seconds_total", &[], stat.cpu_seconds);
-        text.family("process_resident_memory_bytes", "gauge", "Memory that the process holds.");
+        text.family(
+            "process_resident_memory_bytes",
+            "gauge",
+            "Memory that the process holds.",
+        );
+
         text.sample("process_resident_memory_bytes", &[], stat.resident_bytes);
-        text.family("process_virtual_memory_bytes", "gauge", "Addresses that the process has reserved.");
+        text.family(
+            "process_virtual_memory_bytes",
+            "gauge",
+            "Addresses that the process has reserved.",
+        );
+
         text.sample("process_virtual_memory_bytes", &[], stat.virtual_bytes);
+
         if let Some(boot) = boot_seconds() {
-            text.family("process_start_time_seconds", "gauge", "When the process began, since 1970.");
-            text.sample("process_start_time_seconds", &[], boot + stat.started_seconds);
+            text.family(
+                "process_start_time_seconds",
+                "gauge",
+                "When the process began, since 1970.",
+            );
+
+            text.sample(
+                "process_start_time_seconds",
+                &[],
+                boot + stat.started_seconds,
+            );
         }
     }
+
     if let Ok(files) = fs::read_dir("/proc/self/fd") {
-        text.family("process_open_fds", "gauge", "Files and connections that are open.");
+        text.family(
+            "process_open_fds",
+            "gauge",
+            "Files and connections that are open.",
+        );
         text.sample("process_open_fds", &[], files.count());
     }
+
     if let Some(limit) = max_files() {
-        text.family("process_max_fds", "gauge", "Files and connections that may be open.");
+        text.family(
+            "process_max_fds",
+            "gauge",
+            "Files and connections that may be open.",
+        );
         text.sample("process_max_fds", &[], limit);
     }
 }
@@ -56,19 +94,28 @@ fn parse(line: &str) -> Option<Stat> {
     })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a metric need not be exact in its sixteenth digit")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a metric need not be exact in its sixteenth digit"
+)]
 fn seconds(ticks: u64) -> f64 {
     ticks as f64 / TICKS_PER_SECOND
 }
 
 fn boot_seconds() -> Option<f64> {
     let text = fs::read_to_string("/proc/stat").ok()?;
-    text.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
+    text.lines()
+        .find_map(|line| line.strip_prefix("btime "))?
+        .trim()
+        .parse()
+        .ok()
 }
 
 fn max_files() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/limits").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
@@ -79,8 +126,12 @@ mod tests {
     #[test]
     fn a_name_with_spaces_and_parentheses_does_not_confuse() {
         let line = "42 (a (b) c) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20 0 8 0 1000 8192 3 18446744073709551615";
-        let stat =
-            Stat { cpu_seconds: 2.0, started_seconds: 10.0, virtual_bytes: 8192, resident_bytes: 12288 };
+        let stat = Stat {
+            cpu_seconds: 2.0,
+            started_seconds: 10.0,
+            virtual_bytes: 8192,
+            resident_bytes: 12288,
+        };
         assert_eq!(parse(line), Some(stat));
         assert_eq!(parse("42"), None);
     }

@@ -34,7 +34,8 @@ impl Hash for About {
     }
 }
 
-/// A built-in resource, told apart by its place in the catalogue, which is in order of group, version and name.
+/// A built-in resource, told apart by its place in the catalogue, which is in order of group,
+/// version and name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known(pub(super) &'static Resource);
 
@@ -67,7 +68,12 @@ impl Hash for Known {
 impl About {
     /// `None`: nothing that is counted.
     pub(super) fn of(info: &RequestInfo, query: &Query, headers: &HeaderMap) -> Option<About> {
-        let dry_run = if query.get("dryRun").is_some_and(|value| !value.is_empty()) { "All" } else { "" };
+        let dry_run = if query.get("dryRun").is_some_and(|value| !value.is_empty()) {
+            "All"
+        } else {
+            ""
+        };
+
         let Some(target) = &info.target else {
             let subresource = match info.path.as_str() {
                 "/healthz" => "/healthz",
@@ -75,13 +81,27 @@ impl About {
                 "/readyz" => "/readyz",
                 _ => return None,
             };
-            return Some(About { verb: "GET", resource: None, subresource, scope: "", dry_run: "" });
+
+            return Some(About {
+                verb: "GET",
+                resource: None,
+                subresource,
+                scope: "",
+                dry_run: "",
+            });
         };
+
         let resource = BUILTIN.resource(&target.group, &target.version, &target.resource)?;
         let subresource = match target.subresource.as_str() {
             "" => "",
-            name => resource.subresources.iter().find(|known| known.name == name)?.name.as_str(),
+            name => resource
+                .subresources
+                .iter()
+                .find(|known| known.name == name)?
+                .name
+                .as_str(),
         };
+
         let verb = verb(info.verb, headers);
         Some(About {
             verb,
@@ -94,8 +114,9 @@ impl About {
 
     /// What every family tells of a request.
     pub(super) fn labels(&self) -> [(&'static str, &'static str); 6] {
-        let of =
-            |name: fn(&'static Resource) -> &'static str| self.resource.map_or("", |known| name(known.0));
+        let of = |name: fn(&'static Resource) -> &'static str| {
+            self.resource.map_or("", |known| name(known.0))
+        };
         [
             ("group", of(|resource| &resource.group)),
             ("resource", of(|resource| &resource.plural)),
@@ -119,7 +140,9 @@ fn verb(verb: &str, headers: &HeaderMap) -> &'static str {
         "create" => "POST",
         "update" => "PUT",
         "patch" => {
-            let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+            let media_type = headers
+                .get(header::CONTENT_TYPE)
+                .and_then(|value| value.to_str().ok());
             let apply = media_type.and_then(PatchType::of) == Some(PatchType::Apply);
             if apply { "APPLY" } else { "PATCH" }
         }
@@ -153,12 +176,23 @@ pub struct Measured {
 impl Measured {
     pub(super) fn begin(metrics: Arc<Metrics>, about: About, lasts: bool) -> Measured {
         let present = match lasts {
-            true => metrics.lasting.of(&About { dry_run: "", ..about }),
+            true => metrics.lasting.of(&About {
+                dry_run: "",
+                ..about
+            }),
             false => metrics.under_way.of(&about.changes()),
         };
         present.add(1);
+
         let (code, bytes) = (AtomicU16::new(0), AtomicU64::new(0));
-        Measured { metrics, about, began: Instant::now(), code, bytes, present }
+        Measured {
+            metrics,
+            about,
+            began: Instant::now(),
+            code,
+            bytes,
+            present,
+        }
     }
 
     /// How it was answered.
@@ -176,11 +210,22 @@ impl Drop for Measured {
     fn drop(&mut self) {
         self.present.add(-1);
         let took = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.metrics.requests.of(&(self.about, self.code.load(Relaxed))).add(1);
+        self.metrics
+            .requests
+            .of(&(self.about, self.code.load(Relaxed)))
+            .add(1);
+
         self.metrics.durations.of(&self.about).observe(took);
+
         if matches!(self.about.verb, "GET" | "LIST") {
-            let about = About { dry_run: "", ..self.about };
-            self.metrics.sizes.of(&about).observe(self.bytes.load(Relaxed));
+            let about = About {
+                dry_run: "",
+                ..self.about
+            };
+            self.metrics
+                .sizes
+                .of(&about)
+                .observe(self.bytes.load(Relaxed));
         }
     }
 }

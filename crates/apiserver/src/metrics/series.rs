@@ -1,7 +1,8 @@
-//! Numbers that are counted as things happen: counters, gauges and histograms, and families of them by label.
+//! Numbers that are counted as things happen: counters, gauges and histograms, and families of them
+//! by label.
 //!
-//! Counting is an atomic addition. A family finds its series in a map that is never locked for reading: new series, of
-//! which there are few, replace the map.
+//! Counting is an atomic addition. A family finds its series in a map that is never locked for
+//! reading: new series, of which there are few, replace the map.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -36,7 +37,8 @@ impl Gauge {
     }
 }
 
-/// How often a number fell into each of some ranges. Numbers are whole: durations are counted in nanoseconds.
+/// How often a number fell into each of some ranges. Numbers are whole: durations are counted in
+/// nanoseconds.
 #[derive(Debug)]
 pub struct Histogram {
     /// Upper bounds, ascending; what is larger falls into the last bucket, which has none.
@@ -48,7 +50,11 @@ pub struct Histogram {
 impl Histogram {
     pub fn new(bounds: &'static [u64]) -> Histogram {
         let buckets = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
-        Histogram { bounds, buckets, sum: AtomicU64::new(0) }
+        Histogram {
+            bounds,
+            buckets,
+            sum: AtomicU64::new(0),
+        }
     }
 
     pub fn observe(&self, number: u64) {
@@ -64,7 +70,14 @@ impl Histogram {
             total += bucket.load(Ordering::Relaxed);
             total
         });
-        let below = self.bounds.iter().zip(counts.by_ref()).map(|(bound, count)| (*bound, count)).collect();
+
+        let below = self
+            .bounds
+            .iter()
+            .zip(counts.by_ref())
+            .map(|(bound, count)| (*bound, count))
+            .collect();
+
         let all = counts.last().unwrap_or_default();
         (below, all)
     }
@@ -83,7 +96,11 @@ pub struct Family<K, V> {
 
 impl<K: Clone + Eq + Hash, V> Family<K, V> {
     pub fn new(make: fn() -> V) -> Family<K, V> {
-        Family { series: ArcSwap::default(), growing: Mutex::default(), make }
+        Family {
+            series: ArcSwap::default(),
+            growing: Mutex::default(),
+            make,
+        }
     }
 
     pub fn of(&self, key: &K) -> Arc<V> {
@@ -92,13 +109,20 @@ impl<K: Clone + Eq + Hash, V> Family<K, V> {
         }
         let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut series = HashMap::clone(&self.series.load());
-        let value = series.entry(key.clone()).or_insert_with(|| Arc::new((self.make)())).clone();
+        let value = series
+            .entry(key.clone())
+            .or_insert_with(|| Arc::new((self.make)()))
+            .clone();
         self.series.store(Arc::new(series));
         value
     }
 
     pub fn all(&self) -> Vec<(K, Arc<V>)> {
-        self.series.load().iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+        self.series
+            .load()
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
     }
 }
 
@@ -122,7 +146,11 @@ mod tests {
         family.of(&"a").add(1);
         family.of(&"b").add(1);
         family.of(&"a").add(2);
-        let mut all: Vec<_> = family.all().into_iter().map(|(key, counter)| (key, counter.get())).collect();
+        let mut all: Vec<_> = family
+            .all()
+            .into_iter()
+            .map(|(key, counter)| (key, counter.get()))
+            .collect();
         all.sort_unstable();
         assert_eq!(all, [("a", 3), ("b", 1)]);
     }

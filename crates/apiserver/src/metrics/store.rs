@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_store::{
-    LeaseId, LeaseStatus, Op, RangeAnswer, RangeRequest, Revision, Store, StoreError, StoreStatus, Txn,
-    TxnAnswer, Watch, WatchRequest,
+    LeaseId, LeaseStatus, Op, RangeAnswer, RangeRequest, Revision, Store, StoreError, StoreStatus,
+    Txn, TxnAnswer, Watch, WatchRequest,
 };
 use tokio::time::Instant;
 
@@ -53,18 +53,35 @@ pub(super) fn write(
         "histogram",
         "How long operations of the store took, be it an etcd or the embedded one.",
     );
+
     let all = super::sorted(operations.all());
     for (operation, histogram) in &all {
         text.histogram(name, &[("operation", operation.name())], histogram, SECOND);
     }
+
     text.family("etcd_requests_total", "counter", "Operations of the store.");
+
     for (operation, histogram) in &all {
         let (_, count) = histogram.cumulated();
-        text.sample("etcd_requests_total", &[("operation", operation.name())], count);
+        text.sample(
+            "etcd_requests_total",
+            &[("operation", operation.name())],
+            count,
+        );
     }
-    text.family("etcd_request_errors_total", "counter", "Operations of the store that failed.");
+
+    text.family(
+        "etcd_request_errors_total",
+        "counter",
+        "Operations of the store that failed.",
+    );
+
     for (operation, counter) in super::sorted(errors.all()) {
-        text.sample("etcd_request_errors_total", &[("operation", operation.name())], counter.get());
+        text.sample(
+            "etcd_request_errors_total",
+            &[("operation", operation.name())],
+            counter.get(),
+        );
     }
 }
 
@@ -117,7 +134,11 @@ impl Store for MeasuredStore {
         self.store.compact(revision).await
     }
 
-    async fn grant_lease(&self, ttl: Duration, id: Option<LeaseId>) -> Result<LeaseStatus, StoreError> {
+    async fn grant_lease(
+        &self,
+        ttl: Duration,
+        id: Option<LeaseId>,
+    ) -> Result<LeaseStatus, StoreError> {
         self.store.grant_lease(ttl, id).await
     }
 

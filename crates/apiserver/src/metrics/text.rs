@@ -23,17 +23,29 @@ impl Text {
         self.write(format_args!(" {value}\n"));
     }
 
-    /// The lines of a histogram whose numbers were counted in `unit`ths: a million of them make one.
-    pub(super) fn histogram(&mut self, name: &str, labels: &Labels<'_>, histogram: &Histogram, unit: f64) {
+    /// The lines of a histogram whose numbers were counted in `unit`ths: a million of them make
+    /// one.
+    pub(super) fn histogram(
+        &mut self,
+        name: &str,
+        labels: &Labels<'_>,
+        histogram: &Histogram,
+        unit: f64,
+    ) {
         let (buckets, count) = histogram.cumulated();
         for (bound, below) in buckets {
             let bound = scaled(bound, unit).to_string();
             self.bucket(name, labels, &bound, below);
         }
+
         self.bucket(name, labels, "+Inf", count);
         self.write(format_args!("{name}_sum"));
         self.labels(labels, None);
-        self.write(format_args!(" {}\n{name}_count", scaled(histogram.sum(), unit)));
+        self.write(format_args!(
+            " {}\n{name}_count",
+            scaled(histogram.sum(), unit)
+        ));
+
         self.labels(labels, None);
         self.write(format_args!(" {count}\n"));
     }
@@ -49,24 +61,37 @@ impl Text {
     }
 
     fn labels(&mut self, labels: &Labels<'_>, bound: Option<&str>) {
-        let all = labels.iter().copied().chain(bound.map(|bound| ("le", bound)));
+        let all = labels
+            .iter()
+            .copied()
+            .chain(bound.map(|bound| ("le", bound)));
+
         for (place, (name, value)) in all.enumerate() {
             let before = if place == 0 { '{' } else { ',' };
-            let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let value = value
+                .replace('\\', "\\\\")
+                .replace('"', "\\\"")
+                .replace('\n', "\\n");
             self.write(format_args!("{before}{name}=\"{value}\""));
         }
+
         if !labels.is_empty() || bound.is_some() {
             self.write(format_args!("}}"));
         }
     }
 
     fn write(&mut self, arguments: std::fmt::Arguments<'_>) {
-        self.0.write_fmt(arguments).expect("strings take everything");
+        self.0
+            .write_fmt(arguments)
+            .expect("strings take everything");
     }
 }
 
 /// Counts are kept whole and told in units: nanoseconds as seconds.
-#[expect(clippy::cast_precision_loss, reason = "a metric need not be exact in its sixteenth digit")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a metric need not be exact in its sixteenth digit"
+)]
 fn scaled(number: u64, unit: f64) -> f64 {
     number as f64 / unit
 }
@@ -82,6 +107,7 @@ mod tests {
         let mut text = Text::default();
         text.family("a_total", "counter", "what it counts");
         text.sample("a_total", &[], 3);
+
         text.sample("a_total", &[("x", "say \"hi\"")], 4);
         text.family("b", "histogram", "how long");
         text.histogram("b", &[("x", "y")], &histogram, 1e9);

@@ -27,11 +27,20 @@ pub(super) enum Form {
 }
 
 impl Document {
-    pub(super) fn write(&self, catalog: &Catalog, form: Form, out: &mut impl Write) -> io::Result<()> {
+    pub(super) fn write(
+        &self,
+        catalog: &Catalog,
+        form: Form,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         match (self, form) {
             (Document::V2, Form::Json) => json_v2(&Outline::of_all(catalog), out),
-            (Document::V2, Form::Protobuf) => out.write_all(&protobuf_v2(&Outline::of_all(catalog))),
-            (Document::V3(section), Form::Json) => json_v3(&Outline::of_section(catalog, section), out),
+            (Document::V2, Form::Protobuf) => {
+                out.write_all(&protobuf_v2(&Outline::of_all(catalog)))
+            }
+            (Document::V3(section), Form::Json) => {
+                json_v3(&Outline::of_section(catalog, section), out)
+            }
             (Document::V3(section), Form::Protobuf) => {
                 out.write_all(&protobuf_v3(&Outline::of_section(catalog, section)))
             }
@@ -45,19 +54,26 @@ fn json_v2(outline: &Outline<'_>, out: &mut impl Write) -> io::Result<()> {
     document.put("swagger", &Value::string("2.0"))?;
     document.put("info", &info())?;
     document.below("paths", |paths| {
-        outline
-            .paths
-            .iter()
-            .try_for_each(|(path, operations)| paths.put(path, &v2::path_item(operations, &mut shared)))
+        outline.paths.iter().try_for_each(|(path, operations)| {
+            paths.put(path, &v2::path_item(operations, &mut shared))
+        })
     })?;
+
     document.below("definitions", |definitions| {
-        outline.definitions(Version::V2).try_for_each(|(name, schema)| definitions.put(name, &schema))
+        outline
+            .definitions(Version::V2)
+            .try_for_each(|(name, schema)| definitions.put(name, &schema))
     })?;
+
     document.below("parameters", |parameters| {
-        shared.iter().try_for_each(|(name, parameter)| parameters.put(name, parameter))
+        shared
+            .iter()
+            .try_for_each(|(name, parameter)| parameters.put(name, parameter))
     })?;
+
     document.put("securityDefinitions", &bearer_token())?;
     document.put("security", &Value::Array(vec![security()]))?;
+
     document.close()
 }
 
@@ -66,62 +82,100 @@ fn json_v3(outline: &Outline<'_>, out: &mut impl Write) -> io::Result<()> {
     document.put("openapi", &Value::string("3.0.0"))?;
     document.put("info", &info())?;
     document.below("paths", |paths| {
-        outline.paths.iter().try_for_each(|(path, operations)| paths.put(path, &v3::path_item(operations)))
+        outline
+            .paths
+            .iter()
+            .try_for_each(|(path, operations)| paths.put(path, &v3::path_item(operations)))
     })?;
+
     document.below("components", |components| {
         if outline.has_definitions() {
             components.below("schemas", |schemas| {
-                outline.definitions(Version::V3).try_for_each(|(name, schema)| schemas.put(name, &schema))
+                outline
+                    .definitions(Version::V3)
+                    .try_for_each(|(name, schema)| schemas.put(name, &schema))
             })?;
         }
         components.put("securitySchemes", &bearer_token())
     })?;
+
     document.close()
 }
 
 fn protobuf_v2(outline: &Outline<'_>) -> Vec<u8> {
-    use protobuf::v2::{INFO, PARAMETER, PATH_ITEM, SCHEMA, SECURITY_DEFINITION, SECURITY_REQUIREMENT};
+    use protobuf::v2::{
+        INFO, PARAMETER, PATH_ITEM, SCHEMA, SECURITY_DEFINITION, SECURITY_REQUIREMENT,
+    };
+
     let mut shared = v2::Shared::new();
     let (mut paths, mut definitions, mut parameters) = (Vec::new(), Vec::new(), Vec::new());
     for (path, operations) in &outline.paths {
-        put_named(&mut paths, 2, path, &PATH_ITEM, &v2::path_item(operations, &mut shared));
+        put_named(
+            &mut paths,
+            2,
+            path,
+            &PATH_ITEM,
+            &v2::path_item(operations, &mut shared),
+        );
     }
+
     for (name, schema) in outline.definitions(Version::V2) {
         put_named(&mut definitions, 1, name, &SCHEMA, &schema);
     }
+
     for (name, parameter) in &shared {
         put_named(&mut parameters, 1, name, &PARAMETER, parameter);
     }
+
     let mut out = Vec::new();
     put_bytes(&mut out, 1, b"2.0");
     put_bytes(&mut out, 2, &encode(&INFO, &info()));
     put_bytes(&mut out, 8, &paths);
+
     put_bytes(&mut out, 9, &definitions);
     put_bytes(&mut out, 10, &parameters);
+
     put_bytes(&mut out, 12, &encode(&SECURITY_REQUIREMENT, &security()));
-    put_bytes(&mut out, 13, &encode(&protobuf::Message::Named(1, &SECURITY_DEFINITION), &bearer_token()));
+    put_bytes(
+        &mut out,
+        13,
+        &encode(
+            &protobuf::Message::Named(1, &SECURITY_DEFINITION),
+            &bearer_token(),
+        ),
+    );
+
     out
 }
 
 fn protobuf_v3(outline: &Outline<'_>) -> Vec<u8> {
     use protobuf::v3::{INFO, PATH_ITEM, SCHEMA_OR_REFERENCE, SECURITY_SCHEME};
+
     let (mut paths, mut schemas, mut components) = (Vec::new(), Vec::new(), Vec::new());
     for (path, operations) in &outline.paths {
         put_named(&mut paths, 1, path, &PATH_ITEM, &v3::path_item(operations));
     }
+
     for (name, schema) in outline.definitions(Version::V3) {
         put_named(&mut schemas, 1, name, &SCHEMA_OR_REFERENCE, &schema);
     }
+
     if outline.has_definitions() {
         put_bytes(&mut components, 1, &schemas);
     }
-    let schemes = encode(&protobuf::Message::Named(1, &SECURITY_SCHEME), &bearer_token());
+
+    let schemes = encode(
+        &protobuf::Message::Named(1, &SECURITY_SCHEME),
+        &bearer_token(),
+    );
     put_bytes(&mut components, 7, &schemes);
+
     let mut out = Vec::new();
     put_bytes(&mut out, 1, b"3.0.0");
     put_bytes(&mut out, 2, &encode(&INFO, &info()));
     put_bytes(&mut out, 4, &paths);
     put_bytes(&mut out, 5, &components);
+
     out
 }
 

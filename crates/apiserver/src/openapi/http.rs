@@ -15,7 +15,8 @@ const KEPT_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 const JSON: &str = "application/json";
 
-/// The name of the protobuf form, and an older one that is no media type by the book, but asked for.
+/// The name of the protobuf form, and an older one that is no media type by the book, but asked
+/// for.
 fn protobuf_types(document: &Document) -> [&'static str; 2] {
     match document {
         Document::V2 => [
@@ -31,16 +32,26 @@ fn protobuf_types(document: &Document) -> [&'static str; 2] {
 
 /// The form that the client likes best; `None`: it accepts none of them.
 pub(super) fn form(document: &Document, headers: &HeaderMap) -> Option<Form> {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let [protobuf, older] = protobuf_types(document);
     let chosen = media_type::choose(accept, &[JSON, protobuf, older])?;
-    Some(if chosen == JSON { Form::Json } else { Form::Protobuf })
+    Some(if chosen == JSON {
+        Form::Json
+    } else {
+        Form::Protobuf
+    })
 }
 
 /// Whether the client says that it has the document with this tag.
 fn has_already(headers: &HeaderMap, etag: &str) -> bool {
     let values = headers.get_all(header::IF_NONE_MATCH);
-    let mut tags = values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let mut tags = values
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
     tags.any(|tag| {
         let tag = tag.trim();
         tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag
@@ -58,25 +69,41 @@ pub(super) struct Found<'d> {
 }
 
 impl Found<'_> {
-    /// The answer to a request with these headers. `asked_hash`: the hash that the client saw in the index.
-    pub(super) fn answer(self, headers: &HeaderMap, asked_hash: Option<&str>, now: Timestamp) -> Answer {
+    /// The answer to a request with these headers. `asked_hash`: the hash that the client saw in
+    /// the index.
+    pub(super) fn answer(
+        self,
+        headers: &HeaderMap,
+        asked_hash: Option<&str>,
+        now: Timestamp,
+    ) -> Answer {
         let etag = format!("\"{}\"", self.hash);
         let mut answer = match asked_hash {
             Some(asked) if asked != self.hash => self.moved(),
             _ if has_already(headers, &etag) => answer::empty(StatusCode::NOT_MODIFIED),
             _ => self.whole(),
         };
+
         let head = answer.headers_mut();
-        head.insert(header::VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+        head.insert(
+            header::VARY,
+            HeaderValue::from_static("Accept, Accept-Encoding"),
+        );
+
         if let Ok(etag) = HeaderValue::from_str(&etag) {
             head.insert(header::ETAG, etag);
         }
+
         if asked_hash == Some(self.hash) {
-            head.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+            head.insert(
+                header::CACHE_CONTROL,
+                HeaderValue::from_static("public, immutable"),
+            );
             if let Ok(date) = HeaderValue::from_str(&http_date(now, KEPT_FOR)) {
                 head.insert(header::EXPIRES, date);
             }
         }
+
         answer
     }
 
@@ -87,7 +114,9 @@ impl Found<'_> {
         };
         let mut answer = answer::bytes(StatusCode::OK, content_type, self.content.clone());
         if self.gzip {
-            answer.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            answer
+                .headers_mut()
+                .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         answer
     }
@@ -116,35 +145,64 @@ mod tests {
     use crate::openapi::section::Section;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)))
+            .collect()
     }
 
     fn answer(headers: &HeaderMap, asked_hash: Option<&str>) -> Answer {
         let document = &Document::V3(Section::Version);
         let content = Bytes::from_static(b"{}");
-        let found = Found { document, form: Form::Json, hash: "AB", content, gzip: false };
+        let found = Found {
+            document,
+            form: Form::Json,
+            hash: "AB",
+            content,
+            gzip: false,
+        };
         found.answer(headers, asked_hash, Timestamp::from_unix(0, 0))
     }
 
     #[test]
     fn the_form_is_what_the_client_likes_best() {
         let check = |accept, v2, v3| {
-            assert_eq!(form(&Document::V2, &headers(&[("accept", accept)])), v2, "{accept}");
             assert_eq!(
-                form(&Document::V3(Section::Version), &headers(&[("accept", accept)])),
+                form(&Document::V2, &headers(&[("accept", accept)])),
+                v2,
+                "{accept}"
+            );
+
+            assert_eq!(
+                form(
+                    &Document::V3(Section::Version),
+                    &headers(&[("accept", accept)])
+                ),
                 v3,
                 "{accept}"
             );
         };
+
         let (json, protobuf) = (Some(Form::Json), Some(Form::Protobuf));
         check("", json, json);
         check("*/*", json, json);
         check("application/*", json, json);
+
         check("application/json", json, json);
         check("text/html", None, None);
         check("text/html, */*;q=0.1", json, json);
-        check("application/com.github.proto-openapi.spec.v2@v1.0+protobuf", protobuf, None);
-        check("application/com.github.proto-openapi.spec.v2.v1.0+protobuf", protobuf, None);
+        check(
+            "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+            protobuf,
+            None,
+        );
+
+        check(
+            "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+            protobuf,
+            None,
+        );
+
         check(
             "application/com.github.proto-openapi.spec.v3.v1.0+protobuf, application/json;q=0.9",
             json,
@@ -155,9 +213,14 @@ mod tests {
     #[test]
     fn compressed_content_goes_to_those_who_take_it() {
         let check = |accept, expected| {
-            assert_eq!(answer::takes_gzip(&headers(&[("accept-encoding", accept)])), expected, "{accept}");
+            assert_eq!(
+                answer::takes_gzip(&headers(&[("accept-encoding", accept)])),
+                expected,
+                "{accept}"
+            );
         };
         check("", false);
+
         check("gzip", true);
         check("br, GZIP;q=0.5", true);
         check("gzip;q=0", false);
@@ -173,6 +236,7 @@ mod tests {
             assert_eq!(answer.headers()["cache-control"], "no-cache, private");
         };
         check("\"AB\"", 304);
+
         check("W/\"AB\"", 304);
         check("\"CD\", \"AB\"", 304);
         check("*", 304);

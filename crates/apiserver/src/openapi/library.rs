@@ -1,9 +1,10 @@
 //! The documents that somebody has asked for, kept as little as possible.
 //!
-//! A document is made when it is first asked for, compressed while it is written, and kept so: all of them together are
-//! a megabyte or two. Its hash stays, since the index names the hash of every one; its content may have to be made again
-//! if there is too much of it. When kinds come and go, the documents that they are in are forgotten. Those who take a
-//! document as it was before it was compressed share one copy, which is there as long as one of them reads.
+//! A document is made when it is first asked for, compressed while it is written, and kept so: all
+//! of them together are a megabyte or two. Its hash stays, since the index names the hash of every
+//! one; its content may have to be made again if there is too much of it. When kinds come and go,
+//! the documents that they are in are forgotten. Those who take a document as it was before it was
+//! compressed share one copy, which is there as long as one of them reads.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -43,14 +44,21 @@ impl Kept {
     /// The content as it was before it was compressed.
     pub(super) fn plain(&self) -> Result<Bytes, LibraryError> {
         // Held while it is made, so that many who ask at once make one.
-        let mut plain = self.content.plain.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut plain = self
+            .content
+            .plain
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+
         if let Some(plain) = plain.as_ref().and_then(Weak::upgrade) {
             return Ok(Bytes::from_owner(plain));
         }
+
         let mut out = Vec::new();
         GzDecoder::new(self.content.gzip.as_ref()).read_to_end(&mut out)?;
         let made: Arc<[u8]> = out.into();
         *plain = Some(Arc::downgrade(&made));
+
         Ok(Bytes::from_owner(made))
     }
 }
@@ -63,8 +71,8 @@ struct Content {
     plain: Arc<Mutex<Option<Weak<[u8]>>>>,
 }
 
-/// Makes documents and keeps them. To make one takes milliseconds, tens of them for the largest: not for a thread that
-/// others wait for.
+/// Makes documents and keeps them. To make one takes milliseconds, tens of them for the largest:
+/// not for a thread that others wait for.
 #[derive(Default)]
 pub(super) struct Library {
     shelf: Mutex<Shelf>,
@@ -97,28 +105,51 @@ impl Library {
         form: Form,
     ) -> Result<Kept, LibraryError> {
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+
         if let Some(kept) = self.kept(catalog, document, form) {
             return Ok(kept);
         }
+
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         document.write(catalog, form, &mut gzip)?;
         let gzip = Bytes::from(gzip.finish()?.into_boxed_slice());
-        let content = Content { gzip, plain: Arc::default() };
+        let content = Content {
+            gzip,
+            plain: Arc::default(),
+        };
+
         let hash = self.hash(catalog, document)?;
-        self.shelf(catalog).keep((document.clone(), form), content.clone());
+        self.shelf(catalog)
+            .keep((document.clone(), form), content.clone());
+
         Ok(Kept { hash, content })
     }
 
     /// The hash of a document: all that the index needs of it.
-    pub(super) fn hash(&self, catalog: &Catalog, document: &Document) -> Result<Arc<str>, LibraryError> {
+    pub(super) fn hash(
+        &self,
+        catalog: &Catalog,
+        document: &Document,
+    ) -> Result<Arc<str>, LibraryError> {
         if let Some(hash) = self.shelf(catalog).hashes.get(document) {
             return Ok(hash.clone());
         }
+
         let mut hasher = Hasher(Context::new(&SHA512));
         document.write(catalog, Form::Json, &mut hasher)?;
-        let digits: String = hasher.0.finish().as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+
+        let digits: String = hasher
+            .0
+            .finish()
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02X}"))
+            .collect();
         let hash: Arc<str> = digits.into();
-        self.shelf(catalog).hashes.insert(document.clone(), hash.clone());
+        self.shelf(catalog)
+            .hashes
+            .insert(document.clone(), hash.clone());
+
         Ok(hash)
     }
 
@@ -140,10 +171,13 @@ impl Shelf {
                 Document::V3(Section::GroupVersion { group, version })
             }));
         }
+
         if !wrong.is_empty() {
             self.hashes.retain(|document, _| !wrong.contains(document));
-            self.contents.retain(|(document, _), _| !wrong.contains(document));
+            self.contents
+                .retain(|(document, _), _| !wrong.contains(document));
         }
+
         self.catalog = catalog.clone();
     }
 
@@ -151,12 +185,19 @@ impl Shelf {
         if content.gzip.len() > KEPT_BYTES {
             return;
         }
-        let mut kept: usize = self.contents.values().map(|content| content.gzip.len()).sum();
+
+        let mut kept: usize = self
+            .contents
+            .values()
+            .map(|content| content.gzip.len())
+            .sum();
+
         while kept + content.gzip.len() > KEPT_BYTES
             && let Some((_, gone)) = self.contents.pop_first()
         {
             kept -= gone.gzip.len();
         }
+
         self.contents.insert(name, content);
     }
 }

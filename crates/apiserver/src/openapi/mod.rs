@@ -1,14 +1,16 @@
 //! OpenAPI: what the API looks like, for clients that explain, validate, patch and generate.
 //!
-//! A request arrives at [`OpenApi::answer`]. The [`document`] it names is made from the catalogue, once, and kept
-//! compressed in the [`library`]; [`http`] decides about its form and about clients that have it already.
+//! A request arrives at [`OpenApi::answer`]. The [`document`] it names is made from the catalogue,
+//! once, and kept compressed in the [`library`]; [`http`] decides about its form and about clients
+//! that have it already.
 //!
-//! A document is an [`outline`]: the operations of its [`section`]s (a group and version, say), by path, which
-//! [`resource`] makes from the verbs of each resource with its [`routes`], and the types that they lead to. [`v2`] and [`v3`] write operations
-//! down, [`schema`] the [`named`] types, all as trees; one path or type at a time goes out as JSON or as [`protobuf`].
+//! A document is an [`outline`]: the operations of its [`section`]s (a group and version, say), by
+//! path, which [`resource`] makes from the verbs of each resource with its [`routes`], and the
+//! types that they lead to. [`v2`] and [`v3`] write operations down, [`schema`] the [`named`]
+//! types, all as trees; one path or type at a time goes out as JSON or as [`protobuf`].
 //!
-//! Kinds that are added at run time are kinds of the catalogue like any other: their group and version gets a document
-//! of its own, and they appear in the document of the whole.
+//! Kinds that are added at run time are kinds of the catalogue like any other: their group and
+//! version gets a document of its own, and they appear in the document of the whole.
 
 mod document;
 mod http;
@@ -58,31 +60,60 @@ impl OpenApi {
     }
 
     /// The document at a path for which [`OpenApi::is_at`] holds.
-    pub async fn answer(&self, head: &Parts, query: &Query, catalog: &Catalog, now: Timestamp) -> Answer {
+    pub async fn answer(
+        &self,
+        head: &Parts,
+        query: &Query,
+        catalog: &Catalog,
+        now: Timestamp,
+    ) -> Answer {
         let headers = &head.headers;
         let document = match head.uri.path() {
             "/openapi/v2" => Document::V2,
-            "/openapi/v3" => return self.index(catalog).await.unwrap_or_else(|error| failed(&error)),
+            "/openapi/v3" => {
+                return self
+                    .index(catalog)
+                    .await
+                    .unwrap_or_else(|error| failed(&error));
+            }
             path => {
                 let name = path.strip_prefix("/openapi/v3/");
-                let section = Section::all(catalog).into_iter().find(|section| name == Some(&section.path()));
-                let Some(section) = section else { return answer::empty(StatusCode::NOT_FOUND) };
+                let section = Section::all(catalog)
+                    .into_iter()
+                    .find(|section| name == Some(&section.path()));
+                let Some(section) = section else {
+                    return answer::empty(StatusCode::NOT_FOUND);
+                };
                 Document::V3(section)
             }
         };
+
         // The document of the whole has no place under its hash.
-        let hash =
-            if document == Document::V2 { None } else { query.get("hash").filter(|hash| !hash.is_empty()) };
+        let hash = if document == Document::V2 {
+            None
+        } else {
+            query.get("hash").filter(|hash| !hash.is_empty())
+        };
+
         let Some(form) = http::form(&document, headers) else {
             let mut answer = answer::empty(StatusCode::NOT_ACCEPTABLE);
-            answer.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+            answer
+                .headers_mut()
+                .insert(header::VARY, HeaderValue::from_static("Accept"));
             return answer;
         };
+
         let gzip = answer::takes_gzip(headers);
         let found = self.find(catalog, &document, form, gzip).await;
         match found {
             Ok((hash_now, content)) => {
-                let found = http::Found { document: &document, form, hash: &hash_now, content, gzip };
+                let found = http::Found {
+                    document: &document,
+                    form,
+                    hash: &hash_now,
+                    content,
+                    gzip,
+                };
                 found.answer(headers, hash, now)
             }
             Err(error) => failed(&error),
@@ -100,10 +131,15 @@ impl OpenApi {
         if gzip && let Some(kept) = self.library.kept(catalog, document, form) {
             return Ok((kept.hash.clone(), kept.gzip()));
         }
-        let (library, catalog, document) = (self.library.clone(), catalog.clone(), document.clone());
+
+        let (library, catalog, document) =
+            (self.library.clone(), catalog.clone(), document.clone());
         aside(move || {
             let kept = library.get(&catalog, &document, form)?;
-            Ok((kept.hash.clone(), if gzip { kept.gzip() } else { kept.plain()? }))
+            Ok((
+                kept.hash.clone(),
+                if gzip { kept.gzip() } else { kept.plain()? },
+            ))
         })
         .await
     }
@@ -122,11 +158,18 @@ impl OpenApi {
             Ok(paths)
         })
         .await?;
+
         let mut index = Map::new();
         index.insert("paths", paths);
+
         // Upstream declares no type for the index, and this is what clients see.
         let content_type = "text/plain; charset=utf-8";
-        Ok(answer::bytes(StatusCode::OK, content_type, json::to_vec(&Value::Object(index))))
+
+        Ok(answer::bytes(
+            StatusCode::OK,
+            content_type,
+            json::to_vec(&Value::Object(index)),
+        ))
     }
 }
 
@@ -140,7 +183,10 @@ enum OpenApiError {
 }
 
 fn failed(error: &OpenApiError) -> Answer {
-    answer::error(&ApiError::internal(error.to_string()), crate::render::Form::JSON)
+    answer::error(
+        &ApiError::internal(error.to_string()),
+        crate::render::Form::JSON,
+    )
 }
 
 /// Away from the threads that answer requests: documents and compression take their time.

@@ -46,7 +46,9 @@ impl<'c> Named<'c> {
             Shape::IntOrString => "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
             Shape::Raw(RawKind::RawExtension) => "io.k8s.apimachinery.pkg.runtime.RawExtension",
             Shape::Raw(RawKind::FieldsV1) => "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
-            Shape::Raw(RawKind::Json) => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
+            Shape::Raw(RawKind::Json) => {
+                "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON"
+            }
             Shape::SchemaOrArray(_) => {
                 "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray"
             }
@@ -58,6 +60,7 @@ impl<'c> Named<'c> {
             }
             _ => return None,
         };
+
         Some(Named::Scalar(name, node.shape))
     }
 
@@ -78,10 +81,15 @@ impl<'c> Named<'c> {
                 schema
             }
         };
+
         if !kinds.is_empty() {
-            let kinds: Vec<Value> = kinds.iter().map(|kind| Value::Object(kind_value(*kind))).collect();
+            let kinds: Vec<Value> = kinds
+                .iter()
+                .map(|kind| Value::Object(kind_value(*kind)))
+                .collect();
             schema.insert("x-kubernetes-group-version-kind", kinds);
         }
+
         Value::Object(schema)
     }
 }

@@ -1,5 +1,5 @@
-//! What can be asked of a path, before anybody decides how to write it down: both versions of the document are made
-//! from these.
+//! What can be asked of a path, before anybody decides how to write it down: both versions of the
+//! document are made from these.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,8 @@ pub(super) struct Operation<'c> {
     pub(super) id: String,
     pub(super) tag: String,
     pub(super) description: Cow<'static, str>,
-    /// What the server calls it (`list`, `watchlist`) and the kind it is about. Absent for paths without resources.
+    /// What the server calls it (`list`, `watchlist`) and the kind it is about. Absent for paths
+    /// without resources.
     pub(super) action: Option<(&'static str, KindName<'c>)>,
     /// In order of their names.
     pub(super) parameters: Vec<Parameter>,
@@ -75,12 +76,22 @@ impl Place {
 impl Parameter {
     pub(super) fn path(name: &'static str, description: impl Into<Cow<'static, str>>) -> Parameter {
         let name = Text::const_new(name);
-        Parameter { name, place: Place::Path, kind: "string", description: description.into() }
+        Parameter {
+            name,
+            place: Place::Path,
+            kind: "string",
+            description: description.into(),
+        }
     }
 
     pub(super) fn query(name: &'static str, description: &'static str) -> Parameter {
         let name = Text::const_new(name);
-        Parameter { name, place: Place::Query, kind: "string", description: description.into() }
+        Parameter {
+            name,
+            place: Place::Query,
+            kind: "string",
+            description: description.into(),
+        }
     }
 
     fn key(&self) -> (&str, Place) {
@@ -88,20 +99,29 @@ impl Parameter {
     }
 }
 
-/// The query parameters that carry the fields of an options kind. What is no text, number or flag cannot be said in
-/// a query that documents describe.
+/// The query parameters that carry the fields of an options kind. What is no text, number or flag
+/// cannot be said in a query that documents describe.
 pub(super) fn query_of(options: Struct<'_>) -> impl Iterator<Item = Parameter> {
-    options.iter().filter(|field| !matches!(field.name(), "apiVersion" | "kind")).filter_map(move |field| {
-        let node = field.node();
-        let kind = match node.item().map_or(node.shape, |item| item.shape) {
-            Shape::String => "string",
-            Shape::Bool => "boolean",
-            Shape::Int32 | Shape::Int64 => "integer",
-            _ => return None,
-        };
-        let description = options.field_description(field).into();
-        Some(Parameter { name: field.field.name.clone(), place: Place::Query, kind, description })
-    })
+    options
+        .iter()
+        .filter(|field| !matches!(field.name(), "apiVersion" | "kind"))
+        .filter_map(move |field| {
+            let node = field.node();
+            let kind = match node.item().map_or(node.shape, |item| item.shape) {
+                Shape::String => "string",
+                Shape::Bool => "boolean",
+                Shape::Int32 | Shape::Int64 => "integer",
+                _ => return None,
+            };
+
+            let description = options.field_description(field).into();
+            Some(Parameter {
+                name: field.field.name.clone(),
+                place: Place::Query,
+                kind,
+                description,
+            })
+        })
 }
 
 /// In order of their names, each once.
@@ -113,18 +133,33 @@ pub(super) fn sorted(mut parameters: Vec<Parameter>) -> Vec<Parameter> {
 
 /// The parameters that every operation of a path has: documents write them once, for the path.
 pub(super) fn common<'o>(operations: &'o [Operation<'_>]) -> Vec<&'o Parameter> {
-    let Some((first, others)) = operations.split_first() else { return Vec::new() };
-    let has = |operation: &Operation<'_>, wanted: &Parameter| {
-        operation.parameters.iter().any(|parameter| parameter.key() == wanted.key())
+    let Some((first, others)) = operations.split_first() else {
+        return Vec::new();
     };
-    first.parameters.iter().filter(|wanted| others.iter().all(|other| has(other, wanted))).collect()
+    let has = |operation: &Operation<'_>, wanted: &Parameter| {
+        operation
+            .parameters
+            .iter()
+            .any(|parameter| parameter.key() == wanted.key())
+    };
+
+    first
+        .parameters
+        .iter()
+        .filter(|wanted| others.iter().all(|other| has(other, wanted)))
+        .collect()
 }
 
 impl<'c> Operation<'c> {
     /// Its parameters without those that stand at the path.
     pub(super) fn own_parameters(&self, common: &[&Parameter]) -> impl Iterator<Item = &Parameter> {
-        let is_common = |parameter: &&Parameter| common.iter().any(|other| other.key() == parameter.key());
-        let own: Vec<&Parameter> = self.parameters.iter().filter(|parameter| !is_common(parameter)).collect();
+        let is_common =
+            |parameter: &&Parameter| common.iter().any(|other| other.key() == parameter.key());
+        let own: Vec<&Parameter> = self
+            .parameters
+            .iter()
+            .filter(|parameter| !is_common(parameter))
+            .collect();
         own.into_iter()
     }
 

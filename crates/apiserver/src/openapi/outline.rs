@@ -32,18 +32,30 @@ impl<'c> Outline<'c> {
     /// Of the whole.
     pub(super) fn of_all(catalog: &'c Catalog) -> Outline<'c> {
         let sections = Section::all(catalog);
-        let operations = sections.iter().flat_map(|section| section.operations(catalog));
+        let operations = sections
+            .iter()
+            .flat_map(|section| section.operations(catalog));
         Outline::new(operations.collect(), group_versions(catalog))
     }
 
     fn new(operations: Vec<Operation<'c>>, everywhere: BTreeSet<(String, String)>) -> Outline<'c> {
-        let mut outline = Outline { paths: BTreeMap::new(), types: BTreeMap::new(), everywhere };
+        let mut outline = Outline {
+            paths: BTreeMap::new(),
+            types: BTreeMap::new(),
+            everywhere,
+        };
+
         for operation in operations {
             for of in operation.types() {
                 outline.reach(of.node());
             }
-            outline.paths.entry(operation.path.clone()).or_default().push(operation);
+            outline
+                .paths
+                .entry(operation.path.clone())
+                .or_default()
+                .push(operation);
         }
+
         outline
     }
 
@@ -55,6 +67,7 @@ impl<'c> Outline<'c> {
                 waiting.extend(node.item());
                 continue;
             };
+
             if let Entry::Vacant(place) = self.types.entry(named.name()) {
                 place.insert(named);
                 if let Named::Struct(of) = named {
@@ -70,18 +83,27 @@ impl<'c> Outline<'c> {
 
     /// Names and definitions of the types, in order of the names.
     pub(super) fn definitions(&self, version: Version) -> impl Iterator<Item = (&str, Value)> {
-        self.types.iter().map(move |(name, named)| (name.as_str(), self.definition(*named, version)))
+        self.types
+            .iter()
+            .map(move |(name, named)| (name.as_str(), self.definition(*named, version)))
     }
 
     fn definition(&self, named: Named<'c>, version: Version) -> Value {
-        let Named::Struct(of) = named else { return named.definition(version, &[]) };
+        let Named::Struct(of) = named else {
+            return named.definition(version, &[]);
+        };
+
         let own = of.page.kinds_of(of.id);
         let kinds: Vec<KindName<'_>> = if names::is_everywhere(of) {
             let everywhere = self.everywhere.iter();
-            everywhere.map(|(group, version)| KindName::new(group, version, of.short_name())).collect()
+            everywhere
+                .map(|(group, version)| KindName::new(group, version, of.short_name()))
+                .collect()
         } else {
-            own.map(|kind| KindName::new(&kind.group, &kind.version, &kind.name)).collect()
+            own.map(|kind| KindName::new(&kind.group, &kind.version, &kind.name))
+                .collect()
         };
+
         named.definition(version, &kinds)
     }
 }

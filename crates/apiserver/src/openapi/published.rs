@@ -1,7 +1,7 @@
 //! Custom resources as their authors describe them.
 //!
-//! Version 3 shows the schema as it is. Version 2 knows no alternatives and no null, and its readers take what is not
-//! named for forbidden: what it cannot say is left out, as upstream does.
+//! Version 3 shows the schema as it is. Version 2 knows no alternatives and no null, and its
+//! readers take what is not named for forbidden: what it cannot say is left out, as upstream does.
 
 use coracle_api::{Map, Value};
 
@@ -13,7 +13,9 @@ pub(super) fn schema(author: &Map, mut declared: Map, version: Version) -> Map {
     if version == Version::V2 {
         simplify(&mut schema);
     }
+
     let open = schema.flag(PRESERVE) && version == Version::V2;
+
     // What every object has is the same in all, whatever the author says of it.
     if let Some(Value::Object(own)) = declared.remove("properties").filter(|_| !open) {
         let properties = schema.object_mut("properties");
@@ -21,6 +23,7 @@ pub(super) fn schema(author: &Map, mut declared: Map, version: Version) -> Map {
             properties.insert(name, value);
         }
     }
+
     schema
 }
 
@@ -30,26 +33,45 @@ fn simplify(schema: &mut Map) {
     for name in ["allOf", "anyOf", "oneOf", "not"] {
         schema.remove(name);
     }
+
     if schema.flag("nullable") {
-        for name in ["nullable", "type", "items", "properties", "required", "enum"] {
+        for name in [
+            "nullable",
+            "type",
+            "items",
+            "properties",
+            "required",
+            "enum",
+        ] {
             schema.remove(name);
         }
     }
+
     if schema.flag(PRESERVE) {
         schema.remove("items");
         schema.remove("properties");
     }
+
     if schema.flag("x-kubernetes-int-or-string") {
         schema.remove("type");
     }
+
     forget_nullable(schema);
+
     for name in ["items", "additionalProperties"] {
         if let Some(below) = schema.below_mut(name) {
             simplify(below);
         }
     }
-    let properties = schema.below_mut("properties").into_iter().flat_map(Map::values_mut);
-    properties.filter_map(Value::as_object_mut).for_each(simplify);
+
+    let properties = schema
+        .below_mut("properties")
+        .into_iter()
+        .flat_map(Map::values_mut);
+
+    properties
+        .filter_map(Value::as_object_mut)
+        .for_each(simplify);
 }
 
 /// What may be null cannot be asked for.
@@ -61,9 +83,15 @@ fn forget_nullable(schema: &mut Map) {
         .filter(|(_, of)| of.get("nullable") == Some(&Value::Bool(true)))
         .map(|(name, _)| name.to_owned())
         .collect();
+
     if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
-        required.retain(|name| !name.as_str().is_some_and(|name| nullable.iter().any(|other| other == name)));
+        required.retain(|name| {
+            !name
+                .as_str()
+                .is_some_and(|name| nullable.iter().any(|other| other == name))
+        });
     }
+
     if schema.items("required").is_empty() {
         schema.remove("required");
     }
@@ -84,10 +112,16 @@ mod tests {
                     "c":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"d":{"type":"string"}}}}}}}"#,
             )
             .unwrap();
+
             let declared = json::parse(br#"{"properties":{"kind":{"type":"string"}}}"#).unwrap();
-            let found = schema(author.as_object().unwrap(), declared.as_object().unwrap().clone(), version);
+            let found = schema(
+                author.as_object().unwrap(),
+                declared.as_object().unwrap().clone(),
+                version,
+            );
             assert_eq!(json::to_string(&Value::Object(found)), expected);
         };
+
         check(
             Version::V2,
             concat!(
@@ -95,6 +129,7 @@ mod tests {
                 r#""c":{"type":"object","x-kubernetes-preserve-unknown-fields":true}},"required":["b"],"type":"object"}},"type":"object"}"#
             ),
         );
+
         check(
             Version::V3,
             concat!(

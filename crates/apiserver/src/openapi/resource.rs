@@ -7,8 +7,12 @@ use super::operation::{Body, Model, Operation, Parameter, query_of, sorted};
 use super::routes::{Reach, Routes};
 
 /// A log is a text, whatever else the client would take.
-const LOG: &[&str] =
-    &["text/plain", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+const LOG: &[&str] = &[
+    "text/plain",
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+];
 
 /// Methods of a path that hands requests on, in the order of documents.
 const PROXIED: [&str; 7] = ["delete", "get", "head", "options", "patch", "post", "put"];
@@ -16,9 +20,17 @@ const STREAMED: [&str; 2] = ["get", "post"];
 
 /// The operations on a resource and on what stands below it.
 pub(super) fn operations<'c>(catalog: &'c Catalog, resource: &'c Resource) -> Vec<Operation<'c>> {
-    let Some(main) = Routes::of(catalog, resource, None) else { return Vec::new() };
-    let below = resource.subresources.iter().filter_map(|below| Routes::of(catalog, resource, Some(below)));
-    std::iter::once(main).chain(below).flat_map(|routes| routes.operations()).collect()
+    let Some(main) = Routes::of(catalog, resource, None) else {
+        return Vec::new();
+    };
+    let below = resource
+        .subresources
+        .iter()
+        .filter_map(|below| Routes::of(catalog, resource, Some(below)));
+    std::iter::once(main)
+        .chain(below)
+        .flat_map(|routes| routes.operations())
+        .collect()
 }
 
 impl<'c> Routes<'c> {
@@ -27,38 +39,52 @@ impl<'c> Routes<'c> {
         if self.kind.kind.ends_with("Options") {
             return self.connects();
         }
+
         let has = |verb: &str| self.verbs().iter().any(|known| known == verb);
         let mut found = Vec::new();
         if has("list") {
             found.push(self.list(Reach::Here));
         }
+
         if has("create") {
             found.push(self.create());
         }
+
         if has("deletecollection") {
             found.push(self.delete_collection());
         }
+
         if has("get") {
             found.push(self.get());
         }
+
         if has("update") {
             found.push(self.update());
         }
+
         if has("patch") {
             found.push(self.patch());
         }
+
         if has("delete") {
             found.push(self.delete());
         }
+
         if self.resource.namespaced && self.below.is_none() && has("list") {
             found.push(self.list(Reach::AllNamespaces));
         }
+
         // The older way to watch, by a path of its own, is for resources that had it.
         if has("watch") && !self.dialect.is_custom {
             found.push(self.watch());
             found.push(self.watch_list(Reach::Here));
-            found.extend(self.resource.namespaced.then(|| self.watch_list(Reach::AllNamespaces)));
+            found.extend(
+                self.resource
+                    .namespaced
+                    .then(|| self.watch_list(Reach::AllNamespaces)),
+            );
         }
+
         found
     }
 
@@ -66,7 +92,13 @@ impl<'c> Routes<'c> {
         let kind = self.kind.kind;
         let watched = !self.dialect.is_custom && self.verbs().iter().any(|verb| verb == "watch");
         let what = if watched { "list or watch" } else { "list" };
-        let rest = format!("{}{}{}", self.namespaced(reach), self.named(), reach.suffix());
+        let rest = format!(
+            "{}{}{}",
+            self.namespaced(reach),
+            self.named(),
+            reach.suffix()
+        );
+
         Operation {
             description: format!("{what} objects of kind {kind}").into(),
             produces: self.dialect.stream,
@@ -82,15 +114,25 @@ impl<'c> Routes<'c> {
             None => (self.collection(Reach::Here), false),
             Some(_) => (self.item(), true),
         };
+
         let description = match self.below {
             None => format!("create{}{}", article(self.kind.kind), self.kind.kind),
             Some(below) => {
-                format!("create {} of{}{}", below.name, article(&self.resource.kind), self.resource.kind)
+                format!(
+                    "create {} of{}{}",
+                    below.name,
+                    article(&self.resource.kind),
+                    self.resource.kind
+                )
             }
         };
+
         Operation {
             description: description.into(),
-            body: Some(Body { of: self.of, required: true }),
+            body: Some(Body {
+                of: self.of,
+                required: true,
+            }),
             codes: &[200, 201, 202],
             parameters: self.parameters(Reach::Here, named, [self.options("CreateOptions")]),
             ..self.operation("post", "create", "post", path, &self.id_rest())
@@ -100,25 +142,47 @@ impl<'c> Routes<'c> {
     fn delete_collection(&self) -> Operation<'c> {
         let custom = self.dialect.is_custom;
         let options = self.options("DeleteOptions").filter(|_| !custom);
-        let mut parameters = self.parameters(Reach::Here, false, [options, self.options("ListOptions")]);
-        parameters.retain(|one| custom || !matches!(one.name.as_str(), "watch" | "allowWatchBookmarks"));
+        let mut parameters =
+            self.parameters(Reach::Here, false, [options, self.options("ListOptions")]);
+        parameters
+            .retain(|one| custom || !matches!(one.name.as_str(), "watch" | "allowWatchBookmarks"));
         let rest = format!("Collection{}", self.id_rest());
+
         Operation {
             description: format!("delete collection of {}", self.kind.kind).into(),
             body: self.delete_body().filter(|_| !custom),
             answer: self.kind_named("Status"),
             parameters,
-            ..self.operation("delete", "delete", "deletecollection", self.collection(Reach::Here), &rest)
+            ..self.operation(
+                "delete",
+                "delete",
+                "deletecollection",
+                self.collection(Reach::Here),
+                &rest,
+            )
         }
     }
 
     fn get(&self) -> Operation<'c> {
         let log = self.below.and_then(|below| self.log_options(below));
-        let options = if self.dialect.is_custom { self.options("GetOptions") } else { log };
+        let options = if self.dialect.is_custom {
+            self.options("GetOptions")
+        } else {
+            log
+        };
+
         Operation {
             description: format!("read {}", self.specified()).into(),
-            produces: if log.is_some() { LOG } else { self.dialect.object },
-            answer: if log.is_some() { Model::Text } else { Model::Type(self.of) },
+            produces: if log.is_some() {
+                LOG
+            } else {
+                self.dialect.object
+            },
+            answer: if log.is_some() {
+                Model::Text
+            } else {
+                Model::Type(self.of)
+            },
             parameters: self.parameters(Reach::Here, true, [options]),
             ..self.operation("get", "read", "get", self.item(), &self.id_rest())
         }
@@ -127,7 +191,10 @@ impl<'c> Routes<'c> {
     fn update(&self) -> Operation<'c> {
         Operation {
             description: format!("replace {}", self.specified()).into(),
-            body: Some(Body { of: self.of, required: true }),
+            body: Some(Body {
+                of: self.of,
+                required: true,
+            }),
             codes: &[200, 201],
             parameters: self.parameters(Reach::Here, true, [self.options("UpdateOptions")]),
             ..self.operation("put", "replace", "put", self.item(), &self.id_rest())
@@ -140,7 +207,11 @@ impl<'c> Routes<'c> {
             description: format!("partially update {}", self.specified()).into(),
             body: patch.map(|of| Body { of, required: true }),
             consumes: self.dialect.patches,
-            codes: if self.dialect.is_custom { &[200] } else { &[200, 201] },
+            codes: if self.dialect.is_custom {
+                &[200]
+            } else {
+                &[200, 201]
+            },
             parameters: self.parameters(Reach::Here, true, [self.options("PatchOptions")]),
             ..self.operation("patch", "patch", "patch", self.item(), &self.id_rest())
         }
@@ -152,7 +223,11 @@ impl<'c> Routes<'c> {
             description: format!("delete{}{}", article(self.kind.kind), self.kind.kind).into(),
             body: self.delete_body(),
             codes: &[200, 202],
-            answer: if self.resource.returns_deleted { Model::Type(self.of) } else { status },
+            answer: if self.resource.returns_deleted {
+                Model::Type(self.of)
+            } else {
+                status
+            },
             parameters: self.parameters(Reach::Here, true, [self.options("DeleteOptions")]),
             ..self.operation("delete", "delete", "delete", self.item(), &self.id_rest())
         }
@@ -174,7 +249,13 @@ impl<'c> Routes<'c> {
     }
 
     fn watch_list(&self, reach: Reach) -> Operation<'c> {
-        let rest = format!("{}{}List{}", self.namespaced(reach), self.named(), reach.suffix());
+        let rest = format!(
+            "{}{}List{}",
+            self.namespaced(reach),
+            self.named(),
+            reach.suffix()
+        );
+
         Operation {
             description: format!(
                 "watch individual changes to a list of {}. deprecated: use the 'watch' parameter with a list operation \
@@ -191,13 +272,19 @@ impl<'c> Routes<'c> {
 
     /// Operations that hand a stream or a whole request on.
     fn connects(&self) -> Vec<Operation<'c>> {
-        // Options that name a path are those of a proxy, which takes every method and whatever path follows.
+        // Options that name a path are those of a proxy, which takes every method and whatever path
+        // follows.
         let proxy = self.of.field("path").is_some();
         let methods: &[&str] = if proxy { &PROXIED } else { &STREAMED };
-        let mut found: Vec<_> = methods.iter().map(|method| self.connect(method, false)).collect();
+        let mut found: Vec<_> = methods
+            .iter()
+            .map(|method| self.connect(method, false))
+            .collect();
+
         if proxy {
             found.extend(methods.iter().map(|method| self.connect(method, true)));
         }
+
         found
     }
 
@@ -205,12 +292,14 @@ impl<'c> Routes<'c> {
         let below = self.below.map_or("", |below| below.name.as_str());
         let mut parameters: Vec<Parameter> = query_of(self.of).collect();
         parameters.extend(self.path_parameters(Reach::Here, true));
+
         let (mut path, mut rest) = (self.item(), format!("{}{}", title(method), self.id_rest()));
         if with_path {
             parameters.push(Parameter::path("path", "path to the resource"));
             path.push_str("/{path}");
             rest.push_str("WithPath");
         }
+
         Operation {
             description: format!(
                 "connect {} requests to {below} of {}",
@@ -227,5 +316,7 @@ impl<'c> Routes<'c> {
 }
 
 fn watch_event<'c>() -> Model<'c> {
-    BUILTIN.type_named("meta.v1.WatchEvent").map_or(Model::Text, Model::Type)
+    BUILTIN
+        .type_named("meta.v1.WatchEvent")
+        .map_or(Model::Text, Model::Type)
 }

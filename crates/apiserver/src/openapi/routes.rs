@@ -18,7 +18,11 @@ pub(super) struct Dialect {
 
 static BUILT_IN: Dialect = Dialect {
     consumes: &["*/*"],
-    object: &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"],
+    object: &[
+        "application/json",
+        "application/yaml",
+        "application/vnd.kubernetes.protobuf",
+    ],
     stream: &[
         "application/json",
         "application/yaml",
@@ -40,7 +44,11 @@ static CUSTOM: Dialect = Dialect {
     consumes: &["application/json", "application/yaml"],
     object: &["application/json", "application/yaml"],
     stream: &["application/json", "application/yaml"],
-    patches: &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"],
+    patches: &[
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/apply-patch+yaml",
+    ],
     is_custom: true,
 };
 
@@ -64,17 +72,32 @@ impl<'c> Routes<'c> {
         let own = KindName::new(&resource.group, &resource.version, &resource.kind);
         let kind = match below {
             None => own,
-            Some(below) if below.version.is_empty() => KindName { kind: &below.kind, ..own },
+            Some(below) if below.version.is_empty() => KindName {
+                kind: &below.kind,
+                ..own
+            },
             Some(below) => KindName::new(&below.group, &below.version, &below.kind),
         };
         let (_, of) = catalog.kind(kind.group, kind.version, kind.kind)?;
-        let is_built_in = BUILTIN.resource(&resource.group, &resource.version, &resource.plural).is_some();
+
+        let is_built_in = BUILTIN
+            .resource(&resource.group, &resource.version, &resource.plural)
+            .is_some();
         let dialect = if is_built_in { &BUILT_IN } else { &CUSTOM };
-        Some(Routes { catalog, resource, below, kind, of, dialect })
+
+        Some(Routes {
+            catalog,
+            resource,
+            below,
+            kind,
+            of,
+            dialect,
+        })
     }
 
     pub(super) fn verbs(&self) -> &'c [Text] {
-        self.below.map_or(&self.resource.verbs, |below| &below.verbs)
+        self.below
+            .map_or(&self.resource.verbs, |below| &below.verbs)
     }
 
     /// `/apis/apps/v1`.
@@ -83,13 +106,19 @@ impl<'c> Routes<'c> {
     }
 
     pub(super) fn collection(&self, reach: Reach) -> String {
-        let place =
-            if self.resource.namespaced && reach == Reach::Here { "namespaces/{namespace}/" } else { "" };
+        let place = if self.resource.namespaced && reach == Reach::Here {
+            "namespaces/{namespace}/"
+        } else {
+            ""
+        };
         format!("{}/{place}{}", self.root(), self.resource.plural)
     }
 
     pub(super) fn item(&self) -> String {
-        let below = self.below.map(|below| format!("/{}", below.name)).unwrap_or_default();
+        let below = self
+            .below
+            .map(|below| format!("/{}", below.name))
+            .unwrap_or_default();
         format!("{}/{{name}}{below}", self.collection(Reach::Here))
     }
 
@@ -100,12 +129,22 @@ impl<'c> Routes<'c> {
     }
 
     pub(super) fn namespaced(&self, reach: Reach) -> &'static str {
-        if self.resource.namespaced && reach == Reach::Here { "Namespaced" } else { "" }
+        if self.resource.namespaced && reach == Reach::Here {
+            "Namespaced"
+        } else {
+            ""
+        }
     }
 
     /// `PodStatus`.
     pub(super) fn named(&self) -> String {
-        format!("{}{}", self.resource.kind, self.below.map(|below| title(&below.name)).unwrap_or_default())
+        format!(
+            "{}{}",
+            self.resource.kind,
+            self.below
+                .map(|below| title(&below.name))
+                .unwrap_or_default()
+        )
     }
 
     /// `NamespacedPodStatus`.
@@ -115,21 +154,29 @@ impl<'c> Routes<'c> {
 
     /// `the specified Pod`, `status of the specified Pod`.
     pub(super) fn specified(&self) -> String {
-        let below = self.below.map(|below| format!("{} of ", below.name)).unwrap_or_default();
+        let below = self
+            .below
+            .map(|below| format!("{} of ", below.name))
+            .unwrap_or_default();
         format!("{below}the specified {}", self.resource.kind)
     }
 
     pub(super) fn path_parameters(&self, reach: Reach, named: bool) -> Vec<Parameter> {
         let mut found = Vec::new();
         if named {
-            found.push(Parameter::path("name", format!("name of the {}", self.kind.kind)));
+            found.push(Parameter::path(
+                "name",
+                format!("name of the {}", self.kind.kind),
+            ));
         }
+
         if self.resource.namespaced && reach == Reach::Here {
             found.push(Parameter::path(
                 "namespace",
                 "object name and auth scope, such as for teams and projects",
             ));
         }
+
         found
     }
 
@@ -155,17 +202,23 @@ impl<'c> Routes<'c> {
     /// What may be said when a subresource is read that is no object: `PodLogOptions`.
     pub(super) fn log_options(&self, below: &Subresource) -> Option<Struct<'c>> {
         let name = format!("{}{}Options", self.resource.kind, title(&below.name));
-        self.catalog.kind(&self.resource.group, &self.resource.version, &name).map(|(_, of)| of)
+        self.catalog
+            .kind(&self.resource.group, &self.resource.version, &name)
+            .map(|(_, of)| of)
     }
 
     pub(super) fn delete_body(&self) -> Option<Body<'c>> {
-        self.options("DeleteOptions").map(|of| Body { of, required: false })
+        self.options("DeleteOptions").map(|of| Body {
+            of,
+            required: false,
+        })
     }
 
     /// A kind of the resource's group, or else of the core group.
     pub(super) fn kind_named(&self, name: &str) -> Model<'c> {
         let own = self.catalog.kind(self.kind.group, self.kind.version, name);
-        own.or_else(|| self.catalog.kind("", "v1", name)).map_or(Model::Text, |(_, of)| Model::Type(of))
+        own.or_else(|| self.catalog.kind("", "v1", name))
+            .map_or(Model::Text, |(_, of)| Model::Type(of))
     }
 
     /// What most operations are, for the others to change.
@@ -204,11 +257,19 @@ pub(super) enum Reach {
 
 impl Reach {
     pub(super) fn suffix(self) -> &'static str {
-        if self == Reach::AllNamespaces { "ForAllNamespaces" } else { "" }
+        if self == Reach::AllNamespaces {
+            "ForAllNamespaces"
+        } else {
+            ""
+        }
     }
 }
 
 /// `/api/v1`, `/apis/apps/v1`.
 pub(super) fn group_version_path(group: &str, version: &str) -> String {
-    if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
+    if group.is_empty() {
+        format!("/api/{version}")
+    } else {
+        format!("/apis/{group}/{version}")
+    }
 }

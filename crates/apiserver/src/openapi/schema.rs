@@ -1,7 +1,7 @@
 //! Types as schemas: what a struct of the catalogue looks like in a document.
 //!
-//! Both versions say the same in different words: version 3 wraps a reference that has something beside it in `allOf`
-//! and tells defaults, version 2 does neither.
+//! Both versions say the same in different words: version 3 wraps a reference that has something
+//! beside it in `allOf` and tells defaults, version 2 does neither.
 
 use coracle_api::catalog::{
     FieldRef, ListType, MapType, Node, Patch, Presence, RawKind, Shape, Struct, Union,
@@ -23,22 +23,30 @@ fn declared(of: Struct<'_>, version: Version) -> Map {
     let mut schema = Map::new();
     describe(&mut schema, of.description());
     schema.insert("type", "object");
+
     let mut properties = Vec::with_capacity(of.fields().len());
     for field in of.iter() {
         let mut property = property(field, version);
         describe_field(&mut property, of.field_description(field), field);
-        properties.push((field.field.name.clone(), Value::Object(wrapped(property, version))));
+        properties.push((
+            field.field.name.clone(),
+            Value::Object(wrapped(property, version)),
+        ));
     }
+
     if !properties.is_empty() {
         schema.insert("properties", Map::from_members(properties));
     }
+
     let required = required(of);
     if !required.is_empty() {
         schema.insert("required", required);
     }
+
     if of.declared.atomic {
         schema.insert("x-kubernetes-map-type", "atomic");
     }
+
     if of.declared.open {
         // Readers of version 2 take what is not named for forbidden, so nothing is.
         match version {
@@ -46,9 +54,14 @@ fn declared(of: Struct<'_>, version: Version) -> Map {
             Version::V3 => schema.insert("x-kubernetes-preserve-unknown-fields", true),
         };
     }
+
     if !of.unions().is_empty() {
-        schema.insert("x-kubernetes-unions", of.unions().iter().map(union).collect::<Vec<_>>());
+        schema.insert(
+            "x-kubernetes-unions",
+            of.unions().iter().map(union).collect::<Vec<_>>(),
+        );
     }
+
     schema
 }
 
@@ -60,7 +73,10 @@ fn required(of: Struct<'_>) -> Vec<Value> {
         .map(|field| (of.tag(field.name()), field.name()))
         .collect();
     names.sort();
-    names.into_iter().map(|(_, name)| Value::string(name)).collect()
+    names
+        .into_iter()
+        .map(|(_, name)| Value::string(name))
+        .collect()
 }
 
 fn union(union: &Union) -> Value {
@@ -68,8 +84,17 @@ fn union(union: &Union) -> Value {
     if let Some(discriminator) = &union.discriminator {
         value.insert("discriminator", discriminator.clone());
     }
-    let members = union.members.iter().map(|(field, value)| (field.clone(), Value::String(value.clone())));
-    value.insert("fields-to-discriminateBy", Map::from_members(members.collect()));
+
+    let members = union
+        .members
+        .iter()
+        .map(|(field, value)| (field.clone(), Value::String(value.clone())));
+
+    value.insert(
+        "fields-to-discriminateBy",
+        Map::from_members(members.collect()),
+    );
+
     Value::Object(value)
 }
 
@@ -77,6 +102,7 @@ fn union(union: &Union) -> Value {
 fn property(field: FieldRef<'_>, version: Version) -> Map {
     let extra = field.extra();
     let node = field.node();
+
     let mut schema = place(node, version);
     if version == Version::V3 {
         let default = match &extra.published_default {
@@ -87,20 +113,30 @@ fn property(field: FieldRef<'_>, version: Version) -> Map {
             schema.insert("default", default);
         }
     }
+
     if !extra.enumeration.is_empty() {
-        let values: Vec<Value> = extra.enumeration.iter().cloned().map(Value::String).collect();
+        let values: Vec<Value> = extra
+            .enumeration
+            .iter()
+            .cloned()
+            .map(Value::String)
+            .collect();
+
         // The values of a list or map have them, not the list.
         let below = match node.shape {
             Shape::List(_) => Some("items"),
             Shape::Map(_) => Some("additionalProperties"),
             _ => None,
         };
+
         match below {
             Some(below) => schema.object_mut(below).insert("enum", values),
             None => schema.insert("enum", values),
         };
     }
+
     marks(&mut schema, extra.list.as_ref(), extra.map, &extra.patch);
+
     schema
 }
 
@@ -118,15 +154,32 @@ fn marks(schema: &mut Map, list: Option<&ListType>, map: Option<MapType>, patch:
         };
         schema.insert("x-kubernetes-list-type", name);
     }
+
     if let Some(map) = map {
-        let name = if map == MapType::Atomic { "atomic" } else { "granular" };
+        let name = if map == MapType::Atomic {
+            "atomic"
+        } else {
+            "granular"
+        };
         schema.insert("x-kubernetes-map-type", name);
     }
-    let strategies = [(patch.merge, "merge"), (patch.replace, "replace"), (patch.retain_keys, "retainKeys")];
-    let strategies: Vec<&str> = strategies.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect();
+
+    let strategies = [
+        (patch.merge, "merge"),
+        (patch.replace, "replace"),
+        (patch.retain_keys, "retainKeys"),
+    ];
+
+    let strategies: Vec<&str> = strategies
+        .iter()
+        .filter(|(set, _)| *set)
+        .map(|(_, name)| *name)
+        .collect();
+
     if !strategies.is_empty() {
         schema.insert("x-kubernetes-patch-strategy", strategies.join(",").as_str());
     }
+
     if let Some(key) = &patch.merge_key {
         schema.insert("x-kubernetes-patch-merge-key", key.clone());
     }
@@ -139,6 +192,7 @@ fn place(node: Node<'_>, version: Version) -> Map {
         schema.insert("$ref", version.reference(&named.name()));
         return schema;
     }
+
     match node.shape {
         Shape::List(_) | Shape::Strings => {
             schema.insert("type", "array");
@@ -150,6 +204,7 @@ fn place(node: Node<'_>, version: Version) -> Map {
         }
         shape => schema = scalar(shape, version),
     }
+
     schema
 }
 
@@ -183,6 +238,7 @@ fn zero(shape: Shape, presence: Presence) -> Option<Value> {
     if presence.pointer() {
         return None;
     }
+
     // Structs are always written, even where they are left out when empty.
     match shape {
         Shape::Struct(_) => Some(Value::object()),
@@ -218,9 +274,11 @@ pub(super) fn scalar(shape: Shape, version: Version) -> Map {
         _ => return schema,
     };
     schema.insert("type", name);
+
     if !format.is_empty() {
         schema.insert("format", format);
     }
+
     schema
 }
 
@@ -244,21 +302,26 @@ pub(super) fn describe(schema: &mut Map, text: &'static str) {
     }
 }
 
-/// A field's description; the values of an enum are told in it too, for readers who see nothing else.
+/// A field's description; the values of an enum are told in it too, for readers who see nothing
+/// else.
 fn describe_field(schema: &mut Map, text: &'static str, field: FieldRef<'_>) {
     let values = &field.extra().enumeration;
     if values.is_empty() {
         return describe(schema, text);
     }
+
     let mut told = Text::new(text);
     if !told.is_empty() {
         told.push_str("\n\n");
     }
+
     told.push_str("Possible enum values:");
+
     for value in values.iter() {
         told.push_str("\n - `\"");
         told.push_str(value);
         told.push_str("\"`");
     }
+
     schema.insert("description", told);
 }

@@ -1,4 +1,5 @@
-//! The parts that the API is documented in: one for each group and version, and small ones for what stands beside them.
+//! The parts that the API is documented in: one for each group and version, and small ones for what
+//! stands beside them.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,11 @@ use super::routes::group_version_path;
 
 const JSON: &[&str] = &["application/json"];
 const KEY_SET: &[&str] = &["application/jwk-set+json"];
-const DISCOVERY: &[&str] = &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+const DISCOVERY: &[&str] = &[
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+];
 
 /// A document of version 3; all of them together are the document of version 2.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,14 +41,22 @@ impl Section {
         let versions = group_versions(catalog);
         let groups: BTreeSet<&str> = versions.iter().map(|(group, _)| group.as_str()).collect();
         let named = groups.iter().filter(|group| !group.is_empty());
+
         let mut all = vec![Section::CoreVersions, Section::Groups, Section::Version];
         all.extend([Section::OpenIdKeys, Section::OpenIdConfiguration]);
+
         all.extend(named.map(|group| Section::Group(group.to_string())));
-        all.extend(versions.iter().map(|(group, version)| Section::GroupVersion {
-            group: group.clone(),
-            version: version.clone(),
-        }));
+        all.extend(
+            versions
+                .iter()
+                .map(|(group, version)| Section::GroupVersion {
+                    group: group.clone(),
+                    version: version.clone(),
+                }),
+        );
+
         all.sort_by_key(Section::path);
+
         all
     }
 
@@ -53,7 +66,9 @@ impl Section {
             Section::CoreVersions => "api".to_string(),
             Section::Groups => "apis".to_string(),
             Section::Group(name) => format!("apis/{name}"),
-            Section::GroupVersion { group, version } => group_version_path(group, version)[1..].to_string(),
+            Section::GroupVersion { group, version } => {
+                group_version_path(group, version)[1..].to_string()
+            }
             Section::Version => "version".to_string(),
             Section::OpenIdKeys => "openid/v1/jwks".to_string(),
             Section::OpenIdConfiguration => ".well-known/openid-configuration".to_string(),
@@ -94,6 +109,7 @@ impl Section {
                 "WellKnown",
             ),
         };
+
         let (consumes, produces, answer) = match self {
             Section::CoreVersions => (DISCOVERY, DISCOVERY, meta("meta.v1.APIVersions")),
             Section::Groups => (DISCOVERY, DISCOVERY, meta("meta.v1.APIGroupList")),
@@ -103,12 +119,21 @@ impl Section {
             Section::OpenIdKeys => (&[][..], KEY_SET, Model::Text),
             Section::OpenIdConfiguration => (&[][..], JSON, Model::Text),
         };
-        let mut all = vec![Operation { consumes, produces, answer, ..operation }];
+
+        let mut all = vec![Operation {
+            consumes,
+            produces,
+            answer,
+            ..operation
+        }];
+
         if let Section::GroupVersion { group, version } = self {
             let resources = catalog.pages().flat_map(Page::resources);
-            let own = resources.filter(|resource| resource.group == *group && resource.version == *version);
+            let own = resources
+                .filter(|resource| resource.group == *group && resource.version == *version);
             all.extend(own.flat_map(|resource| resource::operations(catalog, resource)));
         }
+
         all
     }
 
@@ -131,11 +156,17 @@ impl Section {
     }
 }
 
-/// Groups and versions that are served: the built-in ones that are on, and those of pages added at run time.
+/// Groups and versions that are served: the built-in ones that are on, and those of pages added at
+/// run time.
 pub(super) fn group_versions(catalog: &Catalog) -> BTreeSet<(String, String)> {
-    let built_in = catalog::groups()
-        .iter()
-        .flat_map(|group| group.versions.iter().map(|version| (group.name.to_string(), version.to_string())));
+    let built_in = catalog::groups().iter().flat_map(|group| {
+        group
+            .versions
+            .iter()
+            .map(|version| (group.name.to_string(), version.to_string()))
+    });
     let added = catalog.pages().skip(1).flat_map(Page::resources);
-    built_in.chain(added.map(|resource| (resource.group.to_string(), resource.version.to_string()))).collect()
+    built_in
+        .chain(added.map(|resource| (resource.group.to_string(), resource.version.to_string())))
+        .collect()
 }

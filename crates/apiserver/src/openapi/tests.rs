@@ -16,11 +16,18 @@ fn document(catalog: &Catalog, document: &Document) -> Value {
 }
 
 fn v3(group: &str, version: &str) -> Document {
-    Document::V3(Section::GroupVersion { group: group.to_string(), version: version.to_string() })
+    Document::V3(Section::GroupVersion {
+        group: group.to_string(),
+        version: version.to_string(),
+    })
 }
 
 fn all_documents(catalog: &Catalog) -> Vec<Document> {
-    Section::all(catalog).into_iter().map(Document::V3).chain([Document::V2]).collect()
+    Section::all(catalog)
+        .into_iter()
+        .map(Document::V3)
+        .chain([Document::V2])
+        .collect()
 }
 
 /// A catalogue with a kind of somebody's own.
@@ -28,6 +35,7 @@ fn with_widgets() -> Catalog {
     let mut page = PageBuilder::new();
     let root = page.custom_root(BUILTIN.type_named("meta.v1.ObjectMeta").unwrap());
     page.add_kind("example.com", "v1", "Widget", root);
+
     let pods = BUILTIN.resource("", "v1", "pods").unwrap();
     page.add_resource(Resource {
         group: Text::new("example.com"),
@@ -38,6 +46,7 @@ fn with_widgets() -> Catalog {
         returns_deleted: false,
         ..pods.clone()
     });
+
     Catalog::builtin().with("widgets.example.com", Arc::new(page.finish()))
 }
 
@@ -53,6 +62,7 @@ fn every_reference_leads_somewhere() {
             _ => {}
         }
     }
+
     let catalog = with_widgets();
     for name in all_documents(&catalog) {
         let document = document(&catalog, &name);
@@ -70,13 +80,18 @@ fn operations_have_names_of_their_own() {
     let document = document(&Catalog::builtin(), &Document::V2);
     let mut found: BTreeMap<&str, String> = BTreeMap::new();
     for (path, item) in document.get("paths").unwrap().as_object().unwrap().iter() {
-        for (method, operation) in item.as_object().unwrap().iter().filter(|(name, _)| *name != "parameters")
+        for (method, operation) in item
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(name, _)| *name != "parameters")
         {
             let id = operation.get("operationId").unwrap().as_str().unwrap();
             let other = found.insert(id, format!("{method} {path}"));
             assert!(other.is_none(), "{id}: {method} {path} and {other:?}");
         }
     }
+
     assert!(found.len() > 800, "{}", found.len());
 }
 
@@ -84,29 +99,121 @@ fn operations_have_names_of_their_own() {
 fn operations_are_what_the_catalogue_says_and_clients_expect() {
     let document = document(&Catalog::builtin(), &Document::V2);
     let check = |method: &str, path: &str, id: &str, action: Option<&str>, codes: &[&str]| {
-        let operation = document.at(&["paths", path, method]).unwrap_or_else(|| panic!("no {method} {path}"));
+        let operation = document
+            .at(&["paths", path, method])
+            .unwrap_or_else(|| panic!("no {method} {path}"));
+
         let text = |name| operation.get(name).and_then(Value::as_str);
-        assert_eq!((text("operationId"), text("x-kubernetes-action")), (Some(id), action), "{method} {path}");
-        let found: Vec<&str> = operation.get("responses").unwrap().as_object().unwrap().keys().collect();
+        assert_eq!(
+            (text("operationId"), text("x-kubernetes-action")),
+            (Some(id), action),
+            "{method} {path}"
+        );
+
+        let found: Vec<&str> = operation
+            .get("responses")
+            .unwrap()
+            .as_object()
+            .unwrap()
+            .keys()
+            .collect();
         assert_eq!(found, codes, "{method} {path}");
     };
+
     let pods = "/api/v1/namespaces/{namespace}/pods";
-    check("get", pods, "listCoreV1NamespacedPod", Some("list"), &["200", "401"]);
-    check("post", pods, "createCoreV1NamespacedPod", Some("post"), &["200", "201", "202", "401"]);
-    check("delete", pods, "deleteCoreV1CollectionNamespacedPod", Some("deletecollection"), &["200", "401"]);
+    check(
+        "get",
+        pods,
+        "listCoreV1NamespacedPod",
+        Some("list"),
+        &["200", "401"],
+    );
+
+    check(
+        "post",
+        pods,
+        "createCoreV1NamespacedPod",
+        Some("post"),
+        &["200", "201", "202", "401"],
+    );
+
+    check(
+        "delete",
+        pods,
+        "deleteCoreV1CollectionNamespacedPod",
+        Some("deletecollection"),
+        &["200", "401"],
+    );
+
     let pod = "/api/v1/namespaces/{namespace}/pods/{name}";
-    check("patch", pod, "patchCoreV1NamespacedPod", Some("patch"), &["200", "201", "401"]);
-    check("delete", pod, "deleteCoreV1NamespacedPod", Some("delete"), &["200", "202", "401"]);
+    check(
+        "patch",
+        pod,
+        "patchCoreV1NamespacedPod",
+        Some("patch"),
+        &["200", "201", "401"],
+    );
+
+    check(
+        "delete",
+        pod,
+        "deleteCoreV1NamespacedPod",
+        Some("delete"),
+        &["200", "202", "401"],
+    );
+
     let below = |name: &str| format!("{pod}/{name}");
-    check("get", &below("log"), "readCoreV1NamespacedPodLog", Some("get"), &["200", "401"]);
-    check("post", &below("exec"), "connectCoreV1PostNamespacedPodExec", Some("connect"), &["200", "401"]);
+    check(
+        "get",
+        &below("log"),
+        "readCoreV1NamespacedPodLog",
+        Some("get"),
+        &["200", "401"],
+    );
+
+    check(
+        "post",
+        &below("exec"),
+        "connectCoreV1PostNamespacedPodExec",
+        Some("connect"),
+        &["200", "401"],
+    );
+
     let id = "connectCoreV1HeadNamespacedPodProxyWithPath";
-    check("head", &below("proxy/{path}"), id, Some("connect"), &["200", "401"]);
+    check(
+        "head",
+        &below("proxy/{path}"),
+        id,
+        Some("connect"),
+        &["200", "401"],
+    );
+
     let path = "/apis/apps/v1/watch/deployments";
-    check("get", path, "watchAppsV1DeploymentListForAllNamespaces", Some("watchlist"), &["200", "401"]);
+    check(
+        "get",
+        path,
+        "watchAppsV1DeploymentListForAllNamespaces",
+        Some("watchlist"),
+        &["200", "401"],
+    );
+
     let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-    check("get", path, "listRbacAuthorizationV1ClusterRole", Some("list"), &["200", "401"]);
-    check("get", "/apis/apps/", "getAppsAPIGroup", None, &["200", "401"]);
+    check(
+        "get",
+        path,
+        "listRbacAuthorizationV1ClusterRole",
+        Some("list"),
+        &["200", "401"],
+    );
+
+    check(
+        "get",
+        "/apis/apps/",
+        "getAppsAPIGroup",
+        None,
+        &["200", "401"],
+    );
+
     check("get", "/version/", "getCodeVersion", None, &["200", "401"]);
 }
 
@@ -117,12 +224,15 @@ fn what_kubectl_looks_for_before_it_writes_is_there() {
         let document = document(&Catalog::builtin(), &name);
         let paths = document.get("paths").unwrap().as_object().unwrap();
         for (path, item) in paths.iter() {
-            let patch =
-                item.get("patch").filter(|patch| patch.get("x-kubernetes-action") != Some(&"connect".into()));
+            let patch = item
+                .get("patch")
+                .filter(|patch| patch.get("x-kubernetes-action") != Some(&"connect".into()));
             for wanted in ["dryRun", "fieldValidation"] {
                 let parameters = patch.and_then(|patch| patch.get("parameters")?.as_array());
-                let has = parameters
-                    .is_none_or(|all| all.iter().any(|one| one.get("name") == Some(&wanted.into())));
+                let has = parameters.is_none_or(|all| {
+                    all.iter()
+                        .any(|one| one.get("name") == Some(&wanted.into()))
+                });
                 assert!(has, "{name:?}: {path}: {wanted}");
             }
         }
@@ -133,35 +243,99 @@ fn what_kubectl_looks_for_before_it_writes_is_there() {
 fn a_kind_added_at_run_time_is_documented_like_any_other() {
     let catalog = with_widgets();
     let own = document(&catalog, &v3("example.com", "v1"));
-    let path = ["paths", "/apis/example.com/v1/namespaces/{namespace}/widgets/{name}", "get", "operationId"];
-    assert_eq!(own.at(&path).and_then(Value::as_str), Some("readExampleComV1NamespacedWidget"));
-    assert!(own.at(&["components", "schemas", "com.example.v1.Widget", "properties", "metadata"]).is_some());
+    let path = [
+        "paths",
+        "/apis/example.com/v1/namespaces/{namespace}/widgets/{name}",
+        "get",
+        "operationId",
+    ];
+
+    assert_eq!(
+        own.at(&path).and_then(Value::as_str),
+        Some("readExampleComV1NamespacedWidget")
+    );
+
+    assert!(
+        own.at(&[
+            "components",
+            "schemas",
+            "com.example.v1.Widget",
+            "properties",
+            "metadata"
+        ])
+        .is_some()
+    );
+
     // Its metadata is everybody's.
-    let metadata = ["components", "schemas", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
-    assert_eq!(own.at(&metadata), document(&catalog, &v3("apps", "v1")).at(&metadata));
+    let metadata = [
+        "components",
+        "schemas",
+        "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
+    ];
+
+    assert_eq!(
+        own.at(&metadata),
+        document(&catalog, &v3("apps", "v1")).at(&metadata)
+    );
+
     let whole = document(&catalog, &Document::V2);
-    assert!(whole.at(&["definitions", "com.example.v1.Widget"]).is_some());
+    assert!(
+        whole
+            .at(&["definitions", "com.example.v1.Widget"])
+            .is_some()
+    );
+
     assert!(whole.at(&["paths", "/apis/example.com/"]).is_some());
+
     let without = document(&Catalog::builtin(), &Document::V2);
-    assert!(without.at(&["definitions", "com.example.v1.Widget"]).is_none());
+    assert!(
+        without
+            .at(&["definitions", "com.example.v1.Widget"])
+            .is_none()
+    );
 }
 
 #[test]
 fn custom_resources_have_fewer_forms() {
     let document = document(&with_widgets(), &Document::V2);
     let item = "/apis/example.com/v1/namespaces/{namespace}/widgets/{name}";
+
     let check = |method, member, expected: &[&str]| {
-        let found = document.at(&["paths", item, method, member]).unwrap().as_array().unwrap();
-        assert_eq!(found.iter().filter_map(Value::as_str).collect::<Vec<_>>(), expected, "{method} {member}");
+        let found = document
+            .at(&["paths", item, method, member])
+            .unwrap()
+            .as_array()
+            .unwrap();
+
+        assert_eq!(
+            found.iter().filter_map(Value::as_str).collect::<Vec<_>>(),
+            expected,
+            "{method} {member}"
+        );
     };
     check("get", "produces", &["application/json", "application/yaml"]);
+
     check("put", "consumes", &["application/json", "application/yaml"]);
-    let patches =
-        ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+
+    let patches = [
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/apply-patch+yaml",
+    ];
     check("patch", "consumes", &patches);
-    assert!(document.at(&["paths", "/apis/example.com/v1/watch/widgets"]).is_none());
+
+    assert!(
+        document
+            .at(&["paths", "/apis/example.com/v1/watch/widgets"])
+            .is_none()
+    );
+
     // kubectl would take members that are not named for mistakes.
-    assert!(document.at(&["definitions", "com.example.v1.Widget", "properties"]).is_none());
+    assert!(
+        document
+            .at(&["definitions", "com.example.v1.Widget", "properties"])
+            .is_none()
+    );
 }
 
 #[test]
@@ -183,12 +357,20 @@ fn documents_that_a_new_kind_is_in_are_made_anew_and_no_others() {
 fn both_forms_have_one_hash_and_the_content_comes_back() {
     let library = Library::default();
     let catalog = Catalog::builtin();
-    let json = library.get(&catalog, &v3("policy", "v1"), Form::Json).unwrap();
-    let protobuf = library.get(&catalog, &v3("policy", "v1"), Form::Protobuf).unwrap();
+    let json = library
+        .get(&catalog, &v3("policy", "v1"), Form::Json)
+        .unwrap();
+
+    let protobuf = library
+        .get(&catalog, &v3("policy", "v1"), Form::Protobuf)
+        .unwrap();
     assert_eq!(json.hash, protobuf.hash);
     assert_eq!(json.hash.len(), 128);
+
     let mut text = Vec::new();
-    v3("policy", "v1").write(&catalog, Form::Json, &mut text).unwrap();
+    v3("policy", "v1")
+        .write(&catalog, Form::Json, &mut text)
+        .unwrap();
     assert_eq!(json.plain().unwrap(), text);
     assert_ne!(protobuf.plain().unwrap(), text);
 }
@@ -197,11 +379,20 @@ fn both_forms_have_one_hash_and_the_content_comes_back() {
 fn those_who_read_a_document_uncompressed_share_it() {
     let library = Library::default();
     let catalog = Catalog::builtin();
-    let read = || library.get(&catalog, &v3("policy", "v1"), Form::Json).unwrap().plain().unwrap();
+    let read = || {
+        library
+            .get(&catalog, &v3("policy", "v1"), Form::Json)
+            .unwrap()
+            .plain()
+            .unwrap()
+    };
+
     let (one, other) = (read(), read());
     assert_eq!(one.as_ptr(), other.as_ptr());
+
     drop(one);
     assert_eq!(read().as_ptr(), other.as_ptr());
+
     let text = other.to_vec();
     drop(other);
     assert_eq!(read(), text);

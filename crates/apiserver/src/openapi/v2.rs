@@ -1,6 +1,7 @@
 //! Version 2 of the document: one for the whole API.
 //!
-//! Parameters that many operations share are written once, under a name that tells their content apart.
+//! Parameters that many operations share are written once, under a name that tells their content
+//! apart.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,7 @@ pub(super) fn path_item(operations: &[Operation<'_>], shared: &mut Shared) -> Va
         let value = self::operation(operation, &common, shared);
         item.insert(operation.method, value);
     }
+
     if !common.is_empty() {
         let parameters: Vec<Value> = common
             .iter()
@@ -30,34 +32,45 @@ pub(super) fn path_item(operations: &[Operation<'_>], shared: &mut Shared) -> Va
             .collect();
         item.insert("parameters", parameters);
     }
+
     Value::Object(item)
 }
 
 fn operation(operation: &Operation<'_>, common: &[&Parameter], shared: &mut Shared) -> Map {
     let mut value = Map::new();
     value.insert("description", operation.description.as_ref());
+
     if !operation.consumes.is_empty() {
         value.insert("consumes", texts(operation.consumes));
     }
+
     value.insert("produces", texts(operation.produces));
     value.insert("schemes", texts(&["https"]));
     value.insert("tags", texts(&[&operation.tag]));
     value.insert("operationId", operation.id.as_str());
-    let mut parameters: Vec<Value> =
-        operation.body.iter().map(|body| share("body", body_parameter(body), shared)).collect();
+    let mut parameters: Vec<Value> = operation
+        .body
+        .iter()
+        .map(|body| share("body", body_parameter(body), shared))
+        .collect();
+
     parameters.extend(
         operation
             .own_parameters(common)
             .map(|parameter| share(parameter.name.as_str(), self::parameter(parameter), shared)),
     );
+
     if !parameters.is_empty() {
         value.insert("parameters", parameters);
     }
+
     value.insert("responses", responses(operation));
+
     if let Some((action, kind)) = operation.action {
         value.insert("x-kubernetes-action", action);
         value.insert("x-kubernetes-group-version-kind", kind_value(kind));
     }
+
     value
 }
 
@@ -108,10 +121,11 @@ fn body_parameter(body: &Body<'_>) -> Map {
     value
 }
 
-/// A reference to the parameter among the shared ones; or itself, where sharing makes no sense or does harm.
+/// A reference to the parameter among the shared ones; or itself, where sharing makes no sense or
+/// does harm.
 fn share(name: &str, parameter: Map, shared: &mut Shared) -> Value {
-    // Names and bodies differ by kind, but for the bodies that every kind takes. Older kubectls look for dryRun and
-    // fieldValidation in the operations themselves.
+    // Names and bodies differ by kind, but for the bodies that every kind takes. Older kubectls
+    // look for dryRun and fieldValidation in the operations themselves.
     let is_own = match name {
         "name" | "dryRun" | "fieldValidation" => true,
         "body" => !parameter
@@ -120,14 +134,17 @@ fn share(name: &str, parameter: Map, shared: &mut Shared) -> Value {
             .is_some_and(|target| target.starts_with("#/definitions/io.k8s.apimachinery")),
         _ => false,
     };
+
     let parameter = Value::Object(parameter);
     if is_own {
         return parameter;
     }
+
     let shared_name = format!("{name}-{}", short_hash(&json::to_vec(&parameter)));
     let mut reference = Map::new();
     reference.insert("$ref", format!("#/parameters/{shared_name}").as_str());
     shared.entry(shared_name).or_insert(parameter);
+
     Value::Object(reference)
 }
 
@@ -135,6 +152,8 @@ fn share(name: &str, parameter: Map, shared: &mut Shared) -> Value {
 fn short_hash(bytes: &[u8]) -> String {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
-    let hash = bytes.iter().fold(OFFSET, |hash, byte| hash.wrapping_mul(PRIME) ^ u64::from(*byte));
+    let hash = bytes.iter().fold(OFFSET, |hash, byte| {
+        hash.wrapping_mul(PRIME) ^ u64::from(*byte)
+    });
     URL_SAFE.encode(&hash.to_be_bytes()[..6])
 }

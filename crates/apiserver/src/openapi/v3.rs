@@ -12,12 +12,17 @@ pub(super) fn path_item(operations: &[Operation<'_>]) -> Value {
     for operation in operations {
         item.insert(operation.method, self::operation(operation, &common));
     }
+
     if !common.is_empty() {
         item.insert(
             "parameters",
-            common.iter().map(|parameter| self::parameter(parameter)).collect::<Vec<_>>(),
+            common
+                .iter()
+                .map(|parameter| self::parameter(parameter))
+                .collect::<Vec<_>>(),
         );
     }
+
     Value::Object(item)
 }
 
@@ -26,6 +31,7 @@ fn operation(operation: &Operation<'_>, common: &[&Parameter]) -> Map {
     value.insert("tags", texts(&[&operation.tag]));
     value.insert("description", operation.description.as_ref());
     value.insert("operationId", operation.id.as_str());
+
     let parameters: Vec<Value> = operation.own_parameters(common).map(parameter).collect();
     if !parameters.is_empty() {
         value.insert("parameters", parameters);
@@ -33,11 +39,14 @@ fn operation(operation: &Operation<'_>, common: &[&Parameter]) -> Map {
     if let Some(body) = &operation.body {
         value.insert("requestBody", request_body(body, operation.consumes));
     }
+
     value.insert("responses", responses(operation));
+
     if let Some((action, kind)) = operation.action {
         value.insert("x-kubernetes-action", action);
         value.insert("x-kubernetes-group-version-kind", kind_value(kind));
     }
+
     value
 }
 
@@ -49,10 +58,13 @@ fn parameter(parameter: &Parameter) -> Value {
     value.insert("name", parameter.name.clone());
     value.insert("in", parameter.place.as_str());
     value.insert("description", parameter.description.as_ref());
+
     if parameter.place == Place::Path {
         value.insert("required", true);
     }
+
     value.insert("schema", schema);
+
     Value::Object(value)
 }
 
@@ -86,11 +98,13 @@ fn content(model: Model<'_>, media_types: &[&str]) -> Map {
         Model::Type(of) => schema.insert("$ref", Version::V3.reference(&names::definition(of))),
         Model::Text => schema.insert("type", "string"),
     };
+
     let mut content = Map::new();
     for media_type in media_types {
         let mut entry = Map::new();
         entry.insert("schema", schema.clone());
         content.insert(*media_type, entry);
     }
+
     content
 }

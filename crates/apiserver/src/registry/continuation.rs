@@ -30,33 +30,63 @@ impl Continuation {
 
     pub(super) fn decode(token: &str) -> Result<Continuation, ApiError> {
         let bad = |why: String| {
-            ApiError::bad_request(format!("invalid continue token: continue key is not valid{why}"))
+            ApiError::bad_request(format!(
+                "invalid continue token: continue key is not valid{why}"
+            ))
         };
+
         let text = URL_SAFE_NO_PAD.decode(token).map_err(|error| {
             let at = match error {
-                base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
-                base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => token.len(),
+                base64::DecodeError::InvalidByte(at, _)
+                | base64::DecodeError::InvalidLastSymbol(at, _) => at,
+                base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => {
+                    token.len()
+                }
             };
             bad(format!(": illegal base64 data at input byte {at}"))
         })?;
         let value = json::parse(&text).map_err(|error| bad(format!(": {error}")))?;
+
         let version = value.get("v").and_then(Value::as_str).unwrap_or_default();
         if version != VERSION {
-            return Err(bad(format!(": server does not recognize this encoded version {version}")));
+            return Err(bad(format!(
+                ": server does not recognize this encoded version {version}"
+            )));
         }
+
         let revision = match value.get("rv").and_then(Value::as_int).unwrap_or_default() {
-            0 => return Err(bad(format!(": incorrect encoded start resourceVersion (version {VERSION})"))),
+            0 => {
+                return Err(bad(format!(
+                    ": incorrect encoded start resourceVersion (version {VERSION})"
+                )));
+            }
             revision if revision < 0 => None,
             revision => Some(Revision::from_wire(revision).unwrap_or(Revision::ZERO)),
         };
-        let start = value.get("start").and_then(Value::as_str).unwrap_or_default();
+
+        let start = value
+            .get("start")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+
         if start.is_empty() {
-            return Err(bad(format!(": encoded start key empty (version {VERSION})")));
+            return Err(bad(format!(
+                ": encoded start key empty (version {VERSION})"
+            )));
         }
-        if start.trim_start_matches('/').split('/').any(|part| matches!(part, "" | "." | "..")) {
+
+        if start
+            .trim_start_matches('/')
+            .split('/')
+            .any(|part| matches!(part, "" | "." | ".."))
+        {
             return Err(bad(format!(": {start}")));
         }
-        Ok(Continuation { revision, start: start.trim_start_matches('/').to_string() })
+
+        Ok(Continuation {
+            revision,
+            start: start.trim_start_matches('/').to_string(),
+        })
     }
 }
 
@@ -67,7 +97,10 @@ mod tests {
     #[test]
     fn a_token_leads_back_to_its_place() {
         for revision in [None, Some(Revision::new(7))] {
-            let place = Continuation { revision, start: "a\0".to_string() };
+            let place = Continuation {
+                revision,
+                start: "a\0".to_string(),
+            };
             assert_eq!(Continuation::decode(&place.encode()), Ok(place));
         }
     }
@@ -81,20 +114,27 @@ mod tests {
                 format!("invalid continue token: continue key is not valid{expected}")
             );
         };
+
         let token = |text: &str| URL_SAFE_NO_PAD.encode(text);
         check("a!", ": illegal base64 data at input byte 1");
         check(
             &token(r#"{"v":"x","rv":1,"start":"a"}"#),
             ": server does not recognize this encoded version x",
         );
+
         check(
             &token(r#"{"v":"meta.k8s.io/v1","rv":0,"start":"a"}"#),
             ": incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
         );
+
         check(
             &token(r#"{"v":"meta.k8s.io/v1","rv":1,"start":""}"#),
             ": encoded start key empty (version meta.k8s.io/v1)",
         );
-        check(&token(r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../secrets/a"}"#), ": ../secrets/a");
+
+        check(
+            &token(r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../secrets/a"}"#),
+            ": ../secrets/a",
+        );
     }
 }

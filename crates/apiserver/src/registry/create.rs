@@ -37,7 +37,9 @@ impl Registry {
         self.settle(scope, &mut object)?;
         meta::settle_namespace(&mut object, scope)?;
         warnings.extend(meta::merge_owners(&mut object));
-        self.insert(scope, object, options, warnings.clone()).await.map_err(|refused| refused.after(warnings))
+        self.insert(scope, object, options, warnings.clone())
+            .await
+            .map_err(|refused| refused.after(warnings))
     }
 
     /// Writes a new object that has been decoded.
@@ -49,7 +51,8 @@ impl Registry {
         warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
         meta::wipe_system_fields(&mut object);
-        let tracked = super::owners::tracked(scope, Part::Main, None, object, options, (self.now)());
+        let tracked =
+            super::owners::tracked(scope, Part::Main, None, object, options, (self.now)());
         self.insert_tracked(scope, tracked, options, warnings).await
     }
 
@@ -63,6 +66,7 @@ impl Registry {
     ) -> Result<Written, ApiError> {
         meta::wipe_system_fields(&mut object);
         let name = object.meta().name().to_string();
+
         let told = Warnings::default();
         let attributes = Attributes {
             registry: self,
@@ -74,20 +78,42 @@ impl Registry {
             dry_run: options.dry_run,
             warnings: &told,
         };
-        self.admission.admit(&mut object, &attributes).await.map_err(|refused| refused.after(told.take()))?;
-        let attempts = if object.meta().name().is_empty() { NAME_ATTEMPTS } else { 1 };
+
+        self.admission
+            .admit(&mut object, &attributes)
+            .await
+            .map_err(|refused| refused.after(told.take()))?;
+
+        let attempts = if object.meta().name().is_empty() {
+            NAME_ATTEMPTS
+        } else {
+            1
+        };
+
         for attempt in 1..=attempts {
-            let tried = if attempt < attempts { object.clone() } else { object.take() };
+            let tried = if attempt < attempts {
+                object.clone()
+            } else {
+                object.take()
+            };
+
             match self.attempt(&attributes, tried).await {
                 Err((error, _)) if error.reason == "AlreadyExists" && attempt < attempts => {}
                 Ok((entry, noticed)) => {
                     warnings.extend(noticed);
                     warnings.extend(told.take());
-                    return Ok(Written { entry, warnings, created: true });
+                    return Ok(Written {
+                        entry,
+                        warnings,
+                        created: true,
+                    });
                 }
-                Err((error, name)) => return Err(self.taken(scope, &name, error).after(told.take())),
+                Err((error, name)) => {
+                    return Err(self.taken(scope, &name, error).after(told.take()));
+                }
             }
         }
+
         unreachable!("the last attempt returns")
     }
 
@@ -105,34 +131,50 @@ impl Registry {
             dry_run: attributes.dry_run,
             now: (self.now)(),
         };
+
         let version = object.meta().resource_version().parse::<ResourceVersion>();
         object.meta_mut().set_resource_version(ResourceVersion(0));
         self.fill_new(&mut object, scope);
         let name = object.meta().name().to_string();
+
         let mut settle: Option<Settle<'_>> = None;
         let result = async {
             if let Some(begun) = scope.strategy.begin(&mut object, None, &cx) {
                 settle = begun.await?;
             }
+
             let warnings = match scope.strategy.takes_long() {
                 true => aside(|| shape_and_judge(&mut object, &cx))?,
                 false => shape_and_judge(&mut object, &cx)?,
             };
-            let attributes = Attributes { name: &name, ..*attributes };
+
+            let attributes = Attributes {
+                name: &name,
+                ..*attributes
+            };
             let admitted = self.admission.validate(Some(&object), &attributes).await;
             admitted.map_err(|refused| refused.after(warnings.clone()))?;
+
             if version.is_ok_and(|version| version.0 != 0) && !attributes.dry_run {
                 return Err(ApiError::unexplained(
                     "resourceVersion should not be set on objects to be created",
                 ));
             }
+
             self.complete(scope, &mut object)?;
-            Ok((self.write_new(scope, object.take(), attributes.dry_run).await?, warnings))
+
+            Ok((
+                self.write_new(scope, object.take(), attributes.dry_run)
+                    .await?,
+                warnings,
+            ))
         }
         .await;
+
         if let Some(settle) = settle {
             settle(result.is_ok()).await;
         }
+
         result.map_err(|error| (error, name))
     }
 
@@ -150,6 +192,7 @@ impl Registry {
             }
             return Ok(entry);
         }
+
         let key = scope.store_key(name);
         let promise = self.caches.promise(&key, &entry, object);
         match self.swap(scope, Revision::ZERO, &key, &entry).await {
@@ -158,7 +201,9 @@ impl Registry {
                 drop(promise);
                 Ok(Arc::new(entry.at(revision)))
             }
-            Err(SwapError::Conflict { .. }) => Err(ApiError::already_exists(scope.resource, name, false)),
+            Err(SwapError::Conflict { .. }) => {
+                Err(ApiError::already_exists(scope.resource, name, false))
+            }
             Err(SwapError::Store(error)) => Err(super::update::store_error(&error)),
         }
     }
@@ -168,7 +213,10 @@ impl Registry {
         if error.reason != "AlreadyExists" {
             return error;
         }
-        let found = self.cache(scope).ok().and_then(|cache| cache.get(&scope.key(name)));
+        let found = self
+            .cache(scope)
+            .ok()
+            .and_then(|cache| cache.get(&scope.key(name)));
         let going = found.is_some_and(|entry| entry.value(scope.hub.of).meta().is_being_deleted());
         ApiError::already_exists(scope.resource, name, going)
     }
@@ -177,26 +225,32 @@ impl Registry {
 /// The kind's part in a create; returns what the writer should know.
 fn shape_and_judge(object: &mut Value, cx: &Context<'_>) -> Result<Vec<String>, ApiError> {
     let scope = cx.scope;
-    let fields =
-        object.as_object_mut().ok_or_else(|| ApiError::bad_request("the object is not an object"))?;
+    let fields = object
+        .as_object_mut()
+        .ok_or_else(|| ApiError::bad_request("the object is not an object"))?;
     if scope.has_status() && !scope.strategy.keeps_status() {
         fields.remove("status");
     }
+
     let mut noticed = scope.strategy.notices(object, cx);
     gates::drop_disabled(object, None, scope.hub.kind);
     scope.strategy.prepare_create(object, cx);
     scope.canonicalize(object);
     let mut errors = FieldErrors::default();
     let warnings = scope.strategy.judge(object, None, cx, &mut errors)?;
+
     // The kind's own words about a name are better than those that fit every kind.
     if errors.is_empty() {
         meta::judge_new(object, scope, &mut errors);
     }
+
     if !errors.is_empty() {
         let refused = ApiError::invalid(scope.hub.kind, object.meta().name(), &errors);
         return Err(refused.after(noticed));
     }
+
     scope.strategy.canonicalize(object);
     noticed.extend(warnings);
+
     Ok(noticed)
 }

@@ -1,4 +1,5 @@
-//! The body of a write: bytes to an object of the kind that the path names, refused in upstream's words.
+//! The body of a write: bytes to an object of the kind that the path names, refused in upstream's
+//! words.
 
 use bytes::Bytes;
 use coracle_api::catalog::{BUILTIN, Kind, split_api_version};
@@ -39,40 +40,54 @@ impl Body {
                 Bytes::from(json::to_vec(&value))
             }
         };
+
         if let Some((_, version)) = scope.custom {
             let (object, unknown) = self.defined(&text, version, scope, validation)?;
             complaints.extend(unknown);
-            return judged(object, complaints, validation, |why| cannot_be_handled(&own(scope), scope, why));
+            return judged(object, complaints, validation, |why| {
+                cannot_be_handled(&own(scope), scope, why)
+            });
         }
+
         if let Some(plain) = plainly(&text, scope) {
             complaints.extend(plain.strict);
             return judged(plain.value, complaints, validation, |why| {
                 cannot_be_handled(&own(scope), scope, why)
             });
         }
-        let declared = Declared::of(&text).map_err(|why| self.unrecognized(scope, &why))?.or_else(scope);
+
+        let declared = Declared::of(&text)
+            .map_err(|why| self.unrecognized(scope, &why))?
+            .or_else(scope);
         let refused = |why: &str| cannot_be_handled(&declared, scope, why);
-        let (decoded, kind) = declared.decode(&text, scope, validation).map_err(|why| refused(&why))?;
+        let (decoded, kind) = declared
+            .decode(&text, scope, validation)
+            .map_err(|why| refused(&why))?;
         declared.check_version(kind, scope)?;
         complaints.extend(decoded.strict);
+
         judged(decoded.value, complaints, validation, refused)
     }
 
     /// The options of a delete.
     pub fn delete_options(&self) -> Result<Value, ApiError> {
-        let kind = BUILTIN.kind("", "v1", "DeleteOptions").expect("DeleteOptions are built in");
+        let kind = BUILTIN
+            .kind("", "v1", "DeleteOptions")
+            .expect("DeleteOptions are built in");
         let of = BUILTIN.root(kind);
+
         let bad = |error: String| ApiError::bad_request(error);
         match self.media_type {
             MediaType::Protobuf => {
-                let envelope = protobuf::open(&self.bytes).map_err(|error| bad(error.to_string()))?;
+                let envelope =
+                    protobuf::open(&self.bytes).map_err(|error| bad(error.to_string()))?;
                 protobuf::decode_opened(&envelope, of).map_err(|error| bad(error.to_string()))
             }
             MediaType::Json | MediaType::Yaml => {
                 let value = yaml_or_json(&self.bytes, self.media_type).map_err(bad)?;
                 check_is_options(&value)?;
-                let decoded =
-                    json::decode(&value, Some(of.node())).map_err(|error| bad(error.to_string()))?;
+                let decoded = json::decode(&value, Some(of.node()))
+                    .map_err(|error| bad(error.to_string()))?;
                 Ok(decoded.value)
             }
         }
@@ -83,22 +98,33 @@ impl Body {
         scope: &Scope<'_>,
         validation: FieldValidation,
     ) -> Result<(Value, Vec<String>), ApiError> {
-        let envelope =
-            protobuf::open(&self.bytes).map_err(|error| self.unrecognized(scope, &error.to_string()))?;
-        let declared = Declared { api_version: envelope.api_version.clone(), kind: envelope.kind.clone() }
-            .or_else(scope);
-        let refused = |why: &str| cannot_be_handled(&declared, scope, why);
-        let kind = declared.kind(scope, validation).map_err(|why| refused(&why))?;
-        if !is_same(kind, scope.kind) {
-            declared.convertible(kind, scope).map_err(|why| refused(&why))?;
+        let envelope = protobuf::open(&self.bytes)
+            .map_err(|error| self.unrecognized(scope, &error.to_string()))?;
+        let declared = Declared {
+            api_version: envelope.api_version.clone(),
+            kind: envelope.kind.clone(),
         }
+        .or_else(scope);
+        let refused = |why: &str| cannot_be_handled(&declared, scope, why);
+
+        let kind = declared
+            .kind(scope, validation)
+            .map_err(|why| refused(&why))?;
+        if !is_same(kind, scope.kind) {
+            declared
+                .convertible(kind, scope)
+                .map_err(|why| refused(&why))?;
+        }
+
         declared.check_version(kind, scope)?;
-        let value =
-            protobuf::decode_opened(&envelope, scope.of).map_err(|error| refused(&error.to_string()))?;
+        let value = protobuf::decode_opened(&envelope, scope.of)
+            .map_err(|error| refused(&error.to_string()))?;
+
         Ok((value, Vec::new()))
     }
 
-    /// An object of a custom resource: it is what it says that it is, and what its schema does not know goes.
+    /// An object of a custom resource: it is what it says that it is, and what its schema does not
+    /// know goes.
     fn defined(
         &self,
         text: &[u8],
@@ -106,8 +132,11 @@ impl Body {
         scope: &Scope<'_>,
         validation: FieldValidation,
     ) -> Result<(Value, Vec<String>), ApiError> {
-        let declared = Declared::of(text).map_err(|why| self.unrecognized(scope, &why))?.or_else(scope);
+        let declared = Declared::of(text)
+            .map_err(|why| self.unrecognized(scope, &why))?
+            .or_else(scope);
         let refused = |why: &str| cannot_be_handled(&declared, scope, why);
+
         let decoded = defined(text, version, scope).map_err(|why| refused(&why))?;
         if declared.api_version != scope.kind.api_version() {
             // Nobody knows the fields of another version.
@@ -117,9 +146,11 @@ impl Body {
             };
             return Err(declared.of_another_version(scope).after(told));
         }
+
         if declared.kind != scope.kind.name {
             return Err(declared.of_another_kind(&decoded.value, scope));
         }
+
         Ok((decoded.value, decoded.strict))
     }
 
@@ -131,7 +162,8 @@ impl Body {
         ))
     }
 
-    /// The beginning of the body, as its message shows it: JSON as text, everything else in hexadecimal.
+    /// The beginning of the body, as its message shows it: JSON as text, everything else in
+    /// hexadecimal.
     fn dump(&self) -> String {
         const SHOWN: usize = 30;
         if self.bytes.is_empty() {
@@ -148,26 +180,42 @@ impl Body {
 }
 
 /// The text of a custom resource's object as its schema knows it.
-pub(super) fn defined(text: &[u8], version: &Version, scope: &Scope<'_>) -> Result<json::Decoded, String> {
+pub(super) fn defined(
+    text: &[u8],
+    version: &Version,
+    scope: &Scope<'_>,
+) -> Result<json::Decoded, String> {
     // Upstream reads metadata apart from the rest.
     let decoded = json::decode(text, Some(scope.of.node()));
     let mut decoded = decoded.map_err(|error| error.to_string().replacen(".metadata.", ".", 1))?;
-    let unknown = version.admit(&mut decoded.value).map_err(|error| error.to_string())?;
-    decoded.strict.extend(unknown.iter().map(|field| format!("unknown field {}", Quoted(field))));
+
+    let unknown = version
+        .admit(&mut decoded.value)
+        .map_err(|error| error.to_string())?;
+    decoded.strict.extend(
+        unknown
+            .iter()
+            .map(|field| format!("unknown field {}", Quoted(field))),
+    );
+
     Ok(decoded)
 }
 
 fn unknown_members(object: &Value) -> Vec<String> {
     let members = object.as_object().into_iter().flat_map(Map::keys);
     let unknown = members.filter(|name| !matches!(*name, "apiVersion" | "kind" | "metadata"));
-    unknown.map(|name| format!("unknown field {}", Quoted(name))).collect()
+    unknown
+        .map(|name| format!("unknown field {}", Quoted(name)))
+        .collect()
 }
 
-/// The object of a text that says it is just what the path names, as nearly all do: read once. Of everything else it has
-/// to be known first what it says it is, if only for the words of the refusal.
+/// The object of a text that says it is just what the path names, as nearly all do: read once. Of
+/// everything else it has to be known first what it says it is, if only for the words of the
+/// refusal.
 fn plainly(text: &[u8], scope: &Scope<'_>) -> Option<json::Decoded> {
     let decoded = json::decode(text, Some(scope.of.node())).ok()?;
-    let declares = |name: &str, what: &str| decoded.value.get(name).and_then(Value::as_str) == Some(what);
+    let declares =
+        |name: &str, what: &str| decoded.value.get(name).and_then(Value::as_str) == Some(what);
     (declares("kind", &scope.kind.name) && declares("apiVersion", &scope.kind.api_version()))
         .then_some(decoded)
 }
@@ -181,9 +229,10 @@ fn judged(
 ) -> Result<(Value, Vec<String>), ApiError> {
     match validation {
         FieldValidation::Ignore => Ok((object, Vec::new())),
-        FieldValidation::Strict if !complaints.is_empty() => {
-            Err(refused(&format!("strict decoding error: {}", complaints.join(", "))))
-        }
+        FieldValidation::Strict if !complaints.is_empty() => Err(refused(&format!(
+            "strict decoding error: {}",
+            complaints.join(", ")
+        ))),
         _ => Ok((object, complaints.into_iter().flat_map(lines).collect())),
     }
 }
@@ -204,12 +253,18 @@ pub(super) struct Declared {
 
 impl Declared {
     pub(super) fn of(text: &[u8]) -> Result<Declared, String> {
-        let parse_error = |error: &str| format!("couldn't get version/kind; json parse error: {error}");
+        let parse_error =
+            |error: &str| format!("couldn't get version/kind; json parse error: {error}");
         json::raw(text).map_err(|error| parse_error(&error.to_string()))?;
+
         let untyped = json::parse(text).map_err(|error| parse_error(&error.to_string()))?;
         if untyped.is_null() {
-            return Ok(Declared { api_version: Text::default(), kind: Text::default() });
+            return Ok(Declared {
+                api_version: Text::default(),
+                kind: Text::default(),
+            });
         }
+
         let Some(map) = untyped.as_object() else {
             let found = untyped.type_name();
             return Err(parse_error(&format!(
@@ -217,20 +272,29 @@ impl Declared {
                  \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
             )));
         };
+
         for name in ["apiVersion", "kind"] {
-            if let Some(found) = map.get(name).filter(|found| !found.is_null() && found.as_str().is_none()) {
+            if let Some(found) = map
+                .get(name)
+                .filter(|found| !found.is_null() && found.as_str().is_none())
+            {
                 let found = found.type_name();
                 return Err(parse_error(&format!(
                     "json: cannot unmarshal {found} into Go struct field .{name} of type string"
                 )));
             }
         }
+
         let text = |name: &str| map.str(name).unwrap_or_default();
         let api_version = text("apiVersion");
         if api_version.matches('/').count() > 1 {
             return Err(format!("unexpected GroupVersion string: {api_version}"));
         }
-        Ok(Declared { api_version: Text::new(api_version), kind: Text::new(text("kind")) })
+
+        Ok(Declared {
+            api_version: Text::new(api_version),
+            kind: Text::new(text("kind")),
+        })
     }
 
     /// Empty names are filled in from the path.
@@ -246,9 +310,10 @@ impl Declared {
     pub(super) fn is_of(&self, scope: &Scope<'_>) -> Result<(), String> {
         match self.kind == scope.kind.name && self.api_version == scope.kind.api_version() {
             true => Ok(()),
-            false => {
-                Err(format!("no kind \"{}\" is registered for version \"{}\"", self.kind, self.api_version))
-            }
+            false => Err(format!(
+                "no kind \"{}\" is registered for version \"{}\"",
+                self.kind, self.api_version
+            )),
         }
     }
 
@@ -256,7 +321,8 @@ impl Declared {
         split_api_version(&self.api_version).1
     }
 
-    /// The object of a text, as the kind that it says it is, which can be had as the one that the path names.
+    /// The object of a text, as the kind that it says it is, which can be had as the one that the
+    /// path names.
     pub(super) fn decode<'s>(
         &self,
         text: &[u8],
@@ -277,27 +343,40 @@ impl Declared {
         if self.api_version == scope.kind.api_version() && self.kind == scope.kind.name {
             return Ok(scope.kind);
         }
-        BUILTIN.kind_of(&self.api_version, &self.kind).ok_or_else(|| {
-            // Where in its source upstream made the scheme depends on how it was built; recorded were one place for
-            // strict requests and one for the others.
-            let scheme = match validation {
-                FieldValidation::Strict => "pkg/runtime/scheme.go:111",
-                _ => "pkg/api/legacyscheme/scheme.go:30",
-            };
-            format!(
-                "no kind \"{}\" is registered for version \"{}\" in scheme \"{scheme}\"",
-                self.kind, self.api_version
-            )
-        })
+
+        BUILTIN
+            .kind_of(&self.api_version, &self.kind)
+            .ok_or_else(|| {
+                // Where in its source upstream made the scheme depends on how it was built;
+                // recorded were one place for strict requests and one for the others.
+                let scheme = match validation {
+                    FieldValidation::Strict => "pkg/runtime/scheme.go:111",
+                    _ => "pkg/api/legacyscheme/scheme.go:30",
+                };
+
+                format!(
+                    "no kind \"{}\" is registered for version \"{}\" in scheme \"{scheme}\"",
+                    self.kind, self.api_version
+                )
+            })
     }
 
     fn convertible(&self, kind: &Kind, scope: &Scope<'_>) -> Result<(), String> {
         if is_convertible(kind, scope.kind) {
             return Ok(());
         }
-        let package = if scope.kind.group.is_empty() { "core" } else { first_part(&scope.kind.group) };
+
+        let package = if scope.kind.group.is_empty() {
+            "core"
+        } else {
+            first_part(&scope.kind.group)
+        };
+
         let (version, wanted) = (self.version(), &scope.kind.name);
-        Err(format!("converting ({version}.{}) to ({package}.{wanted}): unknown conversion", self.kind))
+        Err(format!(
+            "converting ({version}.{}) to ({package}.{wanted}): unknown conversion",
+            self.kind
+        ))
     }
 
     /// A body comes in the version of the path.
@@ -319,7 +398,12 @@ impl Declared {
     fn of_another_kind(&self, object: &Value, scope: &Scope<'_>) -> ApiError {
         let detail = format!("must be {}", scope.kind.name);
         let error = FieldError::invalid_str(&Path::Root.field("kind"), &self.kind, detail);
-        ApiError::invalid_kind(&scope.kind.group, &self.kind, object.meta().name(), &error.into())
+        ApiError::invalid_kind(
+            &scope.kind.group,
+            &self.kind,
+            object.meta().name(),
+            &error.into(),
+        )
     }
 }
 
@@ -334,7 +418,10 @@ pub(super) fn not_converted(scope: &Scope<'_>, error: &ConvertError) -> ApiError
 
 /// What the path names.
 fn own(scope: &Scope<'_>) -> Declared {
-    Declared { api_version: scope.kind.api_version(), kind: scope.kind.name.clone() }
+    Declared {
+        api_version: scope.kind.api_version(),
+        kind: scope.kind.name.clone(),
+    }
 }
 
 fn first_part(group: &str) -> &str {
@@ -350,14 +437,25 @@ fn cannot_be_handled(declared: &Declared, scope: &Scope<'_>, why: &str) -> ApiEr
     ))
 }
 
-/// Options may say what they are, in any group's version; they may not say that they are something else.
+/// Options may say what they are, in any group's version; they may not say that they are something
+/// else.
 fn check_is_options(text: &[u8]) -> Result<(), ApiError> {
-    let Ok(value) = json::parse(text) else { return Ok(()) };
-    let part = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_string();
+    let Ok(value) = json::parse(text) else {
+        return Ok(());
+    };
+    let part = |name: &str| {
+        value
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_string()
+    };
+
     let (api_version, kind) = (part("apiVersion"), part("kind"));
     if kind.is_empty() || kind == "DeleteOptions" {
         return Ok(());
     }
+
     Err(ApiError::bad_request(format!(
         "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \
          \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\""
@@ -366,9 +464,9 @@ fn check_is_options(text: &[u8]) -> Result<(), ApiError> {
 
 fn yaml_or_json(bytes: &Bytes, media_type: MediaType) -> Result<Bytes, String> {
     match media_type {
-        MediaType::Yaml => {
-            Ok(Bytes::from(json::to_vec(&yaml::decode(bytes).map_err(|error| error.to_string())?)))
-        }
+        MediaType::Yaml => Ok(Bytes::from(json::to_vec(
+            &yaml::decode(bytes).map_err(|error| error.to_string())?,
+        ))),
         _ => Ok(bytes.clone()),
     }
 }
@@ -380,8 +478,14 @@ mod tests {
     #[test]
     fn a_client_is_warned_of_every_key_that_is_there_twice() {
         let told = "yaml: unmarshal errors:\n  line 2: key \"a\" already set in map\n  line 4: key \"b\" already set in map";
-        let keys = ["line 2: key \"a\" already set in map", "line 4: key \"b\" already set in map"];
+        let keys = [
+            "line 2: key \"a\" already set in map",
+            "line 4: key \"b\" already set in map",
+        ];
         assert_eq!(lines(told.to_owned()), keys);
-        assert_eq!(lines("unknown field \"x\"".to_owned()), ["unknown field \"x\""]);
+        assert_eq!(
+            lines("unknown field \"x\"".to_owned()),
+            ["unknown field \"x\""]
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! Delete: at once, or first marked when somebody has to finish something.
 //!
-//! An object goes in one step when nothing holds it: no finalizer, no grace. Otherwise it is marked with the time at
-//! which it should be gone, and whoever takes the last hold away removes it. [`plan`] decides which it is, from the object
-//! and the options alone.
+//! An object goes in one step when nothing holds it: no finalizer, no grace. Otherwise it is marked
+//! with the time at which it should be gone, and whoever takes the last hold away removes it.
+//! [`plan`] decides which it is, from the object and the options alone.
 
 use std::sync::Arc;
 
@@ -56,20 +56,30 @@ impl Registry {
         if let Some(why) = scope.strategy.never_deleted(name) {
             return Err(ApiError::forbidden(scope.resource, name, why));
         }
-        let cx =
-            Context { registry: self, scope, part: Part::Main, dry_run: options.dry_run, now: (self.now)() };
+
+        let cx = Context {
+            registry: self,
+            scope,
+            part: Part::Main,
+            dry_run: options.dry_run,
+            now: (self.now)(),
+        };
+
         loop {
             let current = self.get(scope, name)?;
             match self.try_delete(&cx, name, &current, options).await {
-                // Somebody changed it meanwhile: the new version is judged anew, preconditions included.
-                Err(error) if error.reason == "Conflict" && self.is_newer(scope, name, &current) => {}
+                // Somebody changed it meanwhile: the new version is judged anew, preconditions
+                // included.
+                Err(error)
+                    if error.reason == "Conflict" && self.is_newer(scope, name, &current) => {}
                 result => return result,
             }
         }
     }
 
     fn is_newer(&self, scope: &Scope<'_>, name: &str, seen: &Entry) -> bool {
-        self.get(scope, name).map_or(true, |now| now.revision != seen.revision)
+        self.get(scope, name)
+            .map_or(true, |now| now.revision != seen.revision)
     }
 
     /// Whether a removal failed because there is nothing left to remove.
@@ -88,6 +98,7 @@ impl Registry {
         let scope = cx.scope;
         let object = self.caches.trees.whole(current, scope.hub.of);
         check_preconditions(scope, name, &object, options)?;
+
         let attributes = Attributes {
             registry: self,
             scope,
@@ -99,22 +110,33 @@ impl Registry {
             warnings: &Warnings::default(),
         };
         self.admission.validate(None, &attributes).await?;
+
         let (last, was_marked) = match plan(&object, scope, options, cx.now) {
             Plan::Nothing => return Ok(Deleted::Pending(current.clone())),
             Plan::Mark(marked) => {
-                return Ok(Deleted::Pending(self.mark(scope, name, current, marked, cx.dry_run).await?));
+                return Ok(Deleted::Pending(
+                    self.mark(scope, name, current, marked, cx.dry_run).await?,
+                ));
             }
             Plan::Remove => (current.clone(), false),
-            Plan::MarkAndRemove(marked) => (self.mark(scope, name, current, marked, cx.dry_run).await?, true),
+            Plan::MarkAndRemove(marked) => (
+                self.mark(scope, name, current, marked, cx.dry_run).await?,
+                true,
+            ),
         };
+
         let gone = match cx.dry_run {
             true => last,
-            false => match self.remove_now(cx, name, &last, &last.value(scope.hub.of)).await {
+            false => match self
+                .remove_now(cx, name, &last, &last.value(scope.hub.of))
+                .await
+            {
                 // Whoever waited for the mark (a kubelet whose pod is over) may have been faster.
                 Err(error) if was_marked && self.is_gone(scope, name, &error) => last,
                 removed => removed?,
             },
         };
+
         Ok(match scope.resource.returns_deleted {
             true => Deleted::Shown(gone),
             false => Deleted::Gone(gone),
@@ -139,7 +161,8 @@ impl Registry {
             return Ok(Arc::new(entry.at(current.revision)));
         }
         let written = self.replace(scope, name, current, &entry, marked).await?;
-        written.ok_or_else(|| ApiError::conflict(scope.resource, name, "the object has been modified"))
+        written
+            .ok_or_else(|| ApiError::conflict(scope.resource, name, "the object has been modified"))
     }
 
     /// Deletes what a list with these options shows; returns what was there.
@@ -149,20 +172,45 @@ impl Registry {
         list: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<super::List, ApiError> {
-        // Of a version that is given, what there was then: what has come since is nobody's to delete.
-        let exact = list.version.0 != 0 && list.version_match.is_none() && list.continue_token.is_empty();
-        let version_match = if exact { Some(VersionMatch::Exact) } else { list.version_match };
-        let found = self.list(scope, &ListOptions { version_match, ..list.clone() }).await?;
+        // Of a version that is given, what there was then: what has come since is nobody's to
+        // delete.
+        let exact =
+            list.version.0 != 0 && list.version_match.is_none() && list.continue_token.is_empty();
+        let version_match = if exact {
+            Some(VersionMatch::Exact)
+        } else {
+            list.version_match
+        };
+
+        let found = self
+            .list(
+                scope,
+                &ListOptions {
+                    version_match,
+                    ..list.clone()
+                },
+            )
+            .await?;
+
         let delete = async |entry: &Arc<Entry>| {
-            let scope = Scope { namespace: entry.namespace(), ..*scope };
+            let scope = Scope {
+                namespace: entry.namespace(),
+                ..*scope
+            };
+
             let name = entry.key().rsplit('/').next().unwrap_or_default();
             match self.delete(&scope, name, options).await {
                 Err(error) if error.code != http::StatusCode::NOT_FOUND => Err(error),
                 _ => Ok(()),
             }
         };
+
         // Several at a time: the store writes them together.
-        stream::iter(&found.entries).map(Ok).try_for_each_concurrent(DELETED_AT_ONCE, delete).await?;
+        stream::iter(&found.entries)
+            .map(Ok)
+            .try_for_each_concurrent(DELETED_AT_ONCE, delete)
+            .await?;
+
         Ok(found)
     }
 }
@@ -170,8 +218,12 @@ impl Registry {
 fn plan(object: &Value, scope: &Scope<'_>, options: &DeleteOptions, now: Timestamp) -> Plan {
     let metadata = object.meta();
     let going = metadata.is_being_deleted();
+
     // Less than nothing is as short as it gets.
-    let asked = options.grace_period.map(|seconds| if seconds < 0 { 1 } else { seconds });
+    let asked = options
+        .grace_period
+        .map(|seconds| if seconds < 0 { 1 } else { seconds });
+
     let lingers = metadata.deletion_grace_period_seconds().unwrap_or(0);
     let grace = match (going, asked) {
         (false, asked) => scope.strategy.grace(object, asked),
@@ -180,32 +232,41 @@ fn plan(object: &Value, scope: &Scope<'_>, options: &DeleteOptions, now: Timesta
         (true, Some(asked)) if asked < lingers => Grace::Seconds(asked),
         (true, _) => return Plan::Nothing,
     };
+
     let mut marked = object.clone();
-    // Without a wish a finalizer that says what to do with dependents stays, and the kind decides where there is none.
-    let decided = metadata.finalizers().any(|name| name == ORPHAN || name == FOREGROUND);
+
+    // Without a wish a finalizer that says what to do with dependents stays, and the kind decides
+    // where there is none.
+    let decided = metadata
+        .finalizers()
+        .any(|name| name == ORPHAN || name == FOREGROUND);
     let by_kind = (!decided && scope.strategy.orphans_by_default()).then_some(Propagation::Orphan);
     let propagation = options.propagation.or(by_kind);
+
     let held = settle_finalizers(&mut marked, propagation) | scope.strategy.holds(object);
     let seconds = match grace {
         Grace::Seconds(seconds) => seconds,
         Grace::None if !held => return Plan::Remove,
         Grace::None => 0,
     };
+
     if !going || seconds < lingers {
         mark(&mut marked, seconds, now);
         scope.strategy.mark_deleted(&mut marked);
     }
+
     match grace {
         Grace::Seconds(0) if !held => Plan::MarkAndRemove(marked),
         _ => Plan::Mark(marked),
     }
 }
 
-/// Says on an object when it should be gone. The grace of a delete that is under way runs from when it began, but
-/// whoever has to finish something has a second left for it.
+/// Says on an object when it should be gone. The grace of a delete that is under way runs from when
+/// it began, but whoever has to finish something has a second left for it.
 fn mark(object: &mut Value, seconds: i64, now: Timestamp) {
     let metadata = object.meta();
     let lingers = metadata.deletion_grace_period_seconds().unwrap_or(0);
+
     let generation = metadata.generation();
     let (at, seconds) = match metadata.deletion_timestamp() {
         None => (now.plus_seconds(seconds), seconds),
@@ -214,10 +275,12 @@ fn mark(object: &mut Value, seconds: i64, now: Timestamp) {
             at => (at, seconds),
         },
     };
+
     let first = !metadata.is_being_deleted();
     let mut metadata = object.meta_mut();
     metadata.set_deletion_timestamp(Some(at));
     metadata.set_deletion_grace_period_seconds(Some(seconds));
+
     if first && generation > 0 {
         metadata.set_generation(generation + 1);
     }
@@ -231,6 +294,7 @@ fn settle_finalizers(object: &mut Value, propagation: Option<Propagation>) -> bo
         Some(Propagation::Background) => None,
         None => return object.meta().finalizers().next().is_some(),
     };
+
     let mut metadata = object.meta_mut();
     for finalizer in [ORPHAN, FOREGROUND] {
         if Some(finalizer) == wanted {
@@ -239,13 +303,17 @@ fn settle_finalizers(object: &mut Value, propagation: Option<Propagation>) -> bo
             metadata.remove_finalizer(finalizer);
         }
     }
+
     object.meta().finalizers().next().is_some()
 }
 
 impl Scope<'_> {
     /// What whoever deletes should know, whatever becomes of it.
     pub fn delete_notices(&self, options: &DeleteOptions) -> Vec<String> {
-        let notice = self.strategy.delete_notice().filter(|_| options.propagation.is_none());
+        let notice = self
+            .strategy
+            .delete_notice()
+            .filter(|_| options.propagation.is_none());
         notice.map(str::to_string).into_iter().collect()
     }
 }
@@ -273,13 +341,22 @@ pub(super) fn check_preconditions(
         // A delete names the kind where other refusals name the resource.
         Err(ApiError::conflict_of_kind(scope.hub.kind, name, &why))
     };
+
     match (&options.uid, &options.version) {
-        (Some(uid), _) if uid != metadata.uid() => {
-            failed("UID", uid, metadata.uid(), "The object might have been deleted and then recreated")
-        }
+        (Some(uid), _) if uid != metadata.uid() => failed(
+            "UID",
+            uid,
+            metadata.uid(),
+            "The object might have been deleted and then recreated",
+        ),
         (_, Some(version)) if version != metadata.resource_version() => {
             let found = metadata.resource_version();
-            failed("ResourceVersion", version, found, "The object might have been modified")
+            failed(
+                "ResourceVersion",
+                version,
+                found,
+                "The object might have been modified",
+            )
         }
         _ => Ok(()),
     }

@@ -1,7 +1,7 @@
 //! Objects that go away by themselves: events, a while after they were last written.
 //!
-//! The store takes them away: each hangs on a lease. A lease is a write of its own, so one serves all that is written
-//! within a while, and its objects live that much longer at most.
+//! The store takes them away: each hangs on a lease. A lease is a write of its own, so one serves
+//! all that is written within a while, and its objects live that much longer at most.
 
 use bytes::Bytes;
 use coracle_store::{LeaseId, Put, Revision, Store, StoreError, SwapError};
@@ -34,7 +34,10 @@ struct Current {
 
 impl Expiry {
     pub fn new(after: Duration) -> Expiry {
-        Expiry { after, current: Mutex::default() }
+        Expiry {
+            after,
+            current: Mutex::default(),
+        }
     }
 
     /// A lease for one object that is written now.
@@ -49,16 +52,25 @@ impl Expiry {
             current.objects += 1;
             return Ok(current.lease);
         }
+
         let shared = (self.after / SHARE).min(LONGEST_SHARED);
         let lease = store.grant_lease(self.after + shared, None).await?.id;
-        *current = Some(Current { lease, until: now + shared, objects: 1 });
+        *current = Some(Current {
+            lease,
+            until: now + shared,
+            objects: 1,
+        });
+
         Ok(lease)
     }
 
     /// A lease that the store does not know is given to nobody else.
     async fn forget(&self, lease: LeaseId) {
         let mut current = self.current.lock().await;
-        if current.as_ref().is_some_and(|current| current.lease == lease) {
+        if current
+            .as_ref()
+            .is_some_and(|current| current.lease == lease)
+        {
             *current = None;
         }
     }
@@ -74,12 +86,23 @@ impl Registry {
         entry: &Entry,
     ) -> Result<Revision, SwapError> {
         let put = Put::new(key.clone(), entry.bytes().clone());
-        let expires = scope.hub.resource.storage.as_ref().is_some_and(|storage| storage.prefix == EXPIRING);
+        let expires = scope
+            .hub
+            .resource
+            .storage
+            .as_ref()
+            .is_some_and(|storage| storage.prefix == EXPIRING);
+
         if !expires || self.expiry.after.is_zero() {
             return self.store.replace(seen, put).await;
         }
+
         let lease = self.expiry.lease(&*self.store).await?;
-        match self.store.replace(seen, put.clone().lease(Some(lease))).await {
+        match self
+            .store
+            .replace(seen, put.clone().lease(Some(lease)))
+            .await
+        {
             // It ended, or was ended, before its time.
             Err(SwapError::Store(StoreError::LeaseNotFound(_))) => {
                 self.expiry.forget(lease).await;

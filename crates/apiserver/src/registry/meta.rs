@@ -31,10 +31,12 @@ pub(super) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
 /// The namespace of the path goes into the object, or agrees with it.
 pub(super) fn settle_namespace(object: &mut Value, scope: &Scope<'_>) -> Result<(), ApiError> {
     let given = object.meta().namespace().to_string();
+
     if !scope.resource.namespaced {
         object.meta_mut().members().remove("namespace");
         return Ok(());
     }
+
     if given.is_empty() {
         object.meta_mut().set_namespace(scope.namespace);
     } else if given != scope.namespace {
@@ -42,6 +44,7 @@ pub(super) fn settle_namespace(object: &mut Value, scope: &Scope<'_>) -> Result<
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
+
     Ok(())
 }
 
@@ -49,7 +52,13 @@ pub(super) fn settle_namespace(object: &mut Value, scope: &Scope<'_>) -> Result<
 pub(super) fn wipe_system_fields(object: &mut Value) {
     let mut metadata = object.meta_mut();
     let members: &mut Map = metadata.members();
-    for name in ["creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid"] {
+    for name in [
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "selfLink",
+        "uid",
+    ] {
         members.remove(name);
     }
 }
@@ -69,16 +78,28 @@ pub(super) fn keep_metadata(new: &mut Value, old: &Value) {
 /// The same owner named twice is one owner; who names it so is warned.
 pub(super) fn merge_owners(object: &mut Value) -> Option<String> {
     let mut metadata = object.meta_mut();
-    let owners = metadata.members().get_mut("ownerReferences").and_then(Value::as_array_mut)?;
+    let owners = metadata
+        .members()
+        .get_mut("ownerReferences")
+        .and_then(Value::as_array_mut)?;
     let mut seen = HashSet::with_capacity(owners.len());
+
     let mut twice = Vec::new();
     owners.retain(|owner| {
         let first = seen.insert(json::to_vec(owner));
         if !first {
-            twice.push(owner.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned());
+            twice.push(
+                owner
+                    .get("uid")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned(),
+            );
         }
+
         first
     });
+
     (!twice.is_empty()).then(|| {
         format!(
             ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
@@ -103,13 +124,16 @@ impl Registry {
             let name = scope.strategy.generate_name(&base, (self.random)());
             object.meta_mut().set_name(&name);
         }
+
         if let Some(fields) = object.as_object_mut() {
             fields.insert("apiVersion", scope.hub.kind.api_version());
             fields.insert("kind", scope.hub.kind.name.clone());
         }
+
         let mut metadata = object.meta_mut();
         metadata.set_uid(&uid.to_string());
         metadata.set_creation_timestamp(Some(now));
+
         if scope.resource.has_generation {
             metadata.set_generation(1);
         }
@@ -118,8 +142,9 @@ impl Registry {
 
 /// How a kind itself judges metadata, besides what is asked of every kind.
 ///
-/// Upstream does both, which clients see: on a create the kind speaks first, together with what else it finds wrong, and
-/// only where it found nothing comes what is asked of every kind; on an update both speak, so that causes repeat.
+/// Upstream does both, which clients see: on a create the kind speaks first, together with what
+/// else it finds wrong, and only where it found nothing comes what is asked of every kind; on an
+/// update both speak, so that causes repeat.
 #[derive(Clone, Copy)]
 pub struct OwnMetadata {
     pub name: Rule,
@@ -128,7 +153,8 @@ pub struct OwnMetadata {
     pub known_finalizers: bool,
     /// Whether it looks at a new object's metadata.
     pub on_create: bool,
-    /// Whether it looks at a change of metadata before all else. Kinds that do so later say no, and do.
+    /// Whether it looks at a change of metadata before all else. Kinds that do so later say no, and
+    /// do.
     pub on_update: bool,
 }
 
@@ -156,7 +182,11 @@ impl OwnMetadata {
     /// Judges the metadata of a new object, or that of a changed one anew.
     pub fn judge(&self, object: &Value, cx: &Context<'_>, errors: &mut Errors) {
         let namespaced = cx.scope.resource.namespaced;
-        let rules = Rules { namespaced, name: self.name, prefix: self.prefix };
+        let rules = Rules {
+            namespaced,
+            name: self.name,
+            prefix: self.prefix,
+        };
         validate::new(object.meta(), &METADATA, rules, errors);
         if self.known_finalizers {
             validate::known_finalizers(object.meta(), &METADATA, errors);
@@ -174,7 +204,10 @@ impl OwnMetadata {
 
 /// What is asked of the metadata of every new object.
 pub(super) fn judge_new(object: &Value, scope: &Scope<'_>, errors: &mut Errors) {
-    let rules = Rules { namespaced: scope.resource.namespaced, ..Rules::ANY_KIND };
+    let rules = Rules {
+        namespaced: scope.resource.namespaced,
+        ..Rules::ANY_KIND
+    };
     validate::new(object.meta(), &METADATA, rules, errors);
 }
 

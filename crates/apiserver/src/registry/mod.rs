@@ -1,8 +1,9 @@
 //! What can be done with objects: one road for every kind.
 //!
-//! A request that has been taken apart, authenticated and allowed arrives at one of the verbs here. Writes go: decode,
-//! admit, shape and judge by the kind's [`strategy`], encode once, compare-and-swap in the store, wait until the cache
-//! has it. Reads stop at the cache. Kinds with behaviour of their own live below, in the folder of their group.
+//! A request that has been taken apart, authenticated and allowed arrives at one of the verbs here.
+//! Writes go: decode, admit, shape and judge by the kind's [`strategy`], encode once,
+//! compare-and-swap in the store, wait until the cache has it. Reads stop at the cache. Kinds with
+//! behaviour of their own live below, in the folder of their group.
 
 mod admissionregistration;
 mod apiextensions;
@@ -89,7 +90,8 @@ pub struct Registry {
     pub node_ports: NodePorts,
     /// When events go away.
     pub expiry: Expiry,
-    /// Whether others write to the store as well: then a cache has to be proven fresh before it is read.
+    /// Whether others write to the store as well: then a cache has to be proven fresh before it is
+    /// read.
     pub shared_store: bool,
     /// Whether containers may be privileged.
     pub allow_privileged: bool,
@@ -118,9 +120,24 @@ pub struct Scope<'a> {
 
 impl<'a> Scope<'a> {
     pub fn new(resource: &'static Resource, namespace: &'a str, caller: &'a Caller) -> Scope<'a> {
-        let BuiltIn { resource, kind, of, hub } = BuiltIn::of(resource);
+        let BuiltIn {
+            resource,
+            kind,
+            of,
+            hub,
+        } = BuiltIn::of(resource);
+
         let strategy = strategy::of(hub.resource);
-        Scope { resource, kind, of, hub, custom: None, namespace, caller, strategy }
+        Scope {
+            resource,
+            kind,
+            of,
+            hub,
+            custom: None,
+            namespace,
+            caller,
+            strategy,
+        }
     }
 
     /// The same for whatever a path can name.
@@ -131,113 +148,186 @@ impl<'a> Scope<'a> {
             Some((_, version)) => version,
             None => strategy::of(hub.resource),
         };
-        Scope { resource: served.resource(), kind, of, hub, custom, namespace, caller, strategy }
+
+        Scope {
+            resource: served.resource(),
+            kind,
+            of,
+            hub,
+            custom,
+            namespace,
+            caller,
+            strategy,
+        }
     }
 
     /// The same, for bodies and answers of the kind of a subresource.
     pub fn with_kind_of(&self, subresource: Option<&'a Subresource>) -> Scope<'a> {
-        let Some(subresource) = subresource else { return *self };
+        let Some(subresource) = subresource else {
+            return *self;
+        };
         let own = |theirs: &'a str, own: &'a str| if theirs.is_empty() { own } else { theirs };
         let group = own(&subresource.group, &self.resource.group);
         let version = own(&subresource.version, &self.resource.version);
         let kind = BUILTIN.kind(group, version, &subresource.kind);
         let kind = kind.expect("the kind of a subresource is in the catalogue");
-        Scope { kind, of: BUILTIN.root(kind), custom: None, ..*self }
+
+        Scope {
+            kind,
+            of: BUILTIN.root(kind),
+            custom: None,
+            ..*self
+        }
     }
 
     /// Brings an object into the form in which upstream would read it from its store again.
     fn canonicalize(&self, object: &mut Value) {
         match &self.resource.storage {
-            Some(storage) if !storage.json => canonical::canonicalize_stored(object, self.hub.of.node()),
+            Some(storage) if !storage.json => {
+                canonical::canonicalize_stored(object, self.hub.of.node())
+            }
             _ => canonical::canonicalize(object, self.hub.of.node()),
         }
     }
 
     fn has_status(&self) -> bool {
-        self.resource.subresources.iter().any(|subresource| subresource.name == "status")
+        self.resource
+            .subresources
+            .iter()
+            .any(|subresource| subresource.name == "status")
     }
 
     /// The object's key below the resource's prefix.
     fn key(&self, name: &str) -> String {
-        if self.resource.namespaced { format!("{}/{name}", self.namespace) } else { name.to_string() }
+        if self.resource.namespaced {
+            format!("{}/{name}", self.namespace)
+        } else {
+            name.to_string()
+        }
     }
 
     /// The object's key in the store.
     fn store_key(&self, name: &str) -> Bytes {
-        let prefix = self.resource.storage.as_ref().map_or("", |storage| storage.prefix.as_str());
+        let prefix = self
+            .resource
+            .storage
+            .as_ref()
+            .map_or("", |storage| storage.prefix.as_str());
         format!("/registry/{prefix}/{}", self.key(name)).into()
     }
 
     /// A version of an object that is about to be written.
     fn entry(&self, object: &Value) -> Entry {
         let bytes = Entry::encode(object, self.hub.of);
-        Entry::of(&self.key(object.meta().name()), object, bytes, Revision::ZERO, self.hub.resource)
+        Entry::of(
+            &self.key(object.meta().name()),
+            object,
+            bytes,
+            Revision::ZERO,
+            self.hub.resource,
+        )
     }
 }
 
 impl Registry {
     /// Whether there is such an object.
     pub(crate) fn exists(&self, resource: &Resource, key: &str) -> bool {
-        let cache = resource.storage.as_ref().and_then(|storage| self.caches.get(&storage.prefix));
+        let cache = resource
+            .storage
+            .as_ref()
+            .and_then(|storage| self.caches.get(&storage.prefix));
         cache.is_some_and(|cache| cache.get(key).is_some())
     }
 
     /// Every object of a resource.
     pub(crate) fn all(&self, resource: &Resource) -> impl Iterator<Item = Value> + use<'_> {
-        let cache = resource.storage.as_ref().and_then(|storage| self.caches.get(&storage.prefix));
+        let cache = resource
+            .storage
+            .as_ref()
+            .and_then(|storage| self.caches.get(&storage.prefix));
+
         cache.into_iter().flat_map(|cache| {
             let snapshot = cache.snapshot();
-            let objects: Vec<Value> =
-                snapshot.entries.iter().map(|entry| entry.value(cache.hub().of)).collect();
+            let objects: Vec<Value> = snapshot
+                .entries
+                .iter()
+                .map(|entry| entry.value(cache.hub().of))
+                .collect();
             objects
         })
     }
 
-    /// An object of any resource as it is now: what strategies and admission look things up with. `key` is
-    /// `namespace/name`, or the name of a cluster-wide object. What is looked up at every write is decoded once.
+    /// An object of any resource as it is now: what strategies and admission look things up with.
+    /// `key` is `namespace/name`, or the name of a cluster-wide object. What is looked up at every
+    /// write is decoded once.
     pub fn lookup(&self, resource: &Resource, key: &str) -> Option<Arc<Value>> {
         let cache = self.caches.get(&resource.storage.as_ref()?.prefix)?;
         Some(self.caches.trees.of(&*cache.get(key)?, cache.hub().of))
     }
 
-    /// Every object of a resource in a namespace as it is now; everywhere, where the namespace is empty.
+    /// Every object of a resource in a namespace as it is now; everywhere, where the namespace is
+    /// empty.
     pub fn lookup_all(&self, resource: &Resource, namespace: &str) -> Vec<Arc<Value>> {
-        let cache = resource.storage.as_ref().and_then(|storage| self.caches.get(&storage.prefix));
-        let Some(cache) = cache else { return Vec::new() };
-        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+        let cache = resource
+            .storage
+            .as_ref()
+            .and_then(|storage| self.caches.get(&storage.prefix));
+
+        let Some(cache) = cache else {
+            return Vec::new();
+        };
+        let prefix = if namespace.is_empty() {
+            String::new()
+        } else {
+            format!("{namespace}/")
+        };
+
         let snapshot = cache.snapshot();
         let found = snapshot.entries.below(&prefix, &prefix);
-        found.map(|entry| self.caches.trees.of(entry, cache.hub().of)).collect()
+
+        found
+            .map(|entry| self.caches.trees.of(entry, cache.hub().of))
+            .collect()
     }
 
-    /// Brings a decoded object into the one shape that all that follows works on: with the defaults of the version it
-    /// came in, in the version that is kept, and everything written that upstream always writes, so that owners own it.
+    /// Brings a decoded object into the one shape that all that follows works on: with the defaults
+    /// of the version it came in, in the version that is kept, and everything written that upstream
+    /// always writes, so that owners own it.
     fn settle(&self, scope: &Scope<'_>, object: &mut Value) -> Result<(), ApiError> {
         // Upstream reads `null` as an object without fields.
         if object.is_null() {
             *object = Value::object();
         }
+
         if let Some(fields) = object.as_object_mut() {
             fields.insert("apiVersion", scope.kind.api_version());
             fields.insert("kind", scope.kind.name.clone());
         }
+
         let forgets_owners = owners::are_forgotten(object);
+
         match scope.custom {
             Some((_, version)) => version.default(object)?,
             None => defaults::apply(object, scope.kind, (self.now)())?,
         }
-        *object = scope.hub.take_in(object.take()).map_err(|error| decode::not_converted(scope, &error))?;
+
+        *object = scope
+            .hub
+            .take_in(object.take())
+            .map_err(|error| decode::not_converted(scope, &error))?;
+
         if forgets_owners {
             owners::forget(object);
         }
         if typed::size(object, scope.hub.of) > MOST_IN_VIEW {
             return Err(ApiError::too_many_elements());
         }
+
         Ok(())
     }
 
-    /// Gives an object that is about to be kept the defaults of the version it is kept in: whoever reads it there
-    /// finds them, and admission may have left something to them.
+    /// Gives an object that is about to be kept the defaults of the version it is kept in: whoever
+    /// reads it there finds them, and admission may have left something to them.
     fn complete(&self, scope: &Scope<'_>, object: &mut Value) -> Result<(), ApiError> {
         if let Some(definition) = scope.hub.definition {
             return Ok(definition.finish(object)?);
@@ -251,11 +341,24 @@ impl Registry {
 
     fn cache<'c>(&'c self, scope: &Scope<'c>) -> Result<&'c Arc<Cache>, ApiError> {
         if let Some((custom, _)) = scope.custom {
-            let changed =
-                || ApiError::service_unavailable("the definition of the resource has changed, try again");
-            return Some(&custom.cache).filter(|cache| !cache.is_replaced()).ok_or_else(changed);
+            let changed = || {
+                ApiError::service_unavailable(
+                    "the definition of the resource has changed, try again",
+                )
+            };
+            return Some(&custom.cache)
+                .filter(|cache| !cache.is_replaced())
+                .ok_or_else(changed);
         }
-        let prefix = scope.resource.storage.as_ref().map(|storage| storage.prefix.as_str());
-        prefix.and_then(|prefix| self.caches.get(prefix)).ok_or_else(ApiError::method_not_allowed)
+
+        let prefix = scope
+            .resource
+            .storage
+            .as_ref()
+            .map(|storage| storage.prefix.as_str());
+
+        prefix
+            .and_then(|prefix| self.caches.get(prefix))
+            .ok_or_else(ApiError::method_not_allowed)
     }
 }

@@ -22,11 +22,16 @@ use crate::status::{Cause, Details};
 /// Runs `work` with the tracker of a request to one part of a resource's objects.
 fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>) -> T) -> T {
     let api_version = scope.kind.api_version();
+
     // The same in every version in which somebody may own fields.
     let filters: Vec<_> = match resets::filter(scope, part) {
         None => Vec::new(),
-        Some(filter) => versions(scope).iter().map(|version| (version.clone(), filter.clone())).collect(),
+        Some(filter) => versions(scope)
+            .iter()
+            .map(|version| (version.clone(), filter.clone()))
+            .collect(),
     };
+
     let tracker = Tracker {
         api_version: &api_version,
         kind: &scope.kind.name,
@@ -35,6 +40,7 @@ fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>
         filters: &filters,
         convert: &|object: &Value, version: &str| in_version(scope, object, version),
     };
+
     work(&tracker)
 }
 
@@ -50,8 +56,11 @@ fn type_of<'a>(scope: &Scope<'a>) -> Type<'a> {
 fn versions(scope: &Scope<'_>) -> Cow<'static, [Text]> {
     if let Some((custom, _)) = scope.custom {
         let versions = custom.versions.iter();
-        return versions.map(|version| api_version(&scope.kind.group, &version.name)).collect();
+        return versions
+            .map(|version| api_version(&scope.kind.group, &version.name))
+            .collect();
     }
+
     /// By where the objects are kept.
     static ALL: LazyLock<HashMap<&str, Vec<Text>>> = LazyLock::new(|| {
         let mut all: HashMap<&str, Vec<Text>> = HashMap::new();
@@ -63,8 +72,13 @@ fn versions(scope: &Scope<'_>) -> Cow<'static, [Text]> {
         }
         all
     });
+
     let storage = scope.resource.storage.as_ref();
-    Cow::Borrowed(storage.and_then(|storage| ALL.get(storage.prefix.as_str())).map_or(&[], Vec::as_slice))
+    Cow::Borrowed(
+        storage
+            .and_then(|storage| ALL.get(storage.prefix.as_str()))
+            .map_or(&[], Vec::as_slice),
+    )
 }
 
 /// The object as somebody who owns fields of it in another version sees it.
@@ -72,10 +86,18 @@ fn in_version<'a>(scope: &Scope<'a>, object: &Value, version: &str) -> Conversio
     if let Some((custom, _)) = scope.custom {
         let (group, name) = split_api_version(version);
         let known = custom.version(name).filter(|_| group == scope.kind.group);
-        let Some(known) = known else { return Conversion::NoSuchVersion };
-        return Conversion::Done(custom.shown(object.clone(), name), Type::Declared(&known.declared));
+        let Some(known) = known else {
+            return Conversion::NoSuchVersion;
+        };
+        return Conversion::Done(
+            custom.shown(object.clone(), name),
+            Type::Declared(&known.declared),
+        );
     }
-    let Some(kind) = BUILTIN.kind_of(version, &scope.kind.name) else { return Conversion::NoSuchVersion };
+
+    let Some(kind) = BUILTIN.kind_of(version, &scope.kind.name) else {
+        return Conversion::NoSuchVersion;
+    };
     match convert(object.clone(), kind) {
         Ok(converted) => Conversion::Done(converted, Type::catalogue(BUILTIN.root(kind).node())),
         Err(ConvertError::NotConvertible { .. }) => Conversion::NoSuchVersion,
@@ -85,14 +107,19 @@ fn in_version<'a>(scope: &Scope<'a>, object: &Value, version: &str) -> Conversio
 
 /// Whether an object asks for its owners to be forgotten.
 pub(super) fn are_forgotten(object: &Value) -> bool {
-    let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array);
+    let entries = object
+        .at(&["metadata", "managedFields"])
+        .and_then(Value::as_array);
     entries.is_some_and(<[Value]>::is_empty)
 }
 
-/// Asks for the owners of an object to be forgotten, in a way that outlives its settling, which takes empty lists for
-/// absent ones: by an entry that says nothing.
+/// Asks for the owners of an object to be forgotten, in a way that outlives its settling, which
+/// takes empty lists for absent ones: by an entry that says nothing.
 pub(super) fn forget(object: &mut Value) {
-    object.meta_mut().members().insert("managedFields", vec![Value::object()]);
+    object
+        .meta_mut()
+        .members()
+        .insert("managedFields", vec![Value::object()]);
 }
 
 /// The new object with its owners after a create, update or patch.
@@ -105,21 +132,28 @@ pub(super) fn tracked(
     now: Timestamp,
 ) -> Value {
     let manager = rules::manager_or_user_agent(&options.field_manager, &scope.caller.user_agent);
-    let track =
-        |live, new| with_tracker(scope, part, |tracker| tracker.update_or_forget(live, new, &manager, now));
+    let track = |live, new| {
+        with_tracker(scope, part, |tracker| {
+            tracker.update_or_forget(live, new, &manager, now)
+        })
+    };
+
     if scope.hub.keeps(scope.kind) {
         return track(live, new);
     }
+
     // Fields are owned by their names in the version that was written.
     let live = live.map(|live| scope.hub.show(Cow::Borrowed(live), scope.kind));
     let shown = scope.hub.show(Cow::Borrowed(&new), scope.kind).into_owned();
     let mut tracked = track(live.as_deref(), shown);
     let entries = tracked.meta_mut().members().remove("managedFields");
+
     let mut new = new;
     match entries {
         Some(entries) => new.meta_mut().members().insert("managedFields", entries),
         None => new.meta_mut().members().remove("managedFields"),
     };
+
     new
 }
 
@@ -135,41 +169,61 @@ impl Registry {
     ) -> Result<Written, ApiError> {
         let config = Configuration::read(body)?;
         let now = (self.now)();
+
         let force = options.force.unwrap_or_default();
         let put = |live: Option<&Value>| {
             let live = live.map(|live| scope.hub.show(Cow::Borrowed(live), scope.kind));
             let applied = with_tracker(scope, part, |tracker| {
-                tracker.apply(live.as_deref(), &config.tree, &options.field_manager, force, now)
+                tracker.apply(
+                    live.as_deref(),
+                    &config.tree,
+                    &options.field_manager,
+                    force,
+                    now,
+                )
             });
             let applied = applied.map_err(refused)?;
+
             config.refused_by(options.field_validation)?;
             let mut object = typed(&applied, scope)?;
             self.settle(scope, &mut object)?;
+
             if live.is_none() {
                 check_nobody_is_meant(scope, name, &object)?;
             }
+
             meta::settle_namespace(&mut object, scope)?;
             meta::check_name(&object, name)?;
+
             Ok::<_, ApiError>(object)
         };
+
         let warnings = config.warnings(options.field_validation);
         if self.cache(scope)?.get(&scope.key(name)).is_none() && part == Part::Main {
-            return self.insert_tracked(scope, put(None)?, options, warnings).await;
+            return self
+                .insert_tracked(scope, put(None)?, options, warnings)
+                .await;
         }
-        let mut written = self.change_tracked(scope, name, part, options, |old| put(Some(old))).await?;
+
+        let mut written = self
+            .change_tracked(scope, name, part, options, |old| put(Some(old)))
+            .await?;
         written.warnings.splice(..0, warnings);
+
         Ok(written)
     }
 }
 
-/// Whoever applies and says which object is meant does not mean a new one: the one that was meant is gone.
+/// Whoever applies and says which object is meant does not mean a new one: the one that was meant
+/// is gone.
 fn check_nobody_is_meant(scope: &Scope<'_>, name: &str, object: &Value) -> Result<(), ApiError> {
     let uid = object.meta().uid();
     if uid.is_empty() {
         return Ok(());
     }
-    let why =
-        format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+    let why = format!(
+        "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+    );
     Err(ApiError::conflict(scope.resource, name, &why))
 }
 
@@ -182,8 +236,11 @@ pub(super) struct Configuration {
 impl Configuration {
     pub(super) fn read(body: &[u8]) -> Result<Configuration, ApiError> {
         let (tree, repeated) = yaml::decode_strict(body).map_err(|error| {
-            ApiError::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
+            ApiError::bad_request(format!(
+                "error decoding YAML: error converting YAML to JSON: {error}"
+            ))
         })?;
+
         match &tree {
             Value::Object(_) | Value::Null => Ok(Configuration { tree, repeated }),
             other => Err(ApiError::bad_request(format!(
@@ -194,26 +251,34 @@ impl Configuration {
         }
     }
 
-    /// Refused for keys that are given twice, if the request wants that. Upstream looks after it has applied.
+    /// Refused for keys that are given twice, if the request wants that. Upstream looks after it
+    /// has applied.
     pub(super) fn refused_by(&self, validation: FieldValidation) -> Result<(), ApiError> {
         match &self.repeated {
-            Some(keys) if validation == FieldValidation::Strict => Err(ApiError::bad_request(format!(
-                "error strict decoding YAML: error converting YAML to JSON: {keys}"
-            ))),
+            Some(keys) if validation == FieldValidation::Strict => Err(ApiError::bad_request(
+                format!("error strict decoding YAML: error converting YAML to JSON: {keys}"),
+            )),
             _ => Ok(()),
         }
     }
 
     pub(super) fn warnings(&self, validation: FieldValidation) -> Vec<String> {
-        let warned = self.repeated.iter().filter(|_| validation == FieldValidation::Warn);
-        warned.flat_map(|keys| keys.each().map(str::to_owned)).collect()
+        let warned = self
+            .repeated
+            .iter()
+            .filter(|_| validation == FieldValidation::Warn);
+        warned
+            .flat_map(|keys| keys.each().map(str::to_owned))
+            .collect()
     }
 }
 
 /// The object as its type has it: what apply made of untyped text.
 fn typed(object: &Value, scope: &Scope<'_>) -> Result<Value, ApiError> {
     let decoded = json::decode(&json::to_vec(object), Some(scope.of.node()));
-    decoded.map(|decoded| decoded.value).map_err(|error| ApiError::bad_request(error.to_string()))
+    decoded
+        .map(|decoded| decoded.value)
+        .map_err(|error| ApiError::bad_request(error.to_string()))
 }
 
 pub(super) fn refused(error: ApplyError) -> ApiError {
@@ -224,12 +289,21 @@ pub(super) fn refused(error: ApplyError) -> ApiError {
                 message: conflict.message(),
                 field: conflict.path.to_string(),
             });
-            let details = Details { causes: causes.collect(), ..Details::default() };
-            let mut refused = ApiError::new(StatusCode::CONFLICT, "Conflict", conflicts.to_string());
+
+            let details = Details {
+                causes: causes.collect(),
+                ..Details::default()
+            };
+
+            let mut refused =
+                ApiError::new(StatusCode::CONFLICT, "Conflict", conflicts.to_string());
             refused.details = Some(Box::new(details));
+
             refused
         }
-        error @ (ApplyError::Kind(_) | ApplyError::ManagedFields) => ApiError::bad_request(error.to_string()),
+        error @ (ApplyError::Kind(_) | ApplyError::ManagedFields) => {
+            ApiError::bad_request(error.to_string())
+        }
         other => ApiError::unexplained(other.to_string()),
     }
 }

@@ -38,6 +38,7 @@ impl Registry {
     ) -> Result<Written, ApiError> {
         let (instructions, complaints) = decode(kind, body)?;
         let mut warnings = Vec::new();
+
         let mut written = self
             .change(scope, name, part, options, |old| {
                 let validation = options.field_validation;
@@ -49,10 +50,12 @@ impl Registry {
                 meta::settle_namespace(&mut new, scope)?;
                 meta::check_name(&new, name)?;
                 warnings.extend(meta::merge_owners(&mut new));
+
                 Ok(new)
             })
             .await?;
         written.warnings.splice(..0, warnings);
+
         Ok(written)
     }
 }
@@ -86,6 +89,7 @@ fn decode(kind: PatchType, body: &[u8]) -> Result<(Instructions, Vec<String>), A
                     ),
                 ));
             }
+
             Ok((Instructions::Json(decoded.patch), decoded.strict))
         }
         PatchType::Merge => {
@@ -103,8 +107,8 @@ fn decode(kind: PatchType, body: &[u8]) -> Result<(Instructions, Vec<String>), A
 }
 
 impl Instructions {
-    /// The changed object, and what the client is to be warned of: unknown and repeated fields, of the patch
-    /// (`complaints`) and of what it made.
+    /// The changed object, and what the client is to be warned of: unknown and repeated fields, of
+    /// the patch (`complaints`) and of what it made.
     fn put_into(
         &self,
         old: &Value,
@@ -118,21 +122,27 @@ impl Instructions {
             Instructions::Merge(patch) => patch::merge::apply(literal(old), patch.clone()),
             Instructions::Strategic(patch) => {
                 let object = old.as_object().cloned().unwrap_or_default();
-                Value::Object(strategic::apply(object, patch.clone(), scope.of).map_err(not_merged)?)
+                Value::Object(
+                    strategic::apply(object, patch.clone(), scope.of).map_err(not_merged)?,
+                )
             }
         };
+
         let decoded = match self {
             // Messages show the patch: what it made is nobody else's.
             Instructions::Strategic(_) => restored(changed.take(), old, scope),
             _ => as_declared(&changed, scope, validation, now),
         };
+
         let refused = |why: &str| refused(&self.shown(&changed, old, scope), why);
         let decoded = decoded.map_err(|why| refused(&why))?;
+
         let complaints = [complaints, &decoded.strict[..]].concat();
         match validation {
-            FieldValidation::Strict if !complaints.is_empty() => {
-                Err(refused(&format!("strict decoding error: {}", complaints.join(", "))))
-            }
+            FieldValidation::Strict if !complaints.is_empty() => Err(refused(&format!(
+                "strict decoding error: {}",
+                complaints.join(", ")
+            ))),
             FieldValidation::Ignore => Ok((decoded.value, Vec::new())),
             _ => Ok((decoded.value, complaints)),
         }
@@ -147,8 +157,9 @@ impl Instructions {
     }
 }
 
-/// An object whose text was changed. It is read as any body is, as whatever it says it is; but where it names no
-/// version, upstream takes it for its internal one, which knows none of the fields.
+/// An object whose text was changed. It is read as any body is, as whatever it says it is; but
+/// where it names no version, upstream takes it for its internal one, which knows none of the
+/// fields.
 fn as_declared(
     changed: &Value,
     scope: &Scope<'_>,
@@ -158,39 +169,60 @@ fn as_declared(
     let text = json::to_vec(changed);
     let mut declared = Declared::of(&text)?;
     if let Some((_, version)) = scope.custom {
-        return declared.is_of(scope).and_then(|()| defined(&text, version, scope));
+        return declared
+            .is_of(scope)
+            .and_then(|()| defined(&text, version, scope));
     }
+
     if declared.kind.is_empty() {
         declared.kind = scope.kind.name.clone();
     }
+
     if declared.api_version.is_empty() && declared.kind == scope.kind.name {
         let members = changed.as_object().into_iter().flat_map(Map::keys);
         let unknown = members.filter(|name| !matches!(*name, "apiVersion" | "kind"));
-        let strict = unknown.map(|name| format!("unknown field {}", Quoted(name))).collect();
-        return Ok(json::Decoded { value: Value::object(), strict });
+        let strict = unknown
+            .map(|name| format!("unknown field {}", Quoted(name)))
+            .collect();
+        return Ok(json::Decoded {
+            value: Value::object(),
+            strict,
+        });
     }
+
     let (mut decoded, kind) = declared.decode(&text, scope, validation)?;
     if !is_same(kind, scope.kind) {
         defaults::apply(&mut decoded.value, kind, now()).map_err(|error| error.to_string())?;
         decoded.value = convert(decoded.value, scope.kind).map_err(|error| error.to_string())?;
     }
+
     Ok(decoded)
 }
 
-/// An object whose tree was changed. What it says that it is does not matter. What the patch left alone was read before,
-/// so only the rest is read anew.
+/// An object whose tree was changed. What it says that it is does not matter. What the patch left
+/// alone was read before, so only the rest is read anew.
 fn restored(changed: Value, old: &Value, scope: &Scope<'_>) -> Result<json::Decoded, String> {
-    let Value::Object(members) = changed else { unreachable!("a merge makes an object") };
+    let Value::Object(members) = changed else {
+        unreachable!("a merge makes an object")
+    };
     let is_untouched = |(name, value): &(Text, Value)| old.get(name) == Some(value);
     let (untouched, touched): (Vec<_>, Vec<_>) = members.into_iter().partition(is_untouched);
     let mut touched = Map::from_members(touched);
     strategic::restore(&mut touched, scope.of).map_err(|error| error.to_string())?;
-    let decoded = json::decode(&json::to_vec(&Value::Object(touched)), Some(scope.of.node()));
+
+    let decoded = json::decode(
+        &json::to_vec(&Value::Object(touched)),
+        Some(scope.of.node()),
+    );
     let mut decoded = decoded.map_err(|error| error.to_string())?;
     decoded.strict.sort();
+
     if let Some(members) = decoded.value.as_object_mut() {
-        untouched.into_iter().for_each(|(name, value)| drop(members.insert(name, value)));
+        untouched
+            .into_iter()
+            .for_each(|(name, value)| drop(members.insert(name, value)));
     }
+
     Ok(decoded)
 }
 

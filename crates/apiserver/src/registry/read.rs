@@ -37,7 +37,8 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// What `resourceVersion` alone means: unset, zero, or a version that the answer may not be older than.
+    /// What `resourceVersion` alone means: unset, zero, or a version that the answer may not be
+    /// older than.
     pub fn version(given: bool, version: u64) -> Wanted {
         match version {
             0 if given => Wanted::Any,
@@ -46,7 +47,8 @@ impl Wanted {
         }
     }
 
-    /// What a verb needs to begin with: writes are judged by what there is now, whoever wrote it; reads say themselves.
+    /// What a verb needs to begin with: writes are judged by what there is now, whoever wrote it;
+    /// reads say themselves.
     pub fn before(verb: &str) -> Wanted {
         match verb {
             "get" | "list" | "watch" => Wanted::Any,
@@ -55,10 +57,17 @@ impl Wanted {
     }
 
     fn list(options: &ListOptions) -> Wanted {
-        match (Wanted::version(options.version_given, options.version.0), options.version_match) {
-            (Wanted::NotOlderThan(revision), Some(VersionMatch::Exact)) => Wanted::Exactly(revision),
+        match (
+            Wanted::version(options.version_given, options.version.0),
+            options.version_match,
+        ) {
+            (Wanted::NotOlderThan(revision), Some(VersionMatch::Exact)) => {
+                Wanted::Exactly(revision)
+            }
             // Pages are of one version, so the first has to be of the one that was asked for.
-            (Wanted::NotOlderThan(revision), None) if options.limit > 0 => Wanted::Exactly(revision),
+            (Wanted::NotOlderThan(revision), None) if options.limit > 0 => {
+                Wanted::Exactly(revision)
+            }
             (wanted, _) => wanted,
         }
     }
@@ -67,11 +76,18 @@ impl Wanted {
 impl Registry {
     /// One object as it is now; on a store that others write to, as the cache has it.
     pub fn get(&self, scope: &Scope<'_>, name: &str) -> Result<Arc<Entry>, ApiError> {
-        self.cache(scope)?.get(&scope.key(name)).ok_or_else(|| ApiError::not_found(scope.resource, name))
+        self.cache(scope)?
+            .get(&scope.key(name))
+            .ok_or_else(|| ApiError::not_found(scope.resource, name))
     }
 
     /// One object, of a version that the client is content with.
-    pub async fn read(&self, scope: &Scope<'_>, name: &str, wanted: Wanted) -> Result<Arc<Entry>, ApiError> {
+    pub async fn read(
+        &self,
+        scope: &Scope<'_>,
+        name: &str,
+        wanted: Wanted,
+    ) -> Result<Arc<Entry>, ApiError> {
         self.reach(wanted).await?;
         self.get(scope, name)
     }
@@ -87,21 +103,37 @@ impl Registry {
             }
             token => Some(Continuation::decode(token)?),
         };
+
         let (revision, snapshot) = match &start {
             None => self.snapshot(scope, Wanted::list(options)).await?,
-            Some(Continuation { revision: None, .. }) => self.snapshot(scope, Wanted::Newest).await?,
-            Some(page @ Continuation { revision: Some(revision), .. }) => {
+            Some(Continuation { revision: None, .. }) => {
+                self.snapshot(scope, Wanted::Newest).await?
+            }
+            Some(
+                page @ Continuation {
+                    revision: Some(revision),
+                    ..
+                },
+            ) => {
                 let found = self.snapshot(scope, Wanted::Exactly(*revision)).await;
                 found.map_err(|error| expired_page(error, page))?
             }
         };
+
         // Whatever is at hand is at hand as a whole.
         let paged = start.is_some() || Wanted::list(options) != Wanted::Any;
         let limit = if paged { options.limit } else { 0 };
-        let prefix = if scope.namespace.is_empty() { String::new() } else { format!("{}/", scope.namespace) };
+
+        let prefix = if scope.namespace.is_empty() {
+            String::new()
+        } else {
+            format!("{}/", scope.namespace)
+        };
         let from = format!("{prefix}{}", start.as_ref().map_or("", |page| &page.start));
+
         let mut entries: Vec<Arc<Entry>> = Vec::new();
         let mut left = snapshot.entries.below(&prefix, &from);
+
         let mut more = false;
         for entry in left.by_ref() {
             if !entry.matches(&options.labels, &fields, scope.hub.resource) {
@@ -113,6 +145,7 @@ impl Registry {
             }
             entries.push(entry.clone());
         }
+
         let everything = options.labels.is_everything() && fields.is_everything();
         let remaining = (more && everything).then(|| 1 + left.count());
         let continue_token = match entries.last().filter(|_| more) {
@@ -120,13 +153,24 @@ impl Registry {
             Some(last) => {
                 self.cache(scope)?.keep(revision, snapshot.clone());
                 let start = format!("{}\0", &last.key()[prefix.len()..]);
-                Continuation { revision: Some(revision), start }.encode()
+                Continuation {
+                    revision: Some(revision),
+                    start,
+                }
+                .encode()
             }
         };
-        Ok(List { revision, entries, continue_token, remaining })
+
+        Ok(List {
+            revision,
+            entries,
+            continue_token,
+            remaining,
+        })
     }
 
-    /// Waits until the caches are as new as wanted, and in any case have what there was when this server began.
+    /// Waits until the caches are as new as wanted, and in any case have what there was when this
+    /// server began.
     pub async fn reach(&self, wanted: Wanted) -> Result<(), ApiError> {
         self.caches.complete(&*self.store).await;
         let revision = match wanted {
@@ -139,9 +183,11 @@ impl Registry {
             }
             Wanted::NotOlderThan(revision) | Wanted::Exactly(revision) => revision,
         };
+
         if self.caches.applied() >= revision {
             return Ok(());
         }
+
         let caught_up = self.caches.caught_up(&*self.store, revision);
         tokio::time::timeout(WAIT_FOR_VERSION, caught_up)
             .await
@@ -155,6 +201,7 @@ impl Registry {
     ) -> Result<(Revision, Arc<Snapshot>), ApiError> {
         self.reach(wanted).await?;
         let cache = self.cache(scope)?;
+
         // Taken before the snapshot: what the list claims to show, it shows.
         let applied = self.caches.applied();
         let snapshot = cache.snapshot();
@@ -179,6 +226,7 @@ impl Registry {
             }
             error => super::update::store_error(&error),
         })?;
+
         let mut entries = Entries::default();
         for kv in &answer.kvs {
             let key = String::from_utf8_lossy(&kv.key[root..]);
@@ -186,6 +234,7 @@ impl Registry {
             let entry = entry.map_err(|bad| ApiError::internal(bad.to_string()))?;
             entries.insert(Arc::new(entry));
         }
+
         Ok(Snapshot { revision, entries })
     }
 }
@@ -195,19 +244,28 @@ fn expired_page(error: ApiError, page: &Continuation) -> ApiError {
     if error.code != http::StatusCode::GONE {
         return error;
     }
+
     let mut expired = ApiError::expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list \
          without the continue parameter, or use the continue token in this response to retrieve the remainder of the \
          results. Continuing with the provided token results in an inconsistent list - objects that were created, \
          modified, or deleted between the time the first chunk was returned and now may show up in the list.",
     );
-    expired.continue_token = Continuation { revision: None, start: page.start.clone() }.encode();
+
+    expired.continue_token = Continuation {
+        revision: None,
+        start: page.start.clone(),
+    }
+    .encode();
+
     expired
 }
 
 /// A field selector over the fields that the resource has, by their names in what is kept.
 pub(super) fn field_selector(scope: &Scope<'_>, text: &str) -> Result<FieldSelector, ApiError> {
-    let selector = text.parse::<FieldSelector>().map_err(|error| ApiError::bad_request(error.to_string()))?;
+    let selector = text
+        .parse::<FieldSelector>()
+        .map_err(|error| ApiError::bad_request(error.to_string()))?;
     selector
         .transform(|field, value| match field_label(scope.resource, field) {
             Ok(field) => Ok((Text::new(field), Text::new(value))),

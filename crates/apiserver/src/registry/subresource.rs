@@ -1,9 +1,9 @@
-//! Requests that the road of an object does not serve: subresources with a kind of their own (`binding`, `eviction`),
-//! and resources that are answered without being kept (`bindings`).
+//! Requests that the road of an object does not serve: subresources with a kind of their own
+//! (`binding`, `eviction`), and resources that are answered without being kept (`bindings`).
 //!
-//! The handler has taken the request apart and read its body into a [`Call`]; [`Call::serve`] is the table of who
-//! answers it. What comes back is a [`Reply`], or a refusal. Whoever changes an object on the way does so through the
-//! registry, like everybody.
+//! The handler has taken the request apart and read its body into a [`Call`]; [`Call::serve`] is
+//! the table of who answers it. What comes back is a [`Reply`], or a refusal. Whoever changes an
+//! object on the way does so through the registry, like everybody.
 
 use bytes::Bytes;
 use coracle_api::codec::media_type::PatchType;
@@ -49,7 +49,12 @@ impl Call<'_> {
     /// Who answers what.
     pub async fn serve(&self) -> Result<Reply, ApiError> {
         let resource = self.scope.resource;
-        match (resource.group.as_str(), resource.plural.as_str(), self.subresource, self.verb) {
+        match (
+            resource.group.as_str(),
+            resource.plural.as_str(),
+            self.subresource,
+            self.verb,
+        ) {
             ("", "pods", "binding", "create") | ("", "bindings", "", "create") => {
                 pod::binding::create(self).await
             }
@@ -75,19 +80,21 @@ impl Call<'_> {
         }
     }
 
-    /// The object that was sent, or that a patch makes of `current`, and what the client is to be warned of.
-    /// Configurations to apply are for whoever knows the owners.
+    /// The object that was sent, or that a patch makes of `current`, and what the client is to be
+    /// warned of. Configurations to apply are for whoever knows the owners.
     pub fn object(&self, current: Option<&Value>) -> Result<(Value, Vec<String>), ApiError> {
         match (&self.content, current) {
             (Content::Object(body), _) => body.object(&self.scope, self.options.field_validation),
-            (Content::Patch(kind, body), Some(current)) if *kind != PatchType::Apply => patch::patched(
-                *kind,
-                body,
-                current,
-                &self.scope,
-                self.options.field_validation,
-                self.registry.now,
-            ),
+            (Content::Patch(kind, body), Some(current)) if *kind != PatchType::Apply => {
+                patch::patched(
+                    *kind,
+                    body,
+                    current,
+                    &self.scope,
+                    self.options.field_validation,
+                    self.registry.now,
+                )
+            }
             _ => Err(ApiError::method_not_allowed()),
         }
     }
@@ -102,6 +109,10 @@ impl Reply {
         status.insert("metadata", Value::object());
         status.insert("status", "Success");
         status.insert("code", i64::from(StatusCode::CREATED.as_u16()));
-        Reply { code: StatusCode::CREATED, object: Value::Object(status), warnings }
+        Reply {
+            code: StatusCode::CREATED,
+            object: Value::Object(status),
+            warnings,
+        }
     }
 }

@@ -40,6 +40,7 @@ impl Registry {
         meta::check_name(&object, name)?;
         meta::settle_namespace(&mut object, scope)?;
         warnings.extend(meta::merge_owners(&mut object));
+
         if self.cache(scope)?.get(&scope.key(name)).is_none()
             && scope.resource.create_on_update
             && part == Part::Main
@@ -47,10 +48,12 @@ impl Registry {
         {
             return self.insert(scope, object, options, warnings).await;
         }
+
         let make = |old: &Value| {
             check_uid(scope, name, old, &object, options.dry_run)?;
             Ok(object.clone())
         };
+
         match self.change(scope, name, part, options, make).await {
             Ok(mut written) => {
                 written.warnings.splice(..0, warnings);
@@ -60,8 +63,8 @@ impl Registry {
         }
     }
 
-    /// Reads, changes and writes until nobody else was faster. `make` turns the current object into the wanted one,
-    /// whose changes become the writer's.
+    /// Reads, changes and writes until nobody else was faster. `make` turns the current object into
+    /// the wanted one, whose changes become the writer's.
     pub(super) async fn change(
         &self,
         scope: &Scope<'_>,
@@ -71,7 +74,17 @@ impl Registry {
         mut make: impl FnMut(&Value) -> Result<Value, ApiError>,
     ) -> Result<Written, ApiError> {
         let now = (self.now)();
-        let make = |old: &Value| Ok(owners::tracked(scope, part, Some(old), make(old)?, options, now));
+        let make = |old: &Value| {
+            Ok(owners::tracked(
+                scope,
+                part,
+                Some(old),
+                make(old)?,
+                options,
+                now,
+            ))
+        };
+
         self.change_tracked(scope, name, part, options, make).await
     }
 
@@ -84,13 +97,23 @@ impl Registry {
         options: &WriteOptions,
         mut make: impl FnMut(&Value) -> Result<Value, ApiError>,
     ) -> Result<Written, ApiError> {
-        let cx = Context { registry: self, scope, part, dry_run: options.dry_run, now: (self.now)() };
+        let cx = Context {
+            registry: self,
+            scope,
+            part,
+            dry_run: options.dry_run,
+            now: (self.now)(),
+        };
+
         loop {
             let current = self.get(scope, name)?;
             let old = self.caches.trees.whole(&current, scope.hub.of);
             let mut new = make(&old)?;
             let mut settle = None;
-            let result = self.try_change(&cx, name, &current, &old, &mut new, &mut settle).await;
+
+            let result = self
+                .try_change(&cx, name, &current, &old, &mut new, &mut settle)
+                .await;
             if let Some(settle) = settle {
                 settle(matches!(result, Ok(Attempt::Done(_)))).await;
             }
@@ -111,6 +134,7 @@ impl Registry {
     ) -> Result<Attempt, ApiError> {
         let (scope, part) = (cx.scope, cx.part);
         check_versions(scope, name, old, new)?;
+
         let told = Warnings::default();
         let attributes = Attributes {
             registry: self,
@@ -122,44 +146,70 @@ impl Registry {
             dry_run: cx.dry_run,
             warnings: &told,
         };
+
         let refused = |refused: ApiError| refused.after(told.take());
-        self.admission.admit(new, &attributes).await.map_err(refused)?;
+        self.admission
+            .admit(new, &attributes)
+            .await
+            .map_err(refused)?;
+
         if let Some(begun) = scope.strategy.begin(new, Some(old), cx) {
             *settle = begun.await?;
         }
+
         let mut warnings = match scope.strategy.takes_long() {
             true => aside(|| shape_and_judge(new, old, cx))?,
             false => shape_and_judge(new, old, cx)?,
         };
-        let admitted = self.admission.validate(Some(new), &attributes).await.map_err(refused);
+
+        let admitted = self
+            .admission
+            .validate(Some(new), &attributes)
+            .await
+            .map_err(refused);
         admitted.map_err(|refused| refused.after(warnings.clone()))?;
+
         warnings.extend(told.take());
         self.complete(scope, new)?;
+
         let entry = Arc::new(scope.entry(new));
-        let done = |entry| Ok(Attempt::Done(Written { entry, warnings, created: false }));
+        let done = |entry| {
+            Ok(Attempt::Done(Written {
+                entry,
+                warnings,
+                created: false,
+            }))
+        };
+
         // Nothing changed, so nothing is written and the version stays.
         if entry.bytes() == current.bytes() {
             return done(current.clone());
         }
+
         if cx.dry_run {
             return done(Arc::new(entry.at(current.revision)));
         }
+
         if super::delete::is_released(scope, new, old) {
             return match self.remove_now(cx, name, current, new).await {
                 Err(error) if error.reason == "Conflict" => Ok(Attempt::Again),
                 removed => removed.and_then(|_| done(Arc::new(entry.at(current.revision)))),
             };
         }
-        match self.replace(scope, name, current, &entry, new.take()).await? {
+
+        match self
+            .replace(scope, name, current, &entry, new.take())
+            .await?
+        {
             Some(written) => done(written),
-            // Whoever named the version that was seen is refused the next time; a patch that named none is put into
-            // what is there then.
+            // Whoever named the version that was seen is refused the next time; a patch that named
+            // none is put into what is there then.
             None => Ok(Attempt::Again),
         }
     }
 
-    /// Reads, changes and writes until nobody else was faster, without a look at the kind's strategy or at owners:
-    /// `change` answers for what it makes.
+    /// Reads, changes and writes until nobody else was faster, without a look at the kind's
+    /// strategy or at owners: `change` answers for what it makes.
     pub(crate) async fn rewrite(
         &self,
         scope: &Scope<'_>,
@@ -172,6 +222,7 @@ impl Registry {
             let mut new = self.caches.trees.whole(&current, scope.hub.of);
             change(&mut new)?;
             new.meta_mut().members().remove("resourceVersion");
+
             let entry = Arc::new(scope.entry(&new));
             if dry_run || entry.bytes() == current.bytes() {
                 return Ok(Arc::new(entry.at(current.revision)));
@@ -182,8 +233,8 @@ impl Registry {
         }
     }
 
-    /// Swaps a new version in for `current`, which was made from `tree`; `None`: that is no longer the newest, and the
-    /// caches know what is.
+    /// Swaps a new version in for `current`, which was made from `tree`; `None`: that is no longer
+    /// the newest, and the caches know what is.
     pub(super) async fn replace(
         &self,
         scope: &Scope<'_>,
@@ -217,7 +268,11 @@ impl Registry {
         last: &Value,
     ) -> Result<Arc<Entry>, ApiError> {
         let scope = cx.scope;
-        match self.store.remove(scope.store_key(name), current.revision).await {
+        match self
+            .store
+            .remove(scope.store_key(name), current.revision)
+            .await
+        {
             Ok(revision) => {
                 self.caches.reached(revision).await;
                 if let Some(after) = scope.strategy.after_delete(last, cx) {
@@ -246,23 +301,40 @@ fn check_uid(
     if uid.is_empty() || uid == found {
         return Ok(());
     }
+
     let key = String::from_utf8_lossy(&scope.store_key(name)).into_owned();
+
     // Upstream's trial run stands above the layer that knows where in the store the keys begin.
-    let key = if dry_run { key.trim_start_matches("/registry") } else { &key };
+    let key = if dry_run {
+        key.trim_start_matches("/registry")
+    } else {
+        &key
+    };
+
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
     );
+
     Err(ApiError::conflict(scope.resource, name, &why))
 }
 
 /// A writer who names the version that was seen is refused if that is not the current one.
-fn check_versions(scope: &Scope<'_>, name: &str, old: &Value, wanted: &Value) -> Result<(), ApiError> {
+fn check_versions(
+    scope: &Scope<'_>,
+    name: &str,
+    old: &Value,
+    wanted: &Value,
+) -> Result<(), ApiError> {
     let seen = wanted.meta().resource_version();
     if !seen.is_empty() {
         parse_uint(seen).map_err(|cause| {
-            ApiError::unexplained(format!("strconv.ParseUint: parsing {}: {cause}", Quoted(seen)))
+            ApiError::unexplained(format!(
+                "strconv.ParseUint: parsing {}: {cause}",
+                Quoted(seen)
+            ))
         })?;
     }
+
     if seen.is_empty() || seen == "0" {
         if scope.resource.needs_version {
             let place = Path::Root.field("metadata");
@@ -271,71 +343,117 @@ fn check_versions(scope: &Scope<'_>, name: &str, old: &Value, wanted: &Value) ->
                 "0".into(),
                 "must be specified for an update",
             );
+
             let resource = scope.resource;
-            return Err(ApiError::invalid_kind(&resource.group, &resource.plural, name, &error.into()));
+            return Err(ApiError::invalid_kind(
+                &resource.group,
+                &resource.plural,
+                name,
+                &error.into(),
+            ));
         }
+
         return Ok(());
     }
+
     if seen != old.meta().resource_version() {
         return Err(ApiError::conflict(scope.resource, name, MODIFIED));
     }
+
     Ok(())
 }
 
 /// The kind's part in an update; returns what the writer should know.
-fn shape_and_judge(new: &mut Value, old: &Value, cx: &Context<'_>) -> Result<Vec<String>, ApiError> {
+fn shape_and_judge(
+    new: &mut Value,
+    old: &Value,
+    cx: &Context<'_>,
+) -> Result<Vec<String>, ApiError> {
     let (scope, part) = (cx.scope, cx.part);
     carry_over(scope, part, old, new)?;
     gates::drop_disabled(new, Some(old), scope.hub.kind);
     scope.strategy.prepare_update(new, old, cx);
     scope.canonicalize(new);
+
     if scope.resource.has_generation && scope.strategy.counts_generation(new, old, part) {
         new.meta_mut().set_generation(old.meta().generation() + 1);
     }
+
     let mut errors = FieldErrors::default();
     meta::judge_change(new, old, scope, &mut errors);
     let warnings = scope.strategy.judge(new, Some(old), cx, &mut errors)?;
+
     if !errors.is_empty() {
-        return Err(ApiError::invalid(scope.hub.kind, new.meta().name(), &errors));
+        return Err(ApiError::invalid(
+            scope.hub.kind,
+            new.meta().name(),
+            &errors,
+        ));
     }
+
     new.meta_mut().members().remove("resourceVersion");
     scope.strategy.canonicalize(new);
+
     // A write that changes nothing but the times of owners is none.
     apply::keep_times_of_unchanged(old, new);
+
     Ok(warnings)
 }
 
 /// Carries over from the old object what this part of it does not own, and what no write changes.
-fn carry_over(scope: &Scope<'_>, part: Part, old: &Value, wanted: &mut Value) -> Result<(), ApiError> {
+fn carry_over(
+    scope: &Scope<'_>,
+    part: Part,
+    old: &Value,
+    wanted: &mut Value,
+) -> Result<(), ApiError> {
     let (Some(new), Some(before)) = (wanted.as_object_mut(), old.as_object()) else {
         return Err(ApiError::bad_request("the object is not an object"));
     };
     match part {
         Part::Main if scope.has_status() => carry(new, before, "status"),
         Part::Status => {
-            let names: Vec<String> = before.keys().chain(new.keys()).map(str::to_string).collect();
-            for name in names.iter().filter(|name| !matches!(name.as_str(), "status" | "metadata")) {
+            let names: Vec<String> = before
+                .keys()
+                .chain(new.keys())
+                .map(str::to_string)
+                .collect();
+
+            for name in names
+                .iter()
+                .filter(|name| !matches!(name.as_str(), "status" | "metadata"))
+            {
                 carry(new, before, name);
             }
         }
         _ => {}
     }
+
     new.insert("apiVersion", scope.hub.kind.api_version());
     new.insert("kind", scope.hub.kind.name.clone());
     let metadata = new.object_mut("metadata");
     let empty = Map::new();
-    let old_metadata = before.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
+    let old_metadata = before
+        .get("metadata")
+        .and_then(Value::as_object)
+        .unwrap_or(&empty);
+
     for name in ["creationTimestamp", "generation", "selfLink"] {
         carry(metadata, old_metadata, name);
     }
+
     // These are kept once they are there; setting them is judged as a change of metadata.
     for name in ["deletionGracePeriodSeconds", "deletionTimestamp", "uid"] {
-        if old_metadata.contains_key(name) && (name == "deletionTimestamp" || !metadata.contains_key(name)) {
+        if old_metadata.contains_key(name)
+            && (name == "deletionTimestamp" || !metadata.contains_key(name))
+        {
             carry(metadata, old_metadata, name);
         }
     }
+
     // Whoever named no version means the current one.
     carry(metadata, old_metadata, "resourceVersion");
+
     Ok(())
 }
 
@@ -348,10 +466,19 @@ fn carry(new: &mut Map, old: &Map, name: &str) {
 
 /// Whether anything but metadata and status differs.
 pub(super) fn content_changed(old: &Value, new: &Value) -> bool {
-    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return true };
-    let content = |map: &Map| map.iter().filter(|(name, _)| !matches!(*name, "metadata" | "status")).count();
-    let same =
-        |(name, value): (&str, &Value)| matches!(name, "metadata" | "status") || new.get(name) == Some(value);
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
+        return true;
+    };
+    let content = |map: &Map| {
+        map.iter()
+            .filter(|(name, _)| !matches!(*name, "metadata" | "status"))
+            .count()
+    };
+
+    let same = |(name, value): (&str, &Value)| {
+        matches!(name, "metadata" | "status") || new.get(name) == Some(value)
+    };
+
     content(old) != content(new) || !old.iter().all(same)
 }
 
@@ -360,9 +487,11 @@ pub(super) fn store_error(error: &StoreError) -> ApiError {
         StoreError::Invalid(InvalidRequest::TooLarge { .. }) => {
             ApiError::unexplained("etcdserver: request is too large")
         }
-        StoreError::Unavailable(why) => {
-            ApiError::new(http::StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why.to_string())
-        }
+        StoreError::Unavailable(why) => ApiError::new(
+            http::StatusCode::SERVICE_UNAVAILABLE,
+            "ServiceUnavailable",
+            why.to_string(),
+        ),
         other => ApiError::internal(other.to_string()),
     }
 }

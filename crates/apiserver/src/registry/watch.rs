@@ -57,29 +57,56 @@ impl Filter {
 }
 
 impl Registry {
-    pub async fn watch(&self, scope: &Scope<'_>, options: &ListOptions) -> Result<WatchStream, ApiError> {
+    pub async fn watch(
+        &self,
+        scope: &Scope<'_>,
+        options: &ListOptions,
+    ) -> Result<WatchStream, ApiError> {
         let cache = self.cache(scope)?.clone();
-        let prefix = if scope.namespace.is_empty() { String::new() } else { format!("{}/", scope.namespace) };
+        let prefix = if scope.namespace.is_empty() {
+            String::new()
+        } else {
+            format!("{}/", scope.namespace)
+        };
+
         let filter = Filter {
             prefix,
             labels: options.labels.clone(),
             fields: field_selector(scope, &options.fields)?,
         };
+
         let from_now = options.version.0 == 0;
+
         // Initial events show a state at least as new as what the client has seen.
         let initial = options.send_initial_events == Some(true) || from_now;
         let wanted = Wanted::version(options.version_given, options.version.0);
-        self.reach(if initial { wanted } else { Wanted::Any }).await?;
+        self.reach(if initial { wanted } else { Wanted::Any })
+            .await?;
         let wants_initial = wants_initial(options);
+
         let interest = cache.interest(scope.namespace, &filter.fields);
         let (initial, start, told) = if wants_initial || from_now {
             // Asked before the snapshot is taken: what is applied afterwards is yet to be told.
             let applied = self.caches.applied();
             let (snapshot, start) = cache.snapshot_and_after(&interest);
-            let shown = snapshot.entries.iter().filter(|entry| filter.matches(entry, &cache)).cloned();
-            let initial: VecDeque<_> = if wants_initial { shown.collect() } else { VecDeque::new() };
+            let shown = snapshot
+                .entries
+                .iter()
+                .filter(|entry| filter.matches(entry, &cache))
+                .cloned();
+
+            let initial: VecDeque<_> = if wants_initial {
+                shown.collect()
+            } else {
+                VecDeque::new()
+            };
             let newest = initial.iter().map(|entry| entry.revision).max();
-            (initial, start, newest.map_or(applied, |newest| newest.max(applied)))
+
+            (
+                initial,
+                start,
+                newest.map_or(applied, |newest| newest.max(applied)),
+            )
         } else {
             let since = Revision::new(options.version.0);
             let start = cache.after(since, &interest).map_err(|oldest| {
@@ -88,6 +115,7 @@ impl Registry {
             (VecDeque::new(), start, since)
         };
         let end_of_initial = is_end_marked(options).then_some(told);
+
         Ok(WatchStream {
             caches: self.caches.clone(),
             listening: start.listening,
@@ -95,7 +123,12 @@ impl Registry {
             cursor: start.cursor,
             initial,
             end_of_initial,
-            view: View { cache, filter, since: told, told },
+            view: View {
+                cache,
+                filter,
+                since: told,
+                told,
+            },
             bookmarks: options.bookmarks,
             last_chunk: 0,
         })
@@ -104,7 +137,9 @@ impl Registry {
 
 /// Whether what there is comes before what happens; whoever names no version is taken to want it.
 fn wants_initial(options: &ListOptions) -> bool {
-    options.send_initial_events.unwrap_or(options.version.0 == 0)
+    options
+        .send_initial_events
+        .unwrap_or(options.version.0 == 0)
 }
 
 /// Whether a bookmark says where that ends.
@@ -125,27 +160,36 @@ impl WatchStream {
                 return Ok(out);
             }
         }
+
         if let Some(revision) = self.end_of_initial.take() {
             self.view.told = self.view.told.max(revision);
             writer.bookmark(revision, true, &mut out);
         }
+
         loop {
             let bell = self.listening.bell.clone();
+
             // Asked for before the history is looked at, so that nothing in between is missed.
             let heard = bell.heard();
             tokio::pin!(heard);
             heard.as_mut().enable();
             while out.len() < CHUNK && self.show_next(writer, &mut out)? {}
+
             if !out.is_empty() {
                 self.last_chunk = out.len();
                 return Ok(out);
             }
+
             heard.await;
         }
     }
 
     /// Shows what happened next; whether anything did.
-    fn show_next(&mut self, writer: &mut EventWriter, out: &mut Vec<u8>) -> Result<bool, Overtaken> {
+    fn show_next(
+        &mut self,
+        writer: &mut EventWriter,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Overtaken> {
         let missed = self.missed.pop_front();
         let event = match &missed {
             Some(event) => event,
@@ -154,15 +198,18 @@ impl WatchStream {
                 None => return Ok(false),
             },
         };
+
         if out.capacity() == 0 {
             out.reserve(self.last_chunk);
         }
+
         self.view.show(event, writer, out);
+
         Ok(true)
     }
 
-    /// A bookmark at the newest revision that has been applied, if the client asked for such; before it, what has
-    /// happened meanwhile.
+    /// A bookmark at the newest revision that has been applied, if the client asked for such;
+    /// before it, what has happened meanwhile.
     ///
     /// # Errors
     /// As [`WatchStream::next`].
@@ -172,18 +219,23 @@ impl WatchStream {
         if !self.bookmarks || applied < self.view.told {
             return Ok(None);
         }
+
         let mut out = Vec::new();
         while self.show_next(writer, &mut out)? {
             if out.len() >= CHUNK {
                 return Ok(Some(out));
             }
         }
+
         self.view.told = self.view.told.max(applied);
+
         if out.is_empty() {
             // Those who read trees have long taken what came last.
             self.caches.trees.let_go();
         }
+
         writer.bookmark(self.view.told, false, &mut out);
+
         Ok(Some(out))
     }
 }
@@ -195,15 +247,23 @@ impl View {
         if event.revision() <= self.since {
             return;
         }
-        let before = event.previous.as_ref().is_some_and(|entry| self.filter.matches(entry, &self.cache));
-        let after = event.change != Change::Deleted && self.filter.matches(&event.entry, &self.cache);
+
+        let before = event
+            .previous
+            .as_ref()
+            .is_some_and(|entry| self.filter.matches(entry, &self.cache));
+
+        let after =
+            event.change != Change::Deleted && self.filter.matches(&event.entry, &self.cache);
         let shown = match (before, after) {
             (false, false) => return,
             (false, true) => "ADDED",
             (true, true) => "MODIFIED",
             (true, false) => "DELETED",
         };
+
         self.told = event.revision();
+
         match &event.previous {
             // It still exists, but not to this client: its last version that did.
             Some(previous) if shown == "DELETED" && event.change != Change::Deleted => {
@@ -223,17 +283,28 @@ mod tests {
     fn the_end_of_initial_events_is_marked_for_those_who_take_bookmarks() {
         let check = |query: &str, initial: bool, marked: bool| {
             let options = ListOptions::parse(&Query::parse(&format!("watch=1&{query}"))).unwrap();
-            assert_eq!((wants_initial(&options), is_end_marked(&options)), (initial, marked), "{query}");
+            assert_eq!(
+                (wants_initial(&options), is_end_marked(&options)),
+                (initial, marked),
+                "{query}"
+            );
         };
         check("", true, false);
+
         check("resourceVersion=0", true, false);
         check("allowWatchBookmarks=true", true, true);
         check("allowWatchBookmarks=true&resourceVersion=0", true, true);
         check("allowWatchBookmarks=true&resourceVersion=7", false, false);
+
         let streamed = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
         check(streamed, true, false);
         check(&format!("{streamed}&allowWatchBookmarks=true"), true, true);
-        check(&format!("{streamed}&allowWatchBookmarks=true&resourceVersion=7"), true, true);
+        check(
+            &format!("{streamed}&allowWatchBookmarks=true&resourceVersion=7"),
+            true,
+            true,
+        );
+
         let not = "sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
         check(&format!("{not}&allowWatchBookmarks=true"), false, false);
     }

@@ -1,8 +1,8 @@
 //! A long list, piece by piece: its body is never whole in memory, in whatever form and shape.
 //!
-//! Every form of a list is a beginning, the items, and an end ([`Frame`]). The items are made as the client reads them, by
-//! `Items`. Protobuf says how long the list is before it begins, so there everything is encoded once to be counted, and
-//! again to be sent.
+//! Every form of a list is a beginning, the items, and an end ([`Frame`]). The items are made as
+//! the client reads them, by `Items`. Protobuf says how long the list is before it begins, so there
+//! everything is encoded once to be counted, and again to be sent.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,7 +53,8 @@ struct Items {
     now: Timestamp,
 }
 
-/// The memory of pieces that have left, for those that follow: new memory costs a list as much as filling it.
+/// The memory of pieces that have left, for those that follow: new memory costs a list as much as
+/// filling it.
 #[derive(Clone, Default)]
 struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -72,15 +73,28 @@ impl Pieces {
         rendering: Rendering,
         now: Timestamp,
     ) -> Result<Pieces, ApiError> {
-        let items = Items { rendering, served, now };
+        let items = Items {
+            rendering,
+            served,
+            now,
+        };
+
         let frame = items.frame(&list)?;
-        Ok(Pieces { list, items, frame, place: 0, ended: false, buffers: Buffers::default() })
+        Ok(Pieces {
+            list,
+            items,
+            frame,
+            place: 0,
+            ended: false,
+            buffers: Buffers::default(),
+        })
     }
 
     fn fill(&mut self, out: &mut Vec<u8>) -> Result<(), ApiError> {
         if self.place == 0 {
             out.append(&mut self.frame.before);
         }
+
         let objects = Objects::served(&self.items.served);
         while out.len() < PIECE {
             let Some(entry) = self.list.entries.get(self.place) else {
@@ -91,6 +105,7 @@ impl Pieces {
             self.items.write(entry, &objects, self.place == 0, out)?;
             self.place += 1;
         }
+
         Ok(())
     }
 }
@@ -100,6 +115,7 @@ impl Items {
         let objects = Objects::served(&self.served);
         let mut before = Vec::new();
         self.write_head(list, &objects, &mut before)?;
+
         let form = self.rendering.form;
         match form.media_type {
             MediaType::Json if form.pretty => {
@@ -107,16 +123,27 @@ impl Items {
                 let mut before = pretty::indent(&before);
                 // What follows the bracket is indented where it stands.
                 before.truncate(before.len() - "]\n}".len());
-                Ok(Frame { before, after: b"\n  ]\n}".to_vec() })
+                Ok(Frame {
+                    before,
+                    after: b"\n  ]\n}".to_vec(),
+                })
             }
-            MediaType::Json => Ok(Frame { before, after: b"]}\n".to_vec() }),
+            MediaType::Json => Ok(Frame {
+                before,
+                after: b"]}\n".to_vec(),
+            }),
             MediaType::Yaml => Ok(yaml_frame(before)),
             MediaType::Protobuf => aside(|| self.protobuf_frame(list, &objects, before)),
         }
     }
 
     /// Appends the JSON of what stands before the items, with their bracket.
-    fn write_head(&self, list: &List, objects: &Objects<'_>, out: &mut Vec<u8>) -> Result<(), ApiError> {
+    fn write_head(
+        &self,
+        list: &List,
+        objects: &Objects<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ApiError> {
         match &self.rendering.shape {
             Shape::Whole => whole::write_list_head(list, objects, out),
             Shape::Partial(_) => return Err(super::a_list(objects)),
@@ -136,19 +163,24 @@ impl Items {
     ) -> Result<Frame, ApiError> {
         head.extend_from_slice(b"]}");
         let of = self.list_type(objects)?;
-        let tree = json::decode(&head, Some(of.node())).expect("this server wrote it").value;
-        let mut message =
-            protobuf::encode_message(&tree, of).map_err(|error| ApiError::internal(error.to_string()))?;
+        let tree = json::decode(&head, Some(of.node()))
+            .expect("this server wrote it")
+            .value;
+        let mut message = protobuf::encode_message(&tree, of)
+            .map_err(|error| ApiError::internal(error.to_string()))?;
         let mut length = message.len();
+
         let mut item = Vec::new();
         for entry in &list.entries {
             item.clear();
             self.write(entry, objects, true, &mut item)?;
             length += item.len();
         }
+
         let text = |name: &str| tree.get(name).and_then(Value::as_str).unwrap_or_default();
         let (mut before, after) = protobuf::around(text("apiVersion"), text("kind"), length);
         before.append(&mut message);
+
         Ok(Frame { before, after })
     }
 
@@ -189,10 +221,16 @@ impl Items {
             }
             MediaType::Protobuf => self.write_protobuf(entry, objects, out)?,
         }
+
         Ok(())
     }
 
-    fn write_json(&self, entry: &Entry, objects: &Objects<'_>, out: &mut Vec<u8>) -> Result<(), ApiError> {
+    fn write_json(
+        &self,
+        entry: &Entry,
+        objects: &Objects<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ApiError> {
         match &self.rendering.shape {
             Shape::Whole => whole::write_item(entry, objects, &whole::own_prefix(objects), out),
             Shape::Partial(version) | Shape::PartialList(version) => {
@@ -212,30 +250,42 @@ impl Items {
         out: &mut Vec<u8>,
     ) -> Result<(), ApiError> {
         let list = self.list_type(objects)?;
-        let items = list.field("items").and_then(|field| field.node().item()?.as_struct());
+        let items = list
+            .field("items")
+            .and_then(|field| field.node().item()?.as_struct());
         let of = items.expect("a list has items");
         let tag = *list.tag("items").last().expect("items have a tag");
+
         let tree = match self.rendering.shape {
             Shape::Whole => Shown::Entry(entry).tree(objects).into_owned(),
             _ => {
                 let mut item = Vec::new();
                 self.write_json(entry, objects, &mut item)?;
-                json::decode(&item, Some(of.node())).expect("this server wrote it").value
+                json::decode(&item, Some(of.node()))
+                    .expect("this server wrote it")
+                    .value
             }
         };
         let item = protobuf::encode_element(tag, &tree, of);
         out.extend_from_slice(&item.map_err(|error| ApiError::internal(error.to_string()))?);
+
         Ok(())
     }
 }
 
-/// What stands around the items in YAML: members have another order there, so something stands in for the items.
+/// What stands around the items in YAML: members have another order there, so something stands in
+/// for the items.
 fn yaml_frame(mut head: Vec<u8>) -> Frame {
     const STAND_IN: &str = "\n- items\n";
     head.extend_from_slice(b"\"items\"]}");
     let text = yaml::print(&json::parse(&head).expect("this server wrote it"));
-    let (before, after) = text.split_once(STAND_IN).expect("the list is printed in lines");
-    Frame { before: format!("{before}\n").into_bytes(), after: after.as_bytes().to_vec() }
+    let (before, after) = text
+        .split_once(STAND_IN)
+        .expect("the list is printed in lines");
+    Frame {
+        before: format!("{before}\n").into_bytes(),
+        after: after.as_bytes().to_vec(),
+    }
 }
 
 impl Buffers {
@@ -250,7 +300,10 @@ impl Buffers {
             return;
         }
         buffer.clear();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(buffer);
     }
 }
 
@@ -280,12 +333,17 @@ impl Iterator for Pieces {
         if self.ended {
             return None;
         }
+
         let mut text = self.buffers.take();
         if let Err(error) = self.fill(&mut text) {
             self.ended = true;
             return Some(Err(error));
         }
-        Some(Ok(Piece { text, home: self.buffers.clone() }))
+
+        Some(Ok(Piece {
+            text,
+            home: self.buffers.clone(),
+        }))
     }
 }
 
@@ -297,7 +355,10 @@ pub(super) struct Compressed<I> {
 
 impl<I: Iterator<Item = Result<Piece, ApiError>>> Compressed<I> {
     pub(super) fn new(pieces: I) -> Compressed<I> {
-        Compressed { pieces: Some(pieces), encoder: GzEncoder::new(Vec::new(), Compression::fast()) }
+        Compressed {
+            pieces: Some(pieces),
+            encoder: GzEncoder::new(Vec::new(), Compression::fast()),
+        }
     }
 }
 
@@ -306,6 +367,7 @@ impl<I: Iterator<Item = Result<Piece, ApiError>>> Iterator for Compressed<I> {
 
     fn next(&mut self) -> Option<Result<Bytes, ApiError>> {
         const INTO_MEMORY: &str = "writing into memory does not fail";
+
         loop {
             match self.pieces.as_mut()?.next() {
                 Some(Ok(piece)) => self.encoder.write_all(piece.as_ref()).expect(INTO_MEMORY),
@@ -318,6 +380,7 @@ impl<I: Iterator<Item = Result<Piece, ApiError>>> Iterator for Compressed<I> {
                     self.encoder.try_finish().expect(INTO_MEMORY);
                 }
             }
+
             let ready = std::mem::take(self.encoder.get_mut());
             if !ready.is_empty() {
                 return Some(Ok(ready.into()));
@@ -341,7 +404,9 @@ mod tests {
     use crate::served::BuiltIn;
 
     fn served() -> Served {
-        Served::BuiltIn(BuiltIn::of(BUILTIN.resource("", "v1", "configmaps").expect("built in")))
+        Served::BuiltIn(BuiltIn::of(
+            BUILTIN.resource("", "v1", "configmaps").expect("built in"),
+        ))
     }
 
     fn list(items: usize) -> List {
@@ -352,19 +417,44 @@ mod tests {
                 "x".repeat(place % 3000)
             );
             let tree = json::parse(text.as_bytes()).expect("JSON");
+
             let revision = Revision::new(place as u64 + 1);
-            Arc::new(Entry::new(&format!("a/c{place}"), &tree, &BUILTIN, served.resource(), revision))
+            Arc::new(Entry::new(
+                &format!("a/c{place}"),
+                &tree,
+                &BUILTIN,
+                served.resource(),
+                revision,
+            ))
         };
+
         let entries = (0..items).map(entry).collect();
-        List { revision: Revision::new(9), entries, continue_token: String::new(), remaining: None }
+        List {
+            revision: Revision::new(9),
+            entries,
+            continue_token: String::new(),
+            remaining: None,
+        }
     }
 
     #[test]
     fn pieces_that_have_left_lend_their_memory_to_those_that_follow() {
-        let mut pieces = Pieces::new(list(500), served(), rendering("application/json", ""), noon()).unwrap();
+        let mut pieces = Pieces::new(
+            list(500),
+            served(),
+            rendering("application/json", ""),
+            noon(),
+        )
+        .unwrap();
         let mut next = || pieces.next().expect("long").unwrap();
+
         let (first, second) = (next(), next());
-        assert_ne!(first.as_ref().as_ptr(), second.as_ref().as_ptr(), "both are on their way");
+        assert_ne!(
+            first.as_ref().as_ptr(),
+            second.as_ref().as_ptr(),
+            "both are on their way"
+        );
+
         let place = second.as_ref().as_ptr();
         drop(Bytes::from(second));
         assert_eq!(next().as_ref().as_ptr(), place);
@@ -381,6 +471,7 @@ mod tests {
     #[test]
     fn pieces_make_the_same_list_compressed_or_not() {
         const META: &str = "as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
         let table = "application/json;as=Table;g=meta.k8s.io;v=v1".to_owned();
         let protobuf = "application/vnd.kubernetes.protobuf";
         let forms = [
@@ -396,20 +487,39 @@ mod tests {
             (table.clone(), "pretty=true&includeObject=Object"),
             (table.replace("json", "yaml"), "includeObject=None"),
         ];
-        for (items, (accept, query)) in
-            [1, 500].into_iter().flat_map(|items| forms.iter().map(move |form| (items, form)))
+
+        for (items, (accept, query)) in [1, 500]
+            .into_iter()
+            .flat_map(|items| forms.iter().map(move |form| (items, form)))
         {
             let rendering = rendering(accept, query);
-            let whole = rendering.list_of(&list(items), &Objects::served(&served()), noon()).unwrap();
+            let whole = rendering
+                .list_of(&list(items), &Objects::served(&served()), noon())
+                .unwrap();
+
             let pieces = || Pieces::new(list(items), served(), rendering.clone(), noon()).unwrap();
-            let parts: Vec<Vec<u8>> = pieces().map(|piece| piece.unwrap().as_ref().to_vec()).collect();
-            assert!(parts.iter().all(|piece| piece.len() < 2 * PIECE), "{accept} {query}");
+            let parts: Vec<Vec<u8>> = pieces()
+                .map(|piece| piece.unwrap().as_ref().to_vec())
+                .collect();
+            assert!(
+                parts.iter().all(|piece| piece.len() < 2 * PIECE),
+                "{accept} {query}"
+            );
+
             let together = parts.concat();
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            assert!(together == whole, "{accept} {query}:\n{}\n{}", text(&together), text(&whole));
+            assert!(
+                together == whole,
+                "{accept} {query}:\n{}\n{}",
+                text(&together),
+                text(&whole)
+            );
+
             let compressed: Vec<u8> = Compressed::new(pieces()).flat_map(Result::unwrap).collect();
             let mut plain = Vec::new();
-            GzDecoder::new(&compressed[..]).read_to_end(&mut plain).expect("gzip");
+            GzDecoder::new(&compressed[..])
+                .read_to_end(&mut plain)
+                .expect("gzip");
             assert_eq!(plain, whole);
         }
     }

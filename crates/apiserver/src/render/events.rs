@@ -1,5 +1,6 @@
-//! The events of a watch as the bytes of its stream: lines of JSON, or protobuf messages with their length in front. For a
-//! reader in the same process they are trees, and the stream has a byte for each.
+//! The events of a watch as the bytes of its stream: lines of JSON, or protobuf messages with their
+//! length in front. For a reader in the same process they are trees, and the stream has a byte for
+//! each.
 
 use std::sync::Arc;
 
@@ -45,14 +46,23 @@ impl EventWriter {
             }
             Shape::Whole | Shape::Partial(_) => {}
         }
+
         if rendering.form.media_type.stream().is_none() {
             return Err(ApiError::not_acceptable(NotAcceptable::Stream.to_string()));
         }
-        Ok(EventWriter { rendering, served, now, columns_told: false, written: 0, trees: None })
+
+        Ok(EventWriter {
+            rendering,
+            served,
+            now,
+            columns_told: false,
+            written: 0,
+            trees: None,
+        })
     }
 
-    /// Leaves the events as trees, of which `shared` makes one for all who read the same version of an object. Metadata
-    /// alone are no smaller then: the reader takes of a tree what it wants.
+    /// Leaves the events as trees, of which `shared` makes one for all who read the same version of
+    /// an object. Metadata alone are no smaller then: the reader takes of a tree what it wants.
     #[must_use]
     pub fn for_trees(mut self, left: Trees, shared: Arc<SharedTrees>) -> EventWriter {
         self.trees = Some((left, shared));
@@ -74,29 +84,38 @@ impl EventWriter {
 
     /// Something happened to an object; `change` is the event's type.
     pub fn write(&mut self, change: &str, entry: &Entry, out: &mut Vec<u8>) {
-        let Some((left, shared)) = &self.trees else { return self.event(change, Shown::Entry(entry), out) };
+        let Some((left, shared)) = &self.trees else {
+            return self.event(change, Shown::Entry(entry), out);
+        };
         self.written += 1;
         let objects = Objects::served(&self.served);
         let tree = match objects.hub.keeps(objects.kind) {
             true => shared.of(entry, objects.hub.of),
             false => Arc::new(Shown::Entry(entry).tree(&objects).into_owned()),
         };
+
         left.leave(match change {
             "ADDED" => WatchEvent::Added(tree),
             "DELETED" => WatchEvent::Deleted(tree),
             _ => WatchEvent::Modified(tree),
         });
+
         out.push(LEFT);
     }
 
-    /// The client has been told of everything up to `revision`; `initial`: and of all there was at the beginning.
+    /// The client has been told of everything up to `revision`; `initial`: and of all there was at
+    /// the beginning.
     pub fn bookmark(&mut self, revision: Revision, initial: bool, out: &mut Vec<u8>) {
         if let Some((left, _)) = &self.trees {
             let resource_version = Text::new(revision.to_string());
-            left.leave(WatchEvent::Bookmark { resource_version, initial_events_end: initial });
+            left.leave(WatchEvent::Bookmark {
+                resource_version,
+                initial_events_end: initial,
+            });
             self.written += 1;
             return out.push(LEFT);
         }
+
         let served = self.served.clone();
         let (kind, of) = (served.kind(), served.of());
         let mut object = Value::object();
@@ -104,11 +123,15 @@ impl EventWriter {
             map.insert("kind", kind.name.clone());
             map.insert("apiVersion", kind.api_version());
         }
+
         let mut meta = object.meta_mut();
-        meta.members().insert("resourceVersion", revision.to_string().as_str());
+        meta.members()
+            .insert("resourceVersion", revision.to_string().as_str());
+
         if initial {
             meta.set_annotation("k8s.io/initial-events-end", Some("true"));
         }
+
         canonical::canonicalize(&mut object, of.node());
         self.event("BOOKMARK", Shown::Tree(&object), out);
     }
@@ -122,23 +145,33 @@ impl EventWriter {
             left.leave(WatchEvent::Error(Box::new(status)));
             return out.push(LEFT);
         }
+
         let objects = Objects::served(&self.served);
         match self.rendering.form.media_type {
             MediaType::Json | MediaType::Yaml => {
-                line("ERROR", out, |out| Shown::Tree(&status).write(&objects, out));
+                line("ERROR", out, |out| {
+                    Shown::Tree(&status).write(&objects, out)
+                });
             }
             MediaType::Protobuf => {
                 let of = Shown::Tree(&status).of(&objects);
-                frame("ERROR", &protobuf::encode(&status, of).expect("a Status has a protobuf form"), out);
+                frame(
+                    "ERROR",
+                    &protobuf::encode(&status, of).expect("a Status has a protobuf form"),
+                    out,
+                );
             }
         }
     }
 
     fn event(&mut self, change: &str, shown: Shown<'_>, out: &mut Vec<u8>) {
         self.written += 1;
+
         match (&self.rendering.shape, self.rendering.form.media_type) {
             (Shape::Whole, MediaType::Json | MediaType::Yaml) => {
-                line(change, out, |out| shown.write(&Objects::served(&self.served), out));
+                line(change, out, |out| {
+                    shown.write(&Objects::served(&self.served), out)
+                });
             }
             (_, MediaType::Json | MediaType::Yaml) => match self.shaped(shown) {
                 Ok(object) => line(change, out, |out| out.extend_from_slice(&object)),
@@ -148,8 +181,11 @@ impl EventWriter {
                 let of = shape.meta_type();
                 let encoded = match shape {
                     Shape::Whole => whole::protobuf(shown, &Objects::served(&self.served)),
-                    _ => self.shaped(shown).and_then(|object| to_protobuf(&object, of)),
+                    _ => self
+                        .shaped(shown)
+                        .and_then(|object| to_protobuf(&object, of)),
                 };
+
                 match encoded {
                     Ok(object) => frame(change, &object, out),
                     Err(error) => self.error(&error, out),
@@ -162,7 +198,9 @@ impl EventWriter {
     fn shaped(&mut self, shown: Shown<'_>) -> Result<Vec<u8>, ApiError> {
         let mut out = Vec::new();
         let objects = Objects::served(&self.served);
-        self.rendering.shape.write(shown, &objects, (self.now)(), !self.columns_told, &mut out)?;
+        self.rendering
+            .shape
+            .write(shown, &objects, (self.now)(), !self.columns_told, &mut out)?;
         self.columns_told = true;
         Ok(out)
     }

@@ -18,7 +18,10 @@ pub struct Form {
 
 impl Form {
     /// Compact JSON, which everybody understands.
-    pub const JSON: Form = Form { media_type: MediaType::Json, pretty: false };
+    pub const JSON: Form = Form {
+        media_type: MediaType::Json,
+        pretty: false,
+    };
 
     /// The best that the client accepts of a document that has one shape only.
     pub fn negotiate(accept: &str, query: &Query, user_agent: &str) -> Result<Form, ApiError> {

@@ -1,9 +1,11 @@
 //! Objects as the bytes that the client asked for.
 //!
-//! `Accept` says two things: a form (JSON, YAML, protobuf) and a shape (the object itself, its metadata alone, a table
-//! for people). A [`Rendering`] is both, negotiated once per request. An object comes in as an entry of the cache or as
-//! a tree ([`Shown`]), and is written as JSON in its shape: `whole`, `partial` or `table`. Another form is made of that
-//! JSON in the end. [`EventWriter`] does the same for the events of a watch. Status and headers are `answer`'s matter.
+//! `Accept` says two things: a form (JSON, YAML, protobuf) and a shape (the object itself, its
+//! metadata alone, a table for people). A [`Rendering`] is both, negotiated once per request. An
+//! object comes in as an entry of the cache or as a tree ([`Shown`]), and is written as JSON in its
+//! shape: `whole`, `partial` or `table`. Another form is made of that JSON in the end.
+//! [`EventWriter`] does the same for the events of a watch. Status and headers are `answer`'s
+//! matter.
 //!
 //! Nothing in here does I/O; what is the time is handed in.
 
@@ -49,14 +51,35 @@ struct Objects<'a> {
 
 impl<'a> Objects<'a> {
     fn of(scope: &Scope<'a>) -> Objects<'a> {
-        let Scope { resource, kind, of, hub, custom, .. } = *scope;
-        Objects { resource, kind, of, hub, custom }
+        let Scope {
+            resource,
+            kind,
+            of,
+            hub,
+            custom,
+            ..
+        } = *scope;
+
+        Objects {
+            resource,
+            kind,
+            of,
+            hub,
+            custom,
+        }
     }
 
     /// For those who show them for longer than a request lasts.
     fn served(served: &'a Served) -> Objects<'a> {
-        let (resource, kind, of, hub) = (served.resource(), served.kind(), served.of(), served.hub());
-        Objects { resource, kind, of, hub, custom: served.custom() }
+        let (resource, kind, of, hub) =
+            (served.resource(), served.kind(), served.of(), served.hub());
+        Objects {
+            resource,
+            kind,
+            of,
+            hub,
+            custom: served.custom(),
+        }
     }
 
     /// What a list of them is.
@@ -121,7 +144,9 @@ impl Shape {
             Shape::PartialList(_) => "PartialObjectMetadataList",
             Shape::Whole | Shape::Table { .. } => return None,
         };
-        BUILTIN.kind("meta.k8s.io", "v1", kind).map(|kind| BUILTIN.root(kind))
+        BUILTIN
+            .kind("meta.k8s.io", "v1", kind)
+            .map(|kind| BUILTIN.root(kind))
     }
 }
 
@@ -135,7 +160,13 @@ impl Rendering {
     ) -> Result<Rendering, ApiError> {
         let accepted = media_type::negotiate(accept, endpoint)
             .map_err(|refused| ApiError::not_acceptable(refused.to_string()))?;
-        let Accepted { media_type, transform, pretty, .. } = accepted;
+        let Accepted {
+            media_type,
+            transform,
+            pretty,
+            ..
+        } = accepted;
+
         let shape = match transform {
             None | Some(Transform::ApiGroupDiscoveryList) => Shape::Whole,
             Some(Transform::PartialObjectMetadata(version)) => Shape::Partial(version),
@@ -145,12 +176,16 @@ impl Rendering {
                 Shape::Table { version, include }
             }
         };
+
         let pretty = pretty || pretty::is_wanted(query, user_agent);
-        Ok(Rendering { form: Form { media_type, pretty }, shape })
+        Ok(Rendering {
+            form: Form { media_type, pretty },
+            shape,
+        })
     }
 
-    /// Refuses what could not be answered, for a request that changes something: nothing may have changed when the
-    /// client is told so. `list`: the answer is a list.
+    /// Refuses what could not be answered, for a request that changes something: nothing may have
+    /// changed when the client is told so. `list`: the answer is a list.
     pub fn check(&self, list: bool, scope: &Scope<'_>) -> Result<(), ApiError> {
         match &self.shape {
             Shape::Partial(_) if list => Err(a_list(&Objects::of(scope))),
@@ -161,7 +196,12 @@ impl Rendering {
     }
 
     /// One object.
-    pub fn object(&self, shown: Shown<'_>, scope: &Scope<'_>, now: Timestamp) -> Result<Vec<u8>, ApiError> {
+    pub fn object(
+        &self,
+        shown: Shown<'_>,
+        scope: &Scope<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<u8>, ApiError> {
         self.object_of(shown, &Objects::of(scope), now)
     }
 
@@ -172,21 +212,34 @@ impl Rendering {
         now: Timestamp,
     ) -> Result<Vec<u8>, ApiError> {
         // A Status has one shape, whatever the client would rather see.
-        let shape = if shown.kind(objects).name == "Status" { &Shape::Whole } else { &self.shape };
+        let shape = if shown.kind(objects).name == "Status" {
+            &Shape::Whole
+        } else {
+            &self.shape
+        };
+
         if *shape == Shape::Whole && self.form.media_type == MediaType::Protobuf {
             return whole::protobuf(shown, objects);
         }
+
         let mut out = Vec::new();
         shape.write(shown, objects, now, true, &mut out)?;
+
         self.finish(out, shape.meta_type())
     }
 
     /// A list of objects.
-    pub fn list(&self, list: &List, scope: &Scope<'_>, now: Timestamp) -> Result<Vec<u8>, ApiError> {
+    pub fn list(
+        &self,
+        list: &List,
+        scope: &Scope<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<u8>, ApiError> {
         self.list_of(list, &Objects::of(scope), now)
     }
 
-    /// A long list, piece by piece; `Err` gives back a list that is short enough to be sent at once.
+    /// A long list, piece by piece; `Err` gives back a list that is short enough to be sent at
+    /// once.
     pub fn long_list(
         &self,
         list: List,
@@ -206,7 +259,12 @@ impl Rendering {
         }))
     }
 
-    fn list_of(&self, list: &List, objects: &Objects<'_>, now: Timestamp) -> Result<Vec<u8>, ApiError> {
+    fn list_of(
+        &self,
+        list: &List,
+        objects: &Objects<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<u8>, ApiError> {
         let mut out = Vec::new();
         match &self.shape {
             Shape::Whole => whole::write_list(list, objects, &mut out),
@@ -216,10 +274,12 @@ impl Rendering {
                 Table::new(objects, *version, include, now)?.write_list(list, &mut out)?;
             }
         }
+
         let of = match &self.shape {
             Shape::Whole => whole::list_type(objects),
             other => other.meta_type(),
         };
+
         self.finish(out, of)
     }
 
@@ -238,7 +298,9 @@ impl Rendering {
 
 fn to_protobuf(text: &[u8], of: Option<Struct<'static>>) -> Result<Vec<u8>, ApiError> {
     let of = of.ok_or_else(|| ApiError::internal("no protobuf form of this kind is known"))?;
-    let tree = json::decode(text, Some(of.node())).expect("this server wrote it").value;
+    let tree = json::decode(text, Some(of.node()))
+        .expect("this server wrote it")
+        .value;
     protobuf::encode(&tree, of).map_err(|error| ApiError::internal(error.to_string()))
 }
 
@@ -269,12 +331,19 @@ fn go_type(objects: &Objects<'_>) -> String {
     if objects.custom.is_some() {
         return "*unstructured.Unstructured".to_owned();
     }
-    let group = objects.resource.storage.as_ref().map_or(&objects.resource.group, |storage| &storage.group);
+
+    let group = objects
+        .resource
+        .storage
+        .as_ref()
+        .map_or(&objects.resource.group, |storage| &storage.group);
+
     let package = match group.split('.').next().unwrap_or_default() {
         "" => "core",
         "internal" => "apiserverinternal",
         label => label,
     };
+
     format!("*{package}.{}", objects.kind.name)
 }
 

@@ -1,4 +1,5 @@
-//! The metadata of objects alone, for clients to whom the rest does not matter: collectors of garbage, caches of owners.
+//! The metadata of objects alone, for clients to whom the rest does not matter: collectors of
+//! garbage, caches of owners.
 
 use coracle_api::codec::media_type::MetaVersion;
 
@@ -7,7 +8,12 @@ use super::{Objects, Shown, meta_api_version};
 use crate::registry::List;
 
 /// Appends a `PartialObjectMetadata`.
-pub(super) fn write(shown: Shown<'_>, objects: &Objects<'_>, version: MetaVersion, out: &mut Vec<u8>) {
+pub(super) fn write(
+    shown: Shown<'_>,
+    objects: &Objects<'_>,
+    version: MetaVersion,
+    out: &mut Vec<u8>,
+) {
     let head = format!(
         "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"{}\",\"metadata\":",
         meta_api_version(version)
@@ -19,15 +25,22 @@ pub(super) fn write(shown: Shown<'_>, objects: &Objects<'_>, version: MetaVersio
 
 /// Appends the beginning of a `PartialObjectMetadataList`, up to its items.
 pub(super) fn write_list_head(list: &List, version: MetaVersion, out: &mut Vec<u8>) {
-    let head =
-        format!("{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"{}\"", meta_api_version(version));
+    let head = format!(
+        "{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"{}\"",
+        meta_api_version(version)
+    );
     out.extend_from_slice(head.as_bytes());
     write_list_metadata(list, out);
     out.extend_from_slice(b",\"items\":[");
 }
 
 /// Appends a `PartialObjectMetadataList`. Unlike other lists, its items say what they are.
-pub(super) fn write_list(list: &List, objects: &Objects<'_>, version: MetaVersion, out: &mut Vec<u8>) {
+pub(super) fn write_list(
+    list: &List,
+    objects: &Objects<'_>,
+    version: MetaVersion,
+    out: &mut Vec<u8>,
+) {
     write_list_head(list, version, out);
     for (place, entry) in list.entries.iter().enumerate() {
         if place > 0 {

@@ -6,7 +6,9 @@ use crate::request::Query;
 pub(super) fn is_wanted(query: &Query, user_agent: &str) -> bool {
     match query.get("pretty").filter(|text| !text.is_empty()) {
         Some(text) => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),
-        None => ["curl", "Wget", "Mozilla/5.0"].iter().any(|known| user_agent.starts_with(known)),
+        None => ["curl", "Wget", "Mozilla/5.0"]
+            .iter()
+            .any(|known| user_agent.starts_with(known)),
     }
 }
 
@@ -26,6 +28,7 @@ pub(super) fn indent_at(mut level: usize, json: &[u8], out: &mut Vec<u8>) {
             (in_string, escaped) = (escaped || byte != b'"', !escaped && byte == b'\\');
             continue;
         }
+
         match byte {
             b'{' | b'[' => {
                 out.push(byte);
@@ -79,9 +82,14 @@ mod tests {
     #[test]
     fn people_are_known_by_their_clients() {
         let check = |query: &str, agent: &str, expected: bool| {
-            assert_eq!(is_wanted(&Query::parse(query), agent), expected, "{query} {agent}");
+            assert_eq!(
+                is_wanted(&Query::parse(query), agent),
+                expected,
+                "{query} {agent}"
+            );
         };
         check("", "curl/8.1", true);
+
         check("", "Mozilla/5.0 (X11)", true);
         check("", "kubectl/v1.36.4", false);
         check("pretty=true", "kubectl/v1.36.4", true);

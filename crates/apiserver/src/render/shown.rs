@@ -1,4 +1,5 @@
-//! An object on its way out: a version that the cache holds, or a tree that was made for this answer.
+//! An object on its way out: a version that the cache holds, or a tree that was made for this
+//! answer.
 
 use std::borrow::Cow;
 

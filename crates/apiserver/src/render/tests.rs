@@ -14,8 +14,20 @@ fn noon() -> Timestamp {
 }
 
 fn objects(group: &str, version: &str, plural: &str) -> Objects<'static> {
-    let BuiltIn { resource, kind, of, hub } = built_in(group, version, plural);
-    Objects { resource, kind, of, hub, custom: None }
+    let BuiltIn {
+        resource,
+        kind,
+        of,
+        hub,
+    } = built_in(group, version, plural);
+
+    Objects {
+        resource,
+        kind,
+        of,
+        hub,
+        custom: None,
+    }
 }
 
 fn built_in(group: &str, version: &str, plural: &str) -> BuiltIn {
@@ -67,24 +79,37 @@ fn many(accept: &str, query: &str) -> Result<Vec<u8>, ApiError> {
 
 #[test]
 fn whole_objects_are_the_bytes_of_the_cache() {
-    let whole = format!(r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{META_A},"data":{{"k":"v"}}}}"#);
+    let whole = format!(
+        r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{META_A},"data":{{"k":"v"}}}}"#
+    );
     assert_eq!(text(one("", "").unwrap()), format!("{whole}\n"));
-    let items =
-        format!(r#"{{"metadata":{META_A},"data":{{"k":"v"}}}},{{"metadata":{META_B},"data":{{"k":"v"}}}}"#);
+
+    let items = format!(
+        r#"{{"metadata":{META_A},"data":{{"k":"v"}}}},{{"metadata":{META_B},"data":{{"k":"v"}}}}"#
+    );
     assert_eq!(
         text(many("", "").unwrap()),
         format!(
             "{{\"kind\":\"ConfigMapList\",\"apiVersion\":\"v1\",\"metadata\":{LIST_META},\"items\":[{items}]}}\n"
         )
     );
+
     assert!(
         text(one("application/yaml", "").unwrap())
             .starts_with("apiVersion: v1\ndata:\n  k: v\nkind: ConfigMap\n")
     );
+
     assert!(text(one("", "pretty=true").unwrap()).starts_with("{\n  \"kind\": \"ConfigMap\",\n"));
+
     for (bytes, kind) in [
-        (one("application/vnd.kubernetes.protobuf", "").unwrap(), "ConfigMap"),
-        (many("application/vnd.kubernetes.protobuf", "").unwrap(), "ConfigMapList"),
+        (
+            one("application/vnd.kubernetes.protobuf", "").unwrap(),
+            "ConfigMap",
+        ),
+        (
+            many("application/vnd.kubernetes.protobuf", "").unwrap(),
+            "ConfigMapList",
+        ),
     ] {
         let decoded = protobuf::decode(&bytes, &BUILTIN).unwrap();
         assert_eq!(decoded.get("kind").and_then(Value::as_str), Some(kind));
@@ -94,12 +119,25 @@ fn whole_objects_are_the_bytes_of_the_cache() {
 #[test]
 fn metadata_alone_comes_in_every_form() {
     let partial = |version: &str| {
-        format!(r#"{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/{version}","metadata":META}}"#)
+        format!(
+            r#"{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/{version}","metadata":META}}"#
+        )
     };
-    assert_eq!(text(one(PARTIAL, "").unwrap()), partial("v1").replace("META", META_A) + "\n");
+
+    assert_eq!(
+        text(one(PARTIAL, "").unwrap()),
+        partial("v1").replace("META", META_A) + "\n"
+    );
+
     let old = PARTIAL.replace("v=v1", "v=v1beta1");
-    assert_eq!(text(one(&old, "").unwrap()), partial("v1beta1").replace("META", META_A) + "\n");
-    let items = [META_A, META_B].map(|meta| partial("v1").replace("META", meta)).join(",");
+    assert_eq!(
+        text(one(&old, "").unwrap()),
+        partial("v1beta1").replace("META", META_A) + "\n"
+    );
+
+    let items = [META_A, META_B]
+        .map(|meta| partial("v1").replace("META", meta))
+        .join(",");
     assert_eq!(
         text(many(PARTIAL_LIST, "").unwrap()),
         format!(
@@ -107,9 +145,14 @@ fn metadata_alone_comes_in_every_form() {
              \"items\":[{items}]}}\n"
         )
     );
+
     let protobuf = PARTIAL.replace("json", "vnd.kubernetes.protobuf");
     let decoded = protobuf::decode(&one(&protobuf, "").unwrap(), &BUILTIN).unwrap();
-    assert_eq!(decoded.get("kind").and_then(Value::as_str), Some("PartialObjectMetadata"));
+    assert_eq!(
+        decoded.get("kind").and_then(Value::as_str),
+        Some("PartialObjectMetadata")
+    );
+
     assert_eq!(decoded.meta().uid(), "u-a");
 }
 
@@ -120,12 +163,21 @@ fn a_list_is_no_object_and_an_object_no_list() {
         refused(many(PARTIAL, "")),
         "you requested PartialObjectMetadata, but the requested object is a list (*core.ConfigMapList)"
     );
+
     assert_eq!(
         refused(one(PARTIAL_LIST, "")),
         "you requested PartialObjectMetadataList, but the requested object is not a list (*core.ConfigMap)"
     );
-    assert_eq!(go_type(&objects("events.k8s.io", "v1", "events")), "*core.Event");
-    assert_eq!(go_type(&objects("rbac.authorization.k8s.io", "v1", "roles")), "*rbac.Role");
+
+    assert_eq!(
+        go_type(&objects("events.k8s.io", "v1", "events")),
+        "*core.Event"
+    );
+
+    assert_eq!(
+        go_type(&objects("rbac.authorization.k8s.io", "v1", "roles")),
+        "*rbac.Role"
+    );
 }
 
 #[test]
@@ -135,9 +187,14 @@ fn a_table_has_columns_and_rows() {
             r#"{{"cells":["{name}",1,"5m"],"object":{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{meta}}}}}"#
         )
     };
+
     let table = text(many(TABLE, "").unwrap());
     let (head, rows) = table.split_once(r#","rows":"#).unwrap();
-    assert_eq!(rows, format!("[{},{}]}}\n", row("a", META_A), row("b", META_B)));
+    assert_eq!(
+        rows,
+        format!("[{},{}]}}\n", row("a", META_A), row("b", META_B))
+    );
+
     let begin = format!(
         r#"{{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{LIST_META},"columnDefinitions":[{{"name":"Name","type":"string","format":"name","description":"Name must be unique"#
     );
@@ -146,13 +203,30 @@ fn a_table_has_columns_and_rows() {
         text(one(TABLE, "").unwrap())
             .contains(r#""metadata":{"resourceVersion":"7"},"columnDefinitions":[{"#)
     );
-    let rows =
-        |query: &str| text(one(TABLE, query).unwrap()).split_once(r#","rows":"#).unwrap().1.to_string();
-    assert_eq!(rows("includeObject=None"), "[{\"cells\":[\"a\",1,\"5m\"],\"object\":null}]}\n");
-    assert_eq!(rows("includeObject=Metadata"), format!("[{}]}}\n", row("a", META_A)));
-    assert!(
-        rows("includeObject=Object").contains(r#""object":{"kind":"ConfigMap","apiVersion":"v1","metadata""#)
+
+    let rows = |query: &str| {
+        text(one(TABLE, query).unwrap())
+            .split_once(r#","rows":"#)
+            .unwrap()
+            .1
+            .to_string()
+    };
+
+    assert_eq!(
+        rows("includeObject=None"),
+        "[{\"cells\":[\"a\",1,\"5m\"],\"object\":null}]}\n"
     );
+
+    assert_eq!(
+        rows("includeObject=Metadata"),
+        format!("[{}]}}\n", row("a", META_A))
+    );
+
+    assert!(
+        rows("includeObject=Object")
+            .contains(r#""object":{"kind":"ConfigMap","apiVersion":"v1","metadata""#)
+    );
+
     assert_eq!(
         one(TABLE, "includeObject=Some").unwrap_err().message,
         "Unable to convert to Table as requested: includeObject: Invalid value: \"Some\": must be 'Metadata', 'Object', \
@@ -163,17 +237,34 @@ fn a_table_has_columns_and_rows() {
 #[test]
 fn a_kind_without_columns_of_its_own_shows_name_and_creation() {
     let objects = objects("", "v1", "limitranges");
-    let empty =
-        List { revision: Revision::new(9), entries: vec![], continue_token: String::new(), remaining: None };
-    let table = text(rendering(TABLE, "").list_of(&empty, &objects, noon()).unwrap());
+    let empty = List {
+        revision: Revision::new(9),
+        entries: vec![],
+        continue_token: String::new(),
+        remaining: None,
+    };
+
+    let table = text(
+        rendering(TABLE, "")
+            .list_of(&empty, &objects, noon())
+            .unwrap(),
+    );
     assert!(table.ends_with(",\"rows\":null}\n"), "{table}");
+
     let tree = json::parse(
         br#"{"kind":"LimitRange","apiVersion":"v1","metadata":{"name":"l","creationTimestamp":"2026-03-01T11:55:00Z"}}"#,
     );
-    let table =
-        rendering(TABLE, "includeObject=None").object_of(Shown::Tree(&tree.unwrap()), &objects, noon());
+    let table = rendering(TABLE, "includeObject=None").object_of(
+        Shown::Tree(&tree.unwrap()),
+        &objects,
+        noon(),
+    );
+
     let table = text(table.unwrap());
-    assert!(table.contains(r#""rows":[{"cells":["l","2026-03-01T11:55:00Z"],"#), "{table}");
+    assert!(
+        table.contains(r#""rows":[{"cells":["l","2026-03-01T11:55:00Z"],"#),
+        "{table}"
+    );
 }
 
 /// What a table of one object without anything in it looks like.
@@ -181,17 +272,28 @@ fn table_of_nothing(resource: &'static Resource) -> Value {
     let objects = objects(&resource.group, &resource.version, &resource.plural);
     let mut tree = Value::object();
     coracle_api::codec::canonical::canonicalize(&mut tree, objects.of.node());
-    let table = rendering(TABLE, "").object_of(Shown::Tree(&tree), &objects, noon()).unwrap();
+    let table = rendering(TABLE, "")
+        .object_of(Shown::Tree(&tree), &objects, noon())
+        .unwrap();
     json::parse(&table).unwrap()
 }
 
 #[test]
 fn every_column_of_every_resource_is_filled() {
-    for resource in BUILTIN.resources().iter().filter(|r| r.verbs.iter().any(|verb| verb == "list")) {
+    for resource in BUILTIN
+        .resources()
+        .iter()
+        .filter(|r| r.verbs.iter().any(|verb| verb == "list"))
+    {
         let table = table_of_nothing(resource);
-        let columns = table.get("columnDefinitions").and_then(Value::as_array).unwrap();
+        let columns = table
+            .get("columnDefinitions")
+            .and_then(Value::as_array)
+            .unwrap();
+
         let row = &table.get("rows").and_then(Value::as_array).unwrap()[0];
         let cells = row.get("cells").and_then(Value::as_array).unwrap();
+
         // Upstream fills one more than these have.
         let expected = columns.len() + usize::from(resource.plural == "ipaddresses");
         assert_eq!(cells.len(), expected, "{}", resource.plural);
@@ -214,13 +316,16 @@ fn a_watch_names_its_columns_once() {
     let lines: Vec<&str> = lines.lines().collect();
     let begin = r#"{"type":"ADDED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"columnDefinitions":[{"name":"Name","#;
     assert!(lines[0].starts_with(begin), "{}", lines[0]);
-    let table = r#""object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"#;
+
+    let table =
+        r#""object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"#;
     assert_eq!(
         lines[1],
         format!(
             r#"{{"type":"MODIFIED",{table}"8"}},"columnDefinitions":null,"rows":[{{"cells":["b",1,"5m"],"object":null}}]}}}}"#
         )
     );
+
     assert_eq!(
         lines[2],
         format!(
@@ -244,23 +349,38 @@ fn a_bookmark_has_the_shape_of_its_kind() {
 #[test]
 fn a_watch_in_protobuf_is_a_row_of_messages_with_their_lengths() {
     let accept = "application/vnd.kubernetes.protobuf";
-    for accept in [accept.to_string(), PARTIAL.replace("application/json", accept)] {
+    for accept in [
+        accept.to_string(),
+        PARTIAL.replace("application/json", accept),
+    ] {
         let mut writer = events(&accept, "", "", "configmaps");
-        assert_eq!(writer.content_type(), "application/vnd.kubernetes.protobuf;stream=watch");
+        assert_eq!(
+            writer.content_type(),
+            "application/vnd.kubernetes.protobuf;stream=watch"
+        );
+
         let mut out = Vec::new();
         writer.write("ADDED", &config_map("a", 7), &mut out);
         writer.bookmark(Revision::new(9), false, &mut out);
         writer.error(&ApiError::expired("too old"), &mut out);
         let mut rest = out.as_slice();
+
         let mut frames = 0;
         while let Some((length, behind)) = rest.split_first_chunk::<4>() {
-            let (event, behind) = behind.split_at(usize::try_from(u32::from_be_bytes(*length)).unwrap());
+            let (event, behind) =
+                behind.split_at(usize::try_from(u32::from_be_bytes(*length)).unwrap());
+
             // The event has no envelope, as stock clients expect it; the object inside has its own.
             assert!(!event.starts_with(protobuf::MAGIC), "{accept}");
-            assert!(event.windows(4).any(|window| window == protobuf::MAGIC), "{accept}");
+            assert!(
+                event.windows(4).any(|window| window == protobuf::MAGIC),
+                "{accept}"
+            );
+
             rest = behind;
             frames += 1;
         }
+
         assert_eq!((frames, rest.len()), (3, 0), "{accept}");
     }
 }
@@ -272,6 +392,7 @@ fn there_is_no_watch_in_yaml() {
         Served::BuiltIn(built_in("", "v1", "pods")),
         noon,
     );
+
     assert_eq!(
         refused.err().map(|error| error.message),
         Some(
@@ -290,10 +411,12 @@ fn an_object_that_is_kept_in_another_version_is_shown_in_the_one_that_was_asked_
     let objects = objects("events.k8s.io", "v1", "events");
     let entry = Entry::stored("n/e", &Bytes::from(kept), Revision::new(7), &objects.hub).unwrap();
     let shown = r#""metadata":{"name":"e","namespace":"n","uid":"u","resourceVersion":"7"},"eventTime":null,"regarding":{"kind":"Pod","name":"p"},"note":"m","deprecatedSource":{},"deprecatedFirstTimestamp":null,"deprecatedLastTimestamp":null}"#;
+
     let kind = r#""kind":"Event","apiVersion":"events.k8s.io/v1","#;
     let json = rendering("application/json", "");
     let one = json.object_of((&entry).into(), &objects, noon()).unwrap();
     assert_eq!(text(one), format!("{{{kind}{shown}\n"));
+
     let list = List {
         revision: Revision::new(9),
         entries: vec![entry.at(Revision::new(7)).into()],
@@ -301,13 +424,20 @@ fn an_object_that_is_kept_in_another_version_is_shown_in_the_one_that_was_asked_
         remaining: None,
     };
     let many = text(json.list_of(&list, &objects, noon()).unwrap());
-    let head =
-        r#"{"kind":"EventList","apiVersion":"events.k8s.io/v1","metadata":{"resourceVersion":"9"},"items":["#;
+
+    let head = r#"{"kind":"EventList","apiVersion":"events.k8s.io/v1","metadata":{"resourceVersion":"9"},"items":["#;
     assert_eq!(many, format!("{head}{{{shown}]}}\n"));
+
     let mut out = Vec::new();
     events("", "", "events.k8s.io", "events").write("ADDED", &entry, &mut out);
     let line = format!("{{\"type\":\"ADDED\",\"object\":{{{kind}{shown}}}\n");
     assert_eq!(text(out), line);
-    let table = rendering(TABLE, "includeObject=None").object_of((&entry).into(), &objects, noon()).unwrap();
-    assert!(text(table).contains("\"pod/p\""), "rows are those of the kept kind");
+
+    let table = rendering(TABLE, "includeObject=None")
+        .object_of((&entry).into(), &objects, noon())
+        .unwrap();
+    assert!(
+        text(table).contains("\"pod/p\""),
+        "rows are those of the kept kind"
+    );
 }

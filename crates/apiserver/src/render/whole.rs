@@ -32,13 +32,19 @@ pub(super) fn write_list(list: &List, objects: &Objects<'_>, out: &mut Vec<u8>) 
 
 /// About how long a list is.
 pub(super) fn size(list: &List) -> usize {
-    256 + list.entries.iter().map(|entry| entry.bytes().len() + ROOM).sum::<usize>()
+    256 + list
+        .entries
+        .iter()
+        .map(|entry| entry.bytes().len() + ROOM)
+        .sum::<usize>()
 }
 
 /// Appends what stands before the items.
 pub(super) fn write_list_head(list: &List, objects: &Objects<'_>, out: &mut Vec<u8>) {
     let (kind, api_version) = (objects.list_kind(), objects.kind.api_version());
-    out.extend_from_slice(format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\"").as_bytes());
+    out.extend_from_slice(
+        format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\"").as_bytes(),
+    );
     match objects.custom {
         Some(_) => write_untyped_list_metadata(list, out),
         None => write_list_metadata(list, out),
@@ -48,7 +54,11 @@ pub(super) fn write_list_head(list: &List, objects: &Objects<'_>, out: &mut Vec<
 
 /// How an object of the kind begins: what a list says once for all its items.
 pub(super) fn own_prefix(objects: &Objects<'_>) -> String {
-    format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", objects.kind.name, objects.kind.api_version())
+    format!(
+        "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",",
+        objects.kind.name,
+        objects.kind.api_version()
+    )
 }
 
 /// Appends one item without its kind.
@@ -57,13 +67,16 @@ pub(super) fn write_item(entry: &Entry, objects: &Objects<'_>, prefix: &str, out
     if objects.custom.is_some() {
         return Shown::Entry(entry).write(objects, out);
     }
+
     if objects.hub.keeps(objects.kind) && entry.bytes().starts_with(prefix.as_bytes()) {
         out.push(b'{');
         entry.write_after(prefix.len(), out);
         return;
     }
+
     let start = out.len();
     Shown::Entry(entry).write(objects, out);
+
     if out[start..].starts_with(prefix.as_bytes()) {
         out.drain(start + 1..start + prefix.len());
     }
@@ -72,7 +85,9 @@ pub(super) fn write_item(entry: &Entry, objects: &Objects<'_>, prefix: &str, out
 /// The type of a list of the resource's objects.
 pub(super) fn list_type(objects: &Objects<'_>) -> Option<Struct<'static>> {
     let name = format!("{}List", objects.kind.name);
-    BUILTIN.kind(&objects.kind.group, &objects.kind.version, &name).map(|kind| BUILTIN.root(kind))
+    BUILTIN
+        .kind(&objects.kind.group, &objects.kind.version, &name)
+        .map(|kind| BUILTIN.root(kind))
 }
 
 /// The same of a list without a type, which always says how it goes on.
@@ -87,7 +102,9 @@ fn write_untyped_list_metadata(list: &List, out: &mut Vec<u8>) {
 
 /// Appends the member `metadata` of a list, behind another one.
 pub(super) fn write_list_metadata(list: &List, out: &mut Vec<u8>) {
-    out.extend_from_slice(format!(",\"metadata\":{{\"resourceVersion\":\"{}\"", list.revision).as_bytes());
+    out.extend_from_slice(
+        format!(",\"metadata\":{{\"resourceVersion\":\"{}\"", list.revision).as_bytes(),
+    );
     if !list.continue_token.is_empty() {
         out.extend_from_slice(format!(",\"continue\":\"{}\"", list.continue_token).as_bytes());
     }

@@ -1,8 +1,8 @@
 //! The path of a request, taken apart: which resource, which object, which verb.
 //!
-//! Kubernetes paths are regular: `/api/v1/…` for the core group, `/apis/GROUP/VERSION/…` for the others, then
-//! `namespaces/NS/` where the resource is namespaced, then resource, name and subresource. Everything else is not about
-//! a resource.
+//! Kubernetes paths are regular: `/api/v1/…` for the core group, `/apis/GROUP/VERSION/…` for the
+//! others, then `namespaces/NS/` where the resource is namespaced, then resource, name and
+//! subresource. Everything else is not about a resource.
 
 use coracle_api::Text;
 use http::Method;
@@ -13,7 +13,8 @@ use super::query::decode_path;
 /// What the path and method say, before anybody asked whether it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestInfo {
-    /// As authorization knows it: `get`, `list`, `watch`, `create`, …; the method in lower case for other paths.
+    /// As authorization knows it: `get`, `list`, `watch`, `create`, …; the method in lower case for
+    /// other paths.
     pub verb: &'static str,
     pub path: String,
     /// Absent: the path is not about a resource.
@@ -41,16 +42,26 @@ impl RequestInfo {
     pub fn new(method: &Method, path: &str, query: &Query) -> RequestInfo {
         let path = &*decode_path(path);
         let Some(mut target) = target(path) else {
-            return RequestInfo { verb: plain_verb(method), path: path.to_string(), target: None };
+            return RequestInfo {
+                verb: plain_verb(method),
+                path: path.to_string(),
+                target: None,
+            };
         };
         let verb = verb(method, &target, query);
+
         // A list of the one object with that name is as good as a get to authorization.
         if matches!(verb, "list" | "watch" | "deletecollection")
             && let Some(name) = query.get("fieldSelector").and_then(single_name)
         {
             target.name = Text::new(name);
         }
-        RequestInfo { verb, path: path.to_string(), target: Some(target) }
+
+        RequestInfo {
+            verb,
+            path: path.to_string(),
+            target: Some(target),
+        }
     }
 
     /// Requests that last as long as they please: no deadline, not waited for at shutdown.
@@ -70,13 +81,20 @@ fn target(path: &str) -> Option<Target> {
         "apis" => (parts.next()?, parts.next()?),
         _ => return None,
     };
+
     let mut parts: Vec<&str> = parts.collect();
-    let mut target = Target { group: Text::new(group), version: Text::new(version), ..Target::default() };
+    let mut target = Target {
+        group: Text::new(group),
+        version: Text::new(version),
+        ..Target::default()
+    };
+
     // The old style of watches: `/api/v1/watch/pods`.
     if parts.len() > 1 && parts[0] == "watch" {
         parts.remove(0);
         target.old_style_watch = true;
     }
+
     let rest = match parts.as_slice() {
         [] => return None,
         // A namespace is an object and a place: what follows its name decides.
@@ -95,9 +113,11 @@ fn target(path: &str) -> Option<Target> {
         _ => &parts[..],
     };
     target.resource = Text::new(rest[0]);
+
     target.name = Text::new(rest.get(1).copied().unwrap_or_default());
     target.subresource = Text::new(rest.get(2).copied().unwrap_or_default());
     target.rest = Text::new(rest.get(3..).unwrap_or_default().join("/"));
+
     Some(target)
 }
 
@@ -132,7 +152,9 @@ fn plain_verb(method: &Method) -> &'static str {
 
 /// The name in `metadata.name=NAME`, if that is all the selector says.
 fn single_name(selector: &str) -> Option<&str> {
-    let name = selector.strip_prefix("metadata.name=")?.trim_start_matches('=');
+    let name = selector
+        .strip_prefix("metadata.name=")?
+        .trim_start_matches('=');
     (!name.is_empty() && !name.contains([',', '=', '\\'])).then_some(name)
 }
 
@@ -144,6 +166,7 @@ mod tests {
         let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let info = RequestInfo::new(&method, path, &Query::parse(query));
+
         let found = match &info.target {
             None => format!("{} -", info.verb),
             Some(t) => format!(
@@ -155,7 +178,11 @@ mod tests {
                 t.resource,
                 t.name,
                 t.subresource,
-                if t.rest.is_empty() { String::new() } else { format!("/{}", t.rest) }
+                if t.rest.is_empty() {
+                    String::new()
+                } else {
+                    format!("/{}", t.rest)
+                }
             ),
         };
         assert_eq!(found, expected, "{method} {uri}");
@@ -169,6 +196,7 @@ mod tests {
         check("GET", "/api/v1", "get -");
         check("GET", "/apis/apps/v1", "get -");
         check("GET", "/api/v1/pods", "list /v1  pods//");
+
         check("GET", "/api/v1/pods?watch=1", "watch /v1  pods//");
         check("GET", "/api/v1/pods?watch=false", "list /v1  pods//");
         check("POST", "/api/v1/namespaces/a/pods", "create /v1 a pods//");
@@ -178,14 +206,40 @@ mod tests {
             "/apis/apps/v1/namespaces/a/deployments/b/scale",
             "update apps/v1 a deployments/b/scale",
         );
+
         check("GET", "/api/v1/namespaces/a", "get /v1 a namespaces/a/");
-        check("PUT", "/api/v1/namespaces/a/finalize", "update /v1 a namespaces/a/finalize");
+        check(
+            "PUT",
+            "/api/v1/namespaces/a/finalize",
+            "update /v1 a namespaces/a/finalize",
+        );
+
         check("GET", "/api/v1/namespaces", "list /v1  namespaces//");
-        check("DELETE", "/api/v1/namespaces/a/pods", "deletecollection /v1 a pods//");
+        check(
+            "DELETE",
+            "/api/v1/namespaces/a/pods",
+            "deletecollection /v1 a pods//",
+        );
+
         check("DELETE", "/api/v1/nodes/n", "delete /v1  nodes/n/");
-        check("GET", "/api/v1/nodes/n/proxy/logs/x", "get /v1  nodes/n/proxy/logs/x");
-        check("GET", "/api/v1/namespaces/a/configmaps/", "list /v1 a configmaps//");
-        check("GET", "/api/v1/pods?fieldSelector=metadata.name%3Dx", "list /v1  pods/x/");
+        check(
+            "GET",
+            "/api/v1/nodes/n/proxy/logs/x",
+            "get /v1  nodes/n/proxy/logs/x",
+        );
+
+        check(
+            "GET",
+            "/api/v1/namespaces/a/configmaps/",
+            "list /v1 a configmaps//",
+        );
+
+        check(
+            "GET",
+            "/api/v1/pods?fieldSelector=metadata.name%3Dx",
+            "list /v1  pods/x/",
+        );
+
         check(
             "GET",
             "/api/v1/pods?fieldSelector=metadata.name%3Dx,status.phase%3DRunning",

@@ -5,6 +5,8 @@ mod options;
 mod query;
 
 pub use info::{RequestInfo, Target};
-pub use options::{DeleteOptions, FieldValidation, ListOptions, Propagation, VersionMatch, WriteOptions};
+pub use options::{
+    DeleteOptions, FieldValidation, ListOptions, Propagation, VersionMatch, WriteOptions,
+};
 pub use query::Query;
 pub(crate) use query::decode_path;

@@ -1,4 +1,5 @@
-//! The options of a request: query parameters (or a body, for deletes) read, and judged in upstream's words.
+//! The options of a request: query parameters (or a body, for deletes) read, and judged in
+//! upstream's words.
 
 use std::time::Duration;
 
@@ -73,32 +74,48 @@ pub enum Propagation {
 }
 
 impl WriteOptions {
-    /// `kind`: CreateOptions, UpdateOptions or PatchOptions; `apply`: an apply patch, which must name its manager.
+    /// `kind`: CreateOptions, UpdateOptions or PatchOptions; `apply`: an apply patch, which must
+    /// name its manager.
     pub fn parse(query: &Query, kind: &str, apply: bool) -> Result<WriteOptions, ApiError> {
         let mut errors = FieldErrors::default();
         let manager = query.get("fieldManager").unwrap_or_default();
-        let force = query.get("force").map(|text| text != "false" && text != "0");
+
+        let force = query
+            .get("force")
+            .map(|text| text != "false" && text != "0");
         if kind == "PatchOptions" {
             if force.is_some() && !apply {
-                errors.push(forbidden("force", "may not be specified for non-apply patch"));
+                errors.push(forbidden(
+                    "force",
+                    "may not be specified for non-apply patch",
+                ));
             }
+
             if apply && manager.is_empty() {
                 errors.push(required("fieldManager", "is required for apply patch"));
             }
         }
+
         validate::field_manager(manager, &Path::Root.field("fieldManager"), &mut errors);
         let dry_run: Vec<&str> = query.all("dryRun").collect();
         check_dry_run(&dry_run, &mut errors);
+
         let field_validation = match query.get("fieldValidation").unwrap_or_default() {
             "Ignore" => FieldValidation::Ignore,
             "" | "Warn" => FieldValidation::Warn,
             "Strict" => FieldValidation::Strict,
             other => {
-                errors.push(not_supported("fieldValidation", other, &["", "Ignore", "Strict", "Warn"]));
+                errors.push(not_supported(
+                    "fieldValidation",
+                    other,
+                    &["", "Ignore", "Strict", "Warn"],
+                ));
                 FieldValidation::Warn
             }
         };
+
         refuse(&errors, kind)?;
+
         Ok(WriteOptions {
             dry_run: !dry_run.is_empty(),
             field_manager: manager.to_string(),
@@ -113,16 +130,28 @@ impl ListOptions {
         let number = |name: &str| match query.get(name).filter(|text| !text.is_empty()) {
             None => Ok(None),
             Some(text) => parse_int(text).map(Some).map_err(|cause| {
-                ApiError::bad_request(format!("strconv.ParseInt: parsing {}: {cause}", Quoted(text)))
+                ApiError::bad_request(format!(
+                    "strconv.ParseInt: parsing {}: {cause}",
+                    Quoted(text)
+                ))
             }),
         };
         let (limit, seconds) = (number("limit")?, number("timeoutSeconds")?);
-        let labels = query.get("labelSelector").unwrap_or_default().parse::<LabelSelector>();
+
+        let labels = query
+            .get("labelSelector")
+            .unwrap_or_default()
+            .parse::<LabelSelector>();
         let labels = labels.map_err(|error| ApiError::bad_request(error.to_string()))?;
+
         let watch = query.is_true("watch");
         let version_text = query.get("resourceVersion").unwrap_or_default();
-        let send_initial_events = query.get("sendInitialEvents").map(|_| query.is_true("sendInitialEvents"));
-        let version_match = check_match(query, watch, !version_text.is_empty(), send_initial_events)?;
+
+        let send_initial_events = query
+            .get("sendInitialEvents")
+            .map(|_| query.is_true("sendInitialEvents"));
+        let version_match =
+            check_match(query, watch, !version_text.is_empty(), send_initial_events)?;
         let version = version_text.parse::<ResourceVersion>().map_err(|error| {
             // A watch hands the error on as it is.
             if watch {
@@ -131,13 +160,16 @@ impl ListOptions {
                 ApiError::bad_request(format!("invalid resource version: {error}"))
             }
         })?;
+
         Ok(ListOptions {
             labels,
             fields: query.get("fieldSelector").unwrap_or_default().to_string(),
             version,
             version_given: !version_text.is_empty(),
             version_match,
-            limit: limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(0),
+            limit: limit
+                .and_then(|limit| usize::try_from(limit).ok())
+                .unwrap_or(0),
             continue_token: query.get("continue").unwrap_or_default().to_string(),
             watch,
             bookmarks: query.is_true("allowWatchBookmarks"),
@@ -155,6 +187,7 @@ impl ListOptions {
         if name.is_empty() {
             return Ok(());
         }
+
         let fields = self.fields.parse::<FieldSelector>();
         let fields = fields.map_err(|error| ApiError::bad_request(error.to_string()))?;
         match fields.exact_value("metadata.name") {
@@ -166,6 +199,7 @@ impl ListOptions {
             _ if self.fields.is_empty() => self.fields = format!("metadata.name={name}"),
             _ => self.fields.push_str(&format!(",metadata.name={name}")),
         }
+
         Ok(())
     }
 }
@@ -184,9 +218,11 @@ fn check_match(
         "NotOlderThan" => Some(VersionMatch::NotOlderThan),
         _ => None,
     };
+
     match (watch, send_initial_events) {
         (true, None) if !text.is_empty() => {
-            let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            let why =
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
             errors.push(forbidden("resourceVersionMatch", why));
         }
         (true, Some(_)) => {
@@ -194,22 +230,36 @@ fn check_match(
                 let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
                 errors.push(forbidden("resourceVersionMatch", why));
             }
+
             if !text.is_empty() && found != Some(VersionMatch::NotOlderThan) {
-                errors.push(not_supported("resourceVersionMatch", text, &["NotOlderThan"]));
+                errors.push(not_supported(
+                    "resourceVersionMatch",
+                    text,
+                    &["NotOlderThan"],
+                ));
             }
         }
         (false, Some(_)) => {
-            errors.push(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+            errors.push(forbidden(
+                "sendInitialEvents",
+                "sendInitialEvents is forbidden for list",
+            ));
         }
         _ => {}
     }
+
     if !watch && !text.is_empty() {
         if !version_given {
             let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
             errors.push(forbidden("resourceVersionMatch", why));
         }
+
         if found.is_none() {
-            errors.push(not_supported("resourceVersionMatch", text, &["Exact", "NotOlderThan", ""]));
+            errors.push(not_supported(
+                "resourceVersionMatch",
+                text,
+                &["Exact", "NotOlderThan", ""],
+            ));
         } else if found == Some(VersionMatch::Exact) && query.get("resourceVersion") == Some("0") {
             let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
             errors.push(forbidden("resourceVersionMatch", why));
@@ -220,23 +270,32 @@ fn check_match(
             ));
         }
     }
+
     refuse(&errors, "ListOptions")?;
+
     Ok(found)
 }
 
 impl DeleteOptions {
     /// From the body, if there is one, else from the query.
     pub fn parse(query: &Query, body: Option<&Value>) -> Result<DeleteOptions, ApiError> {
-        let RawDelete { mut options, propagation, orphan, dry_run } = match body {
+        let RawDelete {
+            mut options,
+            propagation,
+            orphan,
+            dry_run,
+        } = match body {
             Some(body) => from_body(body),
             None => from_query(query)?,
         };
+
         let mut errors = FieldErrors::default();
         if let (Some(policy), Some(_)) = (&propagation, orphan) {
             let why = "orphanDependents and deletionPropagation cannot be both set";
             let at = Path::Root.field("propagationPolicy");
             errors.push(FieldError::invalid(&at, Quoted(policy).to_string(), why));
         }
+
         // The old flag says no more than the policy that took its place.
         let by_flag = |orphan| if orphan { "Orphan" } else { "Background" }.to_string();
         let propagation = propagation.or(orphan.map(by_flag));
@@ -251,10 +310,12 @@ impl DeleteOptions {
                 None
             }
         };
+
         let dry_run: Vec<&str> = dry_run.iter().map(String::as_str).collect();
         check_dry_run(&dry_run, &mut errors);
         refuse(&errors, "DeleteOptions")?;
         options.dry_run = !dry_run.is_empty();
+
         Ok(options)
     }
 }
@@ -275,25 +336,60 @@ fn from_body(body: &Value) -> RawDelete {
         version: text(body.at(&["preconditions", "resourceVersion"])),
         ..DeleteOptions::default()
     };
-    let dry_run = body.get("dryRun").and_then(Value::as_array).unwrap_or_default();
-    let dry_run = dry_run.iter().filter_map(Value::as_str).map(str::to_string).collect();
+
+    let dry_run = body
+        .get("dryRun")
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+
+    let dry_run = dry_run
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_string)
+        .collect();
+
     let propagation = text(body.get("propagationPolicy"));
     let orphan = body.get("orphanDependents").and_then(Value::as_bool);
-    RawDelete { options, propagation, orphan, dry_run }
+
+    RawDelete {
+        options,
+        propagation,
+        orphan,
+        dry_run,
+    }
 }
 
 fn from_query(query: &Query) -> Result<RawDelete, ApiError> {
-    let grace_period = match query.get("gracePeriodSeconds").filter(|text| !text.is_empty()) {
+    let grace_period = match query
+        .get("gracePeriodSeconds")
+        .filter(|text| !text.is_empty())
+    {
         None => None,
         Some(text) => Some(parse_int(text).map_err(|cause| {
-            ApiError::bad_request(format!("strconv.ParseInt: parsing {}: {cause}", Quoted(text)))
+            ApiError::bad_request(format!(
+                "strconv.ParseInt: parsing {}: {cause}",
+                Quoted(text)
+            ))
         })?),
     };
-    let options = DeleteOptions { grace_period, ..DeleteOptions::default() };
+
+    let options = DeleteOptions {
+        grace_period,
+        ..DeleteOptions::default()
+    };
+
     let propagation = query.get("propagationPolicy").map(str::to_string);
-    let orphan = query.get("orphanDependents").map(|_| query.is_true("orphanDependents"));
+    let orphan = query
+        .get("orphanDependents")
+        .map(|_| query.is_true("orphanDependents"));
     let dry_run = query.all("dryRun").map(str::to_string).collect();
-    Ok(RawDelete { options, propagation, orphan, dry_run })
+
+    Ok(RawDelete {
+        options,
+        propagation,
+        orphan,
+        dry_run,
+    })
 }
 
 fn check_dry_run(given: &[&str], errors: &mut FieldErrors) {
@@ -326,7 +422,12 @@ fn required(field: &str, why: &str) -> FieldError {
 }
 
 fn plain(kind: FieldErrorKind, field: &str, detail: &str) -> FieldError {
-    FieldError { kind, field: field.to_string(), bad_value: None, detail: detail.to_string() }
+    FieldError {
+        kind,
+        field: field.to_string(),
+        bad_value: None,
+        detail: detail.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -341,9 +442,14 @@ mod tests {
     fn a_watch_of_no_seconds_has_the_usual_time_and_one_of_fewer_has_none() {
         let check = |query: &str, expected: Option<u64>| {
             let options = ListOptions::parse(&Query::parse(query)).unwrap();
-            assert_eq!(options.timeout, expected.map(Duration::from_secs), "{query}");
+            assert_eq!(
+                options.timeout,
+                expected.map(Duration::from_secs),
+                "{query}"
+            );
         };
         check("watch=1", None);
+
         check("watch=1&timeoutSeconds=0", None);
         check("watch=1&timeoutSeconds=5", Some(5));
         check("watch=1&timeoutSeconds=-5", Some(0));
@@ -352,8 +458,13 @@ mod tests {
     #[test]
     fn write_options_are_judged_in_upstreams_words() {
         let check = |query: &str, kind: &str, apply: bool, expected: &str| {
-            assert_eq!(message(WriteOptions::parse(&Query::parse(query), kind, apply)), expected, "{query}");
+            assert_eq!(
+                message(WriteOptions::parse(&Query::parse(query), kind, apply)),
+                expected,
+                "{query}"
+            );
         };
+
         let create = "CreateOptions.meta.k8s.io \"\" is invalid: ";
         check(
             "dryRun=Some",
@@ -361,6 +472,7 @@ mod tests {
             false,
             &format!("{create}dryRun: Unsupported value: [\"Some\"]: supported values: \"All\""),
         );
+
         check(
             "fieldValidation=Maybe",
             "CreateOptions",
@@ -369,6 +481,7 @@ mod tests {
                 "{create}fieldValidation: Unsupported value: \"Maybe\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
             ),
         );
+
         check(
             "fieldManager=%07",
             "CreateOptions",
@@ -377,6 +490,7 @@ mod tests {
                 "{create}fieldManager: Invalid value: \"\\a\": invalid character U+0007 (at position 0)"
             ),
         );
+
         check(
             "",
             "PatchOptions",
@@ -388,21 +502,36 @@ mod tests {
     #[test]
     fn list_options_are_judged_in_upstreams_words() {
         let check = |query: &str, expected: &str| {
-            assert_eq!(message(ListOptions::parse(&Query::parse(query))), expected, "{query}");
+            assert_eq!(
+                message(ListOptions::parse(&Query::parse(query))),
+                expected,
+                "{query}"
+            );
         };
+
         let list = "ListOptions.meta.k8s.io \"\" is invalid: ";
-        check("limit=many", "strconv.ParseInt: parsing \"many\": invalid syntax");
-        check("labelSelector=a%3D%3D%3Db", "unable to parse requirement: found '=', expected: identifier");
+        check(
+            "limit=many",
+            "strconv.ParseInt: parsing \"many\": invalid syntax",
+        );
+
+        check(
+            "labelSelector=a%3D%3D%3Db",
+            "unable to parse requirement: found '=', expected: identifier",
+        );
+
         check(
             "resourceVersion=abc",
             "invalid resource version: resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax",
         );
+
         check(
             "resourceVersionMatch=Exact",
             &format!(
                 "{list}resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
             ),
         );
+
         check(
             "watch=true&sendInitialEvents=true&resourceVersionMatch=Exact&resourceVersion=5",
             &format!(
@@ -416,12 +545,21 @@ mod tests {
     fn delete_options_come_from_the_body_or_the_query() {
         let query = Query::parse("propagationPolicy=Foreground&gracePeriodSeconds=5");
         let options = DeleteOptions::parse(&query, None).unwrap();
-        assert_eq!((options.propagation, options.grace_period), (Some(Propagation::Foreground), Some(5)));
-        let body =
-            coracle_api::codec::json::parse(br#"{"orphanDependents":true,"preconditions":{"uid":"u"}}"#)
-                .unwrap();
+        assert_eq!(
+            (options.propagation, options.grace_period),
+            (Some(Propagation::Foreground), Some(5))
+        );
+
+        let body = coracle_api::codec::json::parse(
+            br#"{"orphanDependents":true,"preconditions":{"uid":"u"}}"#,
+        )
+        .unwrap();
         let options = DeleteOptions::parse(&query, Some(&body)).unwrap();
-        assert_eq!((options.propagation, options.grace_period), (Some(Propagation::Orphan), None));
+        assert_eq!(
+            (options.propagation, options.grace_period),
+            (Some(Propagation::Orphan), None)
+        );
+
         assert_eq!(options.uid.as_deref(), Some("u"));
         assert_eq!(
             message(DeleteOptions::parse(
@@ -431,8 +569,12 @@ mod tests {
             "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Invalid value: \"Orphan\": orphanDependents and \
              deletionPropagation cannot be both set"
         );
+
         assert_eq!(
-            message(DeleteOptions::parse(&Query::parse("propagationPolicy=Sideways"), None)),
+            message(DeleteOptions::parse(
+                &Query::parse("propagationPolicy=Sideways"),
+                None
+            )),
             "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"Sideways\": supported \
              values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
         );

@@ -9,26 +9,36 @@ pub struct Query(Vec<(String, String)>);
 impl Query {
     /// Decodes `a=b&c=d`; pairs that cannot be decoded are passed over, as upstream does.
     pub fn parse(text: &str) -> Query {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty()).filter_map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(name)?.into_owned(), decode(value)?.into_owned()))
-        });
+        let pairs = text
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .filter_map(|pair| {
+                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                Some((decode(name)?.into_owned(), decode(value)?.into_owned()))
+            });
         Query(pairs.collect())
     }
 
     /// The first value of that name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(given, _)| given == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Every value of that name.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .filter(move |(given, _)| given == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Given, and not one of the words for no.
     pub fn is_true(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| !matches!(value, "0" | "false" | "False" | "FALSE" | "f" | "F"))
+        self.get(name)
+            .is_some_and(|value| !matches!(value, "0" | "false" | "False" | "FALSE" | "f" | "F"))
     }
 }
 
@@ -45,6 +55,7 @@ fn unescape(text: &str, plus_is_space: bool) -> Option<Cow<'_, str>> {
     if !text.contains(['%', '+']) {
         return Some(Cow::Borrowed(text));
     }
+
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -57,9 +68,12 @@ fn unescape(text: &str, plus_is_space: bool) -> Option<Cow<'_, str>> {
             other => other,
         });
     }
+
     Some(Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+    char::from(digit)
+        .to_digit(16)
+        .and_then(|value| u8::try_from(value).ok())
 }

@@ -1,9 +1,10 @@
 //! The body of a request on its way in, and what becomes of the part that nobody reads.
 //!
-//! In HTTP/1.1 the next request stands behind the body of this one, and whoever writes a whole body before it listens
-//! loses the answer if the connection is closed meanwhile. So [`Arriving`] leaves what the chain has not read in
-//! [`Left`], where it is found when there is an answer: a short rest is read before the answer goes, and the connection
-//! goes on; a long one is read, up to a bound, while the answer goes, and the connection ends.
+//! In HTTP/1.1 the next request stands behind the body of this one, and whoever writes a whole body
+//! before it listens loses the answer if the connection is closed meanwhile. So [`Arriving`] leaves
+//! what the chain has not read in [`Left`], where it is found when there is an answer: a short rest
+//! is read before the answer goes, and the connection goes on; a long one is read, up to a bound,
+//! while the answer goes, and the connection ends.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +25,8 @@ const SHORT_REST: u64 = 256 * 1024;
 /// How long an answer waits for that.
 const SHORT_REST_WITHIN: Duration = Duration::from_secs(3);
 
-/// Of a longer rest so much is read for the sake of the answer: all of a body that is not much too large.
+/// Of a longer rest so much is read for the sake of the answer: all of a body that is not much too
+/// large.
 const LONG_REST: u64 = 4 << 20;
 
 /// How long that may take.
@@ -55,28 +57,43 @@ pub(super) fn arriving(request: Request<Incoming>) -> (Request<Arriving>, Option
     let left = matters.then(Left::default);
     let expects = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
     let unasked = request.headers().get(header::EXPECT).is_some_and(expects);
-    (request.map(|body| Arriving { body: Some(body), unasked, left: left.clone() }), left)
+
+    (
+        request.map(|body| Arriving {
+            body: Some(body),
+            unasked,
+            left: left.clone(),
+        }),
+        left,
+    )
 }
 
 impl Left {
-    /// Sees to what nobody has read, now that there is an answer; whether the connection can go on after it.
+    /// Sees to what nobody has read, now that there is an answer; whether the connection can go on
+    /// after it.
     pub(super) async fn settle(self, work: &AtWork) -> bool {
         let rest = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+
         // Nothing: all has been read, or somebody still reads.
-        let Some(Rest { mut body, unasked }) = rest else { return true };
+        let Some(Rest { mut body, unasked }) = rest else {
+            return true;
+        };
         if unasked {
             return false;
         }
+
         if body.size_hint().lower() <= SHORT_REST
             && reaches_end(&mut body, SHORT_REST, SHORT_REST_WITHIN).await
         {
             return true;
         }
+
         let work = work.another();
         tokio::spawn(async move {
             reaches_end(&mut body, LONG_REST, LONG_REST_WITHIN).await;
             drop((body, work));
         });
+
         false
     }
 }
@@ -86,14 +103,18 @@ async fn reaches_end(body: &mut Incoming, bytes: u64, within: Duration) -> bool 
     let read = async {
         let mut allowed = bytes;
         while let Some(frame) = body.frame().await {
-            let came = frame.ok().map(|frame| frame.data_ref().map_or(0, Bytes::len) as u64);
+            let came = frame
+                .ok()
+                .map(|frame| frame.data_ref().map_or(0, Bytes::len) as u64);
             match came.and_then(|came| allowed.checked_sub(came)) {
                 Some(rest) => allowed = rest,
                 None => return false,
             }
         }
+
         true
     };
+
     tokio::time::timeout(within, read).await.unwrap_or(false)
 }
 
@@ -106,7 +127,9 @@ impl Body for Arriving {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         self.unasked = false;
-        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
         let polled = Pin::new(body).poll_frame(context);
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
             self.body = None;
@@ -119,7 +142,9 @@ impl Body for Arriving {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or(SizeHint::with_exact(0), Incoming::size_hint)
+        self.body
+            .as_ref()
+            .map_or(SizeHint::with_exact(0), Incoming::size_hint)
     }
 }
 
@@ -128,7 +153,10 @@ impl Drop for Arriving {
         if let (Some(Left(left)), Some(body)) = (self.left.take(), self.body.take())
             && !body.is_end_stream()
         {
-            let rest = Rest { body, unasked: self.unasked };
+            let rest = Rest {
+                body,
+                unasked: self.unasked,
+            };
             *left.lock().unwrap_or_else(PoisonError::into_inner) = Some(rest);
         }
     }
@@ -152,6 +180,7 @@ mod tests {
     fn refusing() -> DuplexStream {
         let (client, server) = duplex(64 * 1024);
         let pace = Pace::new(true);
+
         let service = service_fn(move |request: Request<Incoming>| {
             let work = pace.request();
             async move {
@@ -161,18 +190,24 @@ mod tests {
                     Some(left) => left.settle(&work).await,
                     None => true,
                 };
+
                 let mut answer = Response::new(Full::new(Bytes::from_static(b"no")));
                 if !goes_on {
-                    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                    answer
+                        .headers_mut()
+                        .insert(header::CONNECTION, HeaderValue::from_static("close"));
                 }
+
                 Ok::<_, Infallible>(answer)
             }
         });
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(server), service));
+
         client
     }
 
-    /// Sends all of this, and only then listens: how many answers come, and whether the last one says `close`.
+    /// Sends all of this, and only then listens: how many answers come, and whether the last one
+    /// says `close`.
     async fn answers(parts: &[&[u8]], last: bool) -> (usize, bool) {
         let mut client = refusing();
         for part in parts {
@@ -180,12 +215,18 @@ mod tests {
             client.flush().await.unwrap();
             tokio::task::yield_now().await;
         }
+
         if last {
             client.shutdown().await.unwrap();
         }
+
         let mut told = String::new();
         client.read_to_string(&mut told).await.unwrap();
-        (told.matches("HTTP/1.1 200 OK").count(), told.contains("connection: close"))
+
+        (
+            told.matches("HTTP/1.1 200 OK").count(),
+            told.contains("connection: close"),
+        )
     }
 
     fn post(length: usize, more: &str) -> Vec<u8> {
@@ -197,21 +238,43 @@ mod tests {
         let next = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
         for length in [2, 1000, 100_000, 256 * 1024] {
             let body = vec![b'x'; length];
-            assert_eq!(answers(&[&post(length, ""), &body, next], true).await, (2, false), "{length}");
+            assert_eq!(
+                answers(&[&post(length, ""), &body, next], true).await,
+                (2, false),
+                "{length}"
+            );
         }
+
         let chunked = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
-        assert_eq!(answers(&[chunked, b"2\r\nxx\r\n", b"0\r\n\r\n", next], true).await, (2, false));
+        assert_eq!(
+            answers(&[chunked, b"2\r\nxx\r\n", b"0\r\n\r\n", next], true).await,
+            (2, false)
+        );
     }
 
     #[tokio::test]
     async fn a_long_rest_costs_the_connection_but_not_the_answer() {
         for length in [256 * 1024 + 1, 2_500_000] {
             let body = vec![b'x'; length];
-            assert_eq!(answers(&[&post(length, ""), &body], false).await, (1, true), "{length}");
+            assert_eq!(
+                answers(&[&post(length, ""), &body], false).await,
+                (1, true),
+                "{length}"
+            );
         }
+
         let chunked = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
-        let chunk = [b"100000\r\n".to_vec(), vec![b'x'; 1 << 20], b"\r\n".to_vec()].concat();
-        assert_eq!(answers(&[chunked, &chunk, &chunk, b"0\r\n\r\n"], false).await, (1, true));
+        let chunk = [
+            b"100000\r\n".to_vec(),
+            vec![b'x'; 1 << 20],
+            b"\r\n".to_vec(),
+        ]
+        .concat();
+
+        assert_eq!(
+            answers(&[chunked, &chunk, &chunk, b"0\r\n\r\n"], false).await,
+            (1, true)
+        );
     }
 
     #[tokio::test]

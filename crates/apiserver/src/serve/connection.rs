@@ -1,4 +1,5 @@
-//! One connection: TLS, then HTTP/1.1 or HTTP/2 as the handshake agreed, until either side has had enough.
+//! One connection: TLS, then HTTP/1.1 or HTTP/2 as the handshake agreed, until either side has had
+//! enough.
 
 use std::convert::Infallible;
 use std::future::{pending, poll_fn};
@@ -38,7 +39,8 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// Headers of a request, all together.
 const MAX_HEADERS: u32 = 1 << 20;
 
-/// How many headers HTTP/1.1 may bring: somebody may have that many groups. Room for all is made for every request.
+/// How many headers HTTP/1.1 may bring: somebody may have that many groups. Room for all is made
+/// for every request.
 const MAX_HEADER_COUNT: usize = 1000;
 
 /// What HTTP/2 lets one stream have in flight to us.
@@ -54,6 +56,7 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
     if let Err(error) = stream.set_nodelay(true) {
         return debug!(%address, %error, "the connection is gone already");
     }
+
     let socket = Arc::new(stream);
     let stream = match tokio::time::timeout(HANDSHAKE_WITHIN, handshake(&socket, &serving)).await {
         Ok(Ok(stream)) => stream,
@@ -66,10 +69,13 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
             return debug!(%address, "TLS handshake took too long");
         }
     };
+
     let session = stream.get_ref().1;
     let peer = Peer::new(session.peer_certificates().unwrap_or_default().to_vec());
+
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let pace = Pace::new(!is_http2);
+
     let (enough, peer) = (Arc::new(Notify::new()), Arc::new(peer));
     let service = {
         let (chain, pace, enough) = (serving.chain.clone(), pace.clone(), enough.clone());
@@ -78,22 +84,40 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
             respond(chain.clone(), request, peer.clone(), work, enough.clone())
         })
     };
-    let stream = TokioIo::new(Paced { stream, pace: pace.clone() });
+
+    let stream = TokioIo::new(Paced {
+        stream,
+        pace: pace.clone(),
+    });
+
     let result = if is_http2 {
         let mut builder = http2::Builder::new(TokioExecutor::new());
         let streams = serving.http2_streams;
-        builder.timer(TokioTimer::new()).max_header_list_size(MAX_HEADERS).max_concurrent_streams(streams);
+        builder
+            .timer(TokioTimer::new())
+            .max_header_list_size(MAX_HEADERS)
+            .max_concurrent_streams(streams);
+
         builder.initial_stream_window_size(STREAM_WINDOW);
         builder.initial_connection_window_size(STREAM_WINDOW.saturating_mul(streams));
         let served = builder.serve_connection(stream, service);
+
         until_enough(served, &serving, &pace, &enough, pending()).await
     } else {
         let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(None).max_headers(MAX_HEADER_COUNT);
-        builder.max_buf_size(MAX_HEADERS as usize + 4096).half_close(true);
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(None)
+            .max_headers(MAX_HEADER_COUNT);
+
+        builder
+            .max_buf_size(MAX_HEADERS as usize + 4096)
+            .half_close(true);
         let served = builder.serve_connection(stream, service).with_upgrades();
+
         until_enough(served, &serving, &pace, &enough, peer_ended(&socket)).await
     };
+
     if let Err(error) = result {
         debug!(%address, %error, "connection ended");
     }
@@ -105,7 +129,10 @@ async fn handshake(socket: &Arc<TcpStream>, serving: &Serving) -> io::Result<Tls
         return Err(io::Error::new(io::ErrorKind::InvalidData, "plain HTTP"));
     }
     let unsent = |session: &mut ServerConnection| session.set_buffer_limit(Some(MAX_UNSENT));
-    serving.acceptor.accept_with(Socket(socket.clone()), unsent).await
+    serving
+        .acceptor
+        .accept_with(Socket(socket.clone()), unsent)
+        .await
 }
 
 /// Passes a request along the chain; it is at work until its answer has left.
@@ -123,25 +150,42 @@ async fn respond(
         true => chain.answer(request, &peer).await,
         false => too_many_headers(),
     };
+
     if let Some(left) = left
         && !left.settle(&work).await
     {
-        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        answer
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
+
     let measured = answer.extensions_mut().remove::<Arc<Measured>>();
+
     if answer.extensions().get::<LastAnswer>().is_some() {
         enough.notify_one();
     }
     if is_head {
         answer = answer::without_body(answer);
     }
-    Ok(answer.map(|body| Leaving { body, measured, _work: work }))
+
+    Ok(answer.map(|body| Leaving {
+        body,
+        measured,
+        _work: work,
+    }))
 }
 
 /// HTTP/1.1 is read in pieces that may be larger than what is allowed, so what came is counted.
 fn header_bytes(request: &Request<Incoming>) -> usize {
-    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
-    request.uri().path_and_query().map_or(0, |path| path.as_str().len()) + fields.sum::<usize>()
+    let fields = request
+        .headers()
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4);
+    request
+        .uri()
+        .path_and_query()
+        .map_or(0, |path| path.as_str().len())
+        + fields.sum::<usize>()
 }
 
 fn too_many_headers() -> answer::Answer {
@@ -201,7 +245,12 @@ where
 
 impl<S> Conversation for http2::Connection<Stream, S, TokioExecutor>
 where
-    S: Service<Request<Incoming>, Response = Response<Leaving>, Error = Infallible, Future: Send + 'static>,
+    S: Service<
+            Request<Incoming>,
+            Response = Response<Leaving>,
+            Error = Infallible,
+            Future: Send + 'static,
+        >,
 {
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();
@@ -224,6 +273,7 @@ async fn until_enough(
     peer_ended: impl Future<Output = ()>,
 ) -> hyper::Result<()> {
     tokio::pin!(conversation);
+
     // Asked only when it is woken itself, not at every turn of the conversation.
     let end = async {
         tokio::select! {
@@ -233,6 +283,7 @@ async fn until_enough(
             () = serving.chain.lifecycle.draining() => End::AfterAnswers,
         }
     };
+
     let mut end = FuturesUnordered::from_iter([end]);
     tokio::select! {
         biased;
@@ -248,7 +299,9 @@ async fn until_enough(
             }
         }
     }
+
     conversation.as_mut().finish();
+
     tokio::select! {
         biased;
         result = conversation => result,
@@ -261,9 +314,13 @@ async fn patience(pace: &Pace) -> Impatience {
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     poll_fn(|context| {
         pace.wake(context.waker());
+
         loop {
-            let Some((at, why)) = pace.ends() else { return Poll::Pending };
+            let Some((at, why)) = pace.ends() else {
+                return Poll::Pending;
+            };
             let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+
             // A timer that fires too early costs less than setting it anew at every request.
             if at < timer.deadline() {
                 timer.as_mut().reset(at);
@@ -274,6 +331,7 @@ async fn patience(pace: &Pace) -> Impatience {
             if at <= Instant::now() {
                 return Poll::Ready(why);
             }
+
             timer.as_mut().reset(at);
         }
     })

@@ -1,7 +1,8 @@
 //! What files say, read again when they change: certificates are exchanged without a restart.
 //!
-//! Nothing watches: whoever uses the content asks for it, and at most once a second the files are looked at. What
-//! cannot be used (half written, say) leaves the last good content in force, and a line in the log.
+//! Nothing watches: whoever uses the content asks for it, and at most once a second the files are
+//! looked at. What cannot be used (half written, say) leaves the last good content in force, and a
+//! line in the log.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -72,9 +73,16 @@ impl<T> FromFiles<T> {
 
     fn look(&self) {
         let mut stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.files.iter().map(stamp).collect::<Result<Vec<_>, _>>().is_ok_and(|found| found == *stamps) {
+        if self
+            .files
+            .iter()
+            .map(stamp)
+            .collect::<Result<Vec<_>, _>>()
+            .is_ok_and(|found| found == *stamps)
+        {
             return;
         }
+
         match read(&self.files, &self.make) {
             Ok((found, content)) => {
                 info!(files = ?self.files, "read again");
@@ -92,12 +100,20 @@ impl<T> FromFiles<T> {
 fn read<T>(files: &[PathBuf], make: &Make<T>) -> Result<(Vec<Stamp>, T), FileError> {
     let (mut stamps, mut contents) = (Vec::new(), Vec::new());
     for file in files {
-        let fail = |error| FileError::Read { file: file.clone(), error };
+        let fail = |error| FileError::Read {
+            file: file.clone(),
+            error,
+        };
         stamps.push(stamp(file).map_err(fail)?);
         contents.push(fs::read(file).map_err(fail)?);
     }
+
     let made = make(&contents);
-    let made = made.map_err(|reason| FileError::Content { file: files[0].clone(), reason })?;
+    let made = made.map_err(|reason| FileError::Content {
+        file: files[0].clone(),
+        reason,
+    })?;
+
     Ok((stamps, made))
 }
 
@@ -119,19 +135,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("number");
         fs::write(&file, "1").unwrap();
+
         let parse = |contents: &[Vec<u8>]| {
             let text = String::from_utf8_lossy(&contents[0]);
             text.parse::<u32>().map_err(|error| error.to_string())
         };
         let number = FromFiles::open(vec![file.clone()], parse).unwrap();
         assert_eq!(*number.current(at(1)), 1);
+
         fs::write(&file, "22").unwrap();
         assert_eq!(*number.current(at(1)), 1, "looked at once a second");
         assert_eq!(*number.current(at(2)), 22);
+
         fs::write(&file, "three").unwrap();
         assert_eq!(*number.current(at(3)), 22);
+
         fs::remove_file(&file).unwrap();
         assert_eq!(*number.current(at(4)), 22);
+
         fs::write(&file, "4").unwrap();
         assert_eq!(*number.current(at(5)), 4);
     }

@@ -1,8 +1,9 @@
 //! How many connections may be open, of one address and in all.
 //!
-//! Before a client has said who it is, all that is known of it is its address; and a connection that has only begun a
-//! request costs as much as the head of a request may be long. All together leave half of the process's descriptors to its
-//! other parts: the store, and the node that may run beside it.
+//! Before a client has said who it is, all that is known of it is its address; and a connection
+//! that has only begun a request costs as much as the head of a request may be long. All together
+//! leave half of the process's descriptors to its other parts: the store, and the node that may run
+//! beside it.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -38,7 +39,10 @@ impl Guests {
     }
 
     fn at_most(most_in_all: usize) -> Guests {
-        Guests { counts: Arc::default(), most_in_all }
+        Guests {
+            counts: Arc::default(),
+            most_in_all,
+        }
     }
 
     /// None: the address, or all together, have too many already.
@@ -51,7 +55,11 @@ impl Guests {
 
         counts.all += 1;
         counts.of.insert(address, of_one + 1);
-        Some(Guest { guests: self.clone(), address })
+
+        Some(Guest {
+            guests: self.clone(),
+            address,
+        })
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -80,13 +88,16 @@ mod tests {
         let guests = Guests::at_most(MOST + 1);
         let mut open: Vec<Guest> = (0..MOST).map(|_| guests.admit(one).unwrap()).collect();
         assert!(guests.admit(one).is_none());
+
         let last = guests.admit(other);
         assert!(last.is_some());
         assert!(guests.admit(other).is_none());
+
         drop(last);
         open.pop();
         open.extend(guests.admit(one));
         assert!(guests.admit(one).is_none());
+
         drop(open);
         assert!(guests.counts().of.is_empty() && guests.counts().all == 0);
     }

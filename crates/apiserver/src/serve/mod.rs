@@ -1,9 +1,10 @@
 //! Connections: TLS, HTTP/1.1 and HTTP/2, and the end of both.
 //!
-//! Each connection is a task of its own in a set that the server owns ([`connection`]), on a socket that is shared with
-//! whoever watches for its end ([`socket`]) and treated with bounded patience ([`pace`]). Certificates are read again when
-//! their files change ([`files`], [`tls`]). At shutdown the listener closes first, then every connection finishes what it
-//! has begun, and what takes too long is cut off.
+//! Each connection is a task of its own in a set that the server owns ([`connection`]), on a socket
+//! that is shared with whoever watches for its end ([`socket`]) and treated with bounded patience
+//! ([`pace`]). Certificates are read again when their files change ([`files`], [`tls`]). At
+//! shutdown the listener closes first, then every connection finishes what it has begun, and what
+//! takes too long is cut off.
 
 mod arriving;
 mod connection;
@@ -51,6 +52,7 @@ pub async fn serve(listener: TcpListener, serving: Arc<Serving>) {
     let (mut connections, guests) = (JoinSet::new(), Guests::new());
     let draining = serving.chain.lifecycle.draining();
     tokio::pin!(draining);
+
     loop {
         tokio::select! {
             biased;
@@ -75,10 +77,17 @@ pub async fn serve(listener: TcpListener, serving: Arc<Serving>) {
             },
         }
     }
+
     drop(listener);
     let drained = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(serving.drain_within, drained).await.is_err() {
-        info!(connections = connections.len(), "still open after the time to drain: cut off");
+    if tokio::time::timeout(serving.drain_within, drained)
+        .await
+        .is_err()
+    {
+        info!(
+            connections = connections.len(),
+            "still open after the time to drain: cut off"
+        );
         connections.shutdown().await;
     }
 }

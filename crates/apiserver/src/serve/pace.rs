@@ -1,8 +1,9 @@
-//! How patient the server is with a connection: how long headers may take to come, how long nothing may be asked, how
-//! long an answer may wait to be read.
+//! How patient the server is with a connection: how long headers may take to come, how long nothing
+//! may be asked, how long an answer may wait to be read.
 //!
-//! [`Paced`] is the stream of a connection that notes when bytes come and when they cannot leave; [`Pace`] counts what is
-//! under way and says when patience ends. No timer runs for a connection that is at work.
+//! [`Paced`] is the stream of a connection that notes when bytes come and when they cannot leave;
+//! [`Pace`] counts what is under way and says when patience ends. No timer runs for a connection
+//! that is at work.
 
 use std::io;
 use std::pin::Pin;
@@ -32,14 +33,16 @@ pub(super) enum Impatience {
     Unread,
 }
 
-/// What is going on in a connection. Moments are milliseconds since it began, plus one; zero: not now.
+/// What is going on in a connection. Moments are milliseconds since it began, plus one; zero: not
+/// now.
 pub(super) struct Pace {
     began: Instant,
     requests: AtomicUsize,
     idle_since: AtomicU64,
     headers_since: AtomicU64,
     unread_since: AtomicU64,
-    /// HTTP/1.1. HTTP/2 speaks also between requests, so that bytes need not be headers, and ends them in other tasks.
+    /// HTTP/1.1. HTTP/2 speaks also between requests, so that bytes need not be headers, and ends
+    /// them in other tasks.
     one_by_one: bool,
     waker: AtomicWaker,
 }
@@ -71,6 +74,7 @@ impl Pace {
             let since = moment.load(Ordering::Acquire).checked_sub(1)?;
             Some((self.began + Duration::from_millis(since) + within, why))
         };
+
         [
             after(&self.headers_since, HEADERS_WITHIN, Impatience::Headers),
             after(&self.idle_since, IDLE_FOR, Impatience::Idle),
@@ -122,7 +126,8 @@ impl Drop for AtWork {
     fn drop(&mut self) {
         if self.0.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.idle_since.store(self.0.now(), Ordering::Release);
-            // Who answers one request after the other is the one who waits, and looks when it is done.
+            // Who answers one request after the other is the one who waits, and looks when it is
+            // done.
             if !self.0.one_by_one {
                 self.0.waker.wake();
             }

@@ -1,8 +1,9 @@
-//! The socket of a connection, shared: HTTP reads and writes it, and beside that the server notices when the peer has
-//! said its last word.
+//! The socket of a connection, shared: HTTP reads and writes it, and beside that the server notices
+//! when the peer has said its last word.
 //!
-//! A peer may close its side and still wait for an answer. So the end of what it sends is not the end of the
-//! connection, and nobody who writes an endless answer would notice that the peer is gone: this does.
+//! A peer may close its side and still wait for an answer. So the end of what it sends is not the
+//! end of the connection, and nobody who writes an endless answer would notice that the peer is
+//! gone: this does.
 
 use std::io;
 use std::pin::Pin;
@@ -18,16 +19,21 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Socket(pub(super) Arc<TcpStream>);
 
-/// Whether the peer begins in plain HTTP, as Go's server tells it. Waits for its first bytes, which stay unread.
+/// Whether the peer begins in plain HTTP, as Go's server tells it. Waits for its first bytes, which
+/// stay unread.
 pub(super) async fn begins_in_plain_http(socket: &TcpStream) -> io::Result<bool> {
     let mut first = [0; 5];
     socket.peek(&mut first).await?;
-    Ok(matches!(&first, b"GET /" | b"HEAD " | b"POST " | b"PUT /" | b"OPTIO"))
+    Ok(matches!(
+        &first,
+        b"GET /" | b"HEAD " | b"POST " | b"PUT /" | b"OPTIO"
+    ))
 }
 
 /// Tells a peer that it should have spoken TLS, in Go's words.
 pub(super) async fn ask_for_tls(socket: &TcpStream) -> io::Result<()> {
-    // Closed with something unread, the connection would be reset, and the peer might not see what we say.
+    // Closed with something unread, the connection would be reset, and the peer might not see what
+    // we say.
     let mut unread = [0; 4096];
     while matches!(socket.try_read(&mut unread), Ok(count) if count > 0) {}
     socket.writable().await?;
@@ -68,7 +74,11 @@ impl AsyncRead for Socket {
 }
 
 impl AsyncWrite for Socket {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.when_writable(context, |socket| socket.try_write(bytes))
     }
 
@@ -89,7 +99,9 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(rustix::net::shutdown(&*self.0, rustix::net::Shutdown::Write).map_err(io::Error::from))
+        Poll::Ready(
+            rustix::net::shutdown(&*self.0, rustix::net::Shutdown::Write).map_err(io::Error::from),
+        )
     }
 }
 

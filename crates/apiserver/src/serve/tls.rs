@@ -1,7 +1,7 @@
 //! TLS: our certificate, and a client's if it has one.
 //!
-//! Client certificates are asked for, never demanded and not judged here: the handshake only proves that the client
-//! holds the key of what it presents.
+//! Client certificates are asked for, never demanded and not judged here: the handshake only proves
+//! that the client holds the key of what it presents.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -53,19 +53,34 @@ pub struct TlsConfig {
 pub fn acceptor(config: &TlsConfig) -> Result<TlsAcceptor, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let algorithms = provider.signature_verification_algorithms;
-    let files = vec![config.certificate.certificate.clone(), config.certificate.key.clone()];
+    let files = vec![
+        config.certificate.certificate.clone(),
+        config.certificate.key.clone(),
+    ];
+
     let of_key = provider.clone();
-    let current = FromFiles::open(files, move |contents| certified(&contents[0], &contents[1], &of_key))?;
-    let versions: &[&rustls::SupportedProtocolVersion] =
-        if config.newest_only { &[&rustls::version::TLS13] } else { rustls::DEFAULT_VERSIONS };
+    let current = FromFiles::open(files, move |contents| {
+        certified(&contents[0], &contents[1], &of_key)
+    })?;
+    let versions: &[&rustls::SupportedProtocolVersion] = if config.newest_only {
+        &[&rustls::version::TLS13]
+    } else {
+        rustls::DEFAULT_VERSIONS
+    };
+
     let mut settings = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(versions)?
         .with_client_cert_verifier(Arc::new(AskOnly { algorithms }))
-        .with_cert_resolver(Arc::new(Current { certificate: current, now: config.now }));
+        .with_cert_resolver(Arc::new(Current {
+            certificate: current,
+            now: config.now,
+        }));
     settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+
     if !config.http2 {
         settings.alpn_protocols.remove(0);
     }
+
     Ok(TlsAcceptor::from(Arc::new(settings)))
 }
 
@@ -73,14 +88,24 @@ pub fn acceptor(config: &TlsConfig) -> Result<TlsAcceptor, TlsError> {
 pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
     let found = found.map_err(|error| error.to_string())?;
-    if found.is_empty() { Err("there is no certificate in it".to_string()) } else { Ok(found) }
+    if found.is_empty() {
+        Err("there is no certificate in it".to_string())
+    } else {
+        Ok(found)
+    }
 }
 
-fn certified(certificate: &[u8], key: &[u8], provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, String> {
+fn certified(
+    certificate: &[u8],
+    key: &[u8],
+    provider: &CryptoProvider,
+) -> Result<Arc<CertifiedKey>, String> {
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| format!("the key: {error}"))?;
     let chain = certificates(certificate)?;
     // This also finds a key that is another certificate's.
-    CertifiedKey::from_der(chain, key, provider).map(Arc::new).map_err(|error| error.to_string())
+    CertifiedKey::from_der(chain, key, provider)
+        .map(Arc::new)
+        .map_err(|error| error.to_string())
 }
 
 struct Current {
@@ -101,10 +126,14 @@ impl ResolvesServerCert for Current {
 }
 
 /// The key that a certificate is about.
-fn key_of(certificate: &CertificateDer<'_>) -> Result<SubjectPublicKeyInfoDer<'static>, rustls::Error> {
+fn key_of(
+    certificate: &CertificateDer<'_>,
+) -> Result<SubjectPublicKeyInfoDer<'static>, rustls::Error> {
     let parsed = X509Certificate::from_der(certificate);
     let (_, parsed) = parsed.map_err(|_| rustls::CertificateError::BadEncoding)?;
-    Ok(SubjectPublicKeyInfoDer::from(parsed.public_key().raw.to_vec()))
+    Ok(SubjectPublicKeyInfoDer::from(
+        parsed.public_key().raw.to_vec(),
+    ))
 }
 
 #[derive(Debug)]
@@ -146,7 +175,8 @@ impl ClientCertVerifier for AskOnly {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         match verify_tls13_signature(message, certificate, signature, &self.algorithms) {
-            // One that is too old or too strange for the library is judged later like any other: only the key counts here.
+            // One that is too old or too strange for the library is judged later like any other:
+            // only the key counts here.
             Err(rustls::Error::InvalidCertificate(_)) => {
                 let key = key_of(certificate)?;
                 verify_tls13_signature_with_raw_key(message, &key, signature, &self.algorithms)

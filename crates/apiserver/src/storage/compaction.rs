@@ -1,13 +1,15 @@
 //! Forgetting the past of an etcd, in turns with the other servers that use it.
 //!
-//! A key's version is the number of the round. Whoever raises it first has the round, and forgets what was before the
-//! revision that it saw in the round before: so the last interval is always kept, and at most two of them.
+//! A key's version is the number of the round. Whoever raises it first has the round, and forgets
+//! what was before the revision that it saw in the round before: so the last interval is always
+//! kept, and at most two of them.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use coracle_store::{
-    Compare, KeyRange, Op, OpAnswer, Put, RangeRequest, Relation, Revision, Store, StoreError, Target, Txn,
+    Compare, KeyRange, Op, OpAnswer, Put, RangeRequest, Relation, Revision, Store, StoreError,
+    Target, Txn,
 };
 use tracing::{debug, warn};
 
@@ -35,9 +37,17 @@ pub async fn run(store: &dyn Store, every: Duration) {
 
 async fn turn(store: &dyn Store, seen: Seen) -> Result<Seen, StoreError> {
     let key = KeyRange::single(Bytes::from_static(ROUND.as_bytes()));
-    let is_ours =
-        Compare { range: key.clone(), relation: Relation::Equal, with: Target::Version(seen.round) };
-    let put = Put::new(Bytes::from_static(ROUND.as_bytes()), Bytes::from(seen.revision.to_string()));
+    let is_ours = Compare {
+        range: key.clone(),
+        relation: Relation::Equal,
+        with: Target::Version(seen.round),
+    };
+
+    let put = Put::new(
+        Bytes::from_static(ROUND.as_bytes()),
+        Bytes::from(seen.revision.to_string()),
+    );
+
     let answer = store
         .txn(Txn {
             compare: vec![is_ours],
@@ -45,22 +55,33 @@ async fn turn(store: &dyn Store, seen: Seen) -> Result<Seen, StoreError> {
             otherwise: vec![Op::Range(RangeRequest::new(key))],
         })
         .await?;
+
     if !answer.succeeded {
         let round = match answer.answers.first() {
             Some(OpAnswer::Range(found)) => found.kvs.first().map_or(0, |kv| kv.version),
             _ => 0,
         };
-        return Ok(Seen { round, revision: answer.revision });
+        return Ok(Seen {
+            round,
+            revision: answer.revision,
+        });
     }
-    let now = Seen { round: seen.round + 1, revision: answer.revision };
+
+    let now = Seen {
+        round: seen.round + 1,
+        revision: answer.revision,
+    };
+
     if seen.revision == Revision::ZERO {
         return Ok(now);
     }
+
     match store.compact(seen.revision).await {
         Ok(()) => debug!(revision = %seen.revision, "what was before is forgotten"),
         // Somebody was faster.
         Err(StoreError::Compacted { .. }) => {}
         Err(error) => return Err(error),
     }
+
     Ok(now)
 }

@@ -55,10 +55,25 @@ mod tests {
     #[test]
     fn keys_and_ranges_move_below_the_prefix() {
         let prefix = Prefix::new("clusters/a/");
-        assert_eq!(prefix.down(&Bytes::from("/registry/pods/default/a")), "/clusters/a/pods/default/a");
-        assert_eq!(prefix.down(&Bytes::from("compact_rev_key")), "compact_rev_key");
-        assert_eq!(prefix.range(&KeyRange::prefix("/registry/")), KeyRange::prefix("/clusters/a/"));
+        assert_eq!(
+            prefix.down(&Bytes::from("/registry/pods/default/a")),
+            "/clusters/a/pods/default/a"
+        );
+
+        assert_eq!(
+            prefix.down(&Bytes::from("compact_rev_key")),
+            "compact_rev_key"
+        );
+
+        assert_eq!(
+            prefix.range(&KeyRange::prefix("/registry/")),
+            KeyRange::prefix("/clusters/a/")
+        );
+
         let usual = Prefix::new("/registry");
-        assert_eq!(usual.range(&KeyRange::prefix("/registry/")), KeyRange::prefix("/registry/"));
+        assert_eq!(
+            usual.range(&KeyRange::prefix("/registry/")),
+            KeyRange::prefix("/registry/")
+        );
     }
 }

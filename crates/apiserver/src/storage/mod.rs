@@ -1,9 +1,11 @@
-//! Between the store and everything above: keys and values as an etcd keeps them that upstream may share.
+//! Between the store and everything above: keys and values as an etcd keeps them that upstream may
+//! share.
 //!
-//! Above, keys begin with `/registry` and values are JSON in the version that is kept. [`Shared`] writes keys below the
-//! prefix that was asked for ([`keys`]) and values as upstream does: in its protobuf envelope, or as JSON where upstream
-//! keeps JSON ([`values`]). What is read stays as it is: whoever decodes stored objects understands both.
-//! [`compaction`] forgets what is older than a few minutes, in turns with the other servers of the etcd.
+//! Above, keys begin with `/registry` and values are JSON in the version that is kept. [`Shared`]
+//! writes keys below the prefix that was asked for ([`keys`]) and values as upstream does: in its
+//! protobuf envelope, or as JSON where upstream keeps JSON ([`values`]). What is read stays as it
+//! is: whoever decodes stored objects understands both. [`compaction`] forgets what is older than a
+//! few minutes, in turns with the other servers of the etcd.
 
 pub mod compaction;
 mod keys;
@@ -14,8 +16,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_store::{
-    Event, KeyValue, LeaseId, LeaseStatus, Op, OpAnswer, RangeAnswer, RangeRequest, Revision, Store,
-    StoreError, StoreStatus, Txn, TxnAnswer, Watch, WatchItem, WatchRequest, WatchSource,
+    Event, KeyValue, LeaseId, LeaseStatus, Op, OpAnswer, RangeAnswer, RangeRequest, Revision,
+    Store, StoreError, StoreStatus, Txn, TxnAnswer, Watch, WatchItem, WatchRequest, WatchSource,
 };
 
 use keys::Prefix;
@@ -32,7 +34,11 @@ pub struct Shared {
 impl Shared {
     /// `prefix`: what keys begin with, `/registry` unless somebody says otherwise.
     pub fn new(store: Arc<dyn Store>, prefix: &str, media: Media) -> Shared {
-        Shared { store, prefix: Prefix::new(prefix), values: Values::new(media) }
+        Shared {
+            store,
+            prefix: Prefix::new(prefix),
+            values: Values::new(media),
+        }
     }
 
     fn txn_down(&self, txn: Txn) -> Txn {
@@ -40,10 +46,15 @@ impl Shared {
             compare.range = self.prefix.range(&compare.range);
             compare
         });
+
         Txn {
             compare: compare.collect(),
             then: txn.then.into_iter().map(|op| self.op_down(op)).collect(),
-            otherwise: txn.otherwise.into_iter().map(|op| self.op_down(op)).collect(),
+            otherwise: txn
+                .otherwise
+                .into_iter()
+                .map(|op| self.op_down(op))
+                .collect(),
         }
     }
 
@@ -77,11 +88,15 @@ impl Shared {
                 }
                 OpAnswer::Delete { previous, .. } => self.prefix.up_all(previous),
                 OpAnswer::Txn(inner) => {
-                    let taken = TxnAnswer { answers: std::mem::take(&mut inner.answers), ..inner.clone() };
+                    let taken = TxnAnswer {
+                        answers: std::mem::take(&mut inner.answers),
+                        ..inner.clone()
+                    };
                     *inner = self.txn_up(taken);
                 }
             }
         }
+
         answer
     }
 }
@@ -103,7 +118,13 @@ impl Store for Shared {
         request.range = self.prefix.range(&request.range);
         let watch = self.store.watch(request).await?;
         let created_at = watch.created_at();
-        Ok(Watch::new(created_at, Box::new(Upward { watch, prefix: self.prefix.clone() })))
+        Ok(Watch::new(
+            created_at,
+            Box::new(Upward {
+                watch,
+                prefix: self.prefix.clone(),
+            }),
+        ))
     }
 
     async fn current_revision(&self) -> Result<Revision, StoreError> {
@@ -118,7 +139,11 @@ impl Store for Shared {
         self.store.compact(revision).await
     }
 
-    async fn grant_lease(&self, ttl: Duration, id: Option<LeaseId>) -> Result<LeaseStatus, StoreError> {
+    async fn grant_lease(
+        &self,
+        ttl: Duration,
+        id: Option<LeaseId>,
+    ) -> Result<LeaseStatus, StoreError> {
         self.store.grant_lease(ttl, id).await
     }
 

@@ -26,9 +26,12 @@ impl Values {
     pub(super) fn new(media: Media) -> Values {
         let kept = crate::registry::served().filter_map(|resource| {
             let storage = resource.storage.as_ref()?;
-            (media == Media::Protobuf && !storage.json).then(|| (storage.prefix.clone(), Hub::of(resource)))
+            (media == Media::Protobuf && !storage.json)
+                .then(|| (storage.prefix.clone(), Hub::of(resource)))
         });
-        Values { protobuf: kept.collect() }
+        Values {
+            protobuf: kept.collect(),
+        }
     }
 
     pub(super) fn stored(&self, key: &Bytes, value: PutValue) -> PutValue {
@@ -40,7 +43,9 @@ impl Values {
 
     fn encoded(&self, key: &[u8], bytes: Bytes) -> Bytes {
         // What is no object (allocations, leases of servers) has a form of its own.
-        let Some(hub) = self.place(key) else { return bytes };
+        let Some(hub) = self.place(key) else {
+            return bytes;
+        };
         let tree = match json::decode(&bytes, Some(hub.of.node())) {
             Ok(decoded) => decoded.value,
             Err(error) => {
@@ -48,6 +53,7 @@ impl Values {
                 return bytes;
             }
         };
+
         match protobuf::encode(&tree, hub.of) {
             Ok(encoded) => encoded.into(),
             Err(error) => {
@@ -60,8 +66,14 @@ impl Values {
     fn place(&self, key: &[u8]) -> Option<&Hub<'static>> {
         let path = std::str::from_utf8(key).ok()?.strip_prefix("/registry/")?;
         // Prefixes have one or two parts: `pods`, `services/specs`.
-        let ends = path.match_indices('/').map(|(at, _)| at).take(2).collect::<Vec<_>>();
-        ends.into_iter().rev().find_map(|end| self.protobuf.get(&path[..end]))
+        let ends = path
+            .match_indices('/')
+            .map(|(at, _)| at)
+            .take(2)
+            .collect::<Vec<_>>();
+        ends.into_iter()
+            .rev()
+            .find_map(|end| self.protobuf.get(&path[..end]))
     }
 }
 
@@ -78,8 +90,18 @@ mod tests {
     #[test]
     fn objects_are_kept_as_upstream_keeps_them() {
         check(Media::Protobuf, "/registry/configmaps/default/a", b"k8s\0");
-        check(Media::Protobuf, "/registry/services/specs/default/a", b"k8s\0");
-        check(Media::Protobuf, "/registry/apiregistration.k8s.io/apiservices/a", b"{");
+        check(
+            Media::Protobuf,
+            "/registry/services/specs/default/a",
+            b"k8s\0",
+        );
+
+        check(
+            Media::Protobuf,
+            "/registry/apiregistration.k8s.io/apiservices/a",
+            b"{",
+        );
+
         check(Media::Protobuf, "/registry/masterleases/10.0.0.1", b"{");
         check(Media::Json, "/registry/configmaps/default/a", b"{");
     }

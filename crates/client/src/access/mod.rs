@@ -1,4 +1,5 @@
-//! Requests about the objects of one resource, as trees; `typed` has the same for built-in kinds as structs.
+//! Requests about the objects of one resource, as trees; `typed` has the same for built-in kinds as
+//! structs.
 
 mod brief;
 mod typed;
@@ -23,8 +24,9 @@ use crate::world::World;
 
 const JSON: Option<&str> = Some("application/json");
 /// Of each object its metadata: of one, and of those in a list.
-const METADATA: HeaderValue =
-    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
+const METADATA: HeaderValue = HeaderValue::from_static(
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+);
 const METADATA_LIST: HeaderValue = HeaderValue::from_static(
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
 );
@@ -119,7 +121,8 @@ impl Access {
         self
     }
 
-    /// Objects that are watched may come as trees which others read too, whole and without `managedFields`.
+    /// Objects that are watched may come as trees which others read too, whole and without
+    /// `managedFields`.
     pub(crate) fn shared(mut self) -> Access {
         self.shared = true;
         self
@@ -137,7 +140,9 @@ impl Access {
 
     /// One object.
     pub async fn get(&self, name: &str) -> Result<Value, Error> {
-        self.client.json(self.reading(&self.path(Some(name))?, METADATA)?).await
+        self.client
+            .json(self.reading(&self.path(Some(name))?, METADATA)?)
+            .await
     }
 
     /// One object, if it is there.
@@ -154,20 +159,30 @@ impl Access {
         let mut query = Query::default();
         options.write(&mut query);
         let path = self.path(None)? + query.as_str();
-        self.read_list(self.client.json(self.reading(&path, METADATA_LIST)?).await?)
+        self.read_list(
+            self.client
+                .json(self.reading(&path, METADATA_LIST)?)
+                .await?,
+        )
     }
 
     /// All objects of one moment, page by page.
     pub async fn list_all(&self, options: &ListOptions) -> Result<List, Error> {
-        let mut options = ListOptions { limit: options.limit.max(1).max(500), ..options.clone() };
+        let mut options = ListOptions {
+            limit: options.limit.max(1).max(500),
+            ..options.clone()
+        };
+
         let mut all = List::default();
         loop {
             let page = self.list(&options).await?;
             all.items.extend(page.items);
             all.resource_version = page.resource_version;
+
             if page.continue_token.is_empty() {
                 return Ok(all);
             }
+
             options.continue_token = page.continue_token.to_string();
             options.resource_version = String::new();
             options.resource_version_match = String::new();
@@ -179,14 +194,19 @@ impl Access {
         let mut query = Query::default();
         query.flag("watch", true);
         options.write(&mut query);
+
         let mut request = self.reading(&(self.path(None)? + query.as_str()), METADATA)?;
         if self.shared {
             request.extensions_mut().insert(TakesTrees);
         }
+
         let answer = self.client.send(request).await?;
         match answer.status().is_success() {
             true => Ok(Watch::new(answer)),
-            false => Err(client::succeeded(answer).await.err().unwrap_or_else(unreadable)),
+            false => Err(client::succeeded(answer)
+                .await
+                .err()
+                .unwrap_or_else(unreadable)),
         }
     }
 
@@ -217,9 +237,16 @@ impl Access {
 
     /// Deletes an object.
     pub async fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Deleted, Error> {
-        let answer = self.client.json(deletion(&self.path(Some(name))?, options)?).await?;
+        let answer = self
+            .client
+            .json(deletion(&self.path(Some(name))?, options)?)
+            .await?;
         let is_status = Status::from_value(&answer).is_some();
-        Ok(if is_status { Deleted::Gone } else { Deleted::Pending(answer) })
+        Ok(if is_status {
+            Deleted::Gone
+        } else {
+            Deleted::Pending(answer)
+        })
     }
 
     /// Deletes all objects that match. Answers which those were.
@@ -246,7 +273,12 @@ impl Access {
 
     fn replacement(&self, object: &Value) -> Asked {
         let path = self.path_of(self.namespace_of(object)?, Some(object.meta().name()))?;
-        client::request(Method::PUT, &(path + self.write_query().as_str()), JSON, json::to_vec(object))
+        client::request(
+            Method::PUT,
+            &(path + self.write_query().as_str()),
+            JSON,
+            json::to_vec(object),
+        )
     }
 
     fn change(&self, name: &str, patch: &Patch) -> Asked {
@@ -258,9 +290,16 @@ impl Access {
             }
             _ => query.text("fieldManager", &self.manager),
         }
+
         query.text("dryRun", if self.dry_run { "All" } else { "" });
         let path = self.path(Some(name))? + query.as_str();
-        client::request(Method::PATCH, &path, Some(patch.content_type()), patch.body())
+
+        client::request(
+            Method::PATCH,
+            &path,
+            Some(patch.content_type()),
+            patch.body(),
+        )
     }
 
     fn reading(&self, path: &str, metadata: HeaderValue) -> Asked {
@@ -278,15 +317,19 @@ impl Access {
         query
     }
 
-    /// A write goes to the namespace that the object says; where nobody says one, it makes no sense.
+    /// A write goes to the namespace that the object says; where nobody says one, it makes no
+    /// sense.
     fn namespace_of<'a>(&'a self, object: &'a Value) -> Result<&'a str, Error> {
         if !self.resource.namespaced || !self.namespace.is_empty() {
             return Ok(&self.namespace);
         }
+
         match object.meta().namespace() {
             "" => {
                 let what = &self.resource;
-                Err(Error::Request(format!("an empty namespace may not be set when {what} are written")))
+                Err(Error::Request(format!(
+                    "an empty namespace may not be set when {what} are written"
+                )))
             }
             namespace => Ok(namespace),
         }
@@ -302,40 +345,50 @@ impl Access {
             path.push_str("/namespaces/");
             segment(namespace, "namespace", &mut path)?;
         }
+
         path.push('/');
         path.push_str(&self.resource.plural);
         let Some(name) = name else { return Ok(path) };
         if name.is_empty() {
             return Err(Error::Request("resource name may not be empty".to_string()));
         }
+
         path.push('/');
         segment(name, "resource name", &mut path)?;
+
         if !self.subresource.is_empty() {
             path.push('/');
             path.push_str(&self.subresource);
         }
+
         Ok(path)
     }
 
     fn read_list(&self, list: Value) -> Result<List, Error> {
         let metadata = |name: &str| list.at(&["metadata", name]);
-        let text = |name: &str| Text::new(metadata(name).and_then(Value::as_str).unwrap_or_default());
+        let text =
+            |name: &str| Text::new(metadata(name).and_then(Value::as_str).unwrap_or_default());
         let mut read = List {
             resource_version: text("resourceVersion"),
             continue_token: text("continue"),
             remaining: metadata("remainingItemCount").and_then(Value::as_int),
             items: Vec::new(),
         };
-        let Value::Object(mut members) = list else { return Err(unreadable()) };
+
+        let Value::Object(mut members) = list else {
+            return Err(unreadable());
+        };
         if let Some(Value::Array(items)) = members.remove("items") {
             read.items = items;
         }
+
         // Items of a list of one kind leave out what they are.
         let api_version = self.resource.api_version();
         for item in read.items.iter_mut().filter_map(Value::as_object_mut) {
             item.get_or_insert_with("apiVersion", || Value::String(api_version.clone()));
             item.get_or_insert_with("kind", || Value::String(self.resource.kind.clone()));
         }
+
         Ok(read)
     }
 }

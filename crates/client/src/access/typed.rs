@@ -1,7 +1,7 @@
 //! The same requests for built-in kinds, with objects as typed structs.
 //!
-//! A struct loses what was absent, null or explicitly zero: it suits programs that make objects or read them. What
-//! changes objects that others have made changes the tree ([`Access`]), or patches.
+//! A struct loses what was absent, null or explicitly zero: it suits programs that make objects or
+//! read them. What changes objects that others have made changes the tree ([`Access`]), or patches.
 
 use std::marker::PhantomData;
 
@@ -40,7 +40,10 @@ impl<K> Clone for TypedAccess<K> {
 
 impl<K> TypedAccess<K> {
     pub(crate) fn new(access: Access) -> TypedAccess<K> {
-        TypedAccess { access, kind: PhantomData }
+        TypedAccess {
+            access,
+            kind: PhantomData,
+        }
     }
 
     /// Only the objects of one namespace.
@@ -69,7 +72,12 @@ impl<K: Serialize + DeserializeOwned> TypedAccess<K> {
 
     /// The objects, or a page of them.
     pub async fn list(&self, options: &ListOptions) -> Result<TypedList<K>, Error> {
-        let List { items, resource_version, continue_token, .. } = self.access.list(options).await?;
+        let List {
+            items,
+            resource_version,
+            continue_token,
+            ..
+        } = self.access.list(options).await?;
         Ok(TypedList {
             items: items.iter().map(read).collect::<Result<_, _>>()?,
             resource_version: resource_version.to_string(),

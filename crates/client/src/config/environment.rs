@@ -33,11 +33,16 @@ impl Environment {
             (Some(file), _, _) => (vec![file.to_path_buf()], true),
             (None, Some(list), _) => {
                 let mut files: Vec<PathBuf> = Vec::new();
-                for file in list.split(':').filter(|file| !file.is_empty()).map(PathBuf::from) {
+                for file in list
+                    .split(':')
+                    .filter(|file| !file.is_empty())
+                    .map(PathBuf::from)
+                {
                     if !files.contains(&file) {
                         files.push(file);
                     }
                 }
+
                 (files, false)
             }
             (None, None, Some(home)) => (vec![home.join(".kube/config")], false),

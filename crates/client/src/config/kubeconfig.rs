@@ -1,7 +1,7 @@
 //! Kubeconfig files: what stands in one, and what several say together.
 //!
-//! Of clusters, users and contexts the first file that has an entry owns the whole of it; of `current-context` the first
-//! that sets it. Paths in a file are relative to the file.
+//! Of clusters, users and contexts the first file that has an entry owns the whole of it; of
+//! `current-context` the first that sets it. Paths in a file are relative to the file.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -126,22 +126,32 @@ impl Kubeconfig {
         match std::fs::read(file) {
             Ok(text) => Kubeconfig::parse(&text, file).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(ConfigError::Read { file: file.to_path_buf(), source }),
+            Err(source) => Err(ConfigError::Read {
+                file: file.to_path_buf(),
+                source,
+            }),
         }
     }
 
     /// What the text of `file` says.
     pub fn parse(text: &[u8], file: &Path) -> Result<Kubeconfig, ConfigError> {
-        let malformed = |reason: String| ConfigError::Malformed { file: file.to_path_buf(), reason };
+        let malformed = |reason: String| ConfigError::Malformed {
+            file: file.to_path_buf(),
+            reason,
+        };
+
         let tree = yaml::decode(text).map_err(|error| malformed(error.to_string()))?;
         if tree.is_null() {
             return Ok(Kubeconfig::default());
         }
-        let mut config: Kubeconfig = typed::from_tree(&tree).map_err(|error| malformed(error.to_string()))?;
+
+        let mut config: Kubeconfig =
+            typed::from_tree(&tree).map_err(|error| malformed(error.to_string()))?;
         unique(&config.clusters).map_err(malformed)?;
         unique(&config.users).map_err(malformed)?;
         unique(&config.contexts).map_err(malformed)?;
         config.resolve_paths(file.parent().unwrap_or(Path::new("")));
+
         Ok(config)
     }
 
@@ -177,10 +187,19 @@ impl Kubeconfig {
                 *path = folder.join(path.as_str()).to_string_lossy().into_owned();
             }
         };
-        self.clusters.iter_mut().for_each(|cluster| resolve(&mut cluster.entry.certificate_authority));
+
+        self.clusters
+            .iter_mut()
+            .for_each(|cluster| resolve(&mut cluster.entry.certificate_authority));
+
         for Named { entry: user, .. } in &mut self.users {
-            let files = [&mut user.client_certificate, &mut user.client_key, &mut user.token_file];
+            let files = [
+                &mut user.client_certificate,
+                &mut user.client_key,
+                &mut user.token_file,
+            ];
             files.into_iter().for_each(resolve);
+
             // A bare name is looked up in PATH.
             if let Some(exec) = user.exec.as_mut().filter(|exec| exec.command.contains('/')) {
                 resolve(&mut exec.command);
@@ -190,7 +209,10 @@ impl Kubeconfig {
 }
 
 pub(super) fn find<'a, T>(entries: &'a [Named<T>], name: &str) -> Option<&'a T> {
-    entries.iter().find(|entry| entry.name == name).map(|entry| &entry.entry)
+    entries
+        .iter()
+        .find(|entry| entry.name == name)
+        .map(|entry| &entry.entry)
 }
 
 fn add<T>(entries: &mut Vec<Named<T>>, later: Vec<Named<T>>) {
@@ -202,6 +224,11 @@ fn add<T>(entries: &mut Vec<Named<T>>, later: Vec<Named<T>>) {
 }
 
 fn unique<T>(entries: &[Named<T>]) -> Result<(), String> {
-    let twice = entries.iter().enumerate().find(|(at, entry)| find(&entries[..*at], &entry.name).is_some());
-    twice.map_or(Ok(()), |(_, entry)| Err(format!("duplicate name {:?} in list", entry.name)))
+    let twice = entries
+        .iter()
+        .enumerate()
+        .find(|(at, entry)| find(&entries[..*at], &entry.name).is_some());
+    twice.map_or(Ok(()), |(_, entry)| {
+        Err(format!("duplicate name {:?} in list", entry.name))
+    })
 }

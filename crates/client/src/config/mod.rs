@@ -1,9 +1,10 @@
 //! Where the server is, and who we are to it.
 //!
-//! [`Kubeconfig`] is what files say, merged; [`Config`] is what one context of it comes to, or what a pod finds in its
-//! own file system ([`Config::in_cluster`]). [`Config::load`] goes the whole way, as upstream's clients do. Tokens and
-//! certificates are looked at again while the program runs (`secrets`), an `exec` plugin is asked for new ones when the
-//! old ones expire or are refused.
+//! [`Kubeconfig`] is what files say, merged; [`Config`] is what one context of it comes to, or what
+//! a pod finds in its own file system ([`Config::in_cluster`]). [`Config::load`] goes the whole
+//! way, as upstream's clients do. Tokens and certificates are looked at again while the program
+//! runs (`secrets`), an `exec` plugin is asked for new ones when the old ones expire or are
+//! refused.
 
 mod environment;
 mod exec;
@@ -78,7 +79,9 @@ pub enum ConfigError {
         reason: String,
     },
     /// There is nothing that says where the server is.
-    #[error("no configuration has been provided, try setting KUBERNETES_MASTER environment variable")]
+    #[error(
+        "no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
+    )]
     Empty,
     /// The context that was asked for does not exist.
     #[error("context {0:?} does not exist")]

@@ -11,8 +11,9 @@ use super::{
 };
 
 impl Config {
-    /// What a program without further instructions uses: the file it was told, or else the files of the environment,
-    /// or else, where those say nothing, what a pod finds. `server` overrides the file's.
+    /// What a program without further instructions uses: the file it was told, or else the files of
+    /// the environment, or else, where those say nothing, what a pod finds. `server` overrides the
+    /// file's.
     pub fn load(
         explicit: Option<&Path>,
         server: Option<&str>,
@@ -22,8 +23,12 @@ impl Config {
         if let (true, [file]) = (must_be_there, files.as_slice())
             && let Err(source) = std::fs::metadata(file)
         {
-            return Err(ConfigError::Read { file: file.clone(), source });
+            return Err(ConfigError::Read {
+                file: file.clone(),
+                source,
+            });
         }
+
         let mut merged = Kubeconfig::merged(&files)?;
         if merged.is_empty() && server.is_none() && environment.service.is_some() {
             return Config::in_cluster(environment);
@@ -31,17 +36,22 @@ impl Config {
         if let Some(server) = server {
             override_server(&mut merged, server);
         }
+
         Config::of_context(&merged, None)
     }
 
     /// What one context comes to; `None`: the current one.
-    pub fn of_context(kubeconfig: &Kubeconfig, context: Option<&str>) -> Result<Config, ConfigError> {
+    pub fn of_context(
+        kubeconfig: &Kubeconfig,
+        context: Option<&str>,
+    ) -> Result<Config, ConfigError> {
         let name = context.unwrap_or(&kubeconfig.current_context);
         let context = match find(&kubeconfig.contexts, name) {
             Some(context) => context,
             None if name.is_empty() => return Err(ConfigError::Empty),
             None => return Err(ConfigError::NoContext(name.to_string())),
         };
+
         let cluster = find(&kubeconfig.clusters, &context.cluster)
             .ok_or_else(|| ConfigError::NoCluster(context.cluster.clone()))?;
         let nobody = User::default();
@@ -50,6 +60,7 @@ impl Config {
             None if context.user.is_empty() => &nobody,
             None => return Err(ConfigError::NoUser(context.user.clone())),
         };
+
         Ok(Config {
             server: cluster.server.clone(),
             server_name: given(&cluster.tls_server_name),
@@ -73,19 +84,35 @@ impl Config {
 
     /// What a pod finds in its environment and its file system.
     pub fn in_cluster(environment: &Environment) -> Result<Config, ConfigError> {
-        let (host, port) = environment.service.as_ref().ok_or(ConfigError::NotInCluster)?;
-        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        let (host, port) = environment
+            .service
+            .as_ref()
+            .ok_or(ConfigError::NotInCluster)?;
+
+        let host = if host.contains(':') {
+            format!("[{host}]")
+        } else {
+            host.clone()
+        };
+
         let file = |name: &str| environment.account.join(name);
         let read = |name: &str| {
-            std::fs::read_to_string(file(name))
-                .map_err(|source| ConfigError::Read { file: file(name), source })
+            std::fs::read_to_string(file(name)).map_err(|source| ConfigError::Read {
+                file: file(name),
+                source,
+            })
         };
+
         // It must be there now, and is read again later.
         read("token")?;
+
         Ok(Config {
             server: format!("https://{host}:{port}"),
             authorities: Some(Pem::File(file("ca.crt"))),
-            credentials: Credentials { token: Token::File(file("token")), ..Credentials::default() },
+            credentials: Credentials {
+                token: Token::File(file("token")),
+                ..Credentials::default()
+            },
             namespace: read("namespace").ok().map(|text| text.trim().to_string()),
             ..Config::default()
         })
@@ -99,7 +126,9 @@ fn given(text: &str) -> Option<String> {
 /// Content wins over a file.
 fn pem(data: &str, file: &str, field: &'static str) -> Result<Option<Pem>, ConfigError> {
     if !data.is_empty() {
-        let content = STANDARD.decode(data.trim()).map_err(|_| ConfigError::Base64 { field })?;
+        let content = STANDARD
+            .decode(data.trim())
+            .map_err(|_| ConfigError::Base64 { field })?;
         return Ok(Some(Pem::Content(content)));
     }
     Ok(given(file).map(|file| Pem::File(file.into())))
@@ -109,8 +138,13 @@ fn credentials(user: &User, cluster: &super::Cluster) -> Result<Credentials, Con
     if let Some(provider) = &user.auth_provider {
         return Err(ConfigError::AuthProvider(no_longer(&provider.name)));
     }
-    let certificate =
-        pem(&user.client_certificate_data, &user.client_certificate, "client-certificate-data")?;
+
+    let certificate = pem(
+        &user.client_certificate_data,
+        &user.client_certificate,
+        "client-certificate-data",
+    )?;
+
     let key = pem(&user.client_key_data, &user.client_key, "client-key-data")?;
     let token = match (&user.token, &user.token_file, &user.username) {
         // A file is read again when it changes, so it is the better source where both are given.
@@ -119,6 +153,7 @@ fn credentials(user: &User, cluster: &super::Cluster) -> Result<Credentials, Con
         (_, _, name) if !name.is_empty() => Token::Basic(name.clone(), user.password.clone()),
         _ => Token::None,
     };
+
     Ok(Credentials {
         certificate: certificate.zip(key),
         token,
@@ -148,15 +183,29 @@ fn override_server(kubeconfig: &mut Kubeconfig, server: &str) {
     let cluster = match find(&kubeconfig.contexts, &current) {
         Some(context) => context.cluster.clone(),
         None => {
-            kubeconfig.contexts.push(Named { name: current, entry: super::Context::default() });
+            kubeconfig.contexts.push(Named {
+                name: current,
+                entry: super::Context::default(),
+            });
             String::new()
         }
     };
-    match kubeconfig.clusters.iter_mut().find(|entry| entry.name == cluster) {
+
+    match kubeconfig
+        .clusters
+        .iter_mut()
+        .find(|entry| entry.name == cluster)
+    {
         Some(entry) => entry.entry.server = server.to_string(),
         None => {
-            let entry = super::Cluster { server: server.to_string(), ..super::Cluster::default() };
-            kubeconfig.clusters.push(Named { name: cluster, entry });
+            let entry = super::Cluster {
+                server: server.to_string(),
+                ..super::Cluster::default()
+            };
+            kubeconfig.clusters.push(Named {
+                name: cluster,
+                entry,
+            });
         }
     }
 }

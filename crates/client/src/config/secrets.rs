@@ -75,7 +75,11 @@ pub(crate) struct Secrets {
 
 impl Keeper {
     pub(crate) fn new(config: Config, now: fn() -> Timestamp) -> Keeper {
-        Keeper { config, now, last: Mutex::default() }
+        Keeper {
+            config,
+            now,
+            last: Mutex::default(),
+        }
     }
 
     /// The secrets as they are now.
@@ -88,14 +92,25 @@ impl Keeper {
         {
             return Ok(last.secrets.clone());
         }
-        let kept = last.take().and_then(|last| last.given).filter(|given| given.holds_at(now));
+
+        let kept = last
+            .take()
+            .and_then(|last| last.given)
+            .filter(|given| given.holds_at(now));
+
         let given = match (kept, &self.config.credentials.exec) {
             (Some(given), _) => Some(given),
             (None, Some((exec, cluster))) => Some(exec::ask(exec, cluster).await?),
             (None, None) => None,
         };
+
         let secrets = Arc::new(self.config.read(given.as_ref())?);
-        *last = Some(Last { secrets: secrets.clone(), read: Instant::now(), given });
+        *last = Some(Last {
+            secrets: secrets.clone(),
+            read: Instant::now(),
+            given,
+        });
+
         Ok(secrets)
     }
 
@@ -112,31 +127,45 @@ impl Config {
         let file = |pem: &Pem| matches!(pem, Pem::File(_));
         self.authorities.as_ref().is_some_and(file)
             || matches!(self.credentials.token, Token::File(_))
-            || self.credentials.certificate.as_ref().is_some_and(|(one, other)| file(one) || file(other))
+            || self
+                .credentials
+                .certificate
+                .as_ref()
+                .is_some_and(|(one, other)| file(one) || file(other))
     }
 
     fn read(&self, given: Option<&Given>) -> Result<Secrets, ConfigError> {
-        let identity = match (&self.credentials.certificate, given.and_then(|given| given.identity.clone())) {
+        let identity = match (
+            &self.credentials.certificate,
+            given.and_then(|given| given.identity.clone()),
+        ) {
             (_, Some(identity)) => Some(identity),
             (Some((certificate, key)), None) => Some((content(certificate)?, content(key)?)),
             (None, None) => None,
         };
+
         let tls = Tls {
             authorities: self.authorities.as_ref().map(content).transpose()?,
             identity,
             insecure: self.insecure,
         };
+
         let bearer = |token: &str| HeaderValue::from_str(&format!("Bearer {token}")).ok();
-        let authorization = match (&self.credentials.token, given.and_then(|given| given.token.as_deref())) {
+        let authorization = match (
+            &self.credentials.token,
+            given.and_then(|given| given.token.as_deref()),
+        ) {
             (_, Some(token)) => bearer(token),
             (Token::None, None) => None,
             (Token::Fixed(token), None) => bearer(token),
             (Token::File(file), None) => bearer(String::from_utf8_lossy(&read_file(file)?).trim()),
-            (Token::Basic(name, password), None) => {
-                HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(format!("{name}:{password}"))))
-                    .ok()
-            }
+            (Token::Basic(name, password), None) => HeaderValue::from_str(&format!(
+                "Basic {}",
+                STANDARD.encode(format!("{name}:{password}"))
+            ))
+            .ok(),
         };
+
         Ok(Secrets { tls, authorization })
     }
 }
@@ -149,5 +178,8 @@ fn content(pem: &Pem) -> Result<Vec<u8>, ConfigError> {
 }
 
 fn read_file(file: &Path) -> Result<Vec<u8>, ConfigError> {
-    std::fs::read(file).map_err(|source| ConfigError::Read { file: file.to_path_buf(), source })
+    std::fs::read(file).map_err(|source| ConfigError::Read {
+        file: file.to_path_buf(),
+        source,
+    })
 }

@@ -51,13 +51,20 @@ fn the_first_file_owns_an_entry_whole() {
     let merged = merged();
     let config = Config::of_context(&merged, None).unwrap();
     assert_eq!(config.server, "https://one:6443");
-    assert!(!config.insecure, "nothing of the second file's entry counts");
+    assert!(
+        !config.insecure,
+        "nothing of the second file's entry counts"
+    );
+
     assert_eq!(config.namespace.as_deref(), Some("work"));
     assert_eq!(config.credentials.token, Token::Fixed("first".to_string()));
     assert!(
         matches!(config.authorities, Some(Pem::File(file)) if file.ends_with("pki/ca.crt") && file.is_absolute())
     );
-    assert_eq!(Config::of_context(&merged, Some("other")).unwrap().server, "https://there:1/below/");
+    assert_eq!(
+        Config::of_context(&merged, Some("other")).unwrap().server,
+        "https://there:1/below/"
+    );
 }
 
 #[test]
@@ -69,7 +76,10 @@ fn what_is_missing_is_named() {
     check("none", "context \"none\" does not exist");
     check("broken", "cluster \"nowhere\" does not exist");
     check("cloudy", "The gcp auth plugin has been removed.");
-    assert!(matches!(Config::of_context(&Kubeconfig::default(), None), Err(ConfigError::Empty)));
+    assert!(matches!(
+        Config::of_context(&Kubeconfig::default(), None),
+        Err(ConfigError::Empty)
+    ));
 }
 
 #[test]
@@ -78,10 +88,17 @@ fn a_malformed_file_is_an_error_and_so_is_a_named_one_that_is_not_there() {
     let file = folder.path().join("config");
     let load = || Config::load(Some(&file), None, &Environment::default());
     assert!(matches!(load(), Err(ConfigError::Read { .. })));
+
     fs::write(&file, "clusters: 5").unwrap();
     assert!(matches!(load(), Err(ConfigError::Malformed { .. })));
+
     fs::write(&file, "clusters:\n- {name: a}\n- {name: a}\n").unwrap();
-    assert!(load().unwrap_err().to_string().ends_with("duplicate name \"a\" in list"));
+    assert!(
+        load()
+            .unwrap_err()
+            .to_string()
+            .ends_with("duplicate name \"a\" in list")
+    );
 }
 
 #[tokio::test]
@@ -89,10 +106,20 @@ async fn content_wins_over_files_and_a_server_over_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");
     fs::write(&file, TWO).unwrap();
-    let config = Config::load(Some(&file), Some("https://elsewhere"), &Environment::default()).unwrap();
+
+    let config = Config::load(
+        Some(&file),
+        Some("https://elsewhere"),
+        &Environment::default(),
+    )
+    .unwrap();
     assert_eq!(config.server, "https://elsewhere");
+
     let secrets = keeper(config).secrets().await.unwrap();
-    assert_eq!(secrets.tls.identity, Some((b"ABC".to_vec(), b"DEF".to_vec())));
+    assert_eq!(
+        secrets.tls.identity,
+        Some((b"ABC".to_vec(), b"DEF".to_vec()))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,6 +128,7 @@ async fn a_pod_finds_its_account_and_its_token_is_read_again() {
     for (name, content) in [("token", "one\n"), ("ca.crt", "CA"), ("namespace", "work")] {
         fs::write(folder.path().join(name), content).unwrap();
     }
+
     let environment = Environment {
         service: Some(("fd00::1".to_string(), "443".to_string())),
         account: folder.path().to_path_buf(),
@@ -111,14 +139,28 @@ async fn a_pod_finds_its_account_and_its_token_is_read_again() {
         (config.server.as_str(), config.namespace.as_deref()),
         ("https://[fd00::1]:443", Some("work"))
     );
+
     let config = keeper(config);
-    let token = async |config: &Keeper| config.secrets().await.unwrap().authorization.clone().unwrap();
+    let token = async |config: &Keeper| {
+        config
+            .secrets()
+            .await
+            .unwrap()
+            .authorization
+            .clone()
+            .unwrap()
+    };
     assert_eq!(token(&config).await, "Bearer one");
+
     fs::write(folder.path().join("token"), "two").unwrap();
     assert_eq!(token(&config).await, "Bearer one", "believed for a while");
+
     tokio::time::advance(std::time::Duration::from_secs(11)).await;
     assert_eq!(token(&config).await, "Bearer two");
-    assert!(matches!(Config::in_cluster(&Environment::default()), Err(ConfigError::NotInCluster)));
+    assert!(matches!(
+        Config::in_cluster(&Environment::default()),
+        Err(ConfigError::NotInCluster)
+    ));
 }
 
 #[tokio::test]
@@ -128,20 +170,44 @@ async fn a_plugin_is_asked_once_and_again_when_refused() {
     let script = "#!/bin/sh\necho x >> \"$COUNT\"\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\
                   \"kind\":\"ExecCredential\",\"status\":{\"token\":\"t'\"$1\"'\"}}'\n";
     coracle_testkit::write_program(&plugin, script);
+
     let count = folder.path().join("count");
     let exec = Exec {
         api_version: "client.authentication.k8s.io/v1".to_string(),
         command: plugin.display().to_string(),
         args: vec!["7".to_string()],
-        env: vec![ExecEnv { name: "COUNT".to_string(), value: count.display().to_string() }],
+        env: vec![ExecEnv {
+            name: "COUNT".to_string(),
+            value: count.display().to_string(),
+        }],
         ..Exec::default()
     };
-    let credentials = Credentials { exec: Some((exec, Cluster::default())), ..Credentials::default() };
-    let config = keeper(Config { credentials, ..Config::default() });
+
+    let credentials = Credentials {
+        exec: Some((exec, Cluster::default())),
+        ..Credentials::default()
+    };
+
+    let config = keeper(Config {
+        credentials,
+        ..Config::default()
+    });
+
     for _ in 0..3 {
-        assert_eq!(config.secrets().await.unwrap().authorization.clone().unwrap(), "Bearer t7");
+        assert_eq!(
+            config
+                .secrets()
+                .await
+                .unwrap()
+                .authorization
+                .clone()
+                .unwrap(),
+            "Bearer t7"
+        );
     }
+
     assert_eq!(fs::read_to_string(&count).unwrap().lines().count(), 1);
+
     config.refused().await;
     config.secrets().await.unwrap();
     assert_eq!(fs::read_to_string(&count).unwrap().lines().count(), 2);

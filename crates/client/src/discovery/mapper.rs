@@ -42,12 +42,19 @@ pub enum MappingError {
 impl Mapper {
     /// A mapper that knows nothing yet.
     pub fn new(discovery: Discovery) -> Mapper {
-        Mapper { discovery, known: Arc::default() }
+        Mapper {
+            discovery,
+            known: Arc::default(),
+        }
     }
 
     /// Everything that the server has, as far as it is known.
     pub async fn served(&self) -> Result<Arc<Served>, Error> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self
+            .known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         match known {
             Some(known) => Ok(known),
             None => self.learn().await,
@@ -60,23 +67,38 @@ impl Mapper {
     }
 
     /// The resource of a kind; without a version the preferred one.
-    pub async fn of_kind(&self, group: &str, version: &str, kind: &str) -> Result<Mapping, MappingError> {
-        let found = self.twice(|served| by_kind(served, group, version, kind)).await?;
+    pub async fn of_kind(
+        &self,
+        group: &str,
+        version: &str,
+        kind: &str,
+    ) -> Result<Mapping, MappingError> {
+        let found = self
+            .twice(|served| by_kind(served, group, version, kind))
+            .await?;
         found.ok_or_else(|| MappingError::NoKind {
             kind: kind.to_string(),
             version: coracle_api::catalog::api_version(group, version).to_string(),
         })
     }
 
-    /// The resource that a person means: `pods`, `po`, `Pod`, `deployments.apps`, `deployments.v1.apps`.
+    /// The resource that a person means: `pods`, `po`, `Pod`, `deployments.apps`,
+    /// `deployments.v1.apps`.
     pub async fn of_name(&self, name: &str) -> Result<Mapping, MappingError> {
         let found = self.twice(|served| by_name(served, name)).await?;
         found.ok_or_else(|| MappingError::NoResource(name.to_string()))
     }
 
     /// Looks twice: at what is known, and where that does not help, at what the server says now.
-    async fn twice(&self, look: impl Fn(&Served) -> Option<Mapping>) -> Result<Option<Mapping>, Error> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    async fn twice(
+        &self,
+        look: impl Fn(&Served) -> Option<Mapping>,
+    ) -> Result<Option<Mapping>, Error> {
+        let known = self
+            .known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         if let Some(found) = known.and_then(|known| look(&known)) {
             return Ok(Some(found));
         }
@@ -92,7 +114,11 @@ impl Mapper {
 
 /// Resources in order of preference: core first, of each group the preferred version first.
 fn all(served: &Served) -> impl Iterator<Item = &ServedResource> {
-    served.groups.iter().flat_map(|group| group.versions.iter()).flat_map(|version| version.resources.iter())
+    served
+        .groups
+        .iter()
+        .flat_map(|group| group.versions.iter())
+        .flat_map(|version| version.resources.iter())
 }
 
 fn by_kind(served: &Served, group: &str, version: &str, kind: &str) -> Option<Mapping> {
@@ -103,7 +129,13 @@ fn by_kind(served: &Served, group: &str, version: &str, kind: &str) -> Option<Ma
             && (version.is_empty() || found.version == version)
             && found.kind.eq_ignore_ascii_case(kind)
     };
-    let find = |kind: &str| all(served).find(|found| fits(&found.resource, kind)).cloned();
+
+    let find = |kind: &str| {
+        all(served)
+            .find(|found| fits(&found.resource, kind))
+            .cloned()
+    };
+
     find(kind).or_else(|| find(bare))
 }
 
@@ -117,6 +149,7 @@ fn by_name(served: &Served, name: &str) -> Option<Mapping> {
             || resource.kind.eq_ignore_ascii_case(short)
             || found.short_names.iter().any(|name| name == short)
     };
+
     let placed = |resource: &Resource| {
         let (first, group) = rest.split_once('.').unwrap_or((rest, ""));
         rest.is_empty()
@@ -125,11 +158,15 @@ fn by_name(served: &Served, name: &str) -> Option<Mapping> {
             // A group may be told by its beginning: `deployments.app`.
             || (!rest.is_empty() && resource.group.starts_with(rest))
     };
+
     // The whole name of a resource wins over the short name of another.
     let whole = |found: &&ServedResource| {
         let names: [&Text; 2] = [&found.resource.plural, &found.singular];
         names.iter().any(|name| *name == short) && placed(&found.resource)
     };
     let found = all(served).find(whole);
-    found.or_else(|| all(served).find(|found| named(found) && placed(&found.resource))).cloned()
+
+    found
+        .or_else(|| all(served).find(|found| named(found) && placed(&found.resource)))
+        .cloned()
 }

@@ -1,4 +1,5 @@
-//! Which resources a server has: in two requests where it can say it all at once, group by group where it cannot.
+//! Which resources a server has: in two requests where it can say it all at once, group by group
+//! where it cannot.
 
 mod mapper;
 mod read;
@@ -75,7 +76,9 @@ pub struct ServedResource {
 
 impl Discovery {
     pub(crate) fn new(client: Client) -> Discovery {
-        Discovery { client: client.within(WITHIN) }
+        Discovery {
+            client: client.within(WITHIN),
+        }
     }
 
     /// Everything that the server has.
@@ -94,7 +97,9 @@ impl Discovery {
 
     async fn ask(&self, path: &str) -> Result<Value, Error> {
         let mut request = client::get(path)?;
-        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(AGGREGATED));
+        request
+            .headers_mut()
+            .insert(header::ACCEPT, HeaderValue::from_static(AGGREGATED));
         self.client.json(request).await
     }
 
@@ -102,8 +107,16 @@ impl Discovery {
         match document.get("kind").and_then(Value::as_str) {
             Some("APIGroupDiscoveryList") => read::aggregated(document, served),
             Some("APIVersions") => {
-                let versions = document.as_object().map(|map| map.items("versions")).unwrap_or_default();
-                let names = versions.iter().filter_map(Value::as_str).map(Text::new).collect();
+                let versions = document
+                    .as_object()
+                    .map(|map| map.items("versions"))
+                    .unwrap_or_default();
+
+                let names = versions
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(Text::new)
+                    .collect();
                 self.add_group("", names, served).await;
             }
             Some("APIGroupList") => {
@@ -113,20 +126,30 @@ impl Discovery {
             }
             _ => return Err(Error::Answer("no discovery document".to_string())),
         }
+
         Ok(())
     }
 
     /// Versions that cannot be learned do not hide the others.
     async fn add_group(&self, name: &str, versions: Vec<Text>, served: &mut Served) {
-        let mut group = Group { name: Text::new(name), versions: Vec::new() };
+        let mut group = Group {
+            name: Text::new(name),
+            versions: Vec::new(),
+        };
+
         for version in versions {
-            let path =
-                if name.is_empty() { format!("/api/{version}") } else { format!("/apis/{name}/{version}") };
+            let path = if name.is_empty() {
+                format!("/api/{version}")
+            } else {
+                format!("/apis/{name}/{version}")
+            };
+
             match self.client.get(&path).await {
                 Ok(list) => group.versions.push(read::resources(&list, name, &version)),
                 Err(error) => served.failed.push((path, error.to_string())),
             }
         }
+
         served.groups.push(group);
     }
 }

@@ -11,7 +11,10 @@ use super::*;
 use crate::transport::{Body, Transport, TransportError};
 use crate::world::World;
 
-const WORLD: World = World { now: || Timestamp::from_unix(0, 0), random: || 4 };
+const WORLD: World = World {
+    now: || Timestamp::from_unix(0, 0),
+    random: || 4,
+};
 
 /// Answers from a list of paths and documents.
 struct Canned {
@@ -23,12 +26,22 @@ struct Canned {
 impl Transport for Canned {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let found = self.documents.iter().find(|(path, _)| *path == request.uri().path());
+        let found = self
+            .documents
+            .iter()
+            .find(|(path, _)| *path == request.uri().path());
+
         let body = found.map(|(_, document)| *document).unwrap_or("no");
-        let mut answer = Response::new(Full::from(body).map_err(|never| match never {}).boxed_unsync());
+        let mut answer = Response::new(
+            Full::from(body)
+                .map_err(|never| match never {})
+                .boxed_unsync(),
+        );
+
         if found.is_none() {
             *answer.status_mut() = StatusCode::NOT_FOUND;
         }
+
         Ok(answer)
     }
 }
@@ -72,14 +85,24 @@ const PLAIN: &[(&str, &str)] = &[
 ];
 
 fn mapper(documents: &'static [(&'static str, &'static str)]) -> (Mapper, Arc<Canned>) {
-    let transport = Arc::new(Canned { documents, asked: AtomicUsize::new(0) });
-    (Mapper::new(Client::new(transport.clone(), WORLD).discovery()), transport)
+    let transport = Arc::new(Canned {
+        documents,
+        asked: AtomicUsize::new(0),
+    });
+    (
+        Mapper::new(Client::new(transport.clone(), WORLD).discovery()),
+        transport,
+    )
 }
 
 async fn check(mapper: &Mapper, name: &str, expected: &str) {
     let found = mapper.of_name(name).await;
     let found = found.map(|found| format!("{} {}", found.resource, found.resource.version));
-    assert_eq!(found.unwrap_or_else(|error| error.to_string()), expected, "{name}");
+    assert_eq!(
+        found.unwrap_or_else(|error| error.to_string()),
+        expected,
+        "{name}"
+    );
 }
 
 #[tokio::test]
@@ -89,10 +112,23 @@ async fn names_are_found_in_both_forms_of_discovery() {
         for name in ["pods", "po", "pod", "Pod"] {
             check(&mapper, name, "pods v1").await;
         }
-        for name in ["deploy", "deployments.apps", "deployments.v1.apps", "Deployment"] {
+
+        for name in [
+            "deploy",
+            "deployments.apps",
+            "deployments.v1.apps",
+            "Deployment",
+        ] {
             check(&mapper, name, "deployments.apps v1").await;
         }
-        check(&mapper, "nothing", "the server doesn't have a resource type \"nothing\"").await;
+
+        check(
+            &mapper,
+            "nothing",
+            "the server doesn't have a resource type \"nothing\"",
+        )
+        .await;
+
         assert_eq!(mapper.of_name("po").await.unwrap().subresources, ["status"]);
     }
 }
@@ -108,10 +144,26 @@ async fn the_core_group_comes_first_and_a_group_can_be_named() {
 async fn a_kind_has_a_resource_and_so_has_its_list() {
     let (mapper, _) = mapper(AGGREGATED);
     for kind in ["Deployment", "deployment", "DeploymentList"] {
-        assert_eq!(mapper.of_kind("apps", "v1", kind).await.unwrap().resource.plural, "deployments");
+        assert_eq!(
+            mapper
+                .of_kind("apps", "v1", kind)
+                .await
+                .unwrap()
+                .resource
+                .plural,
+            "deployments"
+        );
     }
-    let error = mapper.of_kind("apps", "v2", "Deployment").await.unwrap_err();
-    assert_eq!(error.to_string(), "no matches for kind \"Deployment\" in version \"apps/v2\"");
+
+    let error = mapper
+        .of_kind("apps", "v2", "Deployment")
+        .await
+        .unwrap_err();
+
+    assert_eq!(
+        error.to_string(),
+        "no matches for kind \"Deployment\" in version \"apps/v2\""
+    );
 }
 
 #[tokio::test]
@@ -120,9 +172,21 @@ async fn what_is_known_is_not_asked_again_and_a_broken_group_hides_no_other() {
     check(&mapper, "pods", "pods v1").await;
     check(&mapper, "deploy", "deployments.apps v1").await;
     assert_eq!(transport.asked.load(Ordering::Relaxed), 2);
+
     let served = mapper.served().await.unwrap();
     assert_eq!(served.failed.len(), 1);
     assert_eq!(served.failed[0].0, "/apis/gone.example.com/v1");
-    check(&mapper, "unheard", "the server doesn't have a resource type \"unheard\"").await;
-    assert_eq!(transport.asked.load(Ordering::Relaxed), 4, "what is not known is asked for once more");
+
+    check(
+        &mapper,
+        "unheard",
+        "the server doesn't have a resource type \"unheard\"",
+    )
+    .await;
+
+    assert_eq!(
+        transport.asked.load(Ordering::Relaxed),
+        4,
+        "what is not known is asked for once more"
+    );
 }

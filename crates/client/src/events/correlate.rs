@@ -62,7 +62,11 @@ impl Correlator {
             Some((sent, _)) => Verdict::Again(key, message, sent.clone()),
             None => Verdict::New(key, message),
         };
-        if self.is_spam(said) { Verdict::Drop } else { verdict }
+        if self.is_spam(said) {
+            Verdict::Drop
+        } else {
+            verdict
+        }
     }
 
     /// What came of sending it.
@@ -75,17 +79,28 @@ impl Correlator {
     fn aggregate(&mut self, said: &Said) -> (Key, String) {
         let alike = key(said, None);
         forget_half(&mut self.alike, |(_, at)| *at);
-        let (messages, last) = self.alike.entry(alike.clone()).or_insert((BTreeSet::new(), said.at));
+        let (messages, last) = self
+            .alike
+            .entry(alike.clone())
+            .or_insert((BTreeSet::new(), said.at));
+
         if said.at.unix_seconds() - last.unix_seconds() > ALIKE_WITHIN {
             messages.clear();
         }
+
         *last = said.at;
         messages.insert(said.message.clone());
+
         if messages.len() < ALIKE {
             return (key(said, Some(said.message.clone())), said.message.clone());
         }
+
         messages.pop_first();
-        (alike, format!("(combined from similar events): {}", said.message))
+
+        (
+            alike,
+            format!("(combined from similar events): {}", said.message),
+        )
     }
 
     /// Each component has a bucket per object.
@@ -93,13 +108,23 @@ impl Correlator {
         forget_half(&mut self.spam, |(_, at)| *at);
         let place = (said.component.clone(), without_version(&said.about));
         let (tokens, last) = self.spam.entry(place).or_insert((BURST, said.at));
-        let passed = said.at.since(*last).to_std().unwrap_or_default().as_secs_f64();
+
+        let passed = said
+            .at
+            .since(*last)
+            .to_std()
+            .unwrap_or_default()
+            .as_secs_f64();
         *tokens = (*tokens + passed * PER_SECOND).min(BURST);
+
         *last = said.at;
+
         if *tokens < 1.0 {
             return true;
         }
+
         *tokens -= 1.0;
+
         false
     }
 }
@@ -116,7 +141,10 @@ fn key(said: &Said, message: Option<String>) -> Key {
 }
 
 fn without_version(about: &ObjectReference) -> ObjectReference {
-    ObjectReference { resource_version: Text::default(), ..about.clone() }
+    ObjectReference {
+        resource_version: Text::default(),
+        ..about.clone()
+    }
 }
 
 fn forget_half<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, at: impl Fn(&V) -> Timestamp) {

@@ -1,9 +1,10 @@
 //! Events: what components tell people about objects, and how they are kept from telling too much.
 //!
-//! A [`Recorder`] says what happened; the [`correlate`](correlate::Correlator)s decide whether that is a new event, one
-//! more of the same, one of many alike, or one too many; a task sends it. Events are best effort: nobody waits for them,
-//! and one that cannot be sent is lost. Those of the core group are said by [`Recorder`]s, those of `events.k8s.io`
-//! by [`SeriesRecorder`]s, as upstream's component of that name does.
+//! A [`Recorder`] says what happened; the [`correlate`](correlate::Correlator)s decide whether that
+//! is a new event, one more of the same, one of many alike, or one too many; a task sends it.
+//! Events are best effort: nobody waits for them, and one that cannot be sent is lost. Those of the
+//! core group are said by [`Recorder`]s, those of `events.k8s.io` by [`SeriesRecorder`]s, as
+//! upstream's component of that name does.
 
 mod correlate;
 mod send;
@@ -21,7 +22,8 @@ use crate::client::Client;
 use crate::tasks::Tasks;
 use crate::world::World;
 
-/// Events that wait to be sent; more are lost. Some thousand pods that get their nodes within a second tell of it.
+/// Events that wait to be sent; more are lost. Some thousand pods that get their nodes within a
+/// second tell of it.
 const WAITING: usize = 8192;
 
 /// The object that an event is about.
@@ -46,12 +48,17 @@ pub struct ObjectReference {
 impl ObjectReference {
     /// Where events about it are kept.
     fn namespace_of_events(&self) -> &str {
-        if self.namespace.is_empty() { "default" } else { &self.namespace }
+        if self.namespace.is_empty() {
+            "default"
+        } else {
+            &self.namespace
+        }
     }
 
     /// A whole object.
     pub fn of(object: &Value) -> ObjectReference {
-        let text = |name: &str| Text::new(object.get(name).and_then(Value::as_str).unwrap_or_default());
+        let text =
+            |name: &str| Text::new(object.get(name).and_then(Value::as_str).unwrap_or_default());
         let meta = object.meta();
         ObjectReference {
             api_version: text("apiVersion"),
@@ -119,7 +126,12 @@ impl Recorder {
 
     /// A recorder that tells nobody.
     pub fn silent(world: World) -> Recorder {
-        Recorder { said: None, component: Text::default(), host: Text::default(), world }
+        Recorder {
+            said: None,
+            component: Text::default(),
+            host: Text::default(),
+            world,
+        }
     }
 
     /// The same recorder in the name of another component.
@@ -157,6 +169,7 @@ impl Recorder {
             host: self.host.clone(),
             at: self.world.now(),
         };
+
         if said.try_send(event).is_err() {
             tracing::debug!(reason, "too many events wait: this one is lost");
         }

@@ -20,8 +20,8 @@ const TRIES: u32 = 12;
 /// The pause between two attempts.
 const BETWEEN: Duration = Duration::from_secs(10);
 
-/// One after the other: events are told when there is time, and leave the server to those who work. What is said meanwhile
-/// waits in the channel.
+/// One after the other: events are told when there is time, and leave the server to those who work.
+/// What is said meanwhile waits in the channel.
 pub(super) async fn run(client: Client, mut heard: mpsc::Receiver<Said>) {
     let events = client.resource(&Resource::builtin("", "v1", "events"));
     let (mut correlator, mut last_name) = (Correlator::default(), 0);
@@ -31,17 +31,24 @@ pub(super) async fn run(client: Client, mut heard: mpsc::Receiver<Said>) {
             Verdict::New(key, message) => (key, message, None),
             Verdict::Again(key, message, sent) => (key, message, Some(sent)),
         };
+
         last_name = name_after(last_name, said.at);
+
         match send(&events, &said, &message, sent, last_name).await {
             Ok(sent) => correlator.remember(key, sent, said.at),
-            Err(error) => debug!(%error, reason = %said.reason, about = %said.about.name, "an event is lost"),
+            Err(error) => {
+                debug!(%error, reason = %said.reason, about = %said.about.name, "an event is lost")
+            }
         }
     }
 }
 
 /// Events are named by the moment, and no two share one.
 pub(super) fn name_after(last: i64, at: Timestamp) -> i64 {
-    let nanos = at.unix_seconds().saturating_mul(1_000_000_000).saturating_add(i64::from(at.subsec_nanos()));
+    let nanos = at
+        .unix_seconds()
+        .saturating_mul(1_000_000_000)
+        .saturating_add(i64::from(at.subsec_nanos()));
     nanos.max(last + 1)
 }
 
@@ -82,14 +89,23 @@ async fn send_once(
     number: i64,
 ) -> Result<Sent, Error> {
     if let Some(sent) = sent {
-        let again = Sent { count: sent.count + 1, ..sent.clone() };
-        match events.briefly().patch(&sent.name, &repetition(said, message, again.count)).await {
+        let again = Sent {
+            count: sent.count + 1,
+            ..sent.clone()
+        };
+
+        match events
+            .briefly()
+            .patch(&sent.name, &repetition(said, message, again.count))
+            .await
+        {
             Ok(_) => return Ok(again),
             // It has expired in the meantime.
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
         }
     }
+
     let name = format!("{}.{number:x}", said.about.name);
     let new = Sent {
         name: name.clone(),
@@ -97,6 +113,7 @@ async fn send_once(
         first: sent.map_or(said.at, |sent| sent.first),
     };
     events.briefly().create(&event(said, message, &new)).await?;
+
     Ok(new)
 }
 
@@ -114,11 +131,13 @@ fn event(said: &Said, message: &str, sent: &Sent) -> Value {
     event.insert("kind", "Event");
     let metadata = event.object_mut("metadata");
     metadata.insert("name", sent.name.as_str());
+
     metadata.insert("namespace", said.about.namespace_of_events());
     event.insert("involvedObject", reference(&said.about));
     event.insert("reason", said.reason.clone());
     event.insert("message", message);
     event.insert("type", said.kind.as_str());
+
     event.insert("count", sent.count);
     event.insert("firstTimestamp", Time(sent.first).text());
     event.insert("lastTimestamp", Time(said.at).text());
@@ -128,6 +147,7 @@ fn event(said: &Said, message: &str, sent: &Sent) -> Value {
     event.insert("reportingComponent", said.component.clone());
     event.insert("reportingInstance", said.host.clone());
     event.insert("eventTime", Value::Null);
+
     Value::Object(event)
 }
 
@@ -144,6 +164,7 @@ pub(super) fn reference(about: &ObjectReference) -> Map {
     ] {
         put(&mut map, name, text);
     }
+
     map
 }
 

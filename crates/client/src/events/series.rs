@@ -1,8 +1,9 @@
-//! Events of `events.k8s.io`: what happens again while it is remembered becomes a series of one event.
+//! Events of `events.k8s.io`: what happens again while it is remembered becomes a series of one
+//! event.
 //!
-//! The second time is told at once; from then on it is only counted, and the count told when the series has ended, or
-//! after half an hour of it. Nothing is dropped, and messages are not compared: of the same thing about the same version
-//! of an object the first is told.
+//! The second time is told at once; from then on it is only counted, and the count told when the
+//! series has ended, or after half an hour of it. Nothing is dropped, and messages are not
+//! compared: of the same thing about the same version of an object the first is told.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -61,7 +62,12 @@ impl SeriesRecorder {
         let (said, heard) = mpsc::channel(WAITING);
         tasks.spawn(run(client.clone(), heard));
         let (controller, host) = (Text::new(controller), Text::new(host));
-        SeriesRecorder { said, controller, host, world: client.world() }
+        SeriesRecorder {
+            said,
+            controller,
+            host,
+            world: client.world(),
+        }
     }
 
     /// The same recorder in the name of another controller.
@@ -88,8 +94,12 @@ impl SeriesRecorder {
             note: note.into(),
             at: self.world.now(),
         };
+
         if self.said.try_send(said).is_err() {
-            debug!(reason = happening.reason, "too many events wait: this one is lost");
+            debug!(
+                reason = happening.reason,
+                "too many events wait: this one is lost"
+            );
         }
     }
 }
@@ -141,24 +151,39 @@ impl Book {
     fn hear(&mut self, said: Said) -> Option<Event> {
         if let Some((event, told)) = self.events.get_mut(&said.key) {
             let known = event.series;
-            event.series = Some(Series { count: known.map_or(2, |known| known.count + 1), last: said.at });
+            event.series = Some(Series {
+                count: known.map_or(2, |known| known.count + 1),
+                last: said.at,
+            });
+
             if known.is_some() {
                 return None;
             }
+
             *told = said.at;
             return Some(event.clone());
         }
+
         if self.events.len() >= REMEMBERED {
             self.events.retain(|_, (event, _)| event.series.is_some());
         }
+
         self.last_name = name_after(self.last_name, said.at);
         let name = format!("{}.{:x}", said.key.about.name, self.last_name);
-        let event = Event { name, said, series: None };
-        self.events.insert(event.said.key.clone(), (event.clone(), event.said.at));
+        let event = Event {
+            name,
+            said,
+            series: None,
+        };
+
+        self.events
+            .insert(event.said.key.clone(), (event.clone(), event.said.at));
+
         Some(event)
     }
 
-    /// Forgets what is over. What is to be written: series that ended, and those that go on and were not told for long.
+    /// Forgets what is over. What is to be written: series that ended, and those that go on and
+    /// were not told for long.
     fn sweep(&mut self, now: Timestamp) -> Vec<Event> {
         let mut due = Vec::new();
         self.events.retain(|_, (event, told)| {
@@ -171,6 +196,7 @@ impl Book {
             }
             !is_over
         });
+
         due
     }
 }
@@ -185,6 +211,7 @@ async fn run(client: Client, mut heard: mpsc::Receiver<Said>) {
                 None => std::future::pending().await,
             }
         };
+
         let due = tokio::select! {
             said = heard.recv() => match said {
                 Some(said) => book.hear(said).into_iter().collect(),
@@ -195,11 +222,13 @@ async fn run(client: Client, mut heard: mpsc::Receiver<Said>) {
                 book.sweep(client.world().now())
             }
         };
+
         for event in due {
             if let Err(error) = tried(|| write(&client, &event)).await {
                 debug!(%error, event = event.name, "an event is lost");
             }
         }
+
         // Whoever remembers nothing has nothing to wake up for.
         if sweeps.is_none() && !book.events.is_empty() {
             sweeps = Some(Instant::now() + Duration::from_secs(OVER_AFTER.unsigned_abs()));
@@ -213,12 +242,18 @@ async fn write(client: &Client, event: &Event) -> Result<(), Error> {
     if let Some(series) = event.series {
         let mut patch = Map::new();
         patch.insert("series", tree_of_series(series));
-        match events.briefly().patch(&event.name, &Patch::Strategic(Value::Object(patch))).await {
+
+        match events
+            .briefly()
+            .patch(&event.name, &Patch::Strategic(Value::Object(patch)))
+            .await
+        {
             // It has expired in the meantime.
             Err(error) if error.is_not_found() => {}
             done => return done.map(|_| ()),
         }
     }
+
     events.briefly().create(&tree(event)).await.map(|_| ())
 }
 
@@ -230,27 +265,37 @@ fn tree_of_series(series: Series) -> Map {
 }
 
 fn tree(event: &Event) -> Value {
-    let Said { key, instance, note, at } = &event.said;
+    let Said {
+        key,
+        instance,
+        note,
+        at,
+    } = &event.said;
+
     let mut map = Map::new();
     map.insert("apiVersion", "events.k8s.io/v1");
     map.insert("kind", "Event");
     let metadata = map.object_mut("metadata");
     metadata.insert("name", event.name.as_str());
     metadata.insert("namespace", key.about.namespace_of_events());
+
     map.insert("eventTime", MicroTime(*at).text());
     map.insert("reportingController", key.controller.clone());
     map.insert("reportingInstance", instance.clone());
     map.insert("action", key.action);
     map.insert("reason", key.reason);
     map.insert("regarding", reference(&key.about));
+
     if let Some(related) = &key.related {
         map.insert("related", reference(related));
     }
     if let Some(series) = event.series {
         map.insert("series", tree_of_series(series));
     }
+
     put(&mut map, "note", &Text::new(note));
     map.insert("type", key.kind.as_str());
+
     Value::Object(map)
 }
 
@@ -259,7 +304,12 @@ mod tests {
     use super::*;
 
     fn said(at: i64, name: &str, note: &str) -> Said {
-        let about = ObjectReference { kind: "Pod".into(), name: name.into(), ..ObjectReference::default() };
+        let about = ObjectReference {
+            kind: "Pod".into(),
+            name: name.into(),
+            ..ObjectReference::default()
+        };
+
         let key = Key {
             about,
             related: None,
@@ -268,8 +318,14 @@ mod tests {
             action: "Doing",
             controller: "tester".into(),
         };
+
         let (note, at) = (note.to_string(), Timestamp::from_unix(at, 0));
-        Said { key, instance: "tester-host".into(), note, at }
+        Said {
+            key,
+            instance: "tester-host".into(),
+            note,
+            at,
+        }
     }
 
     fn count(event: Option<Event>) -> Option<i64> {
@@ -279,10 +335,22 @@ mod tests {
     #[test]
     fn the_second_time_is_told_and_the_next_are_counted() {
         let mut book = Book::default();
-        let told: Vec<_> = (0..5).map(|at| count(book.hear(said(at, "p", "x")))).collect();
+        let told: Vec<_> = (0..5)
+            .map(|at| count(book.hear(said(at, "p", "x"))))
+            .collect();
         assert_eq!(told, [Some(1), Some(2), None, None, None]);
-        assert_eq!(count(book.hear(said(5, "q", "x"))), Some(1), "another object is another event");
-        assert_eq!(count(book.hear(said(6, "q", "y"))), Some(2), "messages are not compared");
+
+        assert_eq!(
+            count(book.hear(said(5, "q", "x"))),
+            Some(1),
+            "another object is another event"
+        );
+
+        assert_eq!(
+            count(book.hear(said(6, "q", "y"))),
+            Some(2),
+            "messages are not compared"
+        );
     }
 
     #[test]
@@ -291,13 +359,29 @@ mod tests {
         for at in 0..5 {
             book.hear(said(at, "p", "x"));
         }
+
         book.hear(said(0, "once", "x"));
-        assert!(book.sweep(Timestamp::from_unix(OVER_AFTER, 0)).is_empty(), "it is not over yet");
+        assert!(
+            book.sweep(Timestamp::from_unix(OVER_AFTER, 0)).is_empty(),
+            "it is not over yet"
+        );
+
         assert_eq!(book.events.len(), 1, "what happened once is over");
+
         let told = book.sweep(Timestamp::from_unix(4 + OVER_AFTER, 0));
-        assert_eq!(told.into_iter().map(|event| count(Some(event))).collect::<Vec<_>>(), [Some(5)]);
+        assert_eq!(
+            told.into_iter()
+                .map(|event| count(Some(event)))
+                .collect::<Vec<_>>(),
+            [Some(5)]
+        );
+
         assert!(book.events.is_empty());
-        assert_eq!(count(book.hear(said(999, "p", "x"))), Some(1), "then it begins anew");
+        assert_eq!(
+            count(book.hear(said(999, "p", "x"))),
+            Some(1),
+            "then it begins anew"
+        );
     }
 
     #[test]
@@ -308,9 +392,13 @@ mod tests {
             book.hear(said(at, "p", "x"));
             if at % OVER_AFTER == 0 {
                 let due = book.sweep(Timestamp::from_unix(at, 0));
-                told.extend(due.into_iter().map(|event| (at, count(Some(event)).unwrap())));
+                told.extend(
+                    due.into_iter()
+                        .map(|event| (at, count(Some(event)).unwrap())),
+                );
             }
         }
+
         // Told at once the second time, after a minute; looked at every six.
         assert_eq!(told, [(2160, 37)]);
     }
@@ -320,20 +408,35 @@ mod tests {
         let mut book = Book::default();
         book.hear(said(0, "twice", "x"));
         book.hear(said(1, "twice", "x"));
+
         for number in 0..REMEMBERED {
             book.hear(said(2, &number.to_string(), "x"));
         }
+
         assert!(book.events.len() < REMEMBERED);
-        assert_eq!(count(book.hear(said(3, "twice", "x"))), None, "what came twice is still counted");
+        assert_eq!(
+            count(book.hear(said(3, "twice", "x"))),
+            None,
+            "what came twice is still counted"
+        );
     }
 
     #[test]
     fn an_event_says_who_did_what_to_whom() {
         let mut said = said(1, "p", "no room");
         said.key.about.namespace = "here".into();
-        said.key.related = Some(ObjectReference { name: "other".into(), ..ObjectReference::default() });
+        said.key.related = Some(ObjectReference {
+            name: "other".into(),
+            ..ObjectReference::default()
+        });
+
         let event = Book::default().hear(said).unwrap();
-        let series = Some(Series { count: 2, last: Timestamp::from_unix(2, 5_000) });
+
+        let series = Some(Series {
+            count: 2,
+            last: Timestamp::from_unix(2, 5_000),
+        });
+
         let text = coracle_api::codec::json::to_vec(&tree(&Event { series, ..event }));
         assert_eq!(
             String::from_utf8(text).unwrap(),

@@ -3,7 +3,11 @@ use super::*;
 
 fn said(at: i64, message: &str) -> Said {
     Said {
-        about: ObjectReference { kind: "Pod".into(), name: "p".into(), ..ObjectReference::default() },
+        about: ObjectReference {
+            kind: "Pod".into(),
+            name: "p".into(),
+            ..ObjectReference::default()
+        },
         kind: EventType::Normal,
         reason: "Why".into(),
         message: message.to_string(),
@@ -20,7 +24,17 @@ fn judge(correlator: &mut Correlator, said: &Said) -> (String, i64) {
         Verdict::New(key, message) => (key, message, 1),
         Verdict::Again(key, message, sent) => (key, message, sent.count + 1),
     };
-    correlator.remember(key, Sent { name: "n".to_string(), count, first: said.at }, said.at);
+
+    correlator.remember(
+        key,
+        Sent {
+            name: "n".to_string(),
+            count,
+            first: said.at,
+        },
+        said.at,
+    );
+
     (message, count)
 }
 
@@ -28,7 +42,10 @@ fn judge(correlator: &mut Correlator, said: &Said) -> (String, i64) {
 fn the_same_event_is_counted() {
     let mut correlator = Correlator::default();
     for count in 1..=3 {
-        assert_eq!(judge(&mut correlator, &said(0, "x")), ("x".to_string(), count));
+        assert_eq!(
+            judge(&mut correlator, &said(0, "x")),
+            ("x".to_string(), count)
+        );
     }
     assert_eq!(judge(&mut correlator, &said(0, "y")), ("y".to_string(), 1));
 }
@@ -37,8 +54,12 @@ fn the_same_event_is_counted() {
 fn many_alike_become_one() {
     let mut correlator = Correlator::default();
     for index in 0..9 {
-        assert_eq!(judge(&mut correlator, &said(0, &format!("m{index}"))), (format!("m{index}"), 1));
+        assert_eq!(
+            judge(&mut correlator, &said(0, &format!("m{index}"))),
+            (format!("m{index}"), 1)
+        );
     }
+
     let combined = |index: i64| format!("(combined from similar events): m{index}");
     assert_eq!(judge(&mut correlator, &said(1, "m9")), (combined(9), 1));
     assert_eq!(judge(&mut correlator, &said(2, "m10")), (combined(10), 2));
@@ -52,11 +73,24 @@ fn many_alike_become_one() {
 #[test]
 fn one_component_may_not_tell_too_much_about_one_object() {
     let mut correlator = Correlator::default();
-    let told = (0..40).filter(|_| judge(&mut correlator, &said(0, "x")).0 == "x").count();
+    let told = (0..40)
+        .filter(|_| judge(&mut correlator, &said(0, "x")).0 == "x")
+        .count();
     assert_eq!(told, 25);
-    assert_eq!(judge(&mut correlator, &said(301, "x")).0, "x", "one more after five minutes");
+
+    assert_eq!(
+        judge(&mut correlator, &said(301, "x")).0,
+        "x",
+        "one more after five minutes"
+    );
+
     assert_eq!(judge(&mut correlator, &said(302, "x")).0, "dropped");
+
     let mut other = said(302, "x");
     other.about.name = "q".into();
-    assert_eq!(judge(&mut correlator, &other).0, "x", "another object has its own measure");
+    assert_eq!(
+        judge(&mut correlator, &other).0,
+        "x",
+        "another object has its own measure"
+    );
 }

@@ -38,8 +38,12 @@ impl<T: Projection> Cached<T> {
     pub fn of(object: impl Into<Arc<Value>>) -> Result<Cached<T>, coracle_api::typed::TypedError> {
         let mut object = object.into();
         if object.at(&["metadata", "managedFields"]).is_some() {
-            Arc::make_mut(&mut object).meta_mut().members().remove("managedFields");
+            Arc::make_mut(&mut object)
+                .meta_mut()
+                .members()
+                .remove("managedFields");
         }
+
         let meta = object.meta();
         Ok(Cached {
             key: ObjectKey::of_meta(meta),

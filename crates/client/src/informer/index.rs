@@ -32,12 +32,19 @@ pub(super) struct Index<T> {
 
 impl<T> Index<T> {
     pub(super) fn new(name: &'static str, of: ValuesOf<T>) -> Index<T> {
-        Index { name, of, objects: BTreeMap::new() }
+        Index {
+            name,
+            of,
+            objects: BTreeMap::new(),
+        }
     }
 
     pub(super) fn add(&mut self, object: &Arc<Cached<T>>) {
         for value in (self.of)(object) {
-            self.objects.entry(value).or_default().insert(object.key.clone(), object.clone());
+            self.objects
+                .entry(value)
+                .or_default()
+                .insert(object.key.clone(), object.clone());
         }
     }
 
@@ -72,12 +79,18 @@ impl<T> Index<T> {
     }
 
     pub(super) fn objects_of(&self, value: &str) -> impl Iterator<Item = &Arc<Cached<T>>> {
-        self.objects.get(value).into_iter().flat_map(BTreeMap::values)
+        self.objects
+            .get(value)
+            .into_iter()
+            .flat_map(BTreeMap::values)
     }
 
     pub(super) fn objects_like(&self, object: &Cached<T>) -> Vec<Arc<Cached<T>>> {
         let values = (self.of)(object);
-        let alike = values.iter().filter_map(|value| self.objects.get(value)).flatten();
+        let alike = values
+            .iter()
+            .filter_map(|value| self.objects.get(value))
+            .flatten();
         let alike: BTreeMap<&ObjectKey, &Arc<Cached<T>>> = alike.collect();
         alike.into_values().cloned().collect()
     }

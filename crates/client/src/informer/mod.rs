@@ -1,11 +1,14 @@
-//! Informers: a part of the cluster's state held in memory, equal to the server's but for the time it takes to hear.
+//! Informers: a part of the cluster's state held in memory, equal to the server's but for the time
+//! it takes to hear.
 //!
-//! [`Informers`] makes them, and makes each only once: whoever names the same resource, namespace, selectors and
-//! projection shares one watch and one cache. A `reflector` keeps the cache equal to the server; what an object becomes
-//! in the cache is a [`Projection`]: the whole tree, its metadata, a typed struct, or a struct of the user's own with the
-//! few fields that matter. Fields' owners (`managedFields`) are never held. Whoever wants to know of changes has a
-//! [`Subscription`], or listens ([`Informer::listen`]): first everything that there is, then every change in order.
-//! Reading ([`Informer::get`], [`Informer::list`], [`Informer::by_index`]) asks nobody.
+//! [`Informers`] makes them, and makes each only once: whoever names the same resource, namespace,
+//! selectors and projection shares one watch and one cache. A `reflector` keeps the cache equal to
+//! the server; what an object becomes in the cache is a [`Projection`]: the whole tree, its
+//! metadata, a typed struct, or a struct of the user's own with the few fields that matter. Fields'
+//! owners (`managedFields`) are never held. Whoever wants to know of changes has a
+//! [`Subscription`], or listens ([`Informer::listen`]): first everything that there is, then every
+//! change in order. Reading ([`Informer::get`], [`Informer::list`], [`Informer::by_index`]) asks
+//! nobody.
 
 mod cached;
 mod index;
@@ -105,43 +108,73 @@ struct Made {
 impl Informers {
     /// None yet. They will ask through `client` and run in `tasks`.
     pub fn new(client: Client, tasks: Tasks) -> Informers {
-        Informers { client, tasks, made: Arc::default() }
+        Informers {
+            client,
+            tasks,
+            made: Arc::default(),
+        }
     }
 
-    /// The informer of these objects in this projection. It is made, and begins, when it is first asked for.
+    /// The informer of these objects in this projection. It is made, and begins, when it is first
+    /// asked for.
     pub fn of<T: Projection>(&self, selection: impl Into<Selection>) -> Informer<T> {
         let selection = selection.into();
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let name = (selection.clone(), TypeId::of::<T>());
-        let known = made.informers.get(&name).and_then(|one| one.informer.downcast_ref::<Informer<T>>());
+        let known = made
+            .informers
+            .get(&name)
+            .and_then(|one| one.informer.downcast_ref::<Informer<T>>());
+
         if let Some(informer) = known {
             return informer.clone();
         }
-        let informer = Informer { shared: Arc::new(Shared::default()) };
-        let reflector = reflector::Reflector::new(self.client.clone(), selection, informer.shared.clone());
+
+        let informer = Informer {
+            shared: Arc::new(Shared::default()),
+        };
+        let reflector =
+            reflector::Reflector::new(self.client.clone(), selection, informer.shared.clone());
+
         let (end, ended) = oneshot::channel::<()>();
         self.tasks.spawn(async move {
             tokio::select! {
                 biased;
-                // Whoever holds the informer needs no factory: where that is gone, this never comes.
+                // Whoever holds the informer needs no factory: where that is gone, this never
+                // comes.
                 Ok(()) = ended => {}
                 () = reflector.run() => {}
             }
         });
+
         let synced = informer.shared.synced();
-        made.informers.insert(name, One { informer: Box::new(informer.clone()), synced, end });
+        made.informers.insert(
+            name,
+            One {
+                informer: Box::new(informer.clone()),
+                synced,
+                end,
+            },
+        );
+
         informer
     }
 
-    /// Ends an informer for all who have it: what it holds stays as it is, and whoever asks for one of the same objects
-    /// gets another. For resources that have gone from the server.
+    /// Ends an informer for all who have it: what it holds stays as it is, and whoever asks for one
+    /// of the same objects gets another. For resources that have gone from the server.
     pub fn end<T: Projection>(&self, informer: &Informer<T>) {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |one: &One| {
             let known = one.informer.downcast_ref::<Informer<T>>();
             known.is_some_and(|known| Arc::ptr_eq(&known.shared, &informer.shared))
         };
-        let name = made.informers.iter().find(|(_, one)| is_it(one)).map(|(name, _)| name.clone());
+
+        let name = made
+            .informers
+            .iter()
+            .find(|(_, one)| is_it(one))
+            .map(|(name, _)| name.clone());
+
         if let Some(one) = name.and_then(|name| made.informers.remove(&name))
             && one.end.send(()).is_err()
         {
@@ -153,8 +186,12 @@ impl Informers {
     pub async fn synced(&self) {
         let waiting: Vec<_> = {
             let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-            made.informers.values().map(|one| one.synced.clone()).collect()
+            made.informers
+                .values()
+                .map(|one| one.synced.clone())
+                .collect()
         };
+
         for mut synced in waiting {
             if synced.wait_for(|synced| *synced).await.is_err() {
                 std::future::pending::<()>().await;
@@ -178,7 +215,9 @@ pub struct Informer<T> {
 
 impl<T> Clone for Informer<T> {
     fn clone(&self) -> Informer<T> {
-        Informer { shared: self.shared.clone() }
+        Informer {
+            shared: self.shared.clone(),
+        }
     }
 }
 
@@ -198,7 +237,9 @@ impl<T: Projection> Informer<T> {
         let state = self.shared.read();
         let first = ObjectKey::new(namespace, "");
         let from = state.objects.range(first..);
-        from.take_while(|(key, _)| key.namespace == namespace).map(|(_, object)| object.clone()).collect()
+        from.take_while(|(key, _)| key.namespace == namespace)
+            .map(|(_, object)| object.clone())
+            .collect()
     }
 
     /// How many there are.
@@ -223,7 +264,8 @@ impl<T: Projection> Informer<T> {
         self.shared.write().add_index(name, Box::new(of))
     }
 
-    /// Makes sure that there is an index of that name: for users of one informer who agree on what it means.
+    /// Makes sure that there is an index of that name: for users of one informer who agree on what
+    /// it means.
     pub fn ensure_index(
         &self,
         name: &'static str,
@@ -236,12 +278,24 @@ impl<T: Projection> Informer<T> {
 
     /// The objects that have a value in an index.
     pub fn by_index(&self, name: &str, value: &str) -> Result<Vec<Arc<Cached<T>>>, IndexError> {
-        Ok(self.shared.read().index(name)?.objects_of(value).cloned().collect())
+        Ok(self
+            .shared
+            .read()
+            .index(name)?
+            .objects_of(value)
+            .cloned()
+            .collect())
     }
 
     /// The keys of the objects that have a value in an index.
     pub fn index_keys(&self, name: &str, value: &str) -> Result<Vec<ObjectKey>, IndexError> {
-        Ok(self.shared.read().index(name)?.objects_of(value).map(|object| object.key.clone()).collect())
+        Ok(self
+            .shared
+            .read()
+            .index(name)?
+            .objects_of(value)
+            .map(|object| object.key.clone())
+            .collect())
     }
 
     /// All values in an index.
@@ -261,7 +315,13 @@ impl<T: Projection> Informer<T> {
 
     /// Resolves when everything that the server had at the beginning is held.
     pub async fn synced(&self) {
-        if self.shared.synced().wait_for(|synced| *synced).await.is_err() {
+        if self
+            .shared
+            .synced()
+            .wait_for(|synced| *synced)
+            .await
+            .is_err()
+        {
             std::future::pending::<()>().await;
         }
     }
@@ -276,15 +336,16 @@ impl<T: Projection> Informer<T> {
         Subscription::new(self.shared.clone(), None)
     }
 
-    /// Tells `listener` of everything there is, then of every change, on the spot: by the task that changes the cache,
-    /// which can be read again by then. For those who only work out what a change concerns. It must not wait, nor listen
-    /// to this very informer; where it panics it misses that one change.
+    /// Tells `listener` of everything there is, then of every change, on the spot: by the task that
+    /// changes the cache, which can be read again by then. For those who only work out what a
+    /// change concerns. It must not wait, nor listen to this very informer; where it panics it
+    /// misses that one change.
     pub fn listen(&self, listener: impl FnMut(&Change<T>) + Send + 'static) {
         self.shared.listen(Box::new(listener));
     }
 
-    /// Everything there is, then every change, and besides, every so often, everything there is once more, as updates
-    /// that change nothing. The server is not asked for that.
+    /// Everything there is, then every change, and besides, every so often, everything there is
+    /// once more, as updates that change nothing. The server is not asked for that.
     pub fn subscribe_with_resync(&self, every: Duration) -> Subscription<T> {
         Subscription::new(self.shared.clone(), Some(every.max(Duration::from_secs(1))))
     }

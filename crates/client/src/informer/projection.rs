@@ -13,8 +13,8 @@ pub trait Projection: Sized + Send + Sync + 'static {
     /// Whether the metadata say it all: then the server need not send the rest.
     const METADATA_ONLY: bool = false;
 
-    /// What is held of an object, which comes without `managedFields`. Others may hold the same tree: whoever wants all
-    /// of it holds that, not a copy.
+    /// What is held of an object, which comes without `managedFields`. Others may hold the same
+    /// tree: whoever wants all of it holds that, not a copy.
     fn project(object: &Arc<Value>) -> Result<Self, TypedError>;
 }
 
@@ -43,7 +43,10 @@ impl Projection for Metadata {
 
     fn project(object: &Arc<Value>) -> Result<Metadata, TypedError> {
         let mut kept = Map::with_capacity(1);
-        kept.insert("metadata", object.get("metadata").cloned().unwrap_or_default());
+        kept.insert(
+            "metadata",
+            object.get("metadata").cloned().unwrap_or_default(),
+        );
         Ok(Metadata(Value::Object(kept)))
     }
 }

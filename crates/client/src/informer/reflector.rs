@@ -1,9 +1,10 @@
 //! Keeps a cache equal to the server.
 //!
-//! It asks for everything and for what follows in one stream (`sendInitialEvents`); where the server does not do that, it
-//! lists in pages and watches from there. A stream that ends is taken up where it ended; only when the server no longer
-//! knows that version does it begin anew, and then the differences are found by comparing. A server that cannot be
-//! reached, or has too much to do, is asked again later and later.
+//! It asks for everything and for what follows in one stream (`sendInitialEvents`); where the
+//! server does not do that, it lists in pages and watches from there. A stream that ends is taken
+//! up where it ended; only when the server no longer knows that version does it begin anew, and
+//! then the differences are found by comparing. A server that cannot be reached, or has too much to
+//! do, is asked again later and later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,13 +46,30 @@ pub(super) struct Reflector<T> {
 type Objects<T> = BTreeMap<ObjectKey, Arc<Cached<T>>>;
 
 impl<T: Projection> Reflector<T> {
-    pub(super) fn new(client: Client, selection: Selection, shared: Arc<Shared<T>>) -> Reflector<T> {
-        let mut access = client.resource(&selection.resource).namespace(&selection.namespace).shared();
+    pub(super) fn new(
+        client: Client,
+        selection: Selection,
+        shared: Arc<Shared<T>>,
+    ) -> Reflector<T> {
+        let mut access = client
+            .resource(&selection.resource)
+            .namespace(&selection.namespace)
+            .shared();
+
         if T::METADATA_ONLY {
             access = access.metadata_only();
         }
+
         let backoff = Backoff::new(client.world());
-        Reflector { client, access, selection, shared, backoff, version: Text::default(), streams: true }
+        Reflector {
+            client,
+            access,
+            selection,
+            shared,
+            backoff,
+            version: Text::default(),
+            streams: true,
+        }
     }
 
     /// Never returns.
@@ -62,13 +80,15 @@ impl<T: Projection> Reflector<T> {
         }
     }
 
-    /// Fills the cache, however long it takes. Answers the stream that goes on from there, if there is one.
+    /// Fills the cache, however long it takes. Answers the stream that goes on from there, if there
+    /// is one.
     async fn establish(&mut self) -> Option<Watch> {
         loop {
             let established = match self.streams {
                 true => self.stream().await.map(Some),
                 false => self.list().await.map(|()| None),
             };
+
             match established {
                 Ok(watch) => return watch,
                 // Not this version of the world: the newest will do.
@@ -96,6 +116,7 @@ impl<T: Projection> Reflector<T> {
             ..self.watch_options()
         };
         let mut watch = self.access.watch(&options).await?;
+
         let mut objects = Objects::new();
         loop {
             match watch.next().await?.ok_or_else(ended)? {
@@ -103,8 +124,12 @@ impl<T: Projection> Reflector<T> {
                     self.collect(&object, &mut objects)
                 }
                 WatchEvent::Deleted(object) => drop(objects.remove(&ObjectKey::of(&object))),
-                // Objects come in the order of their keys: only the bookmark says how far they are told.
-                WatchEvent::Bookmark { resource_version, initial_events_end: true } => {
+                // Objects come in the order of their keys: only the bookmark says how far they are
+                // told.
+                WatchEvent::Bookmark {
+                    resource_version,
+                    initial_events_end: true,
+                } => {
                     self.replace(objects, resource_version);
                     return Ok(watch);
                 }
@@ -114,15 +139,22 @@ impl<T: Projection> Reflector<T> {
         }
     }
 
-    /// Everything in pages. At first whatever the server has at hand, then never older than what has been seen.
+    /// Everything in pages. At first whatever the server has at hand, then never older than what
+    /// has been seen.
     async fn list(&mut self) -> Result<(), Error> {
-        let version = if self.version.is_empty() { "0" } else { &self.version };
+        let version = if self.version.is_empty() {
+            "0"
+        } else {
+            &self.version
+        };
+
         let first = ListOptions {
             resource_version: version.to_string(),
             // A concrete version and a limit would mean that very version.
             limit: if version == "0" { PAGE } else { 0 },
             ..self.list_options()
         };
+
         let mut objects = Objects::new();
         let mut options = first.clone();
         loop {
@@ -130,15 +162,25 @@ impl<T: Projection> Reflector<T> {
                 // The snapshot is gone between two pages: all at once, then.
                 Err(error) if error.is_expired() && !options.continue_token.is_empty() => {
                     objects.clear();
-                    self.access.list(&ListOptions { limit: 0, ..first.clone() }).await?
+                    self.access
+                        .list(&ListOptions {
+                            limit: 0,
+                            ..first.clone()
+                        })
+                        .await?
                 }
                 page => page?,
             };
-            page.items.into_iter().for_each(|object| self.collect(&object.into(), &mut objects));
+
+            page.items
+                .into_iter()
+                .for_each(|object| self.collect(&object.into(), &mut objects));
+
             if page.continue_token.is_empty() {
                 self.replace(objects, page.resource_version);
                 return Ok(());
             }
+
             options.resource_version = String::new();
             options.continue_token = page.continue_token.to_string();
         }
@@ -156,9 +198,13 @@ impl<T: Projection> Reflector<T> {
                     Err(error) => Err(error),
                 },
             };
+
             match ended {
                 Ok(()) if begun.elapsed() >= TOO_SHORT || heard != self.version => {}
-                Ok(()) => self.rest(&Error::Answer("the watch ended at once".to_string())).await,
+                Ok(()) => {
+                    self.rest(&Error::Answer("the watch ended at once".to_string()))
+                        .await
+                }
                 Err(error) if error.is_expired() || error.is_version_too_large() => {
                     debug!(resource = %self.selection.resource, %error, "begins anew");
                     return;
@@ -175,7 +221,9 @@ impl<T: Projection> Reflector<T> {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                     let version = Text::new(object.meta().resource_version());
                     let object = self.cached(&object);
-                    self.heard_of(version, |state| object.into_iter().for_each(|object| state.put(object)));
+                    self.heard_of(version, |state| {
+                        object.into_iter().for_each(|object| state.put(object))
+                    });
                 }
                 WatchEvent::Deleted(object) => {
                     // It carries the version of its going.
@@ -184,15 +232,19 @@ impl<T: Projection> Reflector<T> {
                     let last = self.cached(&object);
                     self.heard_of(version, |state| state.remove(&key, last));
                 }
-                WatchEvent::Bookmark { resource_version, .. } => self.heard_of(resource_version, |_| {}),
+                WatchEvent::Bookmark {
+                    resource_version, ..
+                } => self.heard_of(resource_version, |_| {}),
                 WatchEvent::Error(status) => return Err((*status).into()),
             }
         }
+
         Ok(())
     }
 
     fn replace(&mut self, objects: Objects<T>, version: Text) {
-        self.shared.replace(objects, version.parse().unwrap_or_default());
+        self.shared
+            .replace(objects, version.parse().unwrap_or_default());
         self.version = version;
     }
 
@@ -244,11 +296,18 @@ impl<T: Projection> Reflector<T> {
 
     fn watch_options(&self) -> ListOptions {
         let share = (self.client.world().random)() % WATCH_SECONDS;
-        ListOptions { bookmarks: true, timeout_seconds: WATCH_SECONDS + share, ..self.list_options() }
+        ListOptions {
+            bookmarks: true,
+            timeout_seconds: WATCH_SECONDS + share,
+            ..self.list_options()
+        }
     }
 
     fn resume_options(&self) -> ListOptions {
-        ListOptions { resource_version: self.version.to_string(), ..self.watch_options() }
+        ListOptions {
+            resource_version: self.version.to_string(),
+            ..self.watch_options()
+        }
     }
 }
 

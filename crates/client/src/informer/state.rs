@@ -1,8 +1,9 @@
 //! The cache of one informer and those who follow it, changed together under one lock.
 //!
-//! Whoever subscribes gets a copy of the cache and a place among those who are told, in one step: so it hears of every
-//! object exactly once, and of every change after. Listeners are told on the spot, once the cache can be read again: they
-//! look something up and put a key into a queue, and to wake a task of its own for each would cost more than that.
+//! Whoever subscribes gets a copy of the cache and a place among those who are told, in one step:
+//! so it hears of every object exactly once, and of every change after. Listeners are told on the
+//! spot, once the cache can be read again: they look something up and put a key into a queue, and
+//! to wake a task of its own for each would cost more than that.
 
 use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
@@ -18,7 +19,8 @@ use crate::key::ObjectKey;
 
 pub(super) struct Shared<T> {
     state: RwLock<State<T>>,
-    /// Held from before a change until all have been told of it: whoever begins to listen hears of it once.
+    /// Held from before a change until all have been told of it: whoever begins to listen hears of
+    /// it once.
     listeners: Mutex<Vec<Listener<T>>>,
     synced: watch::Sender<bool>,
 }
@@ -46,6 +48,7 @@ impl<T> Default for Shared<T> {
             version: ResourceVersion(0),
             synced: false,
         };
+
         Shared {
             state: RwLock::new(state),
             listeners: Mutex::new(Vec::new()),
@@ -55,9 +58,15 @@ impl<T> Default for Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// Nothing will happen any more. Listeners may hold this very informer, which would never be let go otherwise.
+    /// Nothing will happen any more. Listeners may hold this very informer, which would never be
+    /// let go otherwise.
     pub(super) fn end(&self) {
-        drop(std::mem::take(&mut *self.listeners.lock().unwrap_or_else(PoisonError::into_inner)));
+        drop(std::mem::take(
+            &mut *self
+                .listeners
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        ));
     }
 }
 
@@ -76,12 +85,17 @@ impl<T: Projection> Shared<T> {
 
     /// Changes what is held, and tells everybody.
     pub(super) fn change(&self, change: impl FnOnce(&mut State<T>)) {
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+
         let news = {
             let mut state = self.write();
             change(&mut state);
             std::mem::take(&mut state.news)
         };
+
         for listener in &mut *listeners {
             news.iter().for_each(|change| tell(listener, change));
         }
@@ -89,26 +103,51 @@ impl<T: Projection> Shared<T> {
 
     /// Somebody is told from here on, beginning with everything that there is.
     pub(super) fn listen(&self, mut listener: Listener<T>) {
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+
         let (held, synced) = {
             let state = self.read();
-            (state.objects.values().cloned().collect::<Vec<_>>(), state.synced)
+            (
+                state.objects.values().cloned().collect::<Vec<_>>(),
+                state.synced,
+            )
         };
-        let initial = held.into_iter().map(|object| Change::Added { object, initial: true });
-        initial.chain(synced.then_some(Change::Synced)).for_each(|change| tell(&mut listener, &change));
+
+        let initial = held.into_iter().map(|object| Change::Added {
+            object,
+            initial: true,
+        });
+
+        initial
+            .chain(synced.then_some(Change::Synced))
+            .for_each(|change| tell(&mut listener, &change));
         listeners.push(listener);
     }
 
     /// The server has exactly these objects: what differs is told.
-    pub(super) fn replace(&self, objects: BTreeMap<ObjectKey, Arc<Cached<T>>>, version: ResourceVersion) {
+    pub(super) fn replace(
+        &self,
+        objects: BTreeMap<ObjectKey, Arc<Cached<T>>>,
+        version: ResourceVersion,
+    ) {
         self.change(|state| {
-            let gone: Vec<ObjectKey> =
-                state.objects.keys().filter(|key| !objects.contains_key(*key)).cloned().collect();
+            let gone: Vec<ObjectKey> = state
+                .objects
+                .keys()
+                .filter(|key| !objects.contains_key(*key))
+                .cloned()
+                .collect();
+
             for key in gone {
                 state.remove(&key, None);
             }
+
             objects.into_values().for_each(|object| state.put(object));
             state.version = state.version.max(version);
+
             if !state.synced {
                 state.synced = true;
                 state.tell(Change::Synced);
@@ -126,7 +165,8 @@ fn tell<T>(listener: &mut Listener<T>, change: &Change<T>) {
 }
 
 impl<T: Projection> State<T> {
-    /// Whether an object came or changed is decided by what is held, not by what the server calls it.
+    /// Whether an object came or changed is decided by what is held, not by what the server calls
+    /// it.
     pub(super) fn put(&mut self, new: Arc<Cached<T>>) {
         let old = self.objects.get(&new.key).cloned();
         match old {
@@ -138,7 +178,9 @@ impl<T: Projection> State<T> {
                 self.insert(new);
             }
             Some(old) => {
-                self.indexes.iter_mut().for_each(|index| index.replace(&old, &new));
+                self.indexes
+                    .iter_mut()
+                    .for_each(|index| index.replace(&old, &new));
                 if let Some(held) = self.objects.get_mut(&new.key) {
                     *held = new.clone();
                 }
@@ -157,10 +199,17 @@ impl<T: Projection> State<T> {
 
     /// `last` is the object's last state, if somebody saw it go.
     pub(super) fn remove(&mut self, key: &ObjectKey, last: Option<Arc<Cached<T>>>) {
-        let Some(held) = self.objects.remove(key) else { return };
-        self.indexes.iter_mut().for_each(|index| index.remove(&held));
+        let Some(held) = self.objects.remove(key) else {
+            return;
+        };
+        self.indexes
+            .iter_mut()
+            .for_each(|index| index.remove(&held));
         let certain = last.is_some();
-        self.tell(Change::Deleted { object: last.unwrap_or(held), certain });
+        self.tell(Change::Deleted {
+            object: last.unwrap_or(held),
+            certain,
+        });
     }
 
     /// Versions may only advance.
@@ -168,7 +217,11 @@ impl<T: Projection> State<T> {
         self.version = self.version.max(version);
     }
 
-    pub(super) fn add_index(&mut self, name: &'static str, of: ValuesOf<T>) -> Result<(), IndexError> {
+    pub(super) fn add_index(
+        &mut self,
+        name: &'static str,
+        of: ValuesOf<T>,
+    ) -> Result<(), IndexError> {
         if self.indexes.iter().any(|index| index.name == name) {
             return Err(IndexError::Twice(name));
         }
@@ -187,16 +240,25 @@ impl<T: Projection> State<T> {
     pub(super) fn follow(&mut self) -> mpsc::UnboundedReceiver<Change<T>> {
         let (follower, told) = mpsc::unbounded_channel();
         let held = self.objects.values().cloned();
-        let initial = held.map(|object| Change::Added { object, initial: true });
+        let initial = held.map(|object| Change::Added {
+            object,
+            initial: true,
+        });
+
         let synced = self.synced.then_some(Change::Synced);
+
         // It cannot be closed: `told` is still here.
-        initial.chain(synced).for_each(|change| drop(follower.send(change)));
+        initial
+            .chain(synced)
+            .for_each(|change| drop(follower.send(change)));
         self.followers.push(follower);
+
         told
     }
 
     fn tell(&mut self, change: Change<T>) {
-        self.followers.retain(|follower| follower.send(change.clone()).is_ok());
+        self.followers
+            .retain(|follower| follower.send(change.clone()).is_ok());
         self.news.push(change);
     }
 }

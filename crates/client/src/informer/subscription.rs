@@ -19,7 +19,8 @@ pub enum Change<T> {
         /// Whether it was there before this was asked for.
         initial: bool,
     },
-    /// An object changed; or, where both are the same version, it is told of once more because that was asked for.
+    /// An object changed; or, where both are the same version, it is told of once more because that
+    /// was asked for.
     Updated {
         /// What it was.
         old: Arc<Cached<T>>,
@@ -40,11 +41,18 @@ pub enum Change<T> {
 impl<T> Clone for Change<T> {
     fn clone(&self) -> Change<T> {
         match self {
-            Change::Added { object, initial } => Change::Added { object: object.clone(), initial: *initial },
-            Change::Updated { old, new } => Change::Updated { old: old.clone(), new: new.clone() },
-            Change::Deleted { object, certain } => {
-                Change::Deleted { object: object.clone(), certain: *certain }
-            }
+            Change::Added { object, initial } => Change::Added {
+                object: object.clone(),
+                initial: *initial,
+            },
+            Change::Updated { old, new } => Change::Updated {
+                old: old.clone(),
+                new: new.clone(),
+            },
+            Change::Deleted { object, certain } => Change::Deleted {
+                object: object.clone(),
+                certain: *certain,
+            },
             Change::Synced => Change::Synced,
         }
     }
@@ -78,7 +86,13 @@ impl<T: Projection> Subscription<T> {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             ticks
         });
-        Subscription { shared, told, resync, again: Vec::new().into_iter() }
+
+        Subscription {
+            shared,
+            told,
+            resync,
+            again: Vec::new().into_iter(),
+        }
     }
 
     /// The next change. It waits for ever where nothing happens.
@@ -88,11 +102,16 @@ impl<T: Projection> Subscription<T> {
     pub async fn next(&mut self) -> Change<T> {
         loop {
             if let Some(object) = self.again.next() {
-                return Change::Updated { old: object.clone(), new: object };
+                return Change::Updated {
+                    old: object.clone(),
+                    new: object,
+                };
             }
+
             tokio::select! {
                 biased;
-                // What has happened comes before a repetition, so that the repetition is never older.
+                // What has happened comes before a repetition, so that the repetition is never
+                // older.
                 change = self.told.recv() => match change {
                     Some(change) => return change,
                     None => std::future::pending().await,
@@ -102,12 +121,17 @@ impl<T: Projection> Subscription<T> {
         }
     }
 
-    /// Everything that is held is told again, unless news wait: those who changed will be told anyway, and the others
-    /// the next time.
+    /// Everything that is held is told again, unless news wait: those who changed will be told
+    /// anyway, and the others the next time.
     fn repeat(&mut self) {
         let state = self.shared.read();
         if self.told.is_empty() {
-            self.again = state.objects.values().cloned().collect::<Vec<_>>().into_iter();
+            self.again = state
+                .objects
+                .values()
+                .cloned()
+                .collect::<Vec<_>>()
+                .into_iter();
         }
     }
 }

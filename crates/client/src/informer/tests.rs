@@ -29,26 +29,42 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::new("ns", name)
 }
 
-/// Everything that has been told: `+a` came, `~a` changed, `-a` went, `?a` went unseen, `.` that was all there was. An
-/// exclamation mark says that it was there before.
+/// Everything that has been told: `+a` came, `~a` changed, `-a` went, `?a` went unseen, `.` that
+/// was all there was. An exclamation mark says that it was there before.
 fn told(from: &mut UnboundedReceiver<Change<Whole>>) -> String {
     let mut words = Vec::new();
     while let Ok(change) = from.try_recv() {
         words.push(match change {
-            Change::Added { object, initial: true } => format!("+{}!", object.key.name),
-            Change::Added { object, initial: false } => format!("+{}", object.key.name),
+            Change::Added {
+                object,
+                initial: true,
+            } => format!("+{}!", object.key.name),
+            Change::Added {
+                object,
+                initial: false,
+            } => format!("+{}", object.key.name),
             Change::Updated { new, .. } => format!("~{}", new.key.name),
-            Change::Deleted { object, certain: true } => format!("-{}", object.key.name),
-            Change::Deleted { object, certain: false } => format!("?{}", object.key.name),
+            Change::Deleted {
+                object,
+                certain: true,
+            } => format!("-{}", object.key.name),
+            Change::Deleted {
+                object,
+                certain: false,
+            } => format!("?{}", object.key.name),
             Change::Synced => ".".to_string(),
         });
     }
+
     words.join(" ")
 }
 
 fn replace(shared: &Shared<Whole>, objects: &[&str], version: u64) {
-    let objects: BTreeMap<_, _> =
-        objects.iter().map(|text| object(text)).map(|object| (object.key.clone(), object)).collect();
+    let objects: BTreeMap<_, _> = objects
+        .iter()
+        .map(|text| object(text))
+        .map(|object| (object.key.clone(), object))
+        .collect();
     shared.replace(objects, ResourceVersion(version));
 }
 
@@ -59,17 +75,21 @@ fn what_is_told_is_decided_by_what_is_held() {
     replace(&shared, &["a u1 1", "b u2 2"], 2);
     assert_eq!(told(&mut changes), "+a! +b! .");
     assert!(*shared.synced().borrow());
+
     let check = |changes: &mut UnboundedReceiver<_>, text: &str, expected: &str| {
         shared.write().put(object(text));
         assert_eq!(told(changes), expected, "{text}");
     };
     check(&mut changes, "a u1 3", "~a");
+
     check(&mut changes, "a u1 3", "");
     check(&mut changes, "c u3 4", "+c");
+
     // Another object of that name: the end of the first was missed.
     check(&mut changes, "c u4 5", "?c +c");
     shared.write().remove(&key("c"), Some(object("c u4 6")));
     assert_eq!(told(&mut changes), "-c");
+
     shared.write().remove(&key("c"), None);
     assert_eq!(told(&mut changes), "", "what is not held does not go");
 }
@@ -79,48 +99,99 @@ fn a_new_list_tells_only_of_differences() {
     let shared = Shared::default();
     replace(&shared, &["a u1 1", "b u2 2", "c u3 3", "d u4 4"], 4);
     let mut changes = shared.write().follow();
-    assert_eq!(told(&mut changes), "+a! +b! +c! +d! .", "whoever comes late hears of everything once");
+    assert_eq!(
+        told(&mut changes),
+        "+a! +b! +c! +d! .",
+        "whoever comes late hears of everything once"
+    );
+
     replace(&shared, &["a u1 1", "b u2 7", "d u9 8", "e u5 6"], 8);
     assert_eq!(told(&mut changes), "?c ~b ?d +d +e");
+
     replace(&shared, &["a u1 1", "b u2 7", "d u9 8", "e u5 6"], 9);
     assert_eq!(told(&mut changes), "");
     assert_eq!(shared.read().version, ResourceVersion(9));
+
     shared.write().heard_of(ResourceVersion(5));
-    assert_eq!(shared.read().version, ResourceVersion(9), "it only advances");
+    assert_eq!(
+        shared.read().version,
+        ResourceVersion(9),
+        "it only advances"
+    );
 }
 
 #[test]
 fn fields_owners_are_not_held() {
-    assert!(object("a u 1").object.at(&["metadata", "managedFields"]).is_none());
+    assert!(
+        object("a u 1")
+            .object
+            .at(&["metadata", "managedFields"])
+            .is_none()
+    );
 }
 
 #[test]
 fn indexes_follow_every_change() {
     let shared = Shared::default();
-    replace(&shared, &["one u1 1 ernie,bert", "two u2 2 bert,oscar", "tre u3 3 ernie,elmo"], 3);
+    replace(
+        &shared,
+        &[
+            "one u1 1 ernie,bert",
+            "two u2 2 bert,oscar",
+            "tre u3 3 ernie,elmo",
+        ],
+        3,
+    );
+
     let by_user = |map: &Cached<Whole>| -> Vec<Text> {
-        map.meta().annotation("users").unwrap_or_default().split(',').map(Text::new).collect()
+        map.meta()
+            .annotation("users")
+            .unwrap_or_default()
+            .split(',')
+            .map(Text::new)
+            .collect()
     };
-    shared.write().add_index("byUser", Box::new(by_user)).unwrap();
-    assert!(shared.write().add_index("byUser", Box::new(by_user)).is_err());
+
+    shared
+        .write()
+        .add_index("byUser", Box::new(by_user))
+        .unwrap();
+
+    assert!(
+        shared
+            .write()
+            .add_index("byUser", Box::new(by_user))
+            .is_err()
+    );
+
     let check = |user: &str, expected: &[&str]| {
         let state = shared.read();
-        let found: Vec<&str> =
-            state.index("byUser").unwrap().objects_of(user).map(|map| map.key.name.as_str()).collect();
+        let found: Vec<&str> = state
+            .index("byUser")
+            .unwrap()
+            .objects_of(user)
+            .map(|map| map.key.name.as_str())
+            .collect();
         assert_eq!(found, expected, "{user}");
     };
     check("ernie", &["one", "tre"]);
+
     check("bert", &["one", "two"]);
     shared.write().put(object("one u1 4 oscar"));
     check("ernie", &["tre"]);
     check("oscar", &["one", "two"]);
     shared.write().remove(&key("two"), None);
     check("bert", &[]);
+
     check("oscar", &["one"]);
     replace(&shared, &["tre u3 3 ernie,elmo"], 5);
     check("oscar", &[]);
     let state = shared.read();
-    assert_eq!(state.index("byUser").unwrap().values().collect::<Vec<_>>(), ["elmo", "ernie"]);
+    assert_eq!(
+        state.index("byUser").unwrap().values().collect::<Vec<_>>(),
+        ["elmo", "ernie"]
+    );
+
     assert!(state.index("byName").is_err());
 }
 
@@ -129,24 +200,48 @@ fn a_listener_is_told_on_the_spot_and_finds_the_cache_as_new() {
     let shared = Arc::new(Shared::default());
     replace(&shared, &["a u1 1"], 1);
     let (tell, mut changes) = tokio::sync::mpsc::unbounded_channel();
+
     let held = shared.clone();
     shared.listen(Box::new(move |change| {
         if let Some(object) = change.object() {
             assert!(object.key.name != "bad", "this one is not liked");
-            let found = held.read().objects.get(&object.key).map(|held| held.version);
-            assert_eq!(found, Some(object.version).filter(|_| !matches!(change, Change::Deleted { .. })));
+
+            let found = held
+                .read()
+                .objects
+                .get(&object.key)
+                .map(|held| held.version);
+
+            assert_eq!(
+                found,
+                Some(object.version).filter(|_| !matches!(change, Change::Deleted { .. }))
+            );
         }
+
         tell.send(change.clone()).unwrap();
     }));
+
     assert_eq!(told(&mut changes), "+a! .");
+
     shared.change(|state| state.put(object("bad u9 2")));
     assert_eq!(told(&mut changes), "", "it panicked");
+
     shared.change(|state| state.put(object("b u2 3")));
-    assert_eq!(told(&mut changes), "+b", "one who fails at a change is told of the next");
+    assert_eq!(
+        told(&mut changes),
+        "+b",
+        "one who fails at a change is told of the next"
+    );
+
     replace(&shared, &["b u2 4"], 4);
     assert_eq!(told(&mut changes), "?a ~b");
+
     shared.end();
     shared.change(|state| state.put(object("c u3 5")));
     assert_eq!(told(&mut changes), "");
-    assert_eq!(Arc::strong_count(&shared), 1, "a listener that holds the informer does not keep it for ever");
+    assert_eq!(
+        Arc::strong_count(&shared),
+        1,
+        "a listener that holds the informer does not keep it for ever"
+    );
 }

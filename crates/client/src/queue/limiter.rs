@@ -20,7 +20,10 @@ pub trait Limiter<K>: Send + Sync {
 /// What controllers use.
 pub(super) fn controllers<K: QueueKey>() -> MaxOf<K> {
     let each = ExponentialLimiter::new(Duration::from_millis(5), Duration::from_secs(1000));
-    MaxOf(vec![Box::new(each), Box::new(BucketLimiter(TokenBucket::new(10.0, 100)))])
+    MaxOf(vec![
+        Box::new(each),
+        Box::new(BucketLimiter(TokenBucket::new(10.0, 100))),
+    ])
 }
 
 /// Each key twice as long as the last time.
@@ -33,7 +36,11 @@ pub struct ExponentialLimiter<K> {
 impl<K> ExponentialLimiter<K> {
     /// `base`, twice that, four times that … but never more than `longest`.
     pub fn new(base: Duration, longest: Duration) -> ExponentialLimiter<K> {
-        ExponentialLimiter { base, longest, failures: Mutex::new(BTreeMap::new()) }
+        ExponentialLimiter {
+            base,
+            longest,
+            failures: Mutex::new(BTreeMap::new()),
+        }
     }
 }
 
@@ -49,11 +56,19 @@ impl<K: QueueKey> Limiter<K> for ExponentialLimiter<K> {
     }
 
     fn forget(&self, key: &K) {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(key);
     }
 
     fn failures(&self, key: &K) -> u32 {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied().unwrap_or_default()
+        self.failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(key)
+            .copied()
+            .unwrap_or_default()
     }
 }
 
@@ -83,7 +98,12 @@ pub struct FastSlowLimiter<K> {
 impl<K> FastSlowLimiter<K> {
     /// `fast_attempts` times `fast`, then `slow`.
     pub fn new(fast: Duration, slow: Duration, fast_attempts: u32) -> FastSlowLimiter<K> {
-        FastSlowLimiter { fast, slow, fast_attempts, failures: Mutex::new(BTreeMap::new()) }
+        FastSlowLimiter {
+            fast,
+            slow,
+            fast_attempts,
+            failures: Mutex::new(BTreeMap::new()),
+        }
     }
 }
 
@@ -92,15 +112,27 @@ impl<K: QueueKey> Limiter<K> for FastSlowLimiter<K> {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let count = failures.entry(key.clone()).or_default();
         *count = count.saturating_add(1);
-        if *count <= self.fast_attempts { self.fast } else { self.slow }
+        if *count <= self.fast_attempts {
+            self.fast
+        } else {
+            self.slow
+        }
     }
 
     fn forget(&self, key: &K) {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(key);
     }
 
     fn failures(&self, key: &K) -> u32 {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied().unwrap_or_default()
+        self.failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(key)
+            .copied()
+            .unwrap_or_default()
     }
 }
 
@@ -109,7 +141,11 @@ pub struct MaxOf<K>(pub Vec<Box<dyn Limiter<K>>>);
 
 impl<K: QueueKey> Limiter<K> for MaxOf<K> {
     fn when(&self, key: &K) -> Duration {
-        self.0.iter().map(|limiter| limiter.when(key)).max().unwrap_or_default()
+        self.0
+            .iter()
+            .map(|limiter| limiter.when(key))
+            .max()
+            .unwrap_or_default()
     }
 
     fn forget(&self, key: &K) {
@@ -117,6 +153,10 @@ impl<K: QueueKey> Limiter<K> for MaxOf<K> {
     }
 
     fn failures(&self, key: &K) -> u32 {
-        self.0.iter().map(|limiter| limiter.failures(key)).max().unwrap_or_default()
+        self.0
+            .iter()
+            .map(|limiter| limiter.failures(key))
+            .max()
+            .unwrap_or_default()
     }
 }

@@ -29,16 +29,24 @@ impl QueueMetrics {
     /// Writes them as text, one line each, for the queue of this name.
     pub fn write(&self, name: &str, out: &mut String) {
         let mut line = |metric: &str, value: f64| {
-            writeln!(out, "workqueue_{metric}{{name={name:?}}} {value}").expect("a text takes everything");
+            writeln!(out, "workqueue_{metric}{{name={name:?}}} {value}")
+                .expect("a text takes everything");
         };
+
         let count = |number: u64| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
         line("depth", count(self.depth as u64));
         line("adds_total", count(self.adds));
         line("retries_total", count(self.retries));
         line("unfinished_work_seconds", self.unfinished.as_secs_f64());
-        line("longest_running_processor_seconds", self.longest.as_secs_f64());
-        self.waited.write("workqueue_queue_duration_seconds", name, out);
-        self.worked.write("workqueue_work_duration_seconds", name, out);
+        line(
+            "longest_running_processor_seconds",
+            self.longest.as_secs_f64(),
+        );
+
+        self.waited
+            .write("workqueue_queue_duration_seconds", name, out);
+        self.worked
+            .write("workqueue_work_duration_seconds", name, out);
     }
 }
 
@@ -72,10 +80,22 @@ impl Histogram {
         };
         for (limit, count) in BUCKETS.iter().zip(self.buckets) {
             below += count;
-            line(&format!("_bucket{{name={name:?},le=\"{limit}\"}}"), below.to_string());
+            line(
+                &format!("_bucket{{name={name:?},le=\"{limit}\"}}"),
+                below.to_string(),
+            );
         }
-        line(&format!("_bucket{{name={name:?},le=\"+Inf\"}}"), self.count.to_string());
-        line(&format!("_sum{{name={name:?}}}"), self.sum.as_secs_f64().to_string());
+
+        line(
+            &format!("_bucket{{name={name:?},le=\"+Inf\"}}"),
+            self.count.to_string(),
+        );
+
+        line(
+            &format!("_sum{{name={name:?}}}"),
+            self.sum.as_secs_f64().to_string(),
+        );
+
         line(&format!("_count{{name={name:?}}}"), self.count.to_string());
     }
 }

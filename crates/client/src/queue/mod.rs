@@ -1,9 +1,9 @@
 //! Work queues: which key a worker takes next.
 //!
-//! A key that is added many times before it is taken is taken once; one that is added while it is being worked on is
-//! taken once more afterwards; no two workers have the same key at once. A key can be added for later, and after a
-//! failure for later and later. Since additions collapse, a queue suits "bring it to the state it should have", and
-//! never the counting of events.
+//! A key that is added many times before it is taken is taken once; one that is added while it is
+//! being worked on is taken once more afterwards; no two workers have the same key at once. A key
+//! can be added for later, and after a failure for later and later. Since additions collapse, a
+//! queue suits "bring it to the state it should have", and never the counting of events.
 
 mod limiter;
 mod metrics;
@@ -37,7 +37,8 @@ struct Shared<K: QueueKey> {
     name: String,
     state: Mutex<State<K>>,
     limiter: Box<dyn Limiter<K>>,
-    /// Something can be taken, or an earlier moment to look has come up, or the queue has been shut.
+    /// Something can be taken, or an earlier moment to look has come up, or the queue has been
+    /// shut.
     changed: Notify,
     /// Everything has been done.
     drained: Notify,
@@ -45,13 +46,16 @@ struct Shared<K: QueueKey> {
 
 impl<K: QueueKey> Clone for WorkQueue<K> {
     fn clone(&self) -> WorkQueue<K> {
-        WorkQueue { shared: self.shared.clone() }
+        WorkQueue {
+            shared: self.shared.clone(),
+        }
     }
 }
 
 impl<K: QueueKey> WorkQueue<K> {
-    /// A queue with the limits that controllers have: each key 5 ms, 10 ms … 1000 s after a failure, all together ten a
-    /// second and a hundred at once. The name is the queue's in metrics.
+    /// A queue with the limits that controllers have: each key 5 ms, 10 ms … 1000 s after a
+    /// failure, all together ten a second and a hundred at once. The name is the queue's in
+    /// metrics.
     pub fn new(name: &str) -> WorkQueue<K> {
         WorkQueue::with_limiter(name, Box::new(limiter::controllers()))
     }
@@ -65,7 +69,9 @@ impl<K: QueueKey> WorkQueue<K> {
             changed: Notify::new(),
             drained: Notify::new(),
         };
-        WorkQueue { shared: Arc::new(shared) }
+        WorkQueue {
+            shared: Arc::new(shared),
+        }
     }
 
     /// The queue's name.
@@ -118,8 +124,8 @@ impl<K: QueueKey> WorkQueue<K> {
         self.len() == 0
     }
 
-    /// Takes the next key; `None`: the queue is shut and nothing is left in it. The key is the worker's until the job
-    /// is dropped.
+    /// Takes the next key; `None`: the queue is shut and nothing is left in it. The key is the
+    /// worker's until the job is dropped.
     pub async fn take(&self) -> Option<Job<K>> {
         loop {
             // Asked for before anything is looked at, so that nothing in between is missed.
@@ -131,14 +137,20 @@ impl<K: QueueKey> WorkQueue<K> {
                     if state.has_more() {
                         self.shared.changed.notify_one();
                     }
-                    return Some(Job { key, shared: self.shared.clone() });
+                    return Some(Job {
+                        key,
+                        shared: self.shared.clone(),
+                    });
                 }
+
                 if state.is_shut() {
                     self.shared.changed.notify_one();
                     return None;
                 }
+
                 state.next_at()
             };
+
             tokio::select! {
                 biased;
                 () = changed => {}

@@ -57,22 +57,29 @@ impl<K: QueueKey> State<K> {
         if self.shut {
             return false;
         }
+
         if let Some(known) = self.later_at.get(&key) {
             if known.0 <= at {
                 return false;
             }
             self.later.remove(known);
         }
+
         self.counted += 1;
         let place = (at, self.counted);
         self.later.insert(place, key.clone());
         self.later_at.insert(key, place);
+
         self.next_at() == Some(at)
     }
 
     /// Moves what is due into the order.
     fn ripen(&mut self, now: Instant) {
-        while let Some(entry) = self.later.first_entry().filter(|entry| entry.key().0 <= now) {
+        while let Some(entry) = self
+            .later
+            .first_entry()
+            .filter(|entry| entry.key().0 <= now)
+        {
             let key = entry.remove();
             self.later_at.remove(&key);
             self.add(key, now);
@@ -130,7 +137,10 @@ impl<K: QueueKey> State<K> {
     }
 
     pub(super) fn measured(&self, now: Instant) -> QueueMetrics {
-        let running = self.processing.values().map(|begun| now.duration_since(*begun));
+        let running = self
+            .processing
+            .values()
+            .map(|begun| now.duration_since(*begun));
         QueueMetrics {
             depth: self.order.len(),
             unfinished: running.clone().sum(),

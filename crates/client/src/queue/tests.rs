@@ -10,13 +10,17 @@ async fn additions_collapse_and_what_comes_meanwhile_is_done_afterwards() {
     for _ in 0..3 {
         queue.add("a");
     }
+
     assert_eq!(queue.len(), 1);
+
     let job = queue.take().await.unwrap();
     queue.add("a");
     queue.add("a");
     assert_eq!(queue.len(), 0, "two workers never have it together");
+
     queue.add("b");
     assert_eq!(*queue.take().await.unwrap(), "b");
+
     drop(job);
     assert_eq!(*queue.take().await.unwrap(), "a");
     assert!(queue.is_empty());
@@ -32,8 +36,10 @@ async fn failures_double_the_wait_until_they_are_forgiven() {
         drop(queue.take().await.unwrap());
         waits.push(begun.elapsed().as_millis());
     }
+
     assert_eq!(waits, [5, 10, 20, 40, 80]);
     assert_eq!(queue.failures(&"a"), 5);
+
     queue.forget(&"a");
     assert_eq!(queue.failures(&"a"), 0);
 }
@@ -43,9 +49,16 @@ fn a_wait_never_exceeds_the_longest() {
     let limiter = ExponentialLimiter::new(Duration::from_millis(5), Duration::from_secs(1000));
     let waits: Vec<Duration> = (0..70).map(|_| Limiter::when(&limiter, &"a")).collect();
     assert_eq!(waits[17], Duration::from_millis(5 << 17));
-    assert!(waits[18..].iter().all(|wait| *wait == Duration::from_secs(1000)));
+    assert!(
+        waits[18..]
+            .iter()
+            .all(|wait| *wait == Duration::from_secs(1000))
+    );
+
     let limiter = FastSlowLimiter::new(Duration::from_millis(1), Duration::from_secs(1), 2);
-    let waits: Vec<u128> = (0..4).map(|_| Limiter::when(&limiter, &"a").as_millis()).collect();
+    let waits: Vec<u128> = (0..4)
+        .map(|_| Limiter::when(&limiter, &"a").as_millis())
+        .collect();
     assert_eq!(waits, [1, 1, 1000, 1000]);
 }
 
@@ -67,23 +80,30 @@ async fn a_worker_that_waits_hears_of_an_earlier_moment() {
     let queue = queue();
     queue.add_after("late", Duration::from_secs(100));
     let begun = Instant::now();
+
     let adder = queue.clone();
     let add = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         adder.add_after("soon", Duration::from_secs(1));
         std::future::pending::<()>().await;
     };
+
     let taken = tokio::select! {
         taken = queue.take() => taken,
         () = add => None,
     };
-    assert_eq!((*taken.unwrap(), begun.elapsed()), ("soon", Duration::from_secs(2)));
+
+    assert_eq!(
+        (*taken.unwrap(), begun.elapsed()),
+        ("soon", Duration::from_secs(2))
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_workers_share_the_work_and_none_is_left_asleep() {
     let queue: WorkQueue<String> = WorkQueue::new("shared");
     let tasks = crate::Tasks::new();
+
     let done = Arc::new(Mutex::new(Vec::new()));
     for _ in 0..4 {
         let (queue, done) = (queue.clone(), done.clone());
@@ -94,11 +114,14 @@ async fn many_workers_share_the_work_and_none_is_left_asleep() {
             }
         });
     }
+
     tokio::task::yield_now().await;
     let begun = Instant::now();
+
     for index in 0..8 {
         queue.add(format!("k{index}"));
     }
+
     queue.drain().await;
     assert_eq!(begun.elapsed(), Duration::from_secs(2), "four at a time");
     assert_eq!(done.lock().unwrap().len(), 8);
@@ -124,6 +147,7 @@ async fn a_queue_is_measured_in_upstreams_names() {
     tokio::time::advance(Duration::from_secs(2)).await;
     let mut text = String::new();
     queue.metrics().write("replicaset", &mut text);
+
     for line in [
         "workqueue_adds_total{name=\"replicaset\"} 1",
         "workqueue_depth{name=\"replicaset\"} 0",
@@ -131,8 +155,12 @@ async fn a_queue_is_measured_in_upstreams_names() {
         "workqueue_queue_duration_seconds_bucket{name=\"replicaset\",le=\"0.01\"} 1",
         "workqueue_queue_duration_seconds_count{name=\"replicaset\"} 1",
     ] {
-        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        assert!(
+            text.lines().any(|found| found == line),
+            "{line} is not in\n{text}"
+        );
     }
+
     drop(job);
     assert_eq!(queue.metrics().worked.count(), 1);
 }

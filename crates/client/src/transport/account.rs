@@ -1,4 +1,5 @@
-//! Requests in the name of a service account, by tokens that the server is asked for as they are needed.
+//! Requests in the name of a service account, by tokens that the server is asked for as they are
+//! needed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,10 +31,23 @@ pub struct AsAccount {
 }
 
 impl AsAccount {
-    /// `below` leads to the server without credentials of its own; `client` may make the account and ask for its tokens.
-    pub fn new(below: Arc<dyn Transport>, client: &Client, namespace: &str, name: &str) -> AsAccount {
-        let accounts = client.resource(&Resource::builtin("", "v1", "serviceaccounts")).namespace(namespace);
-        AsAccount { below, accounts, name: name.to_string(), token: Mutex::new(None) }
+    /// `below` leads to the server without credentials of its own; `client` may make the account
+    /// and ask for its tokens.
+    pub fn new(
+        below: Arc<dyn Transport>,
+        client: &Client,
+        namespace: &str,
+        name: &str,
+    ) -> AsAccount {
+        let accounts = client
+            .resource(&Resource::builtin("", "v1", "serviceaccounts"))
+            .namespace(namespace);
+        AsAccount {
+            below,
+            accounts,
+            name: name.to_string(),
+            token: Mutex::new(None),
+        }
     }
 
     /// The token, a new one where the old one has had its time.
@@ -42,6 +56,7 @@ impl AsAccount {
         if let Some((token, _)) = held.as_ref().filter(|(_, at)| at.elapsed() < RENEWED_AFTER) {
             return Ok(token.clone());
         }
+
         let asked = Instant::now();
         let answer = match self.ask().await {
             Err(error) if error.is_not_found() => {
@@ -50,11 +65,17 @@ impl AsAccount {
             }
             answer => answer?,
         };
-        let token = answer.at(&["status", "token"]).and_then(Value::as_str).unwrap_or_default();
+
+        let token = answer
+            .at(&["status", "token"])
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+
         let mut token = HeaderValue::from_str(&format!("Bearer {token}"))
             .map_err(|_| Error::Answer("a token that cannot be sent".to_string()))?;
         token.set_sensitive(true);
         *held = Some((token.clone(), asked));
+
         Ok(token)
     }
 
@@ -63,8 +84,15 @@ impl AsAccount {
         request.insert("apiVersion", "authentication.k8s.io/v1");
         request.insert("kind", "TokenRequest");
         let seconds = i64::try_from(LASTS.as_secs()).unwrap_or(i64::MAX);
-        request.object_mut("spec").insert("expirationSeconds", seconds);
-        self.accounts.clone().subresource("token").create_below(&self.name, &Value::Object(request)).await
+        request
+            .object_mut("spec")
+            .insert("expirationSeconds", seconds);
+
+        self.accounts
+            .clone()
+            .subresource("token")
+            .create_below(&self.name, &Value::Object(request))
+            .await
     }
 
     async fn make(&self) -> Result<(), Error> {
@@ -83,13 +111,19 @@ impl AsAccount {
 #[async_trait]
 impl Transport for AsAccount {
     async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
-        let token = self.token().await.map_err(|error| TransportError::Credentials(error.into()))?;
+        let token = self
+            .token()
+            .await
+            .map_err(|error| TransportError::Credentials(error.into()))?;
         request.headers_mut().insert(header::AUTHORIZATION, token);
+
         let answer = self.below.send(request).await?;
         if answer.status() == StatusCode::UNAUTHORIZED {
-            // The account was made anew, or the server's key is another one: the next request asks for a new token.
+            // The account was made anew, or the server's key is another one: the next request asks
+            // for a new token.
             self.token.lock().await.take();
         }
+
         Ok(answer)
     }
 }

@@ -23,7 +23,12 @@ impl From<io::Error> for BodyError {
 
 /// Reads a body line by line.
 pub(crate) fn lines(body: Body) -> Lines {
-    Lines { body: Box::pin(body), held: BytesMut::new(), searched: 0, ended: false }
+    Lines {
+        body: Box::pin(body),
+        held: BytesMut::new(),
+        searched: 0,
+        ended: false,
+    }
 }
 
 /// The lines of a body, without what ends them.
@@ -42,18 +47,24 @@ impl Lines {
     /// Nothing is lost: what has come stays held.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
         loop {
-            if let Some(at) = self.held[self.searched..].iter().position(|byte| *byte == b'\n') {
+            if let Some(at) = self.held[self.searched..]
+                .iter()
+                .position(|byte| *byte == b'\n')
+            {
                 let mut line = self.held.split_to(self.searched + at + 1).freeze();
                 line.truncate(line.len() - 1);
                 self.searched = 0;
                 return Ok(Some(line));
             }
+
             self.searched = self.held.len();
+
             if self.ended {
                 self.searched = 0;
                 let rest = std::mem::take(&mut self.held).freeze();
                 return Ok((!rest.is_empty()).then_some(rest));
             }
+
             match self.body.as_mut().frame().await {
                 None => self.ended = true,
                 Some(frame) => {
@@ -91,8 +102,16 @@ mod tests {
 
     #[tokio::test]
     async fn lines_do_not_depend_on_how_the_body_is_cut() {
-        for pieces in [&["ab\ncd\n"][..], &["a", "b\nc", "d\n"], &["ab\n", "cd"], &["ab", "\n", "cd", "\n"]] {
-            let pieces = pieces.iter().map(|piece| Bytes::from_static(piece.as_bytes())).collect();
+        for pieces in [
+            &["ab\ncd\n"][..],
+            &["a", "b\nc", "d\n"],
+            &["ab\n", "cd"],
+            &["ab", "\n", "cd", "\n"],
+        ] {
+            let pieces = pieces
+                .iter()
+                .map(|piece| Bytes::from_static(piece.as_bytes()))
+                .collect();
             let mut lines = lines(Pieces(pieces).boxed_unsync());
             assert_eq!(lines.next().await.unwrap().as_deref(), Some(&b"ab"[..]));
             assert_eq!(lines.next().await.unwrap().as_deref(), Some(&b"cd"[..]));

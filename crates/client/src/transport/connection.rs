@@ -1,7 +1,7 @@
 //! Connections to one server: HTTP/2 shared by many requests, HTTP/1.1 by one after the other.
 //!
-//! A watch holds its stream for minutes, and servers bound the streams of a connection: when one is nearly full, the
-//! next request opens another.
+//! A watch holds its stream for minutes, and servers bound the streams of a connection: when one is
+//! nearly full, the next request opens another.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,7 +49,10 @@ impl Connections {
     pub(super) fn open(&self) -> Option<Sender> {
         let mut open = self.http2.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|(sender, _)| !sender.is_closed());
-        if let Some((sender, token)) = open.iter().find(|(_, token)| Arc::strong_count(token) <= STREAMS) {
+        if let Some((sender, token)) = open
+            .iter()
+            .find(|(_, token)| Arc::strong_count(token) <= STREAMS)
+        {
             return Some(Sender::Http2(sender.clone(), token.clone()));
         }
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +61,10 @@ impl Connections {
     }
 
     /// Makes a connection of a stream, in the version of HTTP that the handshake agreed on.
-    pub(super) async fn begin(&self, stream: TlsStream<TcpStream>) -> Result<Sender, TransportError> {
+    pub(super) async fn begin(
+        &self,
+        stream: TlsStream<TcpStream>,
+    ) -> Result<Sender, TransportError> {
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let stream = TokioIo::new(stream);
         if !is_http2 {
@@ -67,14 +73,19 @@ impl Connections {
             self.drivers.spawn(async move { ended(connection.await) });
             return Ok(Sender::Http1(sender));
         }
+
         let mut builder = http2::Builder::new(TokioExecutor::new());
-        builder.timer(TokioTimer::new()).initial_stream_window_size(STREAM_WINDOW);
+        builder
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(STREAM_WINDOW);
         builder.initial_connection_window_size(STREAM_WINDOW.saturating_mul(16));
+
         let (sender, connection) = builder.handshake(stream).await.map_err(lost)?;
         self.drivers.spawn(async move { ended(connection.await) });
         let token = Arc::new(());
         let mut open = self.http2.lock().unwrap_or_else(PoisonError::into_inner);
         open.push((sender.clone(), token.clone()));
+
         Ok(Sender::Http2(sender, token))
     }
 
@@ -86,7 +97,13 @@ impl Connections {
         match sender {
             Sender::Http2(mut sender, token) => {
                 let answer = sender.send_request(request).await.map_err(lost)?;
-                Ok(answer.map(|body| Coming { body, hold: Hold::Stream(token) }.boxed_unsync()))
+                Ok(answer.map(|body| {
+                    Coming {
+                        body,
+                        hold: Hold::Stream(token),
+                    }
+                    .boxed_unsync()
+                }))
             }
             Sender::Http1(mut sender) => {
                 let answer = sender.send_request(request).await.map_err(lost)?;
@@ -98,8 +115,14 @@ impl Connections {
 
     /// No connection that is open now is used again.
     pub(super) fn forget(&self) {
-        self.http2.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.http2
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+        self.idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
     }
 }
 
@@ -138,7 +161,9 @@ impl http_body::Body for Coming {
         if let (Poll::Ready(None), Hold::Connection(sender, idle)) = (&polled, &mut self.hold)
             && let Some(sender) = sender.take()
         {
-            idle.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+            idle.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(sender);
         }
         polled.map(|frame| frame.map(|frame| frame.map_err(|error| BodyError(error.into()))))
     }

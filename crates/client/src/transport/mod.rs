@@ -1,9 +1,10 @@
-//! How a request reaches a server: over HTTPS ([`Https`]), or straight into one that runs in the same process.
+//! How a request reaches a server: over HTTPS ([`Https`]), or straight into one that runs in the
+//! same process.
 //!
-//! The in-process one is the server's (`coracle_apiserver::InProcess`): it takes the same chain of authorization and
-//! admission as a connection, with an identity that whoever assembles the process gives it. A component holds a
-//! [`Client`](crate::Client) and cannot tell which of the two it has: whoever takes [`Trees`] instead of bytes gets bytes
-//! from a server that is elsewhere.
+//! The in-process one is the server's (`coracle_apiserver::InProcess`): it takes the same chain of
+//! authorization and admission as a connection, with an identity that whoever assembles the process
+//! gives it. A component holds a [`Client`](crate::Client) and cannot tell which of the two it has:
+//! whoever takes [`Trees`] instead of bytes gets bytes from a server that is elsewhere.
 
 mod account;
 mod body;

@@ -1,4 +1,5 @@
-//! The way through a proxy (`proxy-url`): a tunnel that it opens to the server, by HTTP's `CONNECT` or by SOCKS 5.
+//! The way through a proxy (`proxy-url`): a tunnel that it opens to the server, by HTTP's `CONNECT`
+//! or by SOCKS 5.
 
 use std::io;
 
@@ -38,13 +39,25 @@ impl Proxy {
             Some("socks5" | "socks5h") => (Kind::Socks, 1080),
             _ => return Err(bad()),
         };
-        let host = parsed.host().filter(|host| !host.is_empty()).ok_or_else(bad)?;
-        let authority = parsed.authority().map_or("", |authority| authority.as_str());
+
+        let host = parsed
+            .host()
+            .filter(|host| !host.is_empty())
+            .ok_or_else(bad)?;
+
+        let authority = parsed
+            .authority()
+            .map_or("", |authority| authority.as_str());
+
         Ok(Proxy {
             kind,
-            host: host.trim_matches(|bracket| matches!(bracket, '[' | ']')).to_string(),
+            host: host
+                .trim_matches(|bracket| matches!(bracket, '[' | ']'))
+                .to_string(),
             port: parsed.port_u16().unwrap_or(usual_port),
-            credentials: authority.rsplit_once('@').map(|(credentials, _)| credentials.to_string()),
+            credentials: authority
+                .rsplit_once('@')
+                .map(|(credentials, _)| credentials.to_string()),
         })
     }
 
@@ -59,12 +72,22 @@ impl Proxy {
     }
 
     async fn ask_http(&self, stream: &mut TcpStream, host: &str, port: u16) -> io::Result<()> {
-        let host = if host.contains(':') { format!("[{host}]") } else { host.to_string() };
+        let host = if host.contains(':') {
+            format!("[{host}]")
+        } else {
+            host.to_string()
+        };
+
         let mut head = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n");
         if let Some(credentials) = &self.credentials {
-            head += &format!("Proxy-Authorization: Basic {}\r\n", STANDARD.encode(credentials));
+            head += &format!(
+                "Proxy-Authorization: Basic {}\r\n",
+                STANDARD.encode(credentials)
+            );
         }
+
         stream.write_all(format!("{head}\r\n").as_bytes()).await?;
+
         // Byte by byte: what follows the head is the server's already.
         let mut answer = Vec::new();
         while !answer.ends_with(b"\r\n\r\n") {
@@ -73,6 +96,7 @@ impl Proxy {
             }
             answer.push(stream.read_u8().await?);
         }
+
         let answer = String::from_utf8_lossy(&answer);
         let line = answer.lines().next().unwrap_or_default();
         match line.split(' ').nth(1) {
@@ -88,9 +112,11 @@ async fn ask_socks(stream: &mut TcpStream, host: &str, port: u16) -> io::Result<
     stream.write_all(&[5, 1, 0]).await?;
     let mut chosen = [0; 2];
     stream.read_exact(&mut chosen).await?;
+
     if chosen != [5, 0] {
         return Err(refused("wants credentials"));
     }
+
     let length = u8::try_from(host.len()).map_err(io::Error::other)?;
     let mut request = vec![5, 1, 0, 3, length];
     request.extend_from_slice(host.as_bytes());
@@ -98,9 +124,14 @@ async fn ask_socks(stream: &mut TcpStream, host: &str, port: u16) -> io::Result<
     stream.write_all(&request).await?;
     let mut answer = [0; 4];
     stream.read_exact(&mut answer).await?;
+
     if answer[1] != 0 {
-        return Err(refused(&format!("cannot reach the server (code {})", answer[1])));
+        return Err(refused(&format!(
+            "cannot reach the server (code {})",
+            answer[1]
+        )));
     }
+
     // The address that it uses is of no interest, but is told.
     let address = match answer[3] {
         1 => 4,
@@ -108,6 +139,7 @@ async fn ask_socks(stream: &mut TcpStream, host: &str, port: u16) -> io::Result<
         3 => usize::from(stream.read_u8().await?),
         _ => return Err(refused("answered with an address of no kind")),
     };
+
     stream.read_exact(&mut vec![0; address + 2]).await.map(drop)
 }
 
@@ -119,11 +151,22 @@ mod tests {
     fn a_proxy_is_a_url_of_a_kind_that_is_spoken() {
         let check = |url: &str, expected: Option<(&str, u16)>| {
             let parsed = Proxy::parse(url).ok();
-            assert_eq!(parsed.as_ref().map(|proxy| (proxy.host.as_str(), proxy.port)), expected, "{url}");
+            assert_eq!(
+                parsed
+                    .as_ref()
+                    .map(|proxy| (proxy.host.as_str(), proxy.port)),
+                expected,
+                "{url}"
+            );
         };
         check("http://proxy.example:3128", Some(("proxy.example", 3128)));
+
         check("http://proxy.example", Some(("proxy.example", 80)));
-        check("http://me:secret@proxy.example:1", Some(("proxy.example", 1)));
+        check(
+            "http://me:secret@proxy.example:1",
+            Some(("proxy.example", 1)),
+        );
+
         check("socks5://[::1]", Some(("::1", 1080)));
         check("https://proxy.example", None);
         check("proxy.example:3128", None);

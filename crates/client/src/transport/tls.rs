@@ -49,25 +49,30 @@ pub enum TlsError {
 pub fn settings(tls: &Tls) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let algorithms = provider.signature_verification_algorithms;
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     let builder = match (tls.insecure, &tls.authorities) {
-        (true, _) => {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(BelieveAnybody { algorithms }))
-        }
+        (true, _) => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(BelieveAnybody { algorithms })),
         (false, Some(pem)) => builder.with_root_certificates(roots(pem)?),
         (false, None) => builder.with_root_certificates(roots(&system_authorities()?)?),
     };
+
     let mut settings = match &tls.identity {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
             let bad = |error: rustls::pki_types::pem::Error| TlsError::Identity(error.to_string());
-            let chain: Vec<_> =
-                CertificateDer::pem_slice_iter(certificate).collect::<Result<_, _>>().map_err(bad)?;
+            let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
+                .collect::<Result<_, _>>()
+                .map_err(bad)?;
             let key = PrivateKeyDer::from_pem_slice(key).map_err(bad)?;
             builder.with_client_auth_cert(chain, key)?
         }
     };
     settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+
     Ok(settings)
 }
 
@@ -80,14 +85,21 @@ fn roots(pem: &[u8]) -> Result<RootCertStore, TlsError> {
             tracing::debug!(%error, "an authority is passed over");
         }
     }
+
     if roots.is_empty() {
-        return Err(TlsError::Authority("there is no certificate in it".to_string()));
+        return Err(TlsError::Authority(
+            "there is no certificate in it".to_string(),
+        ));
     }
+
     Ok(roots)
 }
 
 fn system_authorities() -> Result<Vec<u8>, TlsError> {
-    let found = SYSTEM_AUTHORITIES.iter().map(fs::read).find_map(io::Result::ok);
+    let found = SYSTEM_AUTHORITIES
+        .iter()
+        .map(fs::read)
+        .find_map(io::Result::ok);
     found.ok_or(TlsError::NoAuthorities)
 }
 

@@ -1,8 +1,10 @@
-//! Objects as trees, from a server of the same process: nothing is written and read again only to cross a room.
+//! Objects as trees, from a server of the same process: nothing is written and read again only to
+//! cross a room.
 //!
-//! Whoever asks puts [`TakesTrees`] among the extensions of the request, which no wire carries. A server that finds it
-//! puts [`Trees`] among those of the answer: the events of the watch are left there, and the body has a byte for each, so
-//! that whatever happens to it on its way happens to the events. One tree serves everybody who reads the same version of an object.
+//! Whoever asks puts [`TakesTrees`] among the extensions of the request, which no wire carries. A
+//! server that finds it puts [`Trees`] among those of the answer: the events of the watch are left
+//! there, and the body has a byte for each, so that whatever happens to it on its way happens to
+//! the events. One tree serves everybody who reads the same version of an object.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -68,24 +68,39 @@ impl Transport for Faulty {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
         if Instant::now() < *self.cut_until.lock().unwrap() {
             let source = io::ErrorKind::ConnectionRefused.into();
-            return Err(TransportError::Connect { server: "test".to_string(), source });
+            return Err(TransportError::Connect {
+                server: "test".to_string(),
+                source,
+            });
         }
+
         let path = request.uri().to_string();
         self.requests.lock().unwrap().push(path.clone());
+
         if path.contains("sendInitialEvents") && self.refuses_streams.load(Ordering::Relaxed) {
             return Ok(answer(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 r#"{"kind":"Status","code":422,"reason":"Invalid"}"#,
             ));
         }
+
         let resumes = path.contains("watch=true") && !path.contains("sendInitialEvents");
         if resumes && self.forgets.swap(false, Ordering::Relaxed) {
-            let gone = r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}"#;
+            let gone =
+                r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}"#;
             return Ok(answer(StatusCode::OK, gone));
         }
+
         let cuts = self.cuts.subscribe();
         let answer = self.below.send(request).await?;
-        Ok(answer.map(|body| Breakable { body, broken: Box::pin(next(cuts)) }.boxed_unsync()))
+
+        Ok(answer.map(|body| {
+            Breakable {
+                body,
+                broken: Box::pin(next(cuts)),
+            }
+            .boxed_unsync()
+        }))
     }
 }
 
@@ -96,7 +111,11 @@ async fn next(mut cuts: watch::Receiver<u64>) {
 }
 
 fn answer(status: StatusCode, text: &'static str) -> Response<Body> {
-    let mut answer = Response::new(Full::from(text).map_err(|never| match never {}).boxed_unsync());
+    let mut answer = Response::new(
+        Full::from(text)
+            .map_err(|never| match never {})
+            .boxed_unsync(),
+    );
     *answer.status_mut() = status;
     answer
 }
@@ -115,7 +134,9 @@ impl http_body::Body for Breakable {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if self.broken.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Some(Err(io::Error::from(io::ErrorKind::ConnectionReset).into())));
+            return Poll::Ready(Some(Err(
+                io::Error::from(io::ErrorKind::ConnectionReset).into()
+            )));
         }
         Pin::new(&mut self.body).poll_frame(context)
     }

@@ -7,8 +7,8 @@ use coracle_api::selector::LabelSelector;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
 use coracle_client::{
-    Access, Cached, Change, DeleteOptions, Error, Informer, Metadata, ObjectKey, ObjectReference, Patch,
-    Recorder, Resource, Selection, Whole, WorkQueue,
+    Access, Cached, Change, DeleteOptions, Error, Informer, Metadata, ObjectKey, ObjectReference,
+    Patch, Recorder, Resource, Selection, Whole, WorkQueue,
 };
 use coracle_controllers::{Context, Controller, Feeds, Observation, Requeue, Shell};
 
@@ -38,7 +38,10 @@ impl Kind {
     }
 
     /// A kind of one's own, with `spec` and `status`.
-    #[expect(dead_code, reason = "it shows what changes when a CustomResourceDefinition is installed")]
+    #[expect(
+        dead_code,
+        reason = "it shows what changes when a CustomResourceDefinition is installed"
+    )]
     fn custom() -> Kind {
         Kind {
             resource: Resource::new("example.com", "v1", "podcounts", "PodCount", true),
@@ -50,7 +53,8 @@ impl Kind {
     }
 }
 
-/// The kind that this operator looks after. With a CustomResourceDefinition, this line says `Kind::custom()`.
+/// The kind that this operator looks after. With a CustomResourceDefinition, this line says
+/// `Kind::custom()`.
 fn kind() -> Kind {
     Kind::config_maps()
 }
@@ -85,7 +89,11 @@ enum Plan {
 /// Decides. Pure: it can be tried with a table of cases, without a server.
 fn plan(observed: &Observed) -> Plan {
     let meta = observed.object.meta();
-    match (meta.is_being_deleted(), meta.has_finalizer(FINALIZER), &observed.pods) {
+    match (
+        meta.is_being_deleted(),
+        meta.has_finalizer(FINALIZER),
+        &observed.pods,
+    ) {
         (true, true, _) => Plan::Farewell,
         (true, false, _) => Plan::Nothing,
         (false, false, _) => Plan::Keep,
@@ -114,21 +122,37 @@ pub(crate) async fn run(context: &Context) {
 impl PodCounter {
     fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> PodCounter {
         let (kind, client) = (kind(), context.client(MANAGER));
-        let objects = context.informers.of(Selection::all(&kind.resource).labels(kind.labels));
+        let objects = context
+            .informers
+            .of(Selection::all(&kind.resource).labels(kind.labels));
         let pods = context.informers.of(&Resource::builtin("", "v1", "pods"));
+
         // Events only say which keys to look at; what there is, is seen when the key's turn comes.
         let keys = queue.clone();
         feeds.follow(&objects, move |change: &Change<Whole>| {
-            change.object().iter().for_each(|object| keys.add(object.key.clone()));
+            change
+                .object()
+                .iter()
+                .for_each(|object| keys.add(object.key.clone()));
         });
+
         let (keys, asking) = (queue.clone(), objects.clone());
         feeds.follow(&pods, move |change: &Change<Metadata>| {
-            let namespace = change.object().map(|pod| pod.key.namespace.clone()).unwrap_or_default();
-            asking.list_namespace(&namespace).iter().for_each(|object| keys.add(object.key.clone()));
+            let namespace = change
+                .object()
+                .map(|pod| pod.key.namespace.clone())
+                .unwrap_or_default();
+            asking
+                .list_namespace(&namespace)
+                .iter()
+                .for_each(|object| keys.add(object.key.clone()));
         });
+
         PodCounter {
             access: client.resource(&kind.resource).manager(MANAGER),
-            lists: client.resource(&Resource::builtin("", "v1", "configmaps")).manager(MANAGER),
+            lists: client
+                .resource(&Resource::builtin("", "v1", "configmaps"))
+                .manager(MANAGER),
             recorder: context.recorder.clone().component(MANAGER),
             kind,
             objects,
@@ -140,24 +164,42 @@ impl PodCounter {
     async fn report(&self, object: &Cached<Whole>, names: &[String]) -> Result<(), Error> {
         let list = config_map(&list_name(&object.key), &object.key.namespace, names);
         let lists = self.lists.clone().namespace(&object.key.namespace);
-        let apply = Patch::Apply { object: list, manager: MANAGER.to_string(), force: true };
+
+        let apply = Patch::Apply {
+            object: list,
+            manager: MANAGER.to_string(),
+            force: true,
+        };
         lists.patch(&list_name(&object.key), &apply).await?;
+
         let count = names.len().to_string();
-        if object.at(&[self.kind.answer, "count"]).and_then(Value::as_str) == Some(&count) {
+        if object
+            .at(&[self.kind.answer, "count"])
+            .and_then(Value::as_str)
+            == Some(&count)
+        {
             return Ok(()); // What is said already is not said again: writing it would wake us for ever.
         }
+
         let mut access = self.access.clone().namespace(&object.key.namespace);
         if let Some(subresource) = self.kind.subresource {
             access = access.subresource(subresource);
         }
+
         let answer = member(self.kind.answer, member("count", count.as_str().into()));
-        access.patch(&object.key.name, &Patch::Merge(answer)).await.map(drop)
+        access
+            .patch(&object.key.name, &Patch::Merge(answer))
+            .await
+            .map(drop)
     }
 
     /// Takes the list away, and then lets the object go.
     async fn farewell(&self, object: &Cached<Whole>) -> Result<(), Error> {
         let lists = self.lists.clone().namespace(&object.key.namespace);
-        match lists.delete(&list_name(&object.key), &DeleteOptions::default()).await {
+        match lists
+            .delete(&list_name(&object.key), &DeleteOptions::default())
+            .await
+        {
             Err(error) if !error.is_not_found() => return Err(error),
             _ => {}
         }
@@ -166,8 +208,8 @@ impl PodCounter {
         self.update(object, &freed).await
     }
 
-    /// Writes the whole object back. It carries the version it was seen at: had somebody else changed it since, the
-    /// server would say so, and it would be looked at again.
+    /// Writes the whole object back. It carries the version it was seen at: had somebody else
+    /// changed it since, the server would say so, and it would be looked at again.
     async fn update(&self, object: &Cached<Whole>, changed: &Value) -> Result<(), Error> {
         let access = self.access.clone().namespace(&object.key.namespace);
         match access.update(changed).await {
@@ -187,16 +229,27 @@ impl Controller for PodCounter {
     const NAME: &'static str = "pod-counter";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
-        let Some(object) = self.objects.get(key) else { return Observation::Gone };
-        let wish = object.at(&[self.kind.wish, "selector"]).and_then(Value::as_str);
+        let Some(object) = self.objects.get(key) else {
+            return Observation::Gone;
+        };
+        let wish = object
+            .at(&[self.kind.wish, "selector"])
+            .and_then(Value::as_str);
+
         let selector = wish.and_then(|wish| wish.parse::<LabelSelector>().ok());
         let pods = selector.map(|selector| {
             let empty = Map::new();
             let pods = self.pods.list_namespace(&key.namespace);
-            let matching = pods.iter().filter(|pod| selector.matches(pod.meta().labels().unwrap_or(&empty)));
+            let matching = pods
+                .iter()
+                .filter(|pod| selector.matches(pod.meta().labels().unwrap_or(&empty)));
             matching.map(|pod| pod.key.name.to_string()).collect()
         });
-        Observation::Seen { uid: object.uid.clone(), observed: Observed { object, pods } }
+
+        Observation::Seen {
+            uid: object.uid.clone(),
+            observed: Observed { object, pods },
+        }
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Plan {
@@ -214,11 +267,13 @@ impl Controller for PodCounter {
             Plan::Report(names) => self.report(object, &names).await?,
             Plan::Complain => {
                 let about = ObjectReference::of(&object.object);
-                self.recorder.warning(&about, "BadSelector", "the selector makes no sense");
+                self.recorder
+                    .warning(&about, "BadSelector", "the selector makes no sense");
             }
             Plan::Farewell => self.farewell(object).await?,
             Plan::Nothing => {}
         }
+
         Ok(Requeue::OnEvent)
     }
 }

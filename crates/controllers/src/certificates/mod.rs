@@ -1,5 +1,6 @@
-//! Certificates that the cluster is asked for: [`approving`] says yes to what nodes may have, [`signing`] makes what was
-//! approved, [`cleaner`] takes old requests away. What all three look at in a request is in [`request`].
+//! Certificates that the cluster is asked for: [`approving`] says yes to what nodes may have,
+//! [`signing`] makes what was approved, [`cleaner`] takes old requests away. What all three look at
+//! in a request is in [`request`].
 
 pub mod approving;
 pub mod cleaner;
@@ -19,7 +20,10 @@ fn resource() -> Resource {
 }
 
 /// The requests, and a queue of this name into which those go that change.
-fn follow(context: &Context, queue: &'static str) -> (Informer<Whole>, WorkQueue<ObjectKey>, Feeds) {
+fn follow(
+    context: &Context,
+    queue: &'static str,
+) -> (Informer<Whole>, WorkQueue<ObjectKey>, Feeds) {
     let (requests, queue) = (context.informers.of(&resource()), WorkQueue::new(queue));
     let mut feeds = Feeds::new();
     let concerned = queue.clone();
@@ -33,7 +37,10 @@ fn follow(context: &Context, queue: &'static str) -> (Informer<Whole>, WorkQueue
 
 /// The conditions of a request.
 fn conditions(object: &Value) -> impl Iterator<Item = &Map> {
-    let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let conditions = object
+        .at(&["status", "conditions"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
     conditions.iter().filter_map(Value::as_object)
 }
 
@@ -44,14 +51,18 @@ fn has(object: &Value, kind: &str) -> bool {
 
 /// Adds a condition to a request.
 fn add_condition(object: &mut Value, kind: &str, reason: &str, message: &str) {
-    let Some(members) = object.as_object_mut() else { return };
+    let Some(members) = object.as_object_mut() else {
+        return;
+    };
     let mut condition = Map::new();
     condition.insert("type", kind);
     condition.insert("status", "True");
     condition.insert("reason", reason);
     condition.insert("message", message);
-    let conditions =
-        members.object_mut("status").get_or_insert_with("conditions", || Value::Array(Vec::new()));
+
+    let conditions = members
+        .object_mut("status")
+        .get_or_insert_with("conditions", || Value::Array(Vec::new()));
     if let Some(conditions) = conditions.as_array_mut() {
         conditions.push(Value::Object(condition));
     }

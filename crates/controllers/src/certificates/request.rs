@@ -1,4 +1,5 @@
-//! What a certificate is asked for: the request as its maker signed it, and what the signers of Kubernetes ask of one.
+//! What a certificate is asked for: the request as its maker signed it, and what the signers of
+//! Kubernetes ask of one.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -58,19 +59,27 @@ impl Request {
     /// # Errors
     /// It cannot be read.
     pub fn of(object: &Value) -> Result<Request, RequestError> {
-        let text = object.at(&["spec", "request"]).and_then(Value::as_str).unwrap_or_default();
+        let text = object
+            .at(&["spec", "request"])
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let pem = STANDARD.decode(text).map_err(|_| RequestError::Pem)?;
-        let der = CertificateSigningRequestDer::from_pem_slice(&pem).map_err(|_| RequestError::Pem)?;
-        let (_, read) = X509CertificationRequest::from_der(&der).map_err(|_| RequestError::Malformed)?;
+        let der =
+            CertificateSigningRequestDer::from_pem_slice(&pem).map_err(|_| RequestError::Pem)?;
+
+        let (_, read) =
+            X509CertificationRequest::from_der(&der).map_err(|_| RequestError::Malformed)?;
         let info = &read.certification_request_info;
-        let subject =
-            CertificateSubject::from_der(info.subject.as_raw()).map_err(|_| RequestError::Malformed)?;
+        let subject = CertificateSubject::from_der(info.subject.as_raw())
+            .map_err(|_| RequestError::Malformed)?;
+
         let mut names = Names::default();
         for extension in read.requested_extensions().into_iter().flatten() {
             if let ParsedExtension::SubjectAlternativeName(others) = extension {
                 others.general_names.iter().for_each(|name| names.add(name));
             }
         }
+
         Ok(Request {
             subject: info.subject.as_raw().to_vec(),
             key: info.subject_pki.raw.to_vec(),
@@ -82,36 +91,69 @@ impl Request {
 
     /// What a certificate of a node as a client must be; none: it is.
     pub fn not_of_kubelet_client(&self, usages: &BTreeSet<&str>) -> Option<String> {
-        let Names { dns, emails, addresses, uris } = &self.names;
+        let Names {
+            dns,
+            emails,
+            addresses,
+            uris,
+        } = &self.names;
+
         if self.organizations != ["system:nodes"] {
             return Some("subject organization is not system:nodes".to_string());
         }
+
         let unwanted = [
             (!dns.is_empty(), "DNS subjectAltNames are not allowed"),
             (!emails.is_empty(), "Email subjectAltNames are not allowed"),
             (!addresses.is_empty(), "IP subjectAltNames are not allowed"),
             (!uris.is_empty(), "URI subjectAltNames are not allowed"),
-            (!self.is_node(), "subject common name does not begin with system:node:"),
+            (
+                !self.is_node(),
+                "subject common name does not begin with system:node:",
+            ),
         ];
-        let unwanted = unwanted.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why.to_string());
+
+        let unwanted = unwanted
+            .into_iter()
+            .find(|(is_so, _)| *is_so)
+            .map(|(_, why)| why.to_string());
+
         unwanted.or_else(|| unlike(usages, "client auth"))
     }
 
     /// What a certificate of a node as a server must be; none: it is.
     pub fn not_of_kubelet_server(&self, usages: &BTreeSet<&str>) -> Option<String> {
-        let Names { dns, emails, addresses, uris } = &self.names;
+        let Names {
+            dns,
+            emails,
+            addresses,
+            uris,
+        } = &self.names;
+
         if self.organizations != ["system:nodes"] {
             return Some("subject organization is not system:nodes".to_string());
         }
+
         let unwanted = [
-            (dns.is_empty() && addresses.is_empty(), "DNS or IP subjectAltName is required"),
+            (
+                dns.is_empty() && addresses.is_empty(),
+                "DNS or IP subjectAltName is required",
+            ),
             (!emails.is_empty(), "Email subjectAltNames are not allowed"),
             (!uris.is_empty(), "URI subjectAltNames are not allowed"),
         ];
-        let unwanted = unwanted.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why.to_string());
-        let unnamed =
-            (!self.is_node()).then(|| "subject common name does not begin with system:node:".to_string());
-        unwanted.or_else(|| unlike(usages, "server auth")).or(unnamed)
+
+        let unwanted = unwanted
+            .into_iter()
+            .find(|(is_so, _)| *is_so)
+            .map(|(_, why)| why.to_string());
+
+        let unnamed = (!self.is_node())
+            .then(|| "subject common name does not begin with system:node:".to_string());
+
+        unwanted
+            .or_else(|| unlike(usages, "server auth"))
+            .or(unnamed)
     }
 
     fn is_node(&self) -> bool {
@@ -138,7 +180,10 @@ impl Names {
 
 /// What a request wants its certificate to be good for.
 pub fn usages(object: &Value) -> BTreeSet<&str> {
-    let usages = object.at(&["spec", "usages"]).and_then(Value::as_array).unwrap_or_default();
+    let usages = object
+        .at(&["spec", "usages"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
     usages.iter().filter_map(Value::as_str).collect()
 }
 
@@ -147,7 +192,8 @@ fn unlike(usages: &BTreeSet<&str>, purpose: &str) -> Option<String> {
     let all = BTreeSet::from(["digital signature", "key encipherment", purpose]);
     let less = BTreeSet::from(["digital signature", purpose]);
     let sorted: Vec<&str> = all.iter().copied().collect();
-    (*usages != all && *usages != less).then(|| format!("usages did not match [{}]", sorted.join(" ")))
+    (*usages != all && *usages != less)
+        .then(|| format!("usages did not match [{}]", sorted.join(" ")))
 }
 
 #[cfg(test)]
@@ -166,26 +212,64 @@ mod tests {
     fn a_node_asks_for_what_nodes_have_and_nothing_else() {
         let usages = |more: &[&'static str]| more.iter().copied().collect::<BTreeSet<&str>>();
         let client = usages(&["digital signature", "client auth"]);
+
         let check = |request: &Request, usages: &BTreeSet<&str>, expected: Option<&str>| {
             assert_eq!(request.not_of_kubelet_client(usages).as_deref(), expected);
         };
         check(&node(), &client, None);
-        check(&node(), &usages(&["digital signature", "key encipherment", "client auth"]), None);
+        check(
+            &node(),
+            &usages(&["digital signature", "key encipherment", "client auth"]),
+            None,
+        );
+
         let wrong = "usages did not match [client auth digital signature key encipherment]";
-        check(&node(), &usages(&["digital signature", "server auth"]), Some(wrong));
-        let master =
-            Request { organizations: vec!["system:nodes".into(), "system:masters".into()], ..node() };
-        check(&master, &client, Some("subject organization is not system:nodes"));
-        let user = Request { common_name: "jane".into(), ..node() };
-        check(&user, &client, Some("subject common name does not begin with system:node:"));
-        let host = Request { names: Names { dns: vec!["h".into()], ..Names::default() }, ..node() };
+        check(
+            &node(),
+            &usages(&["digital signature", "server auth"]),
+            Some(wrong),
+        );
+
+        let master = Request {
+            organizations: vec!["system:nodes".into(), "system:masters".into()],
+            ..node()
+        };
+
+        check(
+            &master,
+            &client,
+            Some("subject organization is not system:nodes"),
+        );
+
+        let user = Request {
+            common_name: "jane".into(),
+            ..node()
+        };
+
+        check(
+            &user,
+            &client,
+            Some("subject common name does not begin with system:node:"),
+        );
+
+        let host = Request {
+            names: Names {
+                dns: vec!["h".into()],
+                ..Names::default()
+            },
+            ..node()
+        };
         check(&host, &client, Some("DNS subjectAltNames are not allowed"));
 
         let server = usages(&["digital signature", "server auth"]);
         assert_eq!(host.not_of_kubelet_server(&server), None);
+
         let nameless = Some("DNS or IP subjectAltName is required".to_string());
         assert_eq!(node().not_of_kubelet_server(&server), nameless);
-        let wrong = Some("usages did not match [digital signature key encipherment server auth]".to_string());
+
+        let wrong = Some(
+            "usages did not match [digital signature key encipherment server auth]".to_string(),
+        );
         assert_eq!(host.not_of_kubelet_server(&client), wrong);
     }
 }

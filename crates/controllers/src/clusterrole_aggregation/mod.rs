@@ -1,4 +1,5 @@
-//! The aggregation of cluster roles: a role with an `aggregationRule` has the rules of all roles that it selects.
+//! The aggregation of cluster roles: a role with an `aggregationRule` has the rules of all roles
+//! that it selects.
 
 pub mod plan;
 
@@ -34,7 +35,11 @@ pub async fn run(context: &Context) {
 
 impl ClusterRoleAggregation {
     /// The controller, whose feeds fill `queue`.
-    pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> ClusterRoleAggregation {
+    pub fn new(
+        context: &Context,
+        queue: &WorkQueue<ObjectKey>,
+        feeds: &mut Feeds,
+    ) -> ClusterRoleAggregation {
         let resource = Resource::builtin("rbac.authorization.k8s.io", "v1", "clusterroles");
         let roles: Informer<Whole> = context.informers.of(&resource);
         let (concerned, known) = (queue.clone(), roles.clone());
@@ -59,26 +64,48 @@ impl Controller for ClusterRoleAggregation {
     const NAME: &'static str = "clusterrole-aggregation-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
-        let Some(role) = self.roles.get(key) else { return Observation::Gone };
-        Observation::Seen { uid: role.uid.clone(), observed: Observed { role, all: self.roles.list() } }
+        let Some(role) = self.roles.get(key) else {
+            return Observation::Gone;
+        };
+        Observation::Seen {
+            uid: role.uid.clone(),
+            observed: Observed {
+                role,
+                all: self.roles.list(),
+            },
+        }
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Plan {
         plan::plan(observed)
     }
 
-    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
-        let Plan::Apply(rules) = plan else { return Ok(Requeue::OnEvent) };
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        observed: Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
+        let Plan::Apply(rules) = plan else {
+            return Ok(Requeue::OnEvent);
+        };
         let mut role = Map::new();
         role.insert("apiVersion", "rbac.authorization.k8s.io/v1");
         role.insert("kind", "ClusterRole");
         role.insert("rules", rules);
         let mut object = Value::Object(role);
         object.meta_mut().set_name(&key.name);
-        // What is applied comes into being if it is not there. A role that somebody deleted must not, so it is said which
-        // one is meant. (Upstream's controller does not say it, and now and then brings a role back.)
+
+        // What is applied comes into being if it is not there. A role that somebody deleted must
+        // not, so it is said which one is meant. (Upstream's controller does not say it, and now
+        // and then brings a role back.)
         object.meta_mut().set_uid(&observed.role.uid);
-        let patch = Patch::Apply { object, manager: MANAGER.to_string(), force: true };
+        let patch = Patch::Apply {
+            object,
+            manager: MANAGER.to_string(),
+            force: true,
+        };
+
         match self.access.patch(&key.name, &patch).await {
             // It is gone, and the event that tells so is on its way.
             Err(error) if error.is_conflict() || error.is_not_found() => Ok(Requeue::OnEvent),
@@ -101,18 +128,26 @@ mod tests {
                             labels: {gathered: 'yes'}}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}";
 
     #[tokio::test]
-    async fn a_role_that_was_deleted_meanwhile_does_not_come_back_nor_does_its_namesake_get_its_rules() {
+    async fn a_role_that_was_deleted_meanwhile_does_not_come_back_nor_does_its_namesake_get_its_rules()
+     {
         let cluster = Cluster::start().await;
         let context = Context::new(&cluster.client(), cluster.accounts(), Tasks::new());
         let mut feeds = Feeds::new();
         let controller = ClusterRoleAggregation::new(&context, &WorkQueue::new("test"), &mut feeds);
-        let roles =
-            cluster.client().resource(&Resource::builtin("rbac.authorization.k8s.io", "v1", "clusterroles"));
+
+        let roles = cluster.client().resource(&Resource::builtin(
+            "rbac.authorization.k8s.io",
+            "v1",
+            "clusterroles",
+        ));
         roles.create(&object(GATHERED)).await.unwrap();
+
         let key = ObjectKey::cluster("all");
         let seen = async |made: &Value| {
             eventually("the role is seen", async || {
-                let Observation::Seen { uid, observed } = controller.observe(&key) else { return None };
+                let Observation::Seen { uid, observed } = controller.observe(&key) else {
+                    return None;
+                };
                 let plan = plan::plan(&observed);
                 (uid == made.meta().uid() && plan != Plan::Keep).then_some((observed, plan))
             })
@@ -121,24 +156,41 @@ mod tests {
 
         let made = roles.create(&object(GATHERS)).await.unwrap();
         let (observed, plan) = seen(&made).await;
-        roles.delete("all", &DeleteOptions::default()).await.unwrap();
-        assert_eq!(controller.act(&key, observed, plan).await.unwrap(), Requeue::OnEvent);
+        roles
+            .delete("all", &DeleteOptions::default())
+            .await
+            .unwrap();
+
+        assert_eq!(
+            controller.act(&key, observed, plan).await.unwrap(),
+            Requeue::OnEvent
+        );
+
         assert!(roles.find("all").await.unwrap().is_none());
 
         let made = roles.create(&object(GATHERS)).await.unwrap();
         let (observed, plan) = seen(&made).await;
-        roles.delete("all", &DeleteOptions::default()).await.unwrap();
+        roles
+            .delete("all", &DeleteOptions::default())
+            .await
+            .unwrap();
+
         let made = roles.create(&object(GATHERS)).await.unwrap();
         controller.act(&key, observed, plan).await.unwrap_err();
+
         let rules = async || {
             let role = roles.get("all").await.unwrap();
-            role.get("rules").and_then(Value::as_array).unwrap_or_default().len()
+            role.get("rules")
+                .and_then(Value::as_array)
+                .unwrap_or_default()
+                .len()
         };
         assert_eq!(rules().await, 0);
 
         let (observed, plan) = seen(&made).await;
         controller.act(&key, observed, plan).await.unwrap();
         assert_eq!(rules().await, 1);
+
         context.tasks.stop().await;
         cluster.stop().await;
     }

@@ -23,34 +23,52 @@ pub enum Plan {
     Apply(Vec<Value>),
 }
 
-/// What the role is to say: the rules of all roles that one of its selectors matches, each rule once.
+/// What the role is to say: the rules of all roles that one of its selectors matches, each rule
+/// once.
 pub fn plan(observed: &Observed) -> Plan {
-    let Some(selectors) = selectors(&observed.role) else { return Plan::Keep };
+    let Some(selectors) = selectors(&observed.role) else {
+        return Plan::Keep;
+    };
+
     let mut rules: Vec<Value> = Vec::new();
     for selector in selectors {
         let selector = LabelSelector::from_value(Some(selector));
+
         // One that makes no sense matches nothing; the server does not let it in.
         let Ok(selector) = selector else { continue };
         let matching = observed.all.iter().filter(|role| {
-            role.key != observed.role.key && selector.matches(role.meta().labels().unwrap_or(&Map::new()))
+            role.key != observed.role.key
+                && selector.matches(role.meta().labels().unwrap_or(&Map::new()))
         });
+
         for rule in matching.flat_map(|role| rules_of(role)) {
             if !rules.contains(rule) {
                 rules.push(rule.clone());
             }
         }
     }
-    if rules == rules_of(&observed.role) { Plan::Keep } else { Plan::Apply(rules) }
+
+    if rules == rules_of(&observed.role) {
+        Plan::Keep
+    } else {
+        Plan::Apply(rules)
+    }
 }
 
 /// What a role gathers by; `None`: it does not.
 pub fn selectors(role: &Value) -> Option<&[Value]> {
     let rule = role.get("aggregationRule").filter(|rule| !rule.is_null())?;
-    Some(rule.get("clusterRoleSelectors").and_then(Value::as_array).unwrap_or_default())
+    Some(
+        rule.get("clusterRoleSelectors")
+            .and_then(Value::as_array)
+            .unwrap_or_default(),
+    )
 }
 
 fn rules_of(role: &Value) -> &[Value] {
-    role.get("rules").and_then(Value::as_array).unwrap_or_default()
+    role.get("rules")
+        .and_then(Value::as_array)
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -69,21 +87,39 @@ mod tests {
 
     #[test]
     fn rules_are_gathered_in_the_order_of_names_each_once() {
-        let of = |verb: &str| format!("rules: [{{apiGroups: [''], resources: [pods], verbs: [{verb}]}}]");
+        let of = |verb: &str| {
+            format!("rules: [{{apiGroups: [''], resources: [pods], verbs: [{verb}]}}]")
+        };
         let one = role("one", "{a: x}", &of("get"));
         let two = role("two", "{a: x, b: x}", &of("list"));
         let twin = role("twin", "{b: x}", &of("get"));
+
         let other = role("other", "{}", &of("delete"));
         let all = |gathers: &Arc<Cached<Whole>>| {
-            vec![gathers.clone(), one.clone(), other.clone(), twin.clone(), two.clone()]
+            vec![
+                gathers.clone(),
+                one.clone(),
+                other.clone(),
+                twin.clone(),
+                two.clone(),
+            ]
         };
+
         let check = |rest: &str, expected: Option<Vec<&str>>| {
             // It matches its own selector, and is not gathered.
             let gathers = role("gathers", "{a: x}", rest);
-            let plan = plan(&Observed { all: all(&gathers), role: gathers });
+            let plan = plan(&Observed {
+                all: all(&gathers),
+                role: gathers,
+            });
+
             let verbs = |rule: &Value| {
-                rule.get("verbs").unwrap().as_array().unwrap()[0].as_str().unwrap().to_string()
+                rule.get("verbs").unwrap().as_array().unwrap()[0]
+                    .as_str()
+                    .unwrap()
+                    .to_string()
             };
+
             match (plan, expected) {
                 (Plan::Keep, None) => {}
                 (Plan::Apply(rules), Some(expected)) => {
@@ -93,12 +129,35 @@ mod tests {
             }
         };
         check(GATHERS, Some(vec!["get", "list"]));
+
         let (get, list) = (of("get"), of("list"));
-        let rule = |text: &str| text.strip_prefix("rules: [").unwrap().strip_suffix(']').unwrap().to_string();
-        check(&format!("{GATHERS}, rules: [{}, {}]", rule(&get), rule(&list)), None);
-        check(&format!("{GATHERS}, rules: [{}, {}]", rule(&list), rule(&get)), Some(vec!["get", "list"]));
+        let rule = |text: &str| {
+            text.strip_prefix("rules: [")
+                .unwrap()
+                .strip_suffix(']')
+                .unwrap()
+                .to_string()
+        };
+
+        check(
+            &format!("{GATHERS}, rules: [{}, {}]", rule(&get), rule(&list)),
+            None,
+        );
+
+        check(
+            &format!("{GATHERS}, rules: [{}, {}]", rule(&list), rule(&get)),
+            Some(vec!["get", "list"]),
+        );
+
         check(&of("get"), None);
-        check("aggregationRule: {clusterRoleSelectors: [{matchLabels: {none: x}}]}, rules: []", None);
-        check(&format!("aggregationRule: {{clusterRoleSelectors: []}}, {get}"), Some(vec![]));
+        check(
+            "aggregationRule: {clusterRoleSelectors: [{matchLabels: {none: x}}]}, rules: []",
+            None,
+        );
+
+        check(
+            &format!("aggregationRule: {{clusterRoleSelectors: []}}, {get}"),
+            Some(vec![]),
+        );
     }
 }

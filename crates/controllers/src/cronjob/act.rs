@@ -42,26 +42,44 @@ impl CronJobs {
                 take_off(&mut status, &job.uid);
             }
         }
+
         for tell in &plan.tell {
             match tell.is_normal {
-                true => self.recorder.normal(&owner.about, tell.reason, tell.message.clone()),
-                false => self.recorder.warning(&owner.about, tell.reason, tell.message.clone()),
+                true => self
+                    .recorder
+                    .normal(&owner.about, tell.reason, tell.message.clone()),
+                false => self
+                    .recorder
+                    .warning(&owner.about, tell.reason, tell.message.clone()),
             }
         }
-        self.look_for_missing(&owner, &plan.missing, &mut status).await?;
+
+        self.look_for_missing(&owner, &plan.missing, &mut status)
+            .await?;
         let begun = match &plan.begin {
             Some(begin) => self.begin(&owner, observed, begin, &mut status).await,
             None => Ok(()),
         };
+
         if observed.cron.status() != Some(&status) {
-            let crons = self.cron_access.clone().namespace(&key.namespace).subresource("status");
-            match crons.update(&with_status(&observed.cron.object.object, &status)).await {
+            let crons = self
+                .cron_access
+                .clone()
+                .namespace(&key.namespace)
+                .subresource("status");
+
+            match crons
+                .update(&with_status(&observed.cron.object.object, &status))
+                .await
+            {
                 Ok(written) => self.written.note(key, CRONS, &written),
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(ActError::Status(error)),
             }
         }
+
         begun?;
+
         Ok(plan.wake_after.map_or(Requeue::OnEvent, Requeue::After))
     }
 
@@ -75,13 +93,18 @@ impl CronJobs {
         let jobs = self.job_access.clone().namespace(&owner.key.namespace);
         for one in missing {
             let name = one.text("name");
-            let found = jobs.find(name).await.map_err(|error| ActError::Get(name.to_string(), error))?;
+            let found = jobs
+                .find(name)
+                .await
+                .map_err(|error| ActError::Get(name.to_string(), error))?;
+
             if found.is_none() {
                 let text = format!("Active job went missing: {name}");
                 self.recorder.normal(&owner.about, "MissingJob", text);
                 take_off(status, one.text("uid"));
             }
         }
+
         Ok(())
     }
 
@@ -98,6 +121,7 @@ impl CronJobs {
                 .map_err(|error| ActError::Replace(name.to_string(), error))?;
             take_off(status, uid);
         }
+
         let jobs = self.job_access.clone().namespace(&owner.key.namespace);
         let failed = |error| ActError::Create(begin.name.clone(), error);
         let job = match jobs.create(&new_job(owner, observed, begin)).await {
@@ -123,25 +147,38 @@ impl CronJobs {
                 return Err(failed(error));
             }
         };
+
         let mut listed = active(status);
         listed.push(reference(&job));
         set_active(status, listed);
         status.insert("lastScheduleTime", Time(begin.at).text());
+
         Ok(())
     }
 
     async fn delete(&self, owner: &Owner, name: &str, uid: &str) -> Result<(), Error> {
         let jobs = self.job_access.clone().namespace(&owner.key.namespace);
-        let with_pods =
-            DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::only(uid) };
+        let with_pods = DeleteOptions {
+            propagation: Some(Propagation::Background),
+            ..DeleteOptions::only(uid)
+        };
+
         match jobs.delete(name, &with_pods).await {
             Ok(_) => {
-                self.recorder.normal(&owner.about, "SuccessfulDelete", format!("Deleted job {name}"));
+                self.recorder.normal(
+                    &owner.about,
+                    "SuccessfulDelete",
+                    format!("Deleted job {name}"),
+                );
                 Ok(())
             }
             Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
             Err(error) => {
-                self.recorder.warning(&owner.about, "FailedDelete", format!("Deleted job: {error}"));
+                self.recorder.warning(
+                    &owner.about,
+                    "FailedDelete",
+                    format!("Deleted job: {error}"),
+                );
                 Err(error)
             }
         }
@@ -176,6 +213,7 @@ fn new_job(owner: &Owner, observed: &Observed, begin: &Begin) -> Value {
     job.insert("apiVersion", "batch/v1");
     job.insert("kind", "Job");
     job.insert("spec", template.get("spec").cloned().unwrap_or_default());
+
     let mut job = Value::Object(job);
     let mut meta = job.meta_mut();
     meta.set_name(&begin.name);
@@ -185,5 +223,6 @@ fn new_job(owner: &Owner, observed: &Observed, begin: &Begin) -> Value {
     let zone = observed.cron.time_zone().unwrap_or("UTC");
     meta.set_annotation(SCHEDULED, in_zone(begin.at, zone).as_deref());
     meta.set_owner_references([owner.controller.reference()]);
+
     job
 }

@@ -1,7 +1,7 @@
 //! The CronJob controller: a Job whenever it is time.
 //!
-//! Changes of CronJobs and of the Jobs they control become keys; `plan` decides, with the help of `times`; `act` makes
-//! and deletes Jobs and writes the status.
+//! Changes of CronJobs and of the Jobs they control become keys; `plan` decides, with the help of
+//! `times`; `act` makes and deletes Jobs and writes the status.
 
 mod act;
 pub mod plan;
@@ -42,15 +42,20 @@ pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("cronjob");
     let mut feeds = Feeds::new();
     let controller = CronJobs::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, workers).await;
+    Shell::new(controller, queue, context)
+        .run(feeds, workers)
+        .await;
 }
 
 impl CronJobs {
     /// The controller, whose feeds fill `queue`.
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> CronJobs {
-        let (crons_of, jobs_of) =
-            (Resource::builtin("batch", "v1", CRONS), Resource::builtin("batch", "v1", JOBS));
+        let (crons_of, jobs_of) = (
+            Resource::builtin("batch", "v1", CRONS),
+            Resource::builtin("batch", "v1", JOBS),
+        );
         let crons: Informer<CronJob> = context.informers.of(&crons_of);
+
         let jobs: Informer<Job> = context.informers.of(&jobs_of);
         jobs.ensure_index(BY_CONTROLLER, Job::by_controller);
         let woken = queue.clone();
@@ -59,14 +64,18 @@ impl CronJobs {
                 woken.add(cron.key.clone());
             }
         });
+
         let (all, woken) = (crons.clone(), queue.clone());
         let wake = move |namespace: &str, owner: Option<&ownership::Controller>| {
-            let Some(owner) = owner.filter(|owner| owner.kind == "CronJob") else { return };
+            let Some(owner) = owner.filter(|owner| owner.kind == "CronJob") else {
+                return;
+            };
             let key = ObjectKey::new(namespace, &owner.name);
             if all.get(&key).is_some_and(|cron| cron.uid == owner.uid) {
                 woken.add(key);
             }
         };
+
         feeds.follow(&jobs, move |change| {
             if let Change::Updated { old, new } = change
                 && old.controller != new.controller
@@ -77,6 +86,7 @@ impl CronJobs {
                 wake(&job.key.namespace, job.controller.as_ref());
             }
         });
+
         let client = context.client(ACCOUNT);
         CronJobs {
             crons,
@@ -103,19 +113,33 @@ impl Controller for CronJobs {
             self.written.forget(key);
             return Observation::Gone;
         };
-        if self.written.is_behind(key, &[(CRONS, self.crons.version()), (JOBS, self.jobs.version())]) {
+
+        if self.written.is_behind(
+            key,
+            &[(CRONS, self.crons.version()), (JOBS, self.jobs.version())],
+        ) {
             return Observation::Behind;
         }
+
         let jobs = self.jobs.by_index(BY_CONTROLLER, &cron.uid);
         let jobs = jobs.expect("the index was made with the controller");
-        Observation::Seen { uid: cron.uid.clone(), observed: Observed { cron, jobs } }
+
+        Observation::Seen {
+            uid: cron.uid.clone(),
+            observed: Observed { cron, jobs },
+        }
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Plan {
         plan::plan(observed, now)
     }
 
-    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        observed: Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         self.carry_out(key, &observed, plan).await
     }
 }

@@ -1,7 +1,8 @@
 //! What one CronJob needs now. Pure.
 //!
-//! Jobs that have finished are taken off the list of active ones, and the oldest of them go. When it is time, and
-//! nothing is against it, a Job begins that is named after that time, so that none begins twice.
+//! Jobs that have finished are taken off the list of active ones, and the oldest of them go. When
+//! it is time, and nothing is against it, a Job begins that is named after that time, so that none
+//! begins twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,19 +64,31 @@ pub struct Begin {
 }
 
 fn warning(reason: &'static str, message: String) -> Tell {
-    Tell { is_normal: false, reason, message }
+    Tell {
+        is_normal: false,
+        reason,
+        message,
+    }
 }
 
 /// The active Jobs that a status lists.
 pub(super) fn active(status: &Map) -> Vec<Map> {
-    status.items("active").iter().filter_map(Value::as_object).cloned().collect()
+    status
+        .items("active")
+        .iter()
+        .filter_map(Value::as_object)
+        .cloned()
+        .collect()
 }
 
 /// Puts a list of active Jobs into a status.
 pub(super) fn set_active(status: &mut Map, active: Vec<Map>) {
     match active.is_empty() {
         true => drop(status.remove("active")),
-        false => drop(status.insert("active", active.into_iter().map(Value::Object).collect::<Vec<_>>())),
+        false => drop(status.insert(
+            "active",
+            active.into_iter().map(Value::Object).collect::<Vec<_>>(),
+        )),
     }
 }
 
@@ -91,9 +104,11 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
         wake_after: None,
     };
     look_at_jobs(observed, &mut plan);
+
     if !cron.is_being_deleted() {
         look_at_time(observed, &mut plan, now);
     }
+
     plan
 }
 
@@ -101,17 +116,27 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
 fn surplus(observed: &Observed) -> Vec<Arc<Cached<Job>>> {
     let mut surplus = Vec::new();
     for kind in ["Complete", "Failed"] {
-        let Some(limit) = observed.cron.history_limit(kind) else { continue };
+        let Some(limit) = observed.cron.history_limit(kind) else {
+            continue;
+        };
         let finished = |job: &&Arc<Cached<Job>>| job.finished().is_some_and(|(how, _)| how == kind);
+
         let mut jobs: Vec<_> = observed.jobs.iter().filter(finished).cloned().collect();
         jobs.sort_by(|one, other| {
-            let order =
-                |job: &Cached<Job>| (job.start_time().is_none(), job.start_time(), job.key.name.clone());
+            let order = |job: &Cached<Job>| {
+                (
+                    job.start_time().is_none(),
+                    job.start_time(),
+                    job.key.name.clone(),
+                )
+            };
             order(one).cmp(&order(other))
         });
+
         jobs.truncate(jobs.len().saturating_sub(limit));
         surplus.extend(jobs);
     }
+
     surplus
 }
 
@@ -119,33 +144,57 @@ fn surplus(observed: &Observed) -> Vec<Arc<Cached<Job>>> {
 fn look_at_jobs(observed: &Observed, plan: &mut Plan) {
     let mut listed = active(&plan.status);
     for job in &observed.jobs {
-        let place = listed.iter().position(|one| one.text("uid") == job.uid.as_str());
+        let place = listed
+            .iter()
+            .position(|one| one.text("uid") == job.uid.as_str());
+
         let name = &job.key.name;
         match (job.finished(), place) {
             (None, None) => {
-                let message = format!("Saw a job that the controller did not create or forgot: {name}");
+                let message =
+                    format!("Saw a job that the controller did not create or forgot: {name}");
                 plan.tell.push(warning("UnexpectedJob", message));
             }
             (Some((how, _)), Some(place)) => {
                 listed.remove(place);
                 let message = format!("Saw completed job: {name}, condition: {how}");
-                plan.tell.push(Tell { is_normal: true, reason: "SawCompletedJob", message });
+                plan.tell.push(Tell {
+                    is_normal: true,
+                    reason: "SawCompletedJob",
+                    message,
+                });
             }
             _ => {}
         }
+
         if job.condition("Complete").is_some() {
             note_success(&mut plan.status, job);
         }
     }
-    let is_known = |one: &Map| observed.jobs.iter().any(|job| one.text("uid") == job.uid.as_str());
-    plan.missing = listed.iter().filter(|one| !is_known(one)).cloned().collect();
+
+    let is_known = |one: &Map| {
+        observed
+            .jobs
+            .iter()
+            .any(|job| one.text("uid") == job.uid.as_str())
+    };
+
+    plan.missing = listed
+        .iter()
+        .filter(|one| !is_known(one))
+        .cloned()
+        .collect();
+
     if listed != active(&plan.status) {
         set_active(&mut plan.status, listed);
     }
 }
 
 fn note_success(status: &mut Map, job: &Job) {
-    let completed = job.status().map(|status| status.text("completionTime")).unwrap_or_default();
+    let completed = job
+        .status()
+        .map(|status| status.text("completionTime"))
+        .unwrap_or_default();
     let moment = |text: &str| Time::parse(text).ok().map(|time| time.0);
     if moment(completed) > moment(status.text("lastSuccessfulTime")) {
         status.insert("lastSuccessfulTime", Text::new(completed));
@@ -159,9 +208,11 @@ fn look_at_time(observed: &Observed, plan: &mut Plan, now: Timestamp) {
         plan.tell.push(warning("UnknownTimeZone", message));
         return;
     }
+
     if cron.is_suspended() {
         return;
     }
+
     let text = cron.schedule();
     if text.contains("TZ") {
         let message = format!(
@@ -170,6 +221,7 @@ fn look_at_time(observed: &Observed, plan: &mut Plan, now: Timestamp) {
         );
         plan.tell.push(warning("UnsupportedSchedule", message));
     }
+
     let schedule = match Schedule::parse(text, cron.time_zone()) {
         Ok(schedule) => schedule,
         Err(why) => {
@@ -178,39 +230,55 @@ fn look_at_time(observed: &Observed, plan: &mut Plan, now: Timestamp) {
             return;
         }
     };
+
     let Some(times) = due(cron, &schedule, now) else {
         let why = "time difference between two schedules is less than 1 second";
-        plan.tell.push(warning("InvalidSchedule", format!("invalid schedule: {text} : {why}")));
+        plan.tell.push(warning(
+            "InvalidSchedule",
+            format!("invalid schedule: {text} : {why}"),
+        ));
         return;
     };
+
     plan.wake_after = wait(cron, &schedule, now);
     let Some(at) = times.due else { return };
+
     if times.many {
-        let message =
-            "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-        plan.tell.push(warning("TooManyMissedTimes", message.to_string()));
+        let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+        plan.tell
+            .push(warning("TooManyMissedTimes", message.to_string()));
     }
-    if cron.starting_deadline().is_some_and(|deadline| at.plus_seconds(deadline) < now) {
+
+    if cron
+        .starting_deadline()
+        .is_some_and(|deadline| at.plus_seconds(deadline) < now)
+    {
         let message = format!("Missed scheduled time to start a job: {}", rfc1123(at));
         plan.tell.push(warning("MissSchedule", message));
         return;
     }
+
     begin(observed, plan, at);
 }
 
 /// Decides whether the Job of a time begins.
 fn begin(observed: &Observed, plan: &mut Plan, at: Timestamp) {
     let cron: &CronJob = &observed.cron;
-    let name = format!("{}-{}", observed.cron.key.name, at.unix_seconds().div_euclid(60));
+    let name = format!(
+        "{}-{}",
+        observed.cron.key.name,
+        at.unix_seconds().div_euclid(60)
+    );
+
     let listed = active(&plan.status);
     if listed.iter().any(|one| one.text("name") == name) || cron.last_schedule() == Some(at) {
         return;
     }
+
     let mut instead_of = Vec::new();
     match cron.concurrency() {
         Concurrency::Forbid if !listed.is_empty() => {
-            let message =
-                "Not starting job because prior execution is running and concurrency policy is Forbid";
+            let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
             plan.tell.push(Tell {
                 is_normal: true,
                 reason: "JobAlreadyActive",
@@ -219,21 +287,39 @@ fn begin(observed: &Observed, plan: &mut Plan, at: Timestamp) {
             return;
         }
         Concurrency::Replace => {
-            instead_of =
-                listed.iter().map(|one| (Text::new(one.text("name")), Text::new(one.text("uid")))).collect();
+            instead_of = listed
+                .iter()
+                .map(|one| (Text::new(one.text("name")), Text::new(one.text("uid"))))
+                .collect();
         }
         Concurrency::Forbid | Concurrency::Allow => {}
     }
-    plan.begin = Some(Begin { at, name, instead_of });
+
+    plan.begin = Some(Begin {
+        at,
+        name,
+        instead_of,
+    });
 }
 
 /// `Thu, 01 Jan 2026 12:00:00 +0000`.
 fn rfc1123(at: Timestamp) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+
     let text = Time(at).text();
-    let day = usize::try_from(at.unix_seconds().div_euclid(86_400).rem_euclid(7)).unwrap_or_default();
+    let day =
+        usize::try_from(at.unix_seconds().div_euclid(86_400).rem_euclid(7)).unwrap_or_default();
     let month: usize = text[5..7].parse().unwrap_or(1);
-    format!("{}, {} {} {} {} +0000", DAYS[day], &text[8..10], MONTHS[month - 1], &text[..4], &text[11..19])
+
+    format!(
+        "{}, {} {} {} {} +0000",
+        DAYS[day],
+        &text[8..10],
+        MONTHS[month - 1],
+        &text[..4],
+        &text[11..19]
+    )
 }

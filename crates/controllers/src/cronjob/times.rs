@@ -32,29 +32,48 @@ pub(super) fn due(cron: &CronJob, schedule: &Schedule, now: Timestamp) -> Option
 
 /// From when on Jobs are owed.
 fn since(cron: &CronJob, now: Timestamp) -> Timestamp {
-    cron.last_schedule().or_else(|| cron.object.meta().creation_timestamp()).unwrap_or(now)
+    cron.last_schedule()
+        .or_else(|| cron.object.meta().creation_timestamp())
+        .unwrap_or(now)
 }
 
 /// The newest time after `earliest` that has come by now.
 fn newest(schedule: &Schedule, earliest: Timestamp, now: Timestamp) -> Option<Times> {
-    let none = Times { due: None, many: false };
-    let Some(first) = schedule.next(earliest).filter(|first| *first <= now) else { return Some(none) };
-    let Some(second) = schedule.next(first).filter(|second| *second <= now) else {
-        return Some(Times { due: Some(first), many: false });
+    let none = Times {
+        due: None,
+        many: false,
     };
+
+    let Some(first) = schedule.next(earliest).filter(|first| *first <= now) else {
+        return Some(none);
+    };
+    let Some(second) = schedule.next(first).filter(|second| *second <= now) else {
+        return Some(Times {
+            due: Some(first),
+            many: false,
+        });
+    };
+
     let between = second.since(first).as_secs();
     if between < 1 {
         return None;
     }
+
     let missed = now.since(first).as_secs() / between + 1;
-    // Not all of them are counted: a schedule may come every minute, and the last time may be years ago.
+
+    // Not all of them are counted: a schedule may come every minute, and the last time may be years
+    // ago.
     let mut next = schedule.next(first.plus_seconds((missed - 2) * between));
     let mut found = None;
     while let Some(at) = next.filter(|at| *at <= now) {
         found = Some(at);
         next = schedule.next(at);
     }
-    Some(Times { due: found, many: missed > MANY })
+
+    Some(Times {
+        due: found,
+        many: missed > MANY,
+    })
 }
 
 /// How long until it is to be looked again.
@@ -62,7 +81,10 @@ pub(super) fn wait(cron: &CronJob, schedule: &Schedule, now: Timestamp) -> Optio
     let earliest = since(cron, now);
     let after = match newest(schedule, earliest, now) {
         Some(Times { due: Some(due), .. }) => due,
-        Some(Times { due: None, many: false }) => earliest,
+        Some(Times {
+            due: None,
+            many: false,
+        }) => earliest,
         _ => now,
     };
     let next = schedule.next(after)?;

@@ -13,15 +13,36 @@ use crate::views::{DaemonSet, Node};
 /// The label that told pods of templates apart before there were revisions.
 pub(super) const GENERATION: &str = "pod-template-generation";
 
-/// What pods of DaemonSets put up with that no other pod does, and which of it only on the host's network.
+/// What pods of DaemonSets put up with that no other pod does, and which of it only on the host's
+/// network.
 const TOLERATED: [(&str, &str, bool); 7] = [
     ("node.kubernetes.io/not-ready", effect::NO_EXECUTE, false),
     ("node.kubernetes.io/unreachable", effect::NO_EXECUTE, false),
-    ("node.kubernetes.io/disk-pressure", effect::NO_SCHEDULE, false),
-    ("node.kubernetes.io/memory-pressure", effect::NO_SCHEDULE, false),
-    ("node.kubernetes.io/pid-pressure", effect::NO_SCHEDULE, false),
-    ("node.kubernetes.io/unschedulable", effect::NO_SCHEDULE, false),
-    ("node.kubernetes.io/network-unavailable", effect::NO_SCHEDULE, true),
+    (
+        "node.kubernetes.io/disk-pressure",
+        effect::NO_SCHEDULE,
+        false,
+    ),
+    (
+        "node.kubernetes.io/memory-pressure",
+        effect::NO_SCHEDULE,
+        false,
+    ),
+    (
+        "node.kubernetes.io/pid-pressure",
+        effect::NO_SCHEDULE,
+        false,
+    ),
+    (
+        "node.kubernetes.io/unschedulable",
+        effect::NO_SCHEDULE,
+        false,
+    ),
+    (
+        "node.kubernetes.io/network-unavailable",
+        effect::NO_SCHEDULE,
+        true,
+    ),
 ];
 
 /// Whether a DaemonSet wants to be on a node.
@@ -45,8 +66,18 @@ pub struct Demands {
 impl Demands {
     /// What the pods of a DaemonSet demand of their nodes.
     pub fn of(set: &DaemonSet) -> Demands {
-        let spec = set.template().and_then(|template| template.get("spec")).cloned().unwrap_or_default();
-        let node_name = spec.get("nodeName").and_then(Value::as_str).unwrap_or_default().to_string();
+        let spec = set
+            .template()
+            .and_then(|template| template.get("spec"))
+            .cloned()
+            .unwrap_or_default();
+
+        let node_name = spec
+            .get("nodeName")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_string();
+
         Demands {
             node_name,
             affinity: RequiredNodeAffinity::from_pod_spec(&spec),
@@ -60,18 +91,38 @@ impl Demands {
         if !self.node_name.is_empty() && self.node_name != name {
             return Fit::No;
         }
+
         // Demands that make no sense are met nowhere.
-        if !self.affinity.matches(&NodeView { name, labels: &node.labels }).unwrap_or_default() {
+        if !self
+            .affinity
+            .matches(&NodeView {
+                name,
+                labels: &node.labels,
+            })
+            .unwrap_or_default()
+        {
             return Fit::No;
         }
-        let tolerations: Vec<Toleration<'_>> = self.tolerations.iter().map(Toleration::from_value).collect();
+
+        let tolerations: Vec<Toleration<'_>> = self
+            .tolerations
+            .iter()
+            .map(Toleration::from_value)
+            .collect();
+
         let untolerated = |evicts_only: bool| {
-            let taints = node.taints.iter().map(Taint::from_value).filter(|taint| match evicts_only {
-                true => taint.effect == effect::NO_EXECUTE,
-                false => taint.repels(),
-            });
+            let taints =
+                node.taints
+                    .iter()
+                    .map(Taint::from_value)
+                    .filter(|taint| match evicts_only {
+                        true => taint.effect == effect::NO_EXECUTE,
+                        false => taint.repels(),
+                    });
+
             find_untolerated(taints, &tolerations, COMPARISONS).is_some()
         };
+
         match (untolerated(false), untolerated(true)) {
             (false, _) => Fit::Runs,
             (true, false) => Fit::Stays,
@@ -85,12 +136,22 @@ const COMPARISONS: bool = false;
 
 /// The tolerations of a pod's spec with those that every pod of a DaemonSet has.
 fn tolerations(spec: &Value) -> Vec<Value> {
-    let mut all = spec.get("tolerations").and_then(Value::as_array).unwrap_or_default().to_vec();
-    let on_host = spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or_default();
+    let mut all = spec
+        .get("tolerations")
+        .and_then(Value::as_array)
+        .unwrap_or_default()
+        .to_vec();
+
+    let on_host = spec
+        .get("hostNetwork")
+        .and_then(Value::as_bool)
+        .unwrap_or_default();
+
     for (key, effect, only_on_host) in TOLERATED {
         if only_on_host && !on_host {
             continue;
         }
+
         let mut added = Map::new();
         added.insert("key", key);
         added.insert("operator", "Exists");
@@ -100,32 +161,43 @@ fn tolerations(spec: &Value) -> Vec<Value> {
             let same = |name: &str| there.get(name) == added.get(name);
             same("key") && same("operator") && same("effect") && same("value")
         };
+
         match all.iter_mut().find(|there| is_same(there)) {
             Some(there) => *there = added,
             None => all.push(added),
         }
     }
+
     all
 }
 
 /// The pod that a DaemonSet wants on a node; `None`: its template has no labels.
 pub(super) fn new_pod(set: &DaemonSet, owner: &Owner, node: &str, hash: &str) -> Option<Value> {
     let base = format!("{}-", owner.key.name);
-    let mut pod = template::pod(set.template()?, &owner.key.namespace, &base, owner.controller.reference())?;
+    let mut pod = template::pod(
+        set.template()?,
+        &owner.key.namespace,
+        &base,
+        owner.controller.reference(),
+    )?;
+
     let mut meta = pod.meta_mut();
     if let Some(generation) = set.template_generation() {
         meta.set_label(GENERATION, Some(generation));
     }
+
     meta.set_label(HASH, Some(hash));
     let added = tolerations(pod.get("spec")?);
     let spec = pod.as_object_mut()?.object_mut("spec");
     spec.insert("tolerations", added);
     let affinity = spec.object_mut("affinity").object_mut("nodeAffinity");
     affinity.insert("requiredDuringSchedulingIgnoredDuringExecution", only(node));
+
     Some(pod)
 }
 
-/// The demand to be on the one node: it takes the place of all others, which the node has been found to meet.
+/// The demand to be on the one node: it takes the place of all others, which the node has been
+/// found to meet.
 fn only(node: &str) -> Map {
     let mut field = Map::new();
     field.insert("key", "metadata.name");

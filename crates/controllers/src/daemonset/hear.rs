@@ -25,6 +25,7 @@ fn hear_node(sets: &Informer<DaemonSet>, change: &Change<Node>, woken: &WorkQueu
         }
         Change::Updated { .. } | Change::Synced => return,
     };
+
     for set in sets.list() {
         let demands = Demands::of(&set);
         if before.is_none_or(|before| demands.fit(before) != demands.fit(after)) {

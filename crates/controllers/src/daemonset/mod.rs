@@ -1,8 +1,9 @@
 //! The DaemonSet controller: one pod on every node that fits.
 //!
-//! [`Revised`] turns changes of DaemonSets, pods and revisions into keys, `hear` those of nodes; `plan` decides, with the
-//! help of `fit` (which nodes), `rolling` (what is replaced next) and `status`; `act` does it. `patience` keeps pods that
-//! fail at once from being replaced as fast as they fail.
+//! [`Revised`] turns changes of DaemonSets, pods and revisions into keys, `hear` those of nodes;
+//! `plan` decides, with the help of `fit` (which nodes), `rolling` (what is replaced next) and
+//! `status`; `act` does it. `patience` keeps pods that fail at once from being replaced as fast as
+//! they fail.
 
 mod act;
 pub mod fit;
@@ -45,7 +46,9 @@ pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("daemonset");
     let mut feeds = Feeds::new();
     let controller = DaemonSets::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, workers).await;
+    Shell::new(controller, queue, context)
+        .run(feeds, workers)
+        .await;
 }
 
 impl DaemonSets {
@@ -58,15 +61,25 @@ impl DaemonSets {
             hash: HASH,
         };
         let own = Revised::follow(context, &names, queue, feeds);
+
         let nodes = context.informers.of(&Resource::builtin("", "v1", "nodes"));
         hear::follow(feeds, &own.sets, &nodes, queue);
-        DaemonSets { own, nodes, patience: Patience::default(), world: context.world }
+
+        DaemonSets {
+            own,
+            nodes,
+            patience: Patience::default(),
+            world: context.world,
+        }
     }
 }
 
 /// The generation that a status was written for: patience begins anew with each.
 fn acted_on(set: &DaemonSet) -> i64 {
-    set.object.at(&["status", "observedGeneration"]).and_then(Value::as_int).unwrap_or_default()
+    set.object
+        .at(&["status", "observedGeneration"])
+        .and_then(Value::as_int)
+        .unwrap_or_default()
 }
 
 #[async_trait]
@@ -82,12 +95,15 @@ impl Controller for DaemonSets {
         let Some(set) = self.own.sets.get(key) else {
             self.own.written.forget(key);
             let left = self.own.sets.list();
-            self.patience.forget(|uid| left.iter().all(|set| set.uid != *uid));
+            self.patience
+                .forget(|uid| left.iter().all(|set| set.uid != *uid));
             return Observation::Gone;
         };
+
         if self.own.is_behind(key) {
             return Observation::Behind;
         }
+
         let observed = Observed {
             nodes: self.nodes.list(),
             pods: self.own.pods_of(&set),
@@ -96,14 +112,23 @@ impl Controller for DaemonSets {
             patience: self.patience.of(&set.uid, acted_on(&set)),
             set,
         };
-        Observation::Seen { uid: observed.set.uid.clone(), observed }
+
+        Observation::Seen {
+            uid: observed.set.uid.clone(),
+            observed,
+        }
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Plan {
         plan::plan(observed, now)
     }
 
-    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        observed: Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         self.carry_out(key, &observed, plan).await
     }
 }

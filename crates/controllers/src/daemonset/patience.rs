@@ -1,4 +1,5 @@
-//! How long a pod that has failed on a node is left there: the longer, the more have failed before it.
+//! How long a pod that has failed on a node is left there: the longer, the more have failed before
+//! it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,7 +26,9 @@ impl Patience {
     pub(super) fn of(&self, uid: &Text, generation: i64) -> BTreeMap<Text, Timestamp> {
         let all = self.lock();
         let nodes = all.get(&(uid.clone(), generation)).into_iter().flatten();
-        nodes.map(|(node, (at, seconds))| (node.clone(), at.plus_seconds(*seconds))).collect()
+        nodes
+            .map(|(node, (at, seconds))| (node.clone(), at.plus_seconds(*seconds)))
+            .collect()
     }
 
     /// A failed pod of a node is replaced now.
@@ -34,7 +37,9 @@ impl Patience {
         let nodes = all.entry((uid.clone(), generation)).or_default();
         // Those that lasted are forgiven.
         nodes.retain(|_, (at, _)| now.since(*at).as_secs() <= 2 * LONGEST);
-        let seconds = nodes.get(node).map_or(SHORTEST, |(_, seconds)| (seconds * 2).min(LONGEST));
+        let seconds = nodes
+            .get(node)
+            .map_or(SHORTEST, |(_, seconds)| (seconds * 2).min(LONGEST));
         nodes.insert(node.clone(), (now, seconds));
     }
 

@@ -1,8 +1,9 @@
 //! What one DaemonSet needs now. Pure.
 //!
-//! Every node that fits has one pod of the present template. Pods are made where they are missing and deleted where
-//! there should be none, or one too many; when that is done, those of an old template are replaced, a few at a time
-//! (`rolling`). Before all this there is a revision of the present template, after which pods are named.
+//! Every node that fits has one pod of the present template. Pods are made where they are missing
+//! and deleted where there should be none, or one too many; when that is done, those of an old
+//! template are replaced, a few at a time (`rolling`). Before all this there is a revision of the
+//! present template, after which pods are named.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -122,27 +123,55 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
         status: Map::new(),
         wake_after: None,
     };
-    let (Some(selector), Some(template)) = (&set.selector, set.template()) else { return plan };
+
+    let (Some(selector), Some(template)) = (&set.selector, set.template()) else {
+        return plan;
+    };
     if selector.is_everything() {
         plan.step = Step::SelectsAll;
         return plan;
     }
+
     if set.is_being_deleted() {
         return plan;
     }
+
     plan.claims = claims(&observed.set, &observed.pods);
     plan.history = history::sort(&set.object, selector, template, &observed.revisions);
-    let same = plan.history.current.iter().chain(&plan.history.old).filter(|one| one.is_of(template));
+
+    let same = plan
+        .history
+        .current
+        .iter()
+        .chain(&plan.history.old)
+        .filter(|one| one.is_of(template));
     let hashes = same.map(|revision| revision.label(HASH)).collect();
+
     let demands = Demands::of(set);
-    let fits = observed.nodes.iter().map(|node| (node.key.name.clone(), demands.fit(node))).collect();
-    let view = View { set, fits, by_node: by_node(&plan.claims.claimed), hashes, now };
+    let fits = observed
+        .nodes
+        .iter()
+        .map(|node| (node.key.name.clone(), demands.fit(node)))
+        .collect();
+
+    let view = View {
+        set,
+        fits,
+        by_node: by_node(&plan.claims.claimed),
+        hashes,
+        now,
+    };
     plan.status = status(&view);
+
     plan.wake_after = next_available(&plan.claims.claimed, set.min_ready_seconds(), now);
-    // Revisions that nobody controls any more become the set's own, also where the newest of them needs no other number.
+
+    // Revisions that nobody controls any more become the set's own, also where the newest of them
+    // needs no other number.
     let is_claimed = plan.history.adopt.is_empty() && plan.history.release.is_empty();
     let newest = plan.history.current.as_ref();
-    let is_current = is_claimed && newest.is_some_and(|current| current.number >= plan.history.next_number());
+
+    let is_current =
+        is_claimed && newest.is_some_and(|current| current.number >= plan.history.next_number());
     plan.step = match (is_current, observed.settled) {
         (false, _) => Step::Revise,
         (true, false) => Step::Wait,
@@ -152,34 +181,49 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
             Step::Pods(pods, surplus(set, &plan))
         }
     };
+
     if matches!(plan.step, Step::Pods(..)) {
-        plan.status.insert("observedGeneration", set.object.meta().generation());
+        plan.status
+            .insert("observedGeneration", set.object.meta().generation());
     }
+
     plan
 }
 
 /// The pods of each node. One that has ended and goes is of no interest any more.
 fn by_node(pods: &[Arc<Cached<Pod>>]) -> BTreeMap<Text, OnNode> {
     let mut by_node: BTreeMap<Text, OnNode> = BTreeMap::new();
-    for pod in pods.iter().filter(|pod| !(pod.has_ended() && pod.is_being_deleted)) {
+    for pod in pods
+        .iter()
+        .filter(|pod| !(pod.has_ended() && pod.is_being_deleted))
+    {
         if !pod.target().is_empty() {
-            by_node.entry(pod.target().clone()).or_default().push(pod.clone());
+            by_node
+                .entry(pod.target().clone())
+                .or_default()
+                .push(pod.clone());
         }
     }
+
     // The one that counts where there are several: placed, and the oldest.
     for pods in by_node.values_mut() {
         pods.sort_by(|one, other| {
-            let order = |pod: &Cached<Pod>| (pod.node.is_empty(), pod.created, pod.key.name.clone());
+            let order =
+                |pod: &Cached<Pod>| (pod.node.is_empty(), pod.created, pod.key.name.clone());
             order(one).cmp(&order(other))
         });
     }
+
     by_node
 }
 
 fn surplus(set: &DaemonSet, plan: &Plan) -> Vec<Arc<Cached<Revision>>> {
     let is_live = |revision: &Cached<Revision>| {
         let hash = revision.label(HASH);
-        plan.claims.claimed.iter().any(|pod| pod.labels.get(HASH).and_then(Value::as_str) == Some(hash))
+        plan.claims
+            .claimed
+            .iter()
+            .any(|pod| pod.labels.get(HASH).and_then(Value::as_str) == Some(hash))
     };
     plan.history.surplus(set.history_limit(), is_live)
 }
@@ -193,31 +237,57 @@ fn pods(view: &View<'_>, observed: &Observed) -> (Pods, Option<Duration>) {
         match (fit, there) {
             (Fit::Runs, None) => pods.create.push(node.clone()),
             (Fit::Runs | Fit::Stays, Some(there)) => {
-                let until = observed.patience.get(node).copied().filter(|until| *until > view.now);
+                let until = observed
+                    .patience
+                    .get(node)
+                    .copied()
+                    .filter(|until| *until > view.now);
+
                 let waits = on_node(view, node, *fit, there, until.is_some(), &mut pods);
                 if waits {
                     patience = [patience, until].into_iter().flatten().min();
                 }
             }
             (Fit::No, Some(there)) => {
-                pods.delete.extend(there.iter().filter(|pod| !pod.is_being_deleted).cloned());
+                pods.delete
+                    .extend(there.iter().filter(|pod| !pod.is_being_deleted).cloned());
             }
             (Fit::Stays | Fit::No, None) => {}
         }
     }
+
     // Their node is gone before they were placed on it.
-    let lost = view.by_node.iter().filter(|(node, _)| !view.fits.contains_key(*node));
-    pods.delete.extend(lost.flat_map(|(_, there)| there.iter().filter(|pod| pod.node.is_empty()).cloned()));
+    let lost = view
+        .by_node
+        .iter()
+        .filter(|(node, _)| !view.fits.contains_key(*node));
+
+    pods.delete.extend(
+        lost.flat_map(|(_, there)| there.iter().filter(|pod| pod.node.is_empty()).cloned()),
+    );
+
     if pods == Pods::default() && view.set.rolls() {
         pods = rolling::replace(view);
     }
+
     pods.create.truncate(BURST);
     pods.delete.truncate(BURST);
-    (pods, patience.and_then(|until| until.since(view.now).to_std()))
+
+    (
+        pods,
+        patience.and_then(|until| until.since(view.now).to_std()),
+    )
 }
 
 /// What is done on a node that has pods and may have one; `true`: a failed one is left for a while.
-fn on_node(view: &View<'_>, node: &Text, fit: Fit, there: &OnNode, patient: bool, pods: &mut Pods) -> bool {
+fn on_node(
+    view: &View<'_>,
+    node: &Text,
+    fit: Fit,
+    there: &OnNode,
+    patient: bool,
+    pods: &mut Pods,
+) -> bool {
     let mut running = Vec::new();
     let mut waits = false;
     for pod in there.iter().filter(|pod| !pod.is_being_deleted) {
@@ -230,23 +300,34 @@ fn on_node(view: &View<'_>, node: &Text, fit: Fit, there: &OnNode, patient: bool
             _ => running.push(pod),
         }
     }
+
     if view.set.surge(1) == 0 {
         pods.delete.extend(running.into_iter().skip(1).cloned());
         return waits;
     }
+
     if running.is_empty() && fit == Fit::Runs {
         pods.create.push(node.clone());
     }
     if running.len() > 1 {
         one_of_each(view, &running, pods);
     }
+
     waits
 }
 
-/// Of the pods of each template the oldest stays, and of the old template none once the new one serves.
+/// Of the pods of each template the oldest stays, and of the old template none once the new one
+/// serves.
 fn one_of_each(view: &View<'_>, running: &[&Arc<Cached<Pod>>], pods: &mut Pods) {
-    let (new, old): (Vec<&Arc<Cached<Pod>>>, Vec<_>) = running.iter().partition(|pod| view.is_updated(pod));
-    pods.delete.extend(new.iter().skip(1).chain(old.iter().skip(1)).map(|pod| Arc::clone(pod)));
+    let (new, old): (Vec<&Arc<Cached<Pod>>>, Vec<_>) =
+        running.iter().partition(|pod| view.is_updated(pod));
+    pods.delete.extend(
+        new.iter()
+            .skip(1)
+            .chain(old.iter().skip(1))
+            .map(|pod| Arc::clone(pod)),
+    );
+
     if let (Some(new), Some(old)) = (new.first(), old.first())
         && (!old.is_ready() || view.is_available(new))
     {

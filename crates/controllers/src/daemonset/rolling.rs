@@ -12,24 +12,34 @@ use crate::views::Pod;
 /// A pod, where there is one.
 type Place = Option<Arc<Cached<Pod>>>;
 
-/// The new and the old pod of a node; `None`: there are more than one of a kind, and a later look will see fewer.
+/// The new and the old pod of a node; `None`: there are more than one of a kind, and a later look
+/// will see fewer.
 fn pair(view: &View<'_>, there: &OnNode) -> Option<(Place, Place)> {
     let (mut new, mut old): (Place, Place) = (None, None);
     for pod in there.iter().filter(|pod| !pod.is_being_deleted) {
-        let place = if view.is_updated(pod) { &mut new } else { &mut old };
+        let place = if view.is_updated(pod) {
+            &mut new
+        } else {
+            &mut old
+        };
         if place.replace(pod.clone()).is_some() {
             return None;
         }
     }
+
     Some((new, old))
 }
 
 /// The nodes that have or should have a pod, with what is there.
 fn nodes<'a>(view: &'a View<'_>) -> impl Iterator<Item = (&'a Text, &'a OnNode)> {
     static NONE: OnNode = Vec::new();
-    let empty =
-        view.fits.iter().filter(|(node, fit)| **fit == Fit::Runs && !view.by_node.contains_key(*node));
-    view.by_node.iter().chain(empty.map(|(node, _)| (node, &NONE)))
+    let empty = view
+        .fits
+        .iter()
+        .filter(|(node, fit)| **fit == Fit::Runs && !view.by_node.contains_key(*node));
+    view.by_node
+        .iter()
+        .chain(empty.map(|(node, _)| (node, &NONE)))
 }
 
 /// What is replaced next.
@@ -56,23 +66,34 @@ fn with_gaps(view: &View<'_>, allowed: usize) -> Pods {
             Some((None, Some(old))) => candidates.push(old),
         }
     }
+
     candidates.truncate(allowed.saturating_sub(unavailable));
     broken.extend(candidates);
-    Pods { delete: broken, ..Pods::default() }
+
+    Pods {
+        delete: broken,
+        ..Pods::default()
+    }
 }
 
 /// The new pod comes first, and the old one goes when the new one serves.
 fn with_surge(view: &View<'_>, surge: usize, wanted: usize) -> Pods {
     let mut pods = Pods::default();
     let (mut surging, mut available) = (0, 0);
+
     let (mut candidates, mut misplaced) = (Vec::new(), Vec::new());
     for (node, there) in nodes(view) {
         let Some((new, old)) = pair(view, there) else {
             surging += 1;
             continue;
         };
-        let serves = old.as_ref().or(new.as_ref()).is_some_and(|pod| view.is_available(pod));
+
+        let serves = old
+            .as_ref()
+            .or(new.as_ref())
+            .is_some_and(|pod| view.is_available(pod));
         available += usize::from(serves);
+
         let runs = view.fits.get(node) == Some(&Fit::Runs);
         match (new, old) {
             (_, None) => {}
@@ -86,9 +107,11 @@ fn with_surge(view: &View<'_>, surge: usize, wanted: usize) -> Pods {
             (Some(_), Some(_)) => surging += 1,
         }
     }
+
     misplaced.truncate(available.saturating_sub(wanted));
     pods.delete.extend(misplaced);
     candidates.truncate(surge.saturating_sub(surging));
     pods.create.extend(candidates);
+
     pods
 }

@@ -34,15 +34,25 @@ fn agent(image: &str, rolling: &str, spec: &str) -> Value {
 
 fn revision_of(set: &Value, number: i64) -> Value {
     let owner = Owner::named(set, "apps/v1", "DaemonSet");
-    let mut revision = new_revision(&owner, set, set.at(&["spec", "template"]).unwrap(), HASH, number, None);
+    let mut revision = new_revision(
+        &owner,
+        set,
+        set.at(&["spec", "template"]).unwrap(),
+        HASH,
+        number,
+        None,
+    );
+
     let name = revision.meta().name().to_string();
     revision.meta_mut().set_uid(&name);
+
     revision
 }
 
 fn node(name: &str, more: &str) -> Arc<Cached<Node>> {
-    let text =
-        format!(r#"{{"metadata":{{"name":"{name}","labels":{{"zone":"{name}"}}}},"spec":{{{more}}}}}"#);
+    let text = format!(
+        r#"{{"metadata":{{"name":"{name}","labels":{{"zone":"{name}"}}}},"spec":{{{more}}}}}"#
+    );
     Arc::new(Cached::of(tree(&text)).unwrap())
 }
 
@@ -57,9 +67,11 @@ fn pod(set: &Value, node: &str, name: &str, status: &str) -> Value {
     meta.set_name(name);
     meta.set_uid(name);
     meta.set_creation_timestamp(Some(noon()));
+
     if status == "going" {
         meta.set_deletion_timestamp(Some(noon()));
     }
+
     let status = match status {
         "ready" => r#"{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}"#,
         "failed" => r#"{"phase":"Failed"}"#,
@@ -67,7 +79,12 @@ fn pod(set: &Value, node: &str, name: &str, status: &str) -> Value {
         _ => r#"{"phase":"Pending"}"#,
     };
     pod.as_object_mut().unwrap().insert("status", tree(status));
-    pod.as_object_mut().unwrap().object_mut("spec").insert("nodeName", node);
+
+    pod.as_object_mut()
+        .unwrap()
+        .object_mut("spec")
+        .insert("nodeName", node);
+
     pod
 }
 
@@ -75,8 +92,14 @@ fn observed(set: &Value, nodes: &[&str], pods: Vec<Value>, revisions: Vec<Value>
     Observed {
         set: Arc::new(Cached::of(set.clone()).unwrap()),
         nodes: nodes.iter().map(|name| node(name, "")).collect(),
-        pods: pods.into_iter().map(|pod| Arc::new(Cached::of(pod).unwrap())).collect(),
-        revisions: revisions.into_iter().map(|one| Arc::new(Cached::of(one).unwrap())).collect(),
+        pods: pods
+            .into_iter()
+            .map(|pod| Arc::new(Cached::of(pod).unwrap()))
+            .collect(),
+        revisions: revisions
+            .into_iter()
+            .map(|one| Arc::new(Cached::of(one).unwrap()))
+            .collect(),
         settled: true,
         patience: BTreeMap::new(),
     }
@@ -84,8 +107,14 @@ fn observed(set: &Value, nodes: &[&str], pods: Vec<Value>, revisions: Vec<Value>
 
 /// Nodes that get a pod, and pods that go.
 fn pods(plan: &Plan) -> (Vec<&str>, Vec<&str>) {
-    let Step::Pods(pods, _) = &plan.step else { panic!("no pods: {:?}", plan.step) };
-    let names = pods.delete.iter().map(|pod| pod.key.name.as_str()).collect();
+    let Step::Pods(pods, _) = &plan.step else {
+        panic!("no pods: {:?}", plan.step)
+    };
+    let names = pods
+        .delete
+        .iter()
+        .map(|pod| pod.key.name.as_str())
+        .collect();
     (pods.create.iter().map(Text::as_str).collect(), names)
 }
 
@@ -93,21 +122,48 @@ fn pods(plan: &Plan) -> (Vec<&str>, Vec<&str>) {
 fn a_node_fits_by_name_affinity_and_taints() {
     let check = |spec: &str, on: &str, expected: Fit| {
         let set: Cached<DaemonSet> = Cached::of(agent("a", "", spec)).unwrap();
-        assert_eq!(Demands::of(&set).fit(&node("n1", on)), expected, "{spec} on {on}");
+        assert_eq!(
+            Demands::of(&set).fit(&node("n1", on)),
+            expected,
+            "{spec} on {on}"
+        );
     };
-    let taint =
-        |key: &str, effect: &str| format!(r#""taints":[{{"key":"{key}","value":"x","effect":"{effect}"}}]"#);
+
+    let taint = |key: &str, effect: &str| {
+        format!(r#""taints":[{{"key":"{key}","value":"x","effect":"{effect}"}}]"#)
+    };
     check("", "", Fit::Runs);
     check(r#","nodeName":"n2""#, "", Fit::No);
     check(r#","nodeSelector":{"zone":"n1"}"#, "", Fit::Runs);
     check(r#","nodeSelector":{"zone":"n2"}"#, "", Fit::No);
+
     check("", &taint("gpu", "NoSchedule"), Fit::Stays);
     check("", &taint("gpu", "NoExecute"), Fit::No);
     check("", &taint("gpu", "PreferNoSchedule"), Fit::Runs);
-    check(r#","tolerations":[{"key":"gpu","operator":"Exists"}]"#, &taint("gpu", "NoExecute"), Fit::Runs);
-    check("", &taint("node.kubernetes.io/not-ready", "NoExecute"), Fit::Runs);
-    check("", &taint("node.kubernetes.io/not-ready", "NoSchedule"), Fit::Stays);
-    check("", &taint("node.kubernetes.io/unschedulable", "NoSchedule"), Fit::Runs);
+    check(
+        r#","tolerations":[{"key":"gpu","operator":"Exists"}]"#,
+        &taint("gpu", "NoExecute"),
+        Fit::Runs,
+    );
+
+    check(
+        "",
+        &taint("node.kubernetes.io/not-ready", "NoExecute"),
+        Fit::Runs,
+    );
+
+    check(
+        "",
+        &taint("node.kubernetes.io/not-ready", "NoSchedule"),
+        Fit::Stays,
+    );
+
+    check(
+        "",
+        &taint("node.kubernetes.io/unschedulable", "NoSchedule"),
+        Fit::Runs,
+    );
+
     let no_network = taint("node.kubernetes.io/network-unavailable", "NoSchedule");
     check("", &no_network, Fit::Stays);
     check(r#","hostNetwork":true"#, &no_network, Fit::Runs);
@@ -121,14 +177,28 @@ fn a_pod_is_bound_for_its_node_whatever_the_template_asks_for() {
         r#","affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":
         {"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"Exists"}]}]}}}"#,
     );
+
     let made = pod(&set, "n7", "agent-x", "");
     let terms = made
-        .at(&["spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"])
+        .at(&[
+            "spec",
+            "affinity",
+            "nodeAffinity",
+            "requiredDuringSchedulingIgnoredDuringExecution",
+        ])
         .unwrap();
     let text = String::from_utf8(json::to_vec(terms)).unwrap();
+
     let expected = r#"{"nodeSelectorTerms":[{"matchFields":[{"key":"metadata.name","operator":"In","values":["n7"]}]}]}"#;
     assert_eq!(text, expected);
-    assert_eq!(made.at(&["spec", "tolerations"]).unwrap().as_array().unwrap().len(), 6);
+    assert_eq!(
+        made.at(&["spec", "tolerations"])
+            .unwrap()
+            .as_array()
+            .unwrap()
+            .len(),
+        6
+    );
 }
 
 #[test]
@@ -137,15 +207,35 @@ fn before_anything_else_the_template_gets_a_revision() {
     let none = plan(&observed(&set, &["n1"], vec![], vec![]), noon());
     assert_eq!(none.step, Step::Revise);
     assert_eq!(none.status.int("desiredNumberScheduled"), 1);
-    assert_eq!(none.status.get("observedGeneration"), None, "nothing has been acted on");
+    assert_eq!(
+        none.status.get("observedGeneration"),
+        None,
+        "nothing has been acted on"
+    );
+
     let other = revision_of(&agent("b", "", ""), 2);
-    let back = plan(&observed(&set, &["n1"], vec![], vec![revision_of(&set, 1), other]), noon());
-    assert_eq!(back.step, Step::Revise, "an old revision becomes the newest again");
+    let back = plan(
+        &observed(&set, &["n1"], vec![], vec![revision_of(&set, 1), other]),
+        noon(),
+    );
+
+    assert_eq!(
+        back.step,
+        Step::Revise,
+        "an old revision becomes the newest again"
+    );
+
     assert_eq!(back.history.next_number(), 3);
+
     let mut orphan = revision_of(&set, 1);
     orphan.meta_mut().members().remove("ownerReferences");
     let adopts = plan(&observed(&set, &["n1"], vec![], vec![orphan]), noon());
-    assert_eq!(adopts.step, Step::Revise, "a revision that nobody controls becomes the set's own");
+    assert_eq!(
+        adopts.step,
+        Step::Revise,
+        "a revision that nobody controls becomes the set's own"
+    );
+
     assert_eq!(adopts.history.adopt.len(), 1);
 }
 
@@ -153,17 +243,30 @@ fn before_anything_else_the_template_gets_a_revision() {
 fn every_node_that_fits_has_one_pod() {
     let set = agent("a", "", "");
     let check = |there: Vec<(&str, &str, &str)>, create: &[&str], delete: &[&str]| {
-        let pods_there = there.iter().map(|(node, name, status)| pod(&set, node, name, status)).collect();
+        let pods_there = there
+            .iter()
+            .map(|(node, name, status)| pod(&set, node, name, status))
+            .collect();
         let seen = observed(&set, &["n1", "n2"], pods_there, vec![revision_of(&set, 1)]);
         let plan = plan(&seen, noon());
         assert_eq!(pods(&plan), (create.to_vec(), delete.to_vec()), "{there:?}");
     };
     check(vec![], &["n1", "n2"], &[]);
+
     check(vec![("n1", "a", "ready")], &["n2"], &[]);
     check(vec![("n1", "a", "ready"), ("n2", "b", "")], &[], &[]);
     check(vec![("n1", "a", "ready"), ("n2", "b", "going")], &[], &[]);
-    check(vec![("n1", "a", "failed"), ("n2", "b", "done")], &[], &["a", "b"]);
-    check(vec![("n1", "a", "ready"), ("n1", "b", "ready"), ("n2", "c", "")], &[], &["b"]);
+    check(
+        vec![("n1", "a", "failed"), ("n2", "b", "done")],
+        &[],
+        &["a", "b"],
+    );
+
+    check(
+        vec![("n1", "a", "ready"), ("n1", "b", "ready"), ("n2", "c", "")],
+        &[],
+        &["b"],
+    );
 }
 
 #[test]
@@ -175,19 +278,40 @@ fn a_failed_pod_is_left_while_patience_lasts() {
     let waiting = plan(&seen, noon());
     assert_eq!(pods(&waiting), (vec![], vec![]));
     assert_eq!(waiting.wake_after.unwrap().as_secs(), 4);
-    assert_eq!(pods(&plan(&seen, noon().plus_seconds(4))), (vec![], vec!["a"]));
+    assert_eq!(
+        pods(&plan(&seen, noon().plus_seconds(4))),
+        (vec![], vec!["a"])
+    );
 }
 
 #[test]
 fn where_it_may_not_be_it_goes_and_where_its_node_is_gone_it_is_not_waited_for() {
     let set = agent("a", "", "");
     let mut unplaced = pod(&set, "n9", "lost", "");
-    unplaced.as_object_mut().unwrap().object_mut("spec").remove("nodeName");
-    let there = vec![pod(&set, "n1", "a", "ready"), unplaced, pod(&set, "n8", "placed", "ready")];
+    unplaced
+        .as_object_mut()
+        .unwrap()
+        .object_mut("spec")
+        .remove("nodeName");
+
+    let there = vec![
+        pod(&set, "n1", "a", "ready"),
+        unplaced,
+        pod(&set, "n8", "placed", "ready"),
+    ];
     let mut seen = observed(&set, &[], there, vec![revision_of(&set, 1)]);
-    seen.nodes = vec![node("n1", r#""taints":[{"key":"gpu","effect":"NoExecute"}]"#)];
+    seen.nodes = vec![node(
+        "n1",
+        r#""taints":[{"key":"gpu","effect":"NoExecute"}]"#,
+    )];
+
     let plan = plan(&seen, noon());
-    assert_eq!(pods(&plan), (vec![], vec!["a", "lost"]), "one that was placed is the pod collector's");
+    assert_eq!(
+        pods(&plan),
+        (vec![], vec!["a", "lost"]),
+        "one that was placed is the pod collector's"
+    );
+
     assert_eq!(plan.status.int("numberMisscheduled"), 1);
     assert_eq!(plan.status.int("observedGeneration"), 3);
 }
@@ -197,23 +321,63 @@ fn old_pods_are_replaced_within_the_bounds() {
     let (old, nodes) = (agent("old", "", ""), ["n1", "n2", "n3", "n4"]);
     let check = |rolling: &str, there: [(&str, &str); 4], create: &[&str], delete: &[&str]| {
         let new = agent("new", rolling, "");
-        let pods_there = nodes.iter().zip(there).flat_map(|(node, (of_old, of_new))| {
-            let one = (!of_old.is_empty()).then(|| pod(&old, node, &format!("old-{node}"), of_old));
-            let other = (!of_new.is_empty()).then(|| pod(&new, node, &format!("new-{node}"), of_new));
-            one.into_iter().chain(other)
-        });
+        let pods_there = nodes
+            .iter()
+            .zip(there)
+            .flat_map(|(node, (of_old, of_new))| {
+                let one =
+                    (!of_old.is_empty()).then(|| pod(&old, node, &format!("old-{node}"), of_old));
+                let other =
+                    (!of_new.is_empty()).then(|| pod(&new, node, &format!("new-{node}"), of_new));
+                one.into_iter().chain(other)
+            });
+
         let revisions = vec![revision_of(&old, 1), revision_of(&new, 2)];
-        let plan = plan(&observed(&new, &nodes, pods_there.collect(), revisions), noon());
-        assert_eq!(pods(&plan), (create.to_vec(), delete.to_vec()), "{rolling} {there:?}");
+        let plan = plan(
+            &observed(&new, &nodes, pods_there.collect(), revisions),
+            noon(),
+        );
+
+        assert_eq!(
+            pods(&plan),
+            (create.to_vec(), delete.to_vec()),
+            "{rolling} {there:?}"
+        );
     };
+
     let up = ("ready", "");
     check(r#""maxUnavailable":1"#, [up; 4], &[], &["old-n1"]);
-    check(r#""maxUnavailable":"50%""#, [up; 4], &[], &["old-n1", "old-n2"]);
+    check(
+        r#""maxUnavailable":"50%""#,
+        [up; 4],
+        &[],
+        &["old-n1", "old-n2"],
+    );
+
     check("", [up; 4], &[], &["old-n1"]);
+
     // One that does not serve may always go, and uses up what is allowed.
-    check(r#""maxUnavailable":1"#, [up, ("x", ""), up, up], &[], &["old-n2"]);
-    check(r#""maxUnavailable":1"#, [("", "ready"), ("", "x"), up, up], &[], &[]);
-    check(r#""maxUnavailable":1"#, [("going", ""), up, up, up], &[], &[]);
+    check(
+        r#""maxUnavailable":1"#,
+        [up, ("x", ""), up, up],
+        &[],
+        &["old-n2"],
+    );
+
+    check(
+        r#""maxUnavailable":1"#,
+        [("", "ready"), ("", "x"), up, up],
+        &[],
+        &[],
+    );
+
+    check(
+        r#""maxUnavailable":1"#,
+        [("going", ""), up, up, up],
+        &[],
+        &[],
+    );
+
     let surge = r#""maxSurge":1,"maxUnavailable":0"#;
     check(surge, [up; 4], &["n1"], &[]);
     check(surge, [("ready", "x"), up, up, up], &[], &[]);
@@ -237,12 +401,34 @@ fn what_was_set_in_motion_is_waited_for_and_what_goes_is_left_alone() {
 #[test]
 fn old_revisions_that_are_not_in_use_are_forgotten() {
     let set = agent("d", "", "");
-    let old: Vec<Value> = ["a", "b", "c"].iter().map(|image| agent(image, "", "")).collect();
-    let mut revisions: Vec<Value> =
-        old.iter().zip(1..).map(|(set, number)| revision_of(set, number)).collect();
+    let old: Vec<Value> = ["a", "b", "c"]
+        .iter()
+        .map(|image| agent(image, "", ""))
+        .collect();
+
+    let mut revisions: Vec<Value> = old
+        .iter()
+        .zip(1..)
+        .map(|(set, number)| revision_of(set, number))
+        .collect();
     revisions.push(revision_of(&set, 4));
-    let plan = plan(&observed(&set, &["n1"], vec![pod(&old[0], "n1", "a", "ready")], revisions), noon());
-    let Step::Pods(_, surplus) = &plan.step else { panic!("{:?}", plan.step) };
-    let numbers: Vec<i64> = surplus.iter().map(|revision: &Arc<Cached<Revision>>| revision.number).collect();
+
+    let plan = plan(
+        &observed(
+            &set,
+            &["n1"],
+            vec![pod(&old[0], "n1", "a", "ready")],
+            revisions,
+        ),
+        noon(),
+    );
+
+    let Step::Pods(_, surplus) = &plan.step else {
+        panic!("{:?}", plan.step)
+    };
+    let numbers: Vec<i64> = surplus
+        .iter()
+        .map(|revision: &Arc<Cached<Revision>>| revision.number)
+        .collect();
     assert_eq!(numbers, [2, 3], "the first is in use, and one may be kept");
 }

@@ -46,13 +46,16 @@ impl Deployments {
         self.resolve(key, observed).await?;
         self.claim(key, observed, &plan).await?;
         let about = ObjectReference::of(&observed.deployment.object.object);
+
         let mut status = plan.status;
         match plan.step {
             Step::Nothing => {}
             Step::UnknownStrategy => return Err(ActError::UnknownStrategy),
             Step::SelectsAll => {
-                let text = "This deployment is selecting all pods. A non-empty selector is required.";
-                self.recorder.warning(&about, "SelectingAll", text.to_string());
+                let text =
+                    "This deployment is selecting all pods. A non-empty selector is required.";
+                self.recorder
+                    .warning(&about, "SelectingAll", text.to_string());
                 status = only_generation(&observed.deployment);
             }
             Step::Create(set) => self.create(key, observed, &set, &about).await?,
@@ -64,6 +67,7 @@ impl Deployments {
             }
             Step::Rollback(how) => return self.roll_back(key, observed, how, &about).await,
         }
+
         for set in plan.forget {
             let only = DeleteOptions::only(&set.uid);
             match self.sets_in(key).delete(&set.key.name, &only).await {
@@ -73,7 +77,10 @@ impl Deployments {
                 _ => {}
             }
         }
-        self.write_status(key, observed, status, plan.revision.as_deref()).await?;
+
+        self.write_status(key, observed, status, plan.revision.as_deref())
+            .await?;
+
         Ok(plan.wake_after.map_or(Requeue::OnEvent, Requeue::After))
     }
 
@@ -87,39 +94,60 @@ impl Deployments {
 
     /// A ReplicaSet that was made without an answer takes up room that the plan thinks is free.
     async fn resolve(&self, key: &ObjectKey, observed: &Observed) -> Result<(), ActError> {
-        let made = self.attempts.resolve(&observed.deployment.uid, &self.sets_in(key)).await;
+        let made = self
+            .attempts
+            .resolve(&observed.deployment.uid, &self.sets_in(key))
+            .await;
         let made = made.map_err(ActError::Create)?;
         made.iter().for_each(|set| self.note_set(key, set));
-        made.first().map_or(Ok(()), |set| Err(ActError::Unseen(set.meta().name().to_string())))
+        made.first().map_or(Ok(()), |set| {
+            Err(ActError::Unseen(set.meta().name().to_string()))
+        })
     }
 
-    async fn claim(&self, key: &ObjectKey, observed: &Observed, plan: &Plan) -> Result<(), ActError> {
+    async fn claim(
+        &self,
+        key: &ObjectKey,
+        observed: &Observed,
+        plan: &Plan,
+    ) -> Result<(), ActError> {
         let sets = self.sets_in(key);
         let own = &observed.deployment;
         for set in &plan.release {
             let released = ownership::release(&sets, &set.key.name, &set.uid, &own.uid).await;
             released.map_err(ActError::Claim)?;
         }
+
         if plan.adopt.is_empty() {
             return Ok(());
         }
-        // The cache may show a Deployment that is gone, and whose successor wants the same ReplicaSets.
-        let live = self.deployments_in(key).get(&key.name).await.map_err(ActError::Claim)?;
+
+        // The cache may show a Deployment that is gone, and whose successor wants the same
+        // ReplicaSets.
+        let live = self
+            .deployments_in(key)
+            .get(&key.name)
+            .await
+            .map_err(ActError::Claim)?;
+
         if live.meta().uid() != own.uid || live.meta().is_being_deleted() {
             return Err(ActError::Replaced(key.clone()));
         }
+
         let controller = ownership::Controller {
             api_version: "apps/v1".into(),
             kind: "Deployment".into(),
             name: key.name.clone(),
             uid: own.uid.clone(),
         };
+
         for set in &plan.adopt {
             match ownership::adopt(&sets, &set.key.name, &set.uid, &controller, &[]).await {
                 Err(error) if !error.is_not_found() => return Err(ActError::Claim(error)),
                 _ => {}
             }
         }
+
         Ok(())
     }
 
@@ -131,52 +159,85 @@ impl Deployments {
         about: &ObjectReference,
     ) -> Result<(), ActError> {
         let name = set.meta().name();
-        let made = self.attempts.create(&observed.deployment.uid, &self.sets_in(key), set).await;
+        let made = self
+            .attempts
+            .create(&observed.deployment.uid, &self.sets_in(key), set)
+            .await;
+
         let error = match made {
             Ok(made) => {
                 self.note_set_version(key, made.version);
-                let pods = set.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or_default();
+                let pods = set
+                    .at(&["spec", "replicas"])
+                    .and_then(Value::as_int)
+                    .unwrap_or_default();
+
                 if pods > 0 {
                     let text = format!("Scaled up replica set {name} from 0 to {pods}");
                     self.recorder.normal(about, "ScalingReplicaSet", text);
                 }
+
                 return Ok(());
             }
             Err(error) => error,
         };
+
         if error.has_cause("NamespaceTerminating") {
             return Ok(());
         }
+
         if error.is_already_exists() {
             return self.collision(key, observed, set).await;
         }
+
         let text = format!("Failed to create new replica set {name:?}: {error}");
-        let mut status = Status::counted(&observed.deployment, &observed.sets, None, self.world.now());
+        let mut status =
+            Status::counted(&observed.deployment, &observed.sets, None, self.world.now());
         status.not_created(&text);
         self.recorder.warning(about, "ReplicaSetCreateError", text);
-        self.write_status(key, observed, status.done(), None).await?;
+        self.write_status(key, observed, status.done(), None)
+            .await?;
+
         Err(ActError::Create(error))
     }
 
-    /// The name is taken. By our own of the same template: the event that shows it is on its way. By any other: the
-    /// next try has another name.
-    async fn collision(&self, key: &ObjectKey, observed: &Observed, set: &Value) -> Result<(), ActError> {
-        let there = self.sets_in(key).get(set.meta().name()).await.map_err(ActError::Create)?;
+    /// The name is taken. By our own of the same template: the event that shows it is on its way.
+    /// By any other: the next try has another name.
+    async fn collision(
+        &self,
+        key: &ObjectKey,
+        observed: &Observed,
+        set: &Value,
+    ) -> Result<(), ActError> {
+        let there = self
+            .sets_in(key)
+            .get(set.meta().name())
+            .await
+            .map_err(ActError::Create)?;
         let owner = ownership::Controller::of(there.meta());
         let is_ours = owner.is_some_and(|owner| owner.uid == observed.deployment.uid);
+
         let template = ["spec", "template"];
         if is_ours && revision::same_template(there.at(&template), set.at(&template)) {
             self.note_set(key, &there);
             return Ok(());
         }
-        let mut status = Status::counted(&observed.deployment, &observed.sets, None, self.world.now());
+
+        let mut status =
+            Status::counted(&observed.deployment, &observed.sets, None, self.world.now());
         status.collided();
-        self.write_status(key, observed, status.done(), None).await?;
+        self.write_status(key, observed, status.done(), None)
+            .await?;
+
         Err(ActError::Collision)
     }
 
     async fn write_set(&self, key: &ObjectKey, set: &Value) -> Result<(), ActError> {
-        let written = self.sets_in(key).update(set).await.map_err(ActError::Write)?;
+        let written = self
+            .sets_in(key)
+            .update(set)
+            .await
+            .map_err(ActError::Write)?;
         self.note_set(key, &written);
         Ok(())
     }
@@ -193,16 +254,24 @@ impl Deployments {
         if let Some(Value::Object(spec)) = set.as_object_mut().and_then(|set| set.get_mut("spec")) {
             spec.insert("replicas", to);
         }
+
         revision::set_sizes(&mut set, &observed.deployment);
+
         if set == *resize.set.object.object {
             return Ok(());
         }
+
         self.write_set(key, &set).await?;
+
         if from != to {
             let way = if from < to { "up" } else { "down" };
-            let text = format!("Scaled {way} replica set {} from {from} to {to}", resize.set.key.name);
+            let text = format!(
+                "Scaled {way} replica set {} from {from} to {to}",
+                resize.set.key.name
+            );
             self.recorder.normal(about, "ScalingReplicaSet", text);
         }
+
         Ok(())
     }
 
@@ -215,13 +284,17 @@ impl Deployments {
     ) -> Result<Requeue, ActError> {
         let mut next = match &how {
             Rollback::To(_, back) => back.clone(),
-            Rollback::Unchanged(_) | Rollback::NotFound => Value::clone(&observed.deployment.object.object),
+            Rollback::Unchanged(_) | Rollback::NotFound => {
+                Value::clone(&observed.deployment.object.object)
+            }
         };
         next.meta_mut().set_annotation(ROLLBACK, None);
+
         match &how {
             Rollback::NotFound => {
                 let text = "Unable to find the revision to rollback to.".to_string();
-                self.recorder.warning(about, "DeploymentRollbackRevisionNotFound", text);
+                self.recorder
+                    .warning(about, "DeploymentRollbackRevisionNotFound", text);
             }
             Rollback::Unchanged(to) => {
                 let text = format!(
@@ -229,14 +302,23 @@ impl Deployments {
                     key.name.as_str()
                 );
                 tracing::debug!(%key, revision = to, "rolled back to what it is");
-                self.recorder.warning(about, "DeploymentRollbackTemplateUnchanged", text);
+                self.recorder
+                    .warning(about, "DeploymentRollbackTemplateUnchanged", text);
             }
             Rollback::To(to, _) => {
-                let text = format!("Rolled back deployment {:?} to revision {to}", key.name.as_str());
+                let text = format!(
+                    "Rolled back deployment {:?} to revision {to}",
+                    key.name.as_str()
+                );
                 self.recorder.normal(about, "DeploymentRollback", text);
             }
         }
-        self.deployments_in(key).update(&next).await.map_err(ActError::Rollback)?;
+
+        self.deployments_in(key)
+            .update(&next)
+            .await
+            .map_err(ActError::Rollback)?;
+
         Ok(Requeue::OnEvent)
     }
 
@@ -252,6 +334,7 @@ impl Deployments {
         if deployment.status() == Some(&status) && revision.is_none() {
             return Ok(());
         }
+
         let mut next = Value::clone(&deployment.object.object);
         if let Some(members) = next.as_object_mut() {
             members.insert("status", status);
@@ -259,10 +342,23 @@ impl Deployments {
         if let Some(revision) = revision {
             next.meta_mut().set_annotation(REVISION, Some(revision));
         }
-        match self.deployments_in(key).subresource("status").update(&next).await {
+
+        match self
+            .deployments_in(key)
+            .subresource("status")
+            .update(&next)
+            .await
+        {
             Ok(written) => {
-                let version = written.meta().resource_version().parse().unwrap_or_default();
-                self.note_written(key, |written| written.deployment = written.deployment.max(version));
+                let version = written
+                    .meta()
+                    .resource_version()
+                    .parse()
+                    .unwrap_or_default();
+
+                self.note_written(key, |written| {
+                    written.deployment = written.deployment.max(version)
+                });
                 Ok(())
             }
             Err(error) if error.is_not_found() => Ok(()),

@@ -27,6 +27,7 @@ pub(super) fn follow(
             own_queue.add(deployment.key.clone());
         }
     });
+
     let listener = Listener {
         deployments: deployments.clone(),
         sets: sets.clone(),
@@ -73,12 +74,35 @@ impl Listener {
             Change::Updated { old, new } if old.phase != new.phase => new,
             _ => return,
         };
-        let Some(set) = pod.controller.as_ref().filter(|owner| owner.kind == "ReplicaSet") else { return };
-        let Some(set) = self.sets.get(&ObjectKey::new(&pod.key.namespace, &set.name)) else { return };
-        let Some(deployment) = self.owner(&set) else { return };
+
+        let Some(set) = pod
+            .controller
+            .as_ref()
+            .filter(|owner| owner.kind == "ReplicaSet")
+        else {
+            return;
+        };
+
+        let Some(set) = self
+            .sets
+            .get(&ObjectKey::new(&pod.key.namespace, &set.name))
+        else {
+            return;
+        };
+
+        let Some(deployment) = self.owner(&set) else {
+            return;
+        };
         if deployment.rollout() == Rollout::Recreate {
-            let left = self.pods.by_index(BY_CONTROLLER, &set.uid).unwrap_or_default();
-            if left.iter().all(|pod| !pod.is_active() && !pod.is_terminating()) {
+            let left = self
+                .pods
+                .by_index(BY_CONTROLLER, &set.uid)
+                .unwrap_or_default();
+
+            if left
+                .iter()
+                .all(|pod| !pod.is_active() && !pod.is_terminating())
+            {
                 self.queue.add(deployment.key.clone());
             }
         }
@@ -89,13 +113,17 @@ impl Listener {
             self.wake_owner(set);
             return;
         }
+
         let none = Map::new();
         let labels = set.object.object.meta().labels().unwrap_or(&none);
         if labels.is_empty() {
             return;
         }
+
         let all = self.deployments.list_namespace(&set.key.namespace);
-        let wanting = all.iter().filter(|deployment| !deployment.selects_all() && deployment.selects(labels));
+        let wanting = all
+            .iter()
+            .filter(|deployment| !deployment.selects_all() && deployment.selects(labels));
         wanting.for_each(|deployment| self.queue.add(deployment.key.clone()));
     }
 
@@ -107,8 +135,13 @@ impl Listener {
 
     /// The very Deployment that controls a ReplicaSet.
     fn owner(&self, set: &Cached<ReplicaSet>) -> Option<Arc<Cached<Deployment>>> {
-        let owner = set.controller.as_ref().filter(|owner| owner.kind == "Deployment")?;
-        let deployment = self.deployments.get(&ObjectKey::new(&set.key.namespace, &owner.name))?;
+        let owner = set
+            .controller
+            .as_ref()
+            .filter(|owner| owner.kind == "Deployment")?;
+        let deployment = self
+            .deployments
+            .get(&ObjectKey::new(&set.key.namespace, &owner.name))?;
         (deployment.uid == owner.uid).then_some(deployment)
     }
 }

@@ -1,7 +1,8 @@
 //! The Deployment controller: rolls templates out, through a ReplicaSet for each.
 //!
-//! `hear` turns changes of Deployments, ReplicaSets and pods into keys; `plan` decides on one step, with the help of
-//! `revision` (which ReplicaSet is the newest), `sizes` (how large each should be) and `status`; `act` takes it.
+//! `hear` turns changes of Deployments, ReplicaSets and pods into keys; `plan` decides on one step,
+//! with the help of `revision` (which ReplicaSet is the newest), `sizes` (how large each should be)
+//! and `status`; `act` takes it.
 
 mod act;
 mod hear;
@@ -52,7 +53,9 @@ pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("deployment");
     let mut feeds = Feeds::new();
     let controller = Deployments::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, workers).await;
+    Shell::new(controller, queue, context)
+        .run(feeds, workers)
+        .await;
 }
 
 impl Deployments {
@@ -63,11 +66,13 @@ impl Deployments {
         let deployments: Informer<Deployment> = context.informers.of(&deployments_of);
         let sets: Informer<ReplicaSet> = context.informers.of(&sets_of);
         let pods: Informer<Pod> = context.informers.of(&Resource::builtin("", "v1", "pods"));
+
         sets.ensure_index(BY_CONTROLLER, ReplicaSet::by_controller);
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
         let attempts = Arc::new(Attempts::default());
         hear::follow(feeds, &deployments, &sets, &pods, &attempts, queue);
         let client = context.client("deployment-controller");
+
         Deployments {
             deployments,
             sets,
@@ -90,7 +95,10 @@ impl Deployments {
 
     /// A ReplicaSet as it was written from here, or found to have been.
     fn note_set(&self, key: &ObjectKey, set: &Value) {
-        self.note_set_version(key, set.meta().resource_version().parse().unwrap_or_default());
+        self.note_set_version(
+            key,
+            set.meta().resource_version().parse().unwrap_or_default(),
+        );
     }
 
     fn note_set_version(&self, key: &ObjectKey, version: ResourceVersion) {
@@ -114,36 +122,61 @@ impl Controller for Deployments {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(deployment) = self.deployments.get(key) else {
-            self.written.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+            self.written
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(key);
             return Observation::Gone;
         };
+
         if self.is_behind(key) {
             return Observation::Behind;
         }
+
         if deployment.selector.is_none() {
             tracing::warn!(%key, "the selector makes no sense: nothing is done before it is changed");
             return Observation::Gone;
         }
+
         let found = |value: &str| {
-            self.sets.by_index(BY_CONTROLLER, value).expect("the index was made with the controller")
+            self.sets
+                .by_index(BY_CONTROLLER, value)
+                .expect("the index was made with the controller")
         };
         let mut sets = found(&deployment.uid);
         sets.extend(found(&orphans_of(&key.namespace)));
+
         let running = sets.iter().map(|set| {
             let pods = self.pods.by_index(BY_CONTROLLER, &set.uid);
             let pods = pods.expect("the index was made with the controller");
-            let running = pods.iter().filter(|pod| pod.is_active() || pod.is_terminating()).count();
+            let running = pods
+                .iter()
+                .filter(|pod| pod.is_active() || pod.is_terminating())
+                .count();
             (set.uid.clone(), running)
         });
         let running = running.collect();
-        Observation::Seen { uid: deployment.uid.clone(), observed: Observed { deployment, sets, running } }
+
+        Observation::Seen {
+            uid: deployment.uid.clone(),
+            observed: Observed {
+                deployment,
+                sets,
+                running,
+            },
+        }
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Plan {
         plan::plan(observed, now)
     }
 
-    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        observed: Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         self.carry_out(key, &observed, plan).await
     }
 }

@@ -1,8 +1,8 @@
 //! What one Deployment needs now. Pure.
 //!
-//! Its ReplicaSets are claimed; one of them has its template and is the newest, or has to be made. Then one step is
-//! taken: a rollback, a change of size, or the next step of a rollout. What a step changes comes back as an event, and
-//! leads to the next.
+//! Its ReplicaSets are claimed; one of them has its template and is the newest, or has to be made.
+//! Then one step is taken: a rollback, a change of size, or the next step of a rollout. What a step
+//! changes comes back as an event, and leads to the next.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -83,11 +83,22 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let deployment = &observed.deployment;
     let (mut adopt, mut release, mut sets) = (Vec::new(), Vec::new(), Vec::new());
     for set in &observed.sets {
-        let controller = set.controller.as_ref().map(|controller| controller.uid.as_str());
+        let controller = set
+            .controller
+            .as_ref()
+            .map(|controller| controller.uid.as_str());
+
         let none = Map::new();
         let labels = set.object.object.meta().labels().unwrap_or(&none);
+
         let going = deployment.is_being_deleted();
-        match claim(&deployment.uid, going, controller, deployment.selects(labels), set.is_being_deleted()) {
+        match claim(
+            &deployment.uid,
+            going,
+            controller,
+            deployment.selects(labels),
+            set.is_being_deleted(),
+        ) {
             Claim::Keep => sets.push(set.clone()),
             Claim::Adopt => {
                 adopt.push(set.clone());
@@ -97,13 +108,38 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
             Claim::Ignore => {}
         }
     }
+
     let newest = revision::newest(deployment, &sets).cloned();
-    let others: Vec<&Set> =
-        sets.iter().filter(|set| newest.as_ref().is_none_or(|newest| newest.uid != set.uid)).collect();
-    let view = View { observed, sets: &sets, newest: newest.as_ref(), others, now };
-    let Decided { step, forget, status, wake_after } = view.decide();
+    let others: Vec<&Set> = sets
+        .iter()
+        .filter(|set| newest.as_ref().is_none_or(|newest| newest.uid != set.uid))
+        .collect();
+
+    let view = View {
+        observed,
+        sets: &sets,
+        newest: newest.as_ref(),
+        others,
+        now,
+    };
+
+    let Decided {
+        step,
+        forget,
+        status,
+        wake_after,
+    } = view.decide();
     let revision = view.revision(&step);
-    Plan { adopt, release, step, forget, status, revision, wake_after }
+
+    Plan {
+        adopt,
+        release,
+        step,
+        forget,
+        status,
+        revision,
+        wake_after,
+    }
 }
 
 /// A Deployment and its ReplicaSets.
@@ -135,24 +171,36 @@ impl View<'_> {
         if deployment.is_being_deleted() {
             return self.counted(Step::Nothing, Vec::new());
         }
+
         let rollback = deployment.object.object.meta().annotation(ROLLBACK);
         if deployment.is_paused() {
-            let forget = if rollback.is_none() { self.forgettable() } else { Vec::new() };
+            let forget = if rollback.is_none() {
+                self.forgettable()
+            } else {
+                Vec::new()
+            };
             return self.counted(self.rescale(), forget);
         }
+
         if let Some(to) = rollback.and_then(|text| text.parse().ok()) {
             return self.counted(Step::Rollback(self.rollback(to)), Vec::new());
         }
         if sizes::is_due(deployment, self.sets) {
             return self.counted(self.rescale(), Vec::new());
         }
+
         self.rollout()
     }
 
     /// A step that is not one of a rollout.
     fn counted(&self, step: Step, forget: Vec<Set>) -> Decided {
         let status = Status::counted(self.deployment(), self.sets, self.newest, self.now);
-        Decided { step, forget, status: status.done(), wake_after: None }
+        Decided {
+            step,
+            forget,
+            status: status.done(),
+            wake_after: None,
+        }
     }
 
     fn rescale(&self) -> Step {
@@ -169,20 +217,31 @@ impl View<'_> {
             Rollout::Recreate => self.recreate(),
             Rollout::Rolling { .. } => match self.newest {
                 None => self.create(),
-                Some(newest) => self
-                    .refreshed()
-                    .unwrap_or_else(|| resize(sizes::rolling(self.deployment(), newest, &self.others))),
+                Some(newest) => self.refreshed().unwrap_or_else(|| {
+                    resize(sizes::rolling(self.deployment(), newest, &self.others))
+                }),
             },
         };
+
         let mut status = Status::counted(self.deployment(), self.sets, self.newest, self.now);
         if let Step::Create(set) = &step {
             status.created(set.meta().name());
         }
+
         status.progress();
-        let forget =
-            if step == Step::Nothing && status.is_complete() { self.forgettable() } else { Vec::new() };
+        let forget = if step == Step::Nothing && status.is_complete() {
+            self.forgettable()
+        } else {
+            Vec::new()
+        };
+
         let wake_after = status.wake_after();
-        Decided { step, forget, status: status.done(), wake_after }
+        Decided {
+            step,
+            forget,
+            status: status.done(),
+            wake_after,
+        }
     }
 
     fn recreate(&self) -> Step {
@@ -190,22 +249,47 @@ impl View<'_> {
         if !emptied.is_empty() {
             return Step::Resize(emptied);
         }
+
         let has_pods = |set: &&&Set| {
-            set.counted("replicas") > 0 || self.observed.running.get(&set.uid).is_some_and(|pods| *pods > 0)
+            set.counted("replicas") > 0
+                || self
+                    .observed
+                    .running
+                    .get(&set.uid)
+                    .is_some_and(|pods| *pods > 0)
         };
+
         if self.others.iter().any(|set| has_pods(&set)) {
             return Step::Nothing;
         }
-        let Some(newest) = self.newest else { return self.create() };
+
+        let Some(newest) = self.newest else {
+            return self.create();
+        };
+
         if let Some(step) = self.refreshed() {
             return step;
         }
+
         let to = self.deployment().replicas();
-        resize((size(newest) != to).then(|| Resize { set: newest.clone(), to }).into_iter().collect())
+        resize(
+            (size(newest) != to)
+                .then(|| Resize {
+                    set: newest.clone(),
+                    to,
+                })
+                .into_iter()
+                .collect(),
+        )
     }
 
     fn next_revision(&self) -> i64 {
-        self.others.iter().map(|set| revision::revision(set)).max().unwrap_or_default() + 1
+        self.others
+            .iter()
+            .map(|set| revision::revision(set))
+            .max()
+            .unwrap_or_default()
+            + 1
     }
 
     fn create(&self) -> Step {
@@ -225,12 +309,15 @@ impl View<'_> {
         let deployment = self.deployment();
         let mut set = Value::clone(&newest.object.object);
         revision::annotate(&mut set, deployment, self.next_revision());
+
         let ready = deployment.min_ready_seconds();
         if newest.min_ready_seconds() != ready
-            && let Some(Value::Object(spec)) = set.as_object_mut().and_then(|set| set.get_mut("spec"))
+            && let Some(Value::Object(spec)) =
+                set.as_object_mut().and_then(|set| set.get_mut("spec"))
         {
             spec.insert("minReadySeconds", ready);
         }
+
         (set != *newest.object.object).then_some(Step::Update(set))
     }
 
@@ -242,14 +329,25 @@ impl View<'_> {
             _ => &self.newest?.object.object,
         };
         let noted = self.deployment().object.object.meta().annotation(REVISION);
-        set.meta().annotation(REVISION).filter(|revision| noted != Some(*revision)).map(ToOwned::to_owned)
+        set.meta()
+            .annotation(REVISION)
+            .filter(|revision| noted != Some(*revision))
+            .map(ToOwned::to_owned)
     }
 
     /// Empty old ReplicaSets, the oldest revisions first, beyond those that are kept.
     fn forgettable(&self) -> Vec<Set> {
-        let Some(limit) = self.deployment().history_limit() else { return Vec::new() };
-        let mut kept: Vec<&Set> = self.others.iter().copied().filter(|set| !set.is_being_deleted()).collect();
+        let Some(limit) = self.deployment().history_limit() else {
+            return Vec::new();
+        };
+        let mut kept: Vec<&Set> = self
+            .others
+            .iter()
+            .copied()
+            .filter(|set| !set.is_being_deleted())
+            .collect();
         let over = kept.len().saturating_sub(limit);
+
         kept.sort_by_key(|set| revision::revision(set));
         let is_settled = |set: &&Set| {
             let meta = set.object.object.meta();
@@ -257,34 +355,59 @@ impl View<'_> {
                 && size(set) == 0
                 && meta.generation() <= set.counted("observedGeneration")
         };
-        kept.into_iter().take(over).filter(is_settled).cloned().collect()
+
+        kept.into_iter()
+            .take(over)
+            .filter(is_settled)
+            .cloned()
+            .collect()
     }
 
     fn rollback(&self, to: i64) -> Rollback {
-        let mut revisions: Vec<i64> = self.sets.iter().map(|set| revision::revision(set)).collect();
+        let mut revisions: Vec<i64> = self
+            .sets
+            .iter()
+            .map(|set| revision::revision(set))
+            .collect();
         revisions.sort_unstable();
+
         let to = match to {
             0 => revisions.iter().rev().nth(1).copied().unwrap_or_default(),
             to => to,
         };
-        let Some(set) = self.sets.iter().find(|set| to != 0 && revision::revision(set) == to) else {
+
+        let Some(set) = self
+            .sets
+            .iter()
+            .find(|set| to != 0 && revision::revision(set) == to)
+        else {
             return Rollback::NotFound;
         };
+
         let deployment = self.deployment();
         if revision::same_template(set.template(), deployment.template()) {
             return Rollback::Unchanged(to);
         }
+
         let mut template = set.template().cloned().unwrap_or_default();
         template.meta_mut().set_label(revision::HASH, None);
         let mut back = Value::clone(&deployment.object.object);
-        if let Some(Value::Object(spec)) = back.as_object_mut().and_then(|back| back.get_mut("spec")) {
+        if let Some(Value::Object(spec)) =
+            back.as_object_mut().and_then(|back| back.get_mut("spec"))
+        {
             spec.insert("template", template);
         }
+
         revision::restore_annotations(&mut back, set);
+
         Rollback::To(to, back)
     }
 }
 
 fn resize(sizes: Vec<Resize>) -> Step {
-    if sizes.is_empty() { Step::Nothing } else { Step::Resize(sizes) }
+    if sizes.is_empty() {
+        Step::Nothing
+    } else {
+        Step::Resize(sizes)
+    }
 }

@@ -1,4 +1,5 @@
-//! Revisions: which ReplicaSet is a Deployment's newest, what it is called, and what its annotations remember. Pure.
+//! Revisions: which ReplicaSet is a Deployment's newest, what it is called, and what its
+//! annotations remember. Pure.
 
 use std::sync::Arc;
 
@@ -23,8 +24,14 @@ pub const MAXIMUM: &str = "deployment.kubernetes.io/max-replicas";
 pub const ROLLBACK: &str = "deprecated.deployment.rollback.to";
 
 /// Annotations of a Deployment that are not its ReplicaSets'.
-const NOT_COPIED: [&str; 6] =
-    ["kubectl.kubernetes.io/last-applied-configuration", REVISION, HISTORY, DESIRED, MAXIMUM, ROLLBACK];
+const NOT_COPIED: [&str; 6] = [
+    "kubectl.kubernetes.io/last-applied-configuration",
+    REVISION,
+    HISTORY,
+    DESIRED,
+    MAXIMUM,
+    ROLLBACK,
+];
 /// The history of revisions is no longer than this.
 const HISTORY_LENGTH: usize = 2000;
 /// A name, dash and hash together are no longer than this.
@@ -35,12 +42,18 @@ pub type Set = Arc<Cached<ReplicaSet>>;
 
 /// Which revision a ReplicaSet is; 0: it does not say.
 pub fn revision(set: &ReplicaSet) -> i64 {
-    set.object.meta().annotation(REVISION).and_then(|text| text.parse().ok()).unwrap_or_default()
+    set.object
+        .meta()
+        .annotation(REVISION)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default()
 }
 
 /// The ReplicaSet of the Deployment's template: the oldest, if several have it.
 pub fn newest<'a>(deployment: &Deployment, sets: &'a [Set]) -> Option<&'a Set> {
-    let same = sets.iter().filter(|set| same_template(set.template(), deployment.template()));
+    let same = sets
+        .iter()
+        .filter(|set| same_template(set.template(), deployment.template()));
     same.min_by(|a, b| age(a).cmp(&age(b)))
 }
 
@@ -67,12 +80,22 @@ pub fn new_set(deployment: &Cached<Deployment>, revision: i64) -> Value {
     let hash = template::hash(&comparable, collisions(deployment));
     let name = &deployment.key.name;
     let kept = name.len().min(NAME_LENGTH - hash.len() - 1);
+
     let mut template = deployment.template().cloned().unwrap_or_default();
     template.meta_mut().set_label(HASH, Some(&hash));
-    let mut selector = deployment.object.object.at(&["spec", "selector"]).cloned().unwrap_or_default();
+    let mut selector = deployment
+        .object
+        .object
+        .at(&["spec", "selector"])
+        .cloned()
+        .unwrap_or_default();
+
     if let Some(selector) = selector.as_object_mut() {
-        selector.object_mut("matchLabels").insert(HASH, hash.as_str());
+        selector
+            .object_mut("matchLabels")
+            .insert(HASH, hash.as_str());
     }
+
     let mut spec = Map::new();
     spec.insert("replicas", 0);
     spec.insert("minReadySeconds", deployment.min_ready_seconds());
@@ -80,6 +103,7 @@ pub fn new_set(deployment: &Cached<Deployment>, revision: i64) -> Value {
     spec.insert("template", template.clone());
     let mut set = Map::new();
     set.insert("apiVersion", "apps/v1");
+
     set.insert("kind", "ReplicaSet");
     set.insert("spec", spec);
     let mut set = Value::Object(set);
@@ -87,28 +111,51 @@ pub fn new_set(deployment: &Cached<Deployment>, revision: i64) -> Value {
     meta.set_namespace(&deployment.key.namespace);
     meta.set_name(&format!("{}-{hash}", &name[..kept]));
     meta.set_labels(template.meta().labels().cloned().unwrap_or_default());
+
     let owner = deployment.object.object.meta();
-    meta.set_owner_references([OwnerReference::to_controller(owner, "apps/v1", "Deployment")]);
+    meta.set_owner_references([OwnerReference::to_controller(
+        owner,
+        "apps/v1",
+        "Deployment",
+    )]);
+
     annotate(&mut set, deployment, revision);
     set_sizes(&mut set, deployment);
+
     set
 }
 
 fn collisions(deployment: &Deployment) -> Option<i64> {
-    deployment.status().and_then(|status| status.get("collisionCount")).and_then(Value::as_int)
+    deployment
+        .status()
+        .and_then(|status| status.get("collisionCount"))
+        .and_then(Value::as_int)
 }
 
-/// What the newest ReplicaSet remembers: the Deployment's annotations, its revision, and those it was before.
+/// What the newest ReplicaSet remembers: the Deployment's annotations, its revision, and those it
+/// was before.
 pub fn annotate(set: &mut Value, deployment: &Deployment, revision: i64) {
-    let copied = deployment.object.meta().annotations().into_iter().flat_map(Map::iter);
-    let copied: Vec<_> = copied.filter(|(key, _)| !NOT_COPIED.contains(key)).collect();
+    let copied = deployment
+        .object
+        .meta()
+        .annotations()
+        .into_iter()
+        .flat_map(Map::iter);
+
+    let copied: Vec<_> = copied
+        .filter(|(key, _)| !NOT_COPIED.contains(key))
+        .collect();
     let before = set.meta().annotation(REVISION).map(ToOwned::to_owned);
     let history = set.meta().annotation(HISTORY).map(ToOwned::to_owned);
+
     let mut meta = set.meta_mut();
     for (key, value) in copied {
         meta.set_annotation(key, value.as_str());
     }
-    let was = before.as_deref().map_or(Some(0), |text| text.parse::<i64>().ok());
+
+    let was = before
+        .as_deref()
+        .map_or(Some(0), |text| text.parse::<i64>().ok());
     if was.is_some_and(|was| was < revision) {
         meta.set_annotation(REVISION, Some(&revision.to_string()));
         if let Some(before) = before {
@@ -119,7 +166,10 @@ pub fn annotate(set: &mut Value, deployment: &Deployment, revision: i64) {
 
 /// The history with one more, and without the oldest that no longer fit.
 fn longer_history(history: Option<&str>, revision: &str) -> String {
-    let mut all: Vec<&str> = history.into_iter().flat_map(|text| text.split(',')).collect();
+    let mut all: Vec<&str> = history
+        .into_iter()
+        .flat_map(|text| text.split(','))
+        .collect();
     all.push(revision);
     while all.len() > 1 && all.iter().map(|one| one.len() + 1).sum::<usize>() > HISTORY_LENGTH {
         all.remove(0);
@@ -140,15 +190,22 @@ pub fn remembered(set: &ReplicaSet, annotation: &str) -> Option<i64> {
     set.object.meta().annotation(annotation)?.parse().ok()
 }
 
-/// The annotations of a Deployment that goes back to a ReplicaSet: those the ReplicaSet was made with, and of its own
-/// only those that no ReplicaSet has.
+/// The annotations of a Deployment that goes back to a ReplicaSet: those the ReplicaSet was made
+/// with, and of its own only those that no ReplicaSet has.
 pub fn restore_annotations(deployment: &mut Value, set: &ReplicaSet) {
     let own = deployment.meta().annotations().cloned().unwrap_or_default();
     let mut annotations = own;
     annotations.retain(|key, _| NOT_COPIED.contains(&key));
-    let copied = set.object.meta().annotations().into_iter().flat_map(Map::iter);
+    let copied = set
+        .object
+        .meta()
+        .annotations()
+        .into_iter()
+        .flat_map(Map::iter);
+
     for (key, value) in copied.filter(|(key, _)| !NOT_COPIED.contains(key)) {
         annotations.insert(key, value.clone());
     }
+
     deployment.meta_mut().set_annotations(annotations);
 }

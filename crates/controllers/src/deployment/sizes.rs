@@ -1,7 +1,8 @@
 //! How large each ReplicaSet of a Deployment should be. Pure.
 //!
-//! Three things set sizes: a rollout, step by step or all at once, and a change of the Deployment's own size, which is
-//! shared among ReplicaSets in proportion while a rollout is on its way, and neither hurries nor delays it.
+//! Three things set sizes: a rollout, step by step or all at once, and a change of the Deployment's
+//! own size, which is shared among ReplicaSets in proportion while a rollout is on its way, and
+//! neither hurries nor delays it.
 
 use crate::views::{Deployment, ReplicaSet, Rollout};
 
@@ -21,16 +22,25 @@ pub fn size(set: &ReplicaSet) -> i64 {
     i64::try_from(set.replicas()).unwrap_or(i64::MAX)
 }
 
-/// How many of its pods certainly serve and will go on to. One that shrank since its pods were counted, and perhaps grew
-/// again, has lost nobody knows which of them: until they are counted anew, which a new size always leads to, there are
-/// none to rely on. (Upstream relies on the old count, and can be left without a pod when a template changes back.)
+/// How many of its pods certainly serve and will go on to. One that shrank since its pods were
+/// counted, and perhaps grew again, has lost nobody knows which of them: until they are counted
+/// anew, which a new size always leads to, there are none to rely on. (Upstream relies on the old
+/// count, and can be left without a pod when a template changes back.)
 fn available(set: &ReplicaSet) -> i64 {
-    if set.is_counted() { set.counted("availableReplicas").min(size(set)) } else { 0 }
+    if set.is_counted() {
+        set.counted("availableReplicas").min(size(set))
+    } else {
+        0
+    }
 }
 
 /// How many of its pods certainly do not serve.
 fn unavailable(set: &ReplicaSet, size: i64) -> i64 {
-    if set.is_counted() { (size - available(set)).max(0) } else { 0 }
+    if set.is_counted() {
+        (size - available(set)).max(0)
+    } else {
+        0
+    }
 }
 
 fn total(sets: &[&Set]) -> i64 {
@@ -49,29 +59,43 @@ pub fn of_newest(deployment: &Deployment, now: i64, others: i64) -> i64 {
     }
 }
 
-/// The next step of a rollout that goes step by step: either the newest grows, or the others shrink.
+/// The next step of a rollout that goes step by step: either the newest grows, or the others
+/// shrink.
 pub fn rolling(deployment: &Deployment, newest: &Set, others: &[&Set]) -> Vec<Resize> {
     let to = of_newest(deployment, size(newest), total(others));
     if to != size(newest) {
-        return vec![Resize { set: newest.clone(), to }];
+        return vec![Resize {
+            set: newest.clone(),
+            to,
+        }];
     }
+
     let least = deployment.replicas() - deployment.unavailable();
     let not_yet = size(newest) - available(newest);
     let spare = total(others) + size(newest) - least - not_yet;
     if spare <= 0 || total(others) == 0 {
         return Vec::new();
     }
+
     let mut by_age: Vec<(&Set, i64)> = others.iter().map(|set| (*set, size(set))).collect();
     by_age.sort_by(|(a, _), (b, _)| age(a).cmp(&age(b)));
+
     // Those that are not available go first: they are of no use, and a rollout that hangs gets on.
     shrink(&mut by_age, spare, unavailable);
     let up: i64 = available(newest) + others.iter().map(|set| available(set)).sum::<i64>();
     shrink(&mut by_age, up - least, |_, size| size);
     let changed = by_age.into_iter().filter(|(set, to)| size(set) != *to);
-    changed.map(|(set, to)| Resize { set: set.clone(), to }).collect()
+
+    changed
+        .map(|(set, to)| Resize {
+            set: set.clone(),
+            to,
+        })
+        .collect()
 }
 
-/// Takes pods away, from the oldest ReplicaSet on, `most` in all and from each no more than `from` says.
+/// Takes pods away, from the oldest ReplicaSet on, `most` in all and from each no more than `from`
+/// says.
 fn shrink(sets: &mut [(&Set, i64)], most: i64, from: impl Fn(&ReplicaSet, i64) -> i64) {
     let mut left = most.max(0);
     for (set, size) in sets.iter_mut().filter(|(_, size)| *size > 0) {
@@ -84,67 +108,111 @@ fn shrink(sets: &mut [(&Set, i64)], most: i64, from: impl Fn(&ReplicaSet, i64) -
 /// All but the newest become empty.
 pub fn emptied(others: &[&Set]) -> Vec<Resize> {
     let full = others.iter().filter(|set| size(set) > 0);
-    full.map(|set| Resize { set: (*set).clone(), to: 0 }).collect()
+    full.map(|set| Resize {
+        set: (*set).clone(),
+        to: 0,
+    })
+    .collect()
 }
 
 /// Whether a ReplicaSet with pods was last sized for another number than the Deployment wants now.
 pub fn is_due(deployment: &Deployment, sets: &[Set]) -> bool {
-    let outdated = |set: &Set| remembered(set, DESIRED).is_some_and(|then| then != deployment.replicas());
+    let outdated =
+        |set: &Set| remembered(set, DESIRED).is_some_and(|then| then != deployment.replicas());
     sets.iter().filter(|set| size(set) > 0).any(outdated)
 }
 
 /// What a change of the Deployment's size means for its ReplicaSets.
 pub fn scaled(deployment: &Deployment, newest: Option<&Set>, others: &[&Set]) -> Vec<Resize> {
     let wanted = deployment.replicas();
-    let mut with_pods: Vec<&Set> = others.iter().copied().chain(newest).filter(|set| size(set) > 0).collect();
+    let mut with_pods: Vec<&Set> = others
+        .iter()
+        .copied()
+        .chain(newest)
+        .filter(|set| size(set) > 0)
+        .collect();
+
     let only = match with_pods.as_slice() {
         [] => newest.or_else(|| others.iter().copied().max_by(|a, b| age(a).cmp(&age(b)))),
         [one] => Some(*one),
         _ => None,
     };
+
     if let Some(only) = only {
-        // One that has the right size already must remember that this is what it is for: as long as it does not, the change
-        // of size is not over, and the rollout does not go on. (Upstream leaves it at that, and can wait for ever.)
+        // One that has the right size already must remember that this is what it is for: as long as
+        // it does not, the change of size is not over, and the rollout does not go on. (Upstream
+        // leaves it at that, and can wait for ever.)
         let is_right = size(only) == wanted && !is_due(deployment, std::slice::from_ref(only));
-        let resize = (!is_right).then(|| Resize { set: only.clone(), to: wanted });
+        let resize = (!is_right).then(|| Resize {
+            set: only.clone(),
+            to: wanted,
+        });
+
         return resize.into_iter().collect();
     }
+
     if newest.is_some_and(|newest| is_saturated(newest, wanted)) {
         return emptied(others);
     }
+
     let Rollout::Rolling { surge, .. } = deployment.rollout() else {
         // All at once: the old ones go next, and until then nothing changes but what they remember.
-        return with_pods.into_iter().map(|set| Resize { set: set.clone(), to: size(set) }).collect();
+        return with_pods
+            .into_iter()
+            .map(|set| Resize {
+                set: set.clone(),
+                to: size(set),
+            })
+            .collect();
     };
     let allowed = if wanted > 0 { wanted + surge } else { 0 };
+
     let more = allowed - total(&with_pods);
     with_pods.sort_by(|a, b| {
-        let by_age = if more > 0 { age(b).cmp(&age(a)) } else { age(a).cmp(&age(b)) };
+        let by_age = if more > 0 {
+            age(b).cmp(&age(a))
+        } else {
+            age(a).cmp(&age(b))
+        };
         size(b).cmp(&size(a)).then(by_age)
     });
+
     in_proportion(deployment, &with_pods, more)
 }
 
 fn is_saturated(newest: &ReplicaSet, wanted: i64) -> bool {
-    size(newest) == wanted && remembered(newest, DESIRED) == Some(wanted) && available(newest) == wanted
+    size(newest) == wanted
+        && remembered(newest, DESIRED) == Some(wanted)
+        && available(newest) == wanted
 }
 
-/// Shares `more` pods, or fewer if it is negative, by the sizes that there are; the largest takes what is left over.
+/// Shares `more` pods, or fewer if it is negative, by the sizes that there are; the largest takes
+/// what is left over.
 fn in_proportion(deployment: &Deployment, sets: &[&Set], more: i64) -> Vec<Resize> {
     let mut left = more;
     let mut sized: Vec<Resize> = sets
         .iter()
         .map(|set| {
             let share = share(deployment, set);
-            let share = if more > 0 { share.min(left) } else { share.max(left) };
+            let share = if more > 0 {
+                share.min(left)
+            } else {
+                share.max(left)
+            };
             let share = if left == 0 { 0 } else { share };
             left -= share;
-            Resize { set: (*set).clone(), to: size(set) + share }
+
+            Resize {
+                set: (*set).clone(),
+                to: size(set) + share,
+            }
         })
         .collect();
+
     if let Some(largest) = sized.first_mut() {
         largest.to = (largest.to + left).max(0);
     }
+
     sized
 }
 
@@ -154,13 +222,22 @@ fn share(deployment: &Deployment, set: &ReplicaSet) -> i64 {
     if deployment.replicas() == 0 {
         return -now;
     }
+
     let before = remembered(set, MAXIMUM).filter(|before| *before != 0);
-    let counted = || deployment.status().map_or(0, |status| status.int("replicas"));
+
+    let counted = || {
+        deployment
+            .status()
+            .map_or(0, |status| status.int("replicas"))
+    };
+
     let before = before.unwrap_or_else(counted);
     if before == 0 {
         return 0;
     }
+
     let scaled = now * (deployment.replicas() + deployment.surge());
+
     // Halves go up, as numbers of pods are never negative.
     (2 * scaled + before) / (2 * before) - now
 }

@@ -38,26 +38,44 @@ impl<'a> Status<'a> {
         let sum = |name: &str| sets.iter().map(|set| set.counted(name)).sum::<i64>();
         let available = sum("availableReplicas");
         let wanted: i64 = sets.iter().map(|set| size(set)).sum();
+
         let before = deployment.status();
         let mut fields = Map::new();
         let numbers = [
             ("replicas", sum("replicas")),
-            ("updatedReplicas", newest.map_or(0, |newest| newest.counted("replicas"))),
+            (
+                "updatedReplicas",
+                newest.map_or(0, |newest| newest.counted("replicas")),
+            ),
             ("readyReplicas", sum("readyReplicas")),
             ("availableReplicas", available),
             ("unavailableReplicas", (wanted - available).max(0)),
         ];
+
         for (name, number) in numbers.into_iter().filter(|(_, number)| *number != 0) {
             fields.insert(name, number);
         }
+
         fields.insert("terminatingReplicas", sum("terminatingReplicas"));
         fields.insert("observedGeneration", deployment.object.meta().generation());
+
         if let Some(collisions) = before.and_then(|before| before.get("collisionCount")) {
             fields.insert("collisionCount", collisions.clone());
         }
-        let conditions = before.map(|before| before.items("conditions").to_vec()).unwrap_or_default();
-        let mut status = Status { deployment, sets, newest, now, fields, conditions };
+
+        let conditions = before
+            .map(|before| before.items("conditions").to_vec())
+            .unwrap_or_default();
+        let mut status = Status {
+            deployment,
+            sets,
+            newest,
+            now,
+            fields,
+            conditions,
+        };
         status.pause();
+
         if available >= deployment.replicas() - deployment.unavailable() {
             let message = "Deployment has minimum availability.";
             status.set(AVAILABLE, "True", "MinimumReplicasAvailable", message);
@@ -65,6 +83,7 @@ impl<'a> Status<'a> {
             let message = "Deployment does not have minimum availability.";
             status.set(AVAILABLE, "False", "MinimumReplicasUnavailable", message);
         }
+
         status
     }
 
@@ -98,27 +117,41 @@ impl<'a> Status<'a> {
             let message = format!("Found new replica set {:?}", newest.key.name.as_str());
             self.set(PROGRESSING, "True", "FoundNewReplicaSet", &message);
         }
+
         match self.deployment.progress_deadline() {
-            None => self.conditions.retain(|condition| kind(condition) != PROGRESSING),
+            None => self
+                .conditions
+                .retain(|condition| kind(condition) != PROGRESSING),
             Some(deadline) => self.progress_within(deadline),
         }
+
         self.mirror_failure();
     }
 
     fn progress_within(&mut self, deadline: i64) {
-        let was_complete = self.condition(PROGRESSING).is_some_and(|told| text(told, "reason") == COMPLETE);
+        let was_complete = self
+            .condition(PROGRESSING)
+            .is_some_and(|told| text(told, "reason") == COMPLETE);
         if was_complete && self.fields.int("replicas") == self.fields.int("updatedReplicas") {
             return;
         }
+
         if self.is_complete() {
             let message = self.about("has successfully progressed.");
             self.set(PROGRESSING, "True", COMPLETE, &message);
         } else if self.has_progressed() {
             let message = self.about("is progressing.");
-            let since = self.condition(PROGRESSING).filter(|told| text(told, "status") == "True");
-            let since = since.and_then(|told| told.get("lastTransitionTime")).cloned();
-            self.conditions.retain(|condition| kind(condition) != PROGRESSING);
+            let since = self
+                .condition(PROGRESSING)
+                .filter(|told| text(told, "status") == "True");
+            let since = since
+                .and_then(|told| told.get("lastTransitionTime"))
+                .cloned();
+
+            self.conditions
+                .retain(|condition| kind(condition) != PROGRESSING);
             self.set(PROGRESSING, "True", "ReplicaSetUpdated", &message);
+
             if let (Some(since), Some(Value::Object(told))) = (since, self.conditions.last_mut()) {
                 told.insert("lastTransitionTime", since);
             }
@@ -135,8 +168,14 @@ impl<'a> Status<'a> {
         if self.is_complete() || [TIMED_OUT, COMPLETE, PAUSED].contains(&text(told, "reason")) {
             return None;
         }
+
         let due = updated(told)?.plus_seconds(deadline + 1);
-        Some(due.since(self.now).to_std().unwrap_or_default().max(Duration::from_secs(1)))
+        Some(
+            due.since(self.now)
+                .to_std()
+                .unwrap_or_default()
+                .max(Duration::from_secs(1)),
+        )
     }
 
     /// Whether everything is as it should be.
@@ -166,7 +205,9 @@ impl<'a> Status<'a> {
     }
 
     fn has_timed_out(&self, deadline: i64) -> bool {
-        let Some(told) = self.condition(PROGRESSING) else { return false };
+        let Some(told) = self.condition(PROGRESSING) else {
+            return false;
+        };
         match text(told, "reason") {
             COMPLETE => false,
             TIMED_OUT => true,
@@ -177,60 +218,95 @@ impl<'a> Status<'a> {
     fn about(&self, what: &str) -> String {
         match self.newest {
             Some(newest) => format!("ReplicaSet {:?} {what}", newest.key.name.as_str()),
-            None => format!("Deployment {:?} {what}", self.deployment.object.meta().name()),
+            None => format!(
+                "Deployment {:?} {what}",
+                self.deployment.object.meta().name()
+            ),
         }
     }
 
     /// A pause shows in the condition of progress, and so does its end.
     fn pause(&mut self) {
-        let told = self.condition(PROGRESSING).map(|told| text(told, "reason").to_owned());
+        let told = self
+            .condition(PROGRESSING)
+            .map(|told| text(told, "reason").to_owned());
         if self.deployment.progress_deadline().is_none() || told.as_deref() == Some(TIMED_OUT) {
             return;
         }
+
         let was_paused = told.as_deref() == Some(PAUSED);
         match (self.deployment.is_paused(), was_paused) {
             (true, false) => self.set(PROGRESSING, "Unknown", PAUSED, "Deployment is paused"),
-            (false, true) => self.set(PROGRESSING, "Unknown", "DeploymentResumed", "Deployment is resumed"),
+            (false, true) => self.set(
+                PROGRESSING,
+                "Unknown",
+                "DeploymentResumed",
+                "Deployment is resumed",
+            ),
             _ => {}
         }
     }
 
     /// Pods that could not be made show here too; those of the newest ReplicaSet before others.
     fn mirror_failure(&mut self) {
-        self.conditions.retain(|condition| kind(condition) != REPLICA_FAILURE);
+        self.conditions
+            .retain(|condition| kind(condition) != REPLICA_FAILURE);
         let all = self.newest.into_iter().chain(self.sets);
         let found = all.flat_map(|set| {
-            let conditions = set.object.object.at(&["status", "conditions"]).and_then(Value::as_array);
-            conditions.unwrap_or_default().iter().find(|condition| kind(condition) == REPLICA_FAILURE)
+            let conditions = set
+                .object
+                .object
+                .at(&["status", "conditions"])
+                .and_then(Value::as_array);
+
+            conditions
+                .unwrap_or_default()
+                .iter()
+                .find(|condition| kind(condition) == REPLICA_FAILURE)
         });
-        let Some(Value::Object(failure)) = found.take(1).next() else { return };
+
+        let Some(Value::Object(failure)) = found.take(1).next() else {
+            return;
+        };
         let mut failure = failure.clone();
-        let since = failure.get("lastTransitionTime").cloned().unwrap_or_default();
+        let since = failure
+            .get("lastTransitionTime")
+            .cloned()
+            .unwrap_or_default();
         failure.insert("lastUpdateTime", since);
+
         self.conditions.push(Value::Object(failure));
     }
 
     fn condition(&self, wanted: &str) -> Option<&Value> {
-        self.conditions.iter().find(|condition| kind(condition) == wanted)
+        self.conditions
+            .iter()
+            .find(|condition| kind(condition) == wanted)
     }
 
     /// Sets a condition, unless it says so already.
     fn set(&mut self, wanted: &str, state: &str, reason: &str, message: &str) {
         let told = self.condition(wanted);
-        if told.is_some_and(|told| text(told, "status") == state && text(told, "reason") == reason) {
+        if told.is_some_and(|told| text(told, "status") == state && text(told, "reason") == reason)
+        {
             return;
         }
+
         let now = Value::from(Time(self.now).text());
         let same_state = told.filter(|told| text(told, "status") == state);
-        let since = same_state.and_then(|told| told.get("lastTransitionTime")).cloned();
+        let since = same_state
+            .and_then(|told| told.get("lastTransitionTime"))
+            .cloned();
         let mut condition = Map::new();
         condition.insert("type", wanted);
         condition.insert("status", state);
+
         condition.insert("reason", reason);
         condition.insert("message", message);
         condition.insert("lastTransitionTime", since.unwrap_or_else(|| now.clone()));
         condition.insert("lastUpdateTime", now);
-        self.conditions.retain(|condition| kind(condition) != wanted);
+        self.conditions
+            .retain(|condition| kind(condition) != wanted);
         self.conditions.push(Value::Object(condition));
     }
 }
@@ -240,9 +316,14 @@ fn kind(condition: &Value) -> &str {
 }
 
 fn text<'v>(condition: &'v Value, name: &str) -> &'v str {
-    condition.get(name).and_then(Value::as_str).unwrap_or_default()
+    condition
+        .get(name)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 fn updated(condition: &Value) -> Option<Timestamp> {
-    Time::parse(text(condition, "lastUpdateTime")).ok().map(|time| time.0)
+    Time::parse(text(condition, "lastUpdateTime"))
+        .ok()
+        .map(|time| time.0)
 }

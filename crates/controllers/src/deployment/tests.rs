@@ -63,44 +63,87 @@ fn resize(set: &mut Value, pods: i64, available: i64) {
 }
 
 fn observed(deployment: Value, sets: Vec<Value>) -> Observed {
-    let sets: Vec<Set> = sets.into_iter().map(|set| Arc::new(Cached::of(set).unwrap())).collect();
-    Observed { deployment: cached(deployment), sets, running: BTreeMap::new() }
+    let sets: Vec<Set> = sets
+        .into_iter()
+        .map(|set| Arc::new(Cached::of(set).unwrap()))
+        .collect();
+    Observed {
+        deployment: cached(deployment),
+        sets,
+        running: BTreeMap::new(),
+    }
 }
 
 fn sizes(plan: &Plan) -> Vec<(i64, i64)> {
-    let Step::Resize(all) = &plan.step else { panic!("no change of sizes: {:?}", plan.step) };
-    all.iter().map(|resize| (size(&resize.set), resize.to)).collect()
+    let Step::Resize(all) = &plan.step else {
+        panic!("no change of sizes: {:?}", plan.step)
+    };
+    all.iter()
+        .map(|resize| (size(&resize.set), resize.to))
+        .collect()
 }
 
 fn condition(plan: &Plan, kind: &str) -> Option<(String, String)> {
-    let found =
-        plan.status.items("conditions").iter().find(|one| one.get("type").unwrap().as_str() == Some(kind));
-    let text = |name: &str| found.unwrap().get(name).unwrap().as_str().unwrap().to_owned();
+    let found = plan
+        .status
+        .items("conditions")
+        .iter()
+        .find(|one| one.get("type").unwrap().as_str() == Some(kind));
+
+    let text = |name: &str| {
+        found
+            .unwrap()
+            .get(name)
+            .unwrap()
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+
     found.map(|_| (text("status"), text("reason")))
 }
 
 fn says(kind: &str, plan: &Plan, status: &str, reason: &str) {
-    assert_eq!(condition(plan, kind), Some((status.to_owned(), reason.to_owned())), "{kind}");
+    assert_eq!(
+        condition(plan, kind),
+        Some((status.to_owned(), reason.to_owned())),
+        "{kind}"
+    );
 }
 
 #[test]
 fn the_first_replica_set_has_all_pods_and_remembers_why() {
     let web = deployment(3, "a", "");
     let plan = plan(&observed(web, Vec::new()), at(NOON));
-    let Step::Create(set) = &plan.step else { panic!("{:?}", plan.step) };
+    let Step::Create(set) = &plan.step else {
+        panic!("{:?}", plan.step)
+    };
     let meta = set.meta();
     let hash = meta.label("pod-template-hash").unwrap();
     assert_eq!(meta.name(), format!("web-{hash}"));
+
     assert_eq!(
-        set.at(&["spec", "selector", "matchLabels", "pod-template-hash"]).unwrap().as_str(),
+        set.at(&["spec", "selector", "matchLabels", "pod-template-hash"])
+            .unwrap()
+            .as_str(),
         Some(hash)
     );
+
     assert_eq!(set.at(&["spec", "replicas"]).unwrap().as_int(), Some(3));
     assert_eq!(meta.annotation(REVISION), Some("1"));
-    assert_eq!((meta.annotation(DESIRED), meta.annotation(MAXIMUM)), (Some("3"), Some("6")));
+    assert_eq!(
+        (meta.annotation(DESIRED), meta.annotation(MAXIMUM)),
+        (Some("3"), Some("6"))
+    );
+
     assert_eq!(meta.annotation("team"), Some("shop"));
-    assert_eq!(meta.annotation("kubectl.kubernetes.io/last-applied-configuration"), None);
+    assert_eq!(
+        meta.annotation("kubectl.kubernetes.io/last-applied-configuration"),
+        None
+    );
+
     assert_eq!(plan.revision.as_deref(), Some("1"));
+
     says("Progressing", &plan, "True", "NewReplicaSetCreated");
     says("Available", &plan, "False", "MinimumReplicasUnavailable");
     assert!(plan.wake_after.is_some());
@@ -111,7 +154,9 @@ fn a_new_template_begins_with_as_many_pods_as_there_is_room_for() {
     let old = deployment(10, "a", "");
     let new = deployment(10, "b", "");
     let plan = plan(&observed(new, vec![set_of(&old, 1, 10, 10)]), at(NOON));
-    let Step::Create(set) = &plan.step else { panic!("{:?}", plan.step) };
+    let Step::Create(set) = &plan.step else {
+        panic!("{:?}", plan.step)
+    };
     assert_eq!(set.at(&["spec", "replicas"]).unwrap().as_int(), Some(3));
     assert_eq!(set.meta().annotation(REVISION), Some("2"));
 }
@@ -119,8 +164,13 @@ fn a_new_template_begins_with_as_many_pods_as_there_is_room_for() {
 #[test]
 fn going_back_takes_the_old_replica_set_under_a_new_revision() {
     let (a, b) = (deployment(2, "a", ""), deployment(2, "b", ""));
-    let plan = plan(&observed(a.clone(), vec![set_of(&a, 1, 0, 0), set_of(&b, 2, 2, 2)]), at(NOON));
-    let Step::Update(set) = &plan.step else { panic!("{:?}", plan.step) };
+    let plan = plan(
+        &observed(a.clone(), vec![set_of(&a, 1, 0, 0), set_of(&b, 2, 2, 2)]),
+        at(NOON),
+    );
+    let Step::Update(set) = &plan.step else {
+        panic!("{:?}", plan.step)
+    };
     assert_eq!(set.meta().annotation(REVISION), Some("3"));
     assert_eq!(set.meta().annotation(revision::HISTORY), Some("1"));
     assert_eq!(plan.revision.as_deref(), Some("3"));
@@ -130,9 +180,26 @@ fn going_back_takes_the_old_replica_set_under_a_new_revision() {
 fn a_change_of_size_during_a_rollout_is_shared_in_proportion() {
     let (a, b) = (deployment(10, "a", ""), deployment(10, "b", ""));
     let sets = vec![set_of(&a, 1, 8, 8), set_of(&b, 2, 5, 0)];
-    assert_eq!(sizes(&plan(&observed(deployment(20, "b", ""), sets.clone()), at(NOON))), [(8, 14), (5, 9)]);
-    assert_eq!(sizes(&plan(&observed(deployment(5, "b", ""), sets.clone()), at(NOON))), [(8, 5), (5, 3)]);
-    assert_eq!(sizes(&plan(&observed(deployment(0, "b", ""), sets), at(NOON))), [(8, 0), (5, 0)]);
+    assert_eq!(
+        sizes(&plan(
+            &observed(deployment(20, "b", ""), sets.clone()),
+            at(NOON)
+        )),
+        [(8, 14), (5, 9)]
+    );
+
+    assert_eq!(
+        sizes(&plan(
+            &observed(deployment(5, "b", ""), sets.clone()),
+            at(NOON)
+        )),
+        [(8, 5), (5, 3)]
+    );
+
+    assert_eq!(
+        sizes(&plan(&observed(deployment(0, "b", ""), sets), at(NOON))),
+        [(8, 0), (5, 0)]
+    );
 }
 
 #[test]
@@ -150,26 +217,51 @@ fn a_replica_set_that_has_the_new_size_already_remembers_it_so_that_the_rollout_
 
 #[test]
 fn while_it_is_paused_only_its_size_is_seen_to() {
-    let (a, b) = (deployment(2, "a", ""), deployment(3, "b", r#","paused":true"#));
+    let (a, b) = (
+        deployment(2, "a", ""),
+        deployment(3, "b", r#","paused":true"#),
+    );
     let planned = plan(&observed(b, vec![set_of(&a, 1, 2, 2)]), at(NOON));
     assert_eq!(sizes(&planned), [(2, 3)]);
+
     says("Progressing", &planned, "Unknown", "DeploymentPaused");
     let same = deployment(2, "b", r#","paused":true"#);
-    assert_eq!(plan(&observed(same, vec![set_of(&a, 1, 2, 2)]), at(NOON)).step, Step::Nothing);
+    assert_eq!(
+        plan(&observed(same, vec![set_of(&a, 1, 2, 2)]), at(NOON)).step,
+        Step::Nothing
+    );
 }
 
 #[test]
 fn recreate_makes_nothing_new_before_the_last_old_pod_is_gone() {
     let (a, b) = (deployment(2, "a", RECREATE), deployment(2, "b", RECREATE));
     let old = |pods| set_of(&a, 1, pods, pods);
-    assert_eq!(sizes(&plan(&observed(b.clone(), vec![old(2)]), at(NOON))), [(2, 0)]);
+    assert_eq!(
+        sizes(&plan(&observed(b.clone(), vec![old(2)]), at(NOON))),
+        [(2, 0)]
+    );
+
     let mut still_there = old(0);
-    still_there.as_object_mut().unwrap().object_mut("status").insert("replicas", 1);
-    assert_eq!(plan(&observed(b.clone(), vec![still_there]), at(NOON)).step, Step::Nothing);
+    still_there
+        .as_object_mut()
+        .unwrap()
+        .object_mut("status")
+        .insert("replicas", 1);
+
+    assert_eq!(
+        plan(&observed(b.clone(), vec![still_there]), at(NOON)).step,
+        Step::Nothing
+    );
+
     let mut terminating = observed(b.clone(), vec![old(0)]);
-    terminating.running.insert(terminating.sets[0].uid.clone(), 1);
+    terminating
+        .running
+        .insert(terminating.sets[0].uid.clone(), 1);
     assert_eq!(plan(&terminating, at(NOON)).step, Step::Nothing);
-    let Step::Create(set) = plan(&observed(b, vec![old(0)]), at(NOON)).step else { panic!() };
+
+    let Step::Create(set) = plan(&observed(b, vec![old(0)]), at(NOON)).step else {
+        panic!()
+    };
     assert_eq!(set.at(&["spec", "replicas"]).unwrap().as_int(), Some(2));
 }
 
@@ -177,7 +269,10 @@ fn recreate_makes_nothing_new_before_the_last_old_pod_is_gone() {
 fn pods_that_are_not_available_go_first() {
     // Three of the old are broken and the new ones do not come up: the broken ones make room.
     let (a, b) = (deployment(10, "a", ""), deployment(10, "b", ""));
-    let plan = plan(&observed(b.clone(), vec![set_of(&a, 1, 10, 7), set_of(&b, 2, 3, 0)]), at(NOON));
+    let plan = plan(
+        &observed(b.clone(), vec![set_of(&a, 1, 10, 7), set_of(&b, 2, 3, 0)]),
+        at(NOON),
+    );
     assert_eq!(sizes(&plan), [(10, 8)]);
 }
 
@@ -188,6 +283,7 @@ fn pods_that_were_counted_before_their_number_changed_are_not_relied_on() {
         set.meta_mut().set_generation(2);
         set
     };
+
     let check = |old: Value, new: Value, expected: &[(i64, i64)]| {
         let plan = plan(&observed(b.clone(), vec![old, new]), at(NOON));
         match expected {
@@ -195,10 +291,13 @@ fn pods_that_were_counted_before_their_number_changed_are_not_relied_on() {
             expected => assert_eq!(sizes(&plan), expected),
         }
     };
+
     let (old, new) = (|| set_of(&a, 1, 8, 8), || set_of(&b, 2, 5, 5));
     check(old(), new(), &[(8, 3)]);
+
     // The new ones that were counted may be going; the old ones keep what must serve.
     check(old(), resized_since(new()), &[]);
+
     // The old ones may be going; they are not taken for broken either.
     check(resized_since(old()), new(), &[]);
     check(resized_since(set_of(&a, 1, 8, 0)), new(), &[]);
@@ -207,17 +306,29 @@ fn pods_that_were_counted_before_their_number_changed_are_not_relied_on() {
 #[test]
 fn a_rollout_says_when_it_is_complete_and_when_it_takes_too_long() {
     let web = deployment(2, "a", "");
-    let done = plan(&observed(web.clone(), vec![set_of(&web, 1, 2, 2)]), at(NOON));
+    let done = plan(
+        &observed(web.clone(), vec![set_of(&web, 1, 2, 2)]),
+        at(NOON),
+    );
     says("Progressing", &done, "True", "NewReplicaSetAvailable");
+
     says("Available", &done, "True", "MinimumReplicasAvailable");
     assert_eq!(done.wake_after, None);
 
     let stuck = vec![set_of(&web, 1, 2, 0)];
     let begun = plan(&observed(web.clone(), stuck.clone()), at(NOON));
     let mut later = web;
-    later.as_object_mut().unwrap().insert("status", begun.status);
-    let not_yet = plan(&observed(later.clone(), stuck.clone()), at(NOON).plus_seconds(600));
+    later
+        .as_object_mut()
+        .unwrap()
+        .insert("status", begun.status);
+
+    let not_yet = plan(
+        &observed(later.clone(), stuck.clone()),
+        at(NOON).plus_seconds(600),
+    );
     says("Progressing", &not_yet, "True", "ReplicaSetUpdated");
+
     let over = plan(&observed(later.clone(), stuck), at(NOON).plus_seconds(601));
     says("Progressing", &over, "False", "ProgressDeadlineExceeded");
     assert_eq!(over.wake_after, None);
@@ -233,11 +344,21 @@ fn old_replica_sets_are_forgotten_beyond_the_limit() {
             set_of(&deployment(2, image, ""), revision, pods, pods)
         })
         .collect();
+
     let mut web = deployment(2, "d", "");
-    web.as_object_mut().unwrap().object_mut("spec").insert("revisionHistoryLimit", 1);
+    web.as_object_mut()
+        .unwrap()
+        .object_mut("spec")
+        .insert("revisionHistoryLimit", 1);
+
     let plan = plan(&observed(web, sets), at(NOON));
     assert_eq!(plan.step, Step::Nothing);
-    let forgotten: Vec<i64> = plan.forget.iter().map(|set| revision::revision(set)).collect();
+
+    let forgotten: Vec<i64> = plan
+        .forget
+        .iter()
+        .map(|set| revision::revision(set))
+        .collect();
     assert_eq!(forgotten, [1, 2]);
 }
 
@@ -250,11 +371,16 @@ fn a_rollback_is_to_a_revision_that_there_is() {
         web.meta_mut().set_annotation(revision::ROLLBACK, Some(to));
         plan(&observed(web, sets.clone()), at(NOON)).step
     };
+
     for to in ["0", "1"] {
-        let Step::Rollback(Rollback::To(1, back)) = wish(to) else { panic!("{to}") };
-        let same = revision::same_template(back.at(&["spec", "template"]), a.at(&["spec", "template"]));
+        let Step::Rollback(Rollback::To(1, back)) = wish(to) else {
+            panic!("{to}")
+        };
+        let same =
+            revision::same_template(back.at(&["spec", "template"]), a.at(&["spec", "template"]));
         assert!(same, "{to}");
     }
+
     assert_eq!(wish("2"), Step::Rollback(Rollback::Unchanged(2)));
     assert_eq!(wish("7"), Step::Rollback(Rollback::NotFound));
     assert_eq!(wish("x"), Step::Nothing);
@@ -267,15 +393,27 @@ fn orphans_are_adopted_and_strangers_released() {
     orphan.meta_mut().members().remove("ownerReferences");
     let mut stranger = set_of(&deployment(1, "b", ""), 2, 0, 0);
     stranger.meta_mut().set_labels(Map::new());
-    let plan = plan(&observed(web, vec![orphan.clone(), stranger.clone()]), at(NOON));
+    let plan = plan(
+        &observed(web, vec![orphan.clone(), stranger.clone()]),
+        at(NOON),
+    );
+
     assert_eq!(
-        plan.adopt.iter().map(|set| set.key.name.as_str()).collect::<Vec<_>>(),
+        plan.adopt
+            .iter()
+            .map(|set| set.key.name.as_str())
+            .collect::<Vec<_>>(),
         [orphan.meta().name()]
     );
+
     assert_eq!(
-        plan.release.iter().map(|set| set.key.name.as_str()).collect::<Vec<_>>(),
+        plan.release
+            .iter()
+            .map(|set| set.key.name.as_str())
+            .collect::<Vec<_>>(),
         [stranger.meta().name()]
     );
+
     let set: &ReplicaSet = &plan.adopt[0];
     assert_eq!(revision::revision(set), 1);
 }
@@ -301,22 +439,32 @@ fn play(replicas: i64, strategy: &str, dice: &mut u64) {
     let new = deployment(replicas, "b", strategy);
     let view = cached(new.clone());
     let (most, least) = (replicas + view.surge(), replicas - view.unavailable());
+
     let mut sets = vec![set_of(&old, 1, replicas, replicas)];
     for step in 0.. {
         assert!(step < 200, "{replicas} {strategy}: does not end");
+
         let planned = plan(&observed(new.clone(), sets.clone()), at(NOON));
         match planned.step {
             Step::Create(mut set) => {
                 let uid = set.meta().name().to_owned();
                 set.meta_mut().set_uid(&uid);
-                set.meta_mut().set_creation_timestamp(Some(at(NOON).plus_seconds(9)));
-                let pods = set.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap();
+                set.meta_mut()
+                    .set_creation_timestamp(Some(at(NOON).plus_seconds(9)));
+                let pods = set
+                    .at(&["spec", "replicas"])
+                    .and_then(Value::as_int)
+                    .unwrap();
                 resize(&mut set, pods, 0);
+
                 sets.push(set);
             }
             Step::Resize(all) => {
                 for one in all {
-                    let set = sets.iter_mut().find(|set| set.meta().uid() == one.set.uid).unwrap();
+                    let set = sets
+                        .iter_mut()
+                        .find(|set| set.meta().uid() == one.set.uid)
+                        .unwrap();
                     let available = one.set.counted("availableReplicas").min(one.to);
                     resize(set, one.to, available);
                 }
@@ -328,22 +476,46 @@ fn play(replicas: i64, strategy: &str, dice: &mut u64) {
                 }) else {
                     break;
                 };
+
                 // Some pods come up.
                 let now = Cached::<ReplicaSet>::of(set.clone()).unwrap();
-                *dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+
+                *dice = dice
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+
                 let more = i64::try_from(*dice >> 62).unwrap();
-                resize(set, size(&now), (now.counted("availableReplicas") + more).min(size(&now)));
+                resize(
+                    set,
+                    size(&now),
+                    (now.counted("availableReplicas") + more).min(size(&now)),
+                );
             }
             step => panic!("{step:?}"),
         }
-        let views: Vec<_> = sets.iter().map(|set| Cached::<ReplicaSet>::of(set.clone()).unwrap()).collect();
+
+        let views: Vec<_> = sets
+            .iter()
+            .map(|set| Cached::<ReplicaSet>::of(set.clone()).unwrap())
+            .collect();
         let total: i64 = views.iter().map(|set| size(set)).sum();
-        let available: i64 = views.iter().map(|set| set.counted("availableReplicas")).sum();
+
+        let available: i64 = views
+            .iter()
+            .map(|set| set.counted("availableReplicas"))
+            .sum();
+
         assert!(total <= most, "{replicas} {strategy}: {total} pods");
-        assert!(available >= least, "{replicas} {strategy}: {available} available");
+        assert!(
+            available >= least,
+            "{replicas} {strategy}: {available} available"
+        );
     }
-    let sizes: Vec<i64> =
-        sets.iter().map(|set| set.at(&["spec", "replicas"]).unwrap().as_int().unwrap()).collect();
+
+    let sizes: Vec<i64> = sets
+        .iter()
+        .map(|set| set.at(&["spec", "replicas"]).unwrap().as_int().unwrap())
+        .collect();
     assert_eq!(sizes, [0, replicas], "{strategy}");
 }
 
@@ -353,11 +525,18 @@ fn bounds_are_numbers_or_shares_and_never_both_nothing() {
         let strategy = format!(
             r#","strategy":{{"type":"RollingUpdate","rollingUpdate":{{"maxSurge":{surge},"maxUnavailable":{unavailable}}}}}"#
         );
+
         let web = cached(deployment(replicas, "a", &strategy));
-        assert_eq!((web.surge(), web.unavailable()), expected, "{replicas} {surge} {unavailable}");
+        assert_eq!(
+            (web.surge(), web.unavailable()),
+            expected,
+            "{replicas} {surge} {unavailable}"
+        );
     };
+
     // More is rounded up, fewer is rounded down.
     check(10, r#""25%""#, r#""25%""#, (3, 2));
+
     check(1, r#""25%""#, r#""25%""#, (1, 0));
     check(3, "0", "0", (0, 1));
     check(3, r#""0%""#, r#""30%""#, (0, 1));
@@ -372,13 +551,28 @@ fn of_several_replica_sets_with_the_template_the_oldest_is_the_new_one() {
     let web = deployment(2, "a", "");
     let (mut older, newer) = (set_of(&web, 1, 0, 0), set_of(&web, 2, 2, 2));
     older.meta_mut().set_name("older");
+
     let observed = observed(web.clone(), vec![newer, older]);
-    assert_eq!(revision::newest(&observed.deployment, &observed.sets).unwrap().key.name, "older");
+    assert_eq!(
+        revision::newest(&observed.deployment, &observed.sets)
+            .unwrap()
+            .key
+            .name,
+        "older"
+    );
+
     // What is empty is the same as what is absent, and the label of the hash is not compared.
     let mut same = web.at(&["spec", "template"]).unwrap().clone();
     same.meta_mut().set_label("pod-template-hash", Some("x"));
-    same.as_object_mut().unwrap().object_mut("spec").insert("volumes", Vec::<Value>::new());
-    assert!(revision::same_template(Some(&same), web.at(&["spec", "template"])));
+    same.as_object_mut()
+        .unwrap()
+        .object_mut("spec")
+        .insert("volumes", Vec::<Value>::new());
+
+    assert!(revision::same_template(
+        Some(&same),
+        web.at(&["spec", "template"])
+    ));
 }
 
 #[test]
@@ -386,10 +580,17 @@ fn a_name_that_somebody_has_is_avoided_and_no_name_is_too_long() {
     let name = |web: Value| revision::new_set(&cached(web), 1).meta().name().to_owned();
     let web = deployment(2, "a", "");
     let mut collided = web.clone();
-    collided.as_object_mut().unwrap().object_mut("status").insert("collisionCount", 1);
+    collided
+        .as_object_mut()
+        .unwrap()
+        .object_mut("status")
+        .insert("collisionCount", 1);
+
     assert_ne!(name(web.clone()), name(collided));
+
     // The size is not part of what is hashed.
     assert_eq!(name(web.clone()), name(deployment(7, "a", "")));
+
     let mut long = web;
     long.meta_mut().set_name(&"w".repeat(253));
     assert_eq!(name(long).len(), 253);

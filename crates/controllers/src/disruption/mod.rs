@@ -1,7 +1,8 @@
 //! The disruption controller: how many pods of each PodDisruptionBudget may go at will just now.
 //!
-//! Changes of budgets and pods become keys; `plan` counts; what is counted is written into the status, by which the
-//! server allows evictions. `stale` takes back what was said of pods that were to be disrupted and were not.
+//! Changes of budgets and pods become keys; `plan` counts; what is counted is written into the
+//! status, by which the server allows evictions. `stale` takes back what was said of pods that were
+//! to be disrupted and were not.
 
 pub mod plan;
 mod scale;
@@ -12,7 +13,9 @@ use coracle_api::selector::LabelSelector;
 use coracle_api::time::Timestamp;
 use coracle_api::typed::TypedError;
 use coracle_api::{Map, Text, Value};
-use coracle_client::{Access, Change, Error, Informer, ObjectKey, Projection, Recorder, Resource, WorkQueue};
+use coracle_client::{
+    Access, Change, Error, Informer, ObjectKey, Projection, Recorder, Resource, WorkQueue,
+};
 use std::sync::Arc;
 
 pub use plan::{CountError, Observed, Plan};
@@ -41,13 +44,18 @@ pub struct Budget {
 impl Projection for Budget {
     fn project(object: &Arc<Value>) -> Result<Budget, TypedError> {
         let selector = LabelSelector::from_value(object.at(&["spec", "selector"])).ok();
-        Ok(Budget { selector, object: object.clone() })
+        Ok(Budget {
+            selector,
+            object: object.clone(),
+        })
     }
 }
 
 impl Budget {
     fn selects(&self, labels: &Map) -> bool {
-        self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
+        self.selector
+            .as_ref()
+            .is_some_and(|selector| selector.matches(labels))
     }
 }
 
@@ -77,12 +85,14 @@ pub async fn run(context: &Context) {
     let budgets_of = Resource::builtin("policy", "v1", BUDGETS);
     let budgets: Informer<Budget> = context.informers.of(&budgets_of);
     let pods: Informer<Pod> = context.informers.of(&Resource::builtin("", "v1", "pods"));
+
     let woken = queue.clone();
     feeds.follow(&budgets, move |change| {
         if let Some(budget) = change.object() {
             woken.add(budget.key.clone());
         }
     });
+
     let recorder = context.recorder.clone().component("controllermanager");
     let (all, woken, warned) = (budgets.clone(), queue.clone(), recorder.clone());
     feeds.follow(&pods, move |change| {
@@ -90,20 +100,24 @@ pub async fn run(context: &Context) {
             Change::Updated { old, .. } => Some(old),
             _ => None,
         };
+
         for pod in before.into_iter().chain(change.object()) {
             let budgets = all.list_namespace(&pod.key.namespace);
             let concerned: Vec<_> = budgets.iter().filter(|budget| budget.selects(&pod.labels)).collect();
             if let [first, _, ..] = &concerned[..] {
                 let (namespace, name, chosen) = (&pod.key.namespace, &pod.key.name, &first.key.name);
-                // All of them are brought up to date here; upstream, whose words these are, takes one.
+                // All of them are brought up to date here; upstream, whose words these are, takes
+                // one.
                 let text = format!(
                     "Pod {namespace:?}/{name:?} matches multiple PodDisruptionBudgets.  Chose {chosen:?} arbitrarily."
                 );
                 warned.warning(&Pod::reference(pod), "MultiplePodDisruptionBudgets", text);
             }
+
             concerned.iter().for_each(|budget| woken.add(budget.key.clone()));
         }
     });
+
     let controller = Disruptions {
         scales: Scales::new(context, &mut feeds),
         access: context.client(ACCOUNT).resource(&budgets_of),
@@ -130,26 +144,53 @@ impl Controller for Disruptions {
             self.written.forget(key);
             return Observation::Gone;
         };
-        if self.written.is_behind(key, &[(BUDGETS, self.budgets.version())]) {
+
+        if self
+            .written
+            .is_behind(key, &[(BUDGETS, self.budgets.version())])
+        {
             return Observation::Behind;
         }
+
         let pods = self.pods.list_namespace(&key.namespace);
-        let pods: Vec<_> = pods.into_iter().filter(|pod| budget.selects(&pod.labels)).collect();
+        let pods: Vec<_> = pods
+            .into_iter()
+            .filter(|pod| budget.selects(&pod.labels))
+            .collect();
         let controllers = pods.iter().filter_map(|pod| pod.controller.as_ref());
-        let scales =
-            controllers.map(|owner| (owner.uid.clone(), self.scales.of(&key.namespace, owner))).collect();
-        Observation::Seen { uid: budget.uid.clone(), observed: Observed { budget, pods, scales } }
+        let scales = controllers
+            .map(|owner| (owner.uid.clone(), self.scales.of(&key.namespace, owner)))
+            .collect();
+
+        Observation::Seen {
+            uid: budget.uid.clone(),
+            observed: Observed {
+                budget,
+                pods,
+                scales,
+            },
+        }
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Plan {
         plan::plan(observed, now)
     }
 
-    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        observed: Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         self.tell(&observed, &plan);
         let budget = &observed.budget.object.object;
         if budget.get("status").and_then(Value::as_object) != Some(&plan.status) {
-            let budgets = self.access.clone().namespace(&key.namespace).subresource("status");
+            let budgets = self
+                .access
+                .clone()
+                .namespace(&key.namespace)
+                .subresource("status");
+
             // Over no other version: the server notes in the status which pods it lets go.
             match budgets.update(&with_status(budget, &plan.status)).await {
                 Ok(written) => self.written.note(key, BUDGETS, &written),
@@ -157,23 +198,41 @@ impl Controller for Disruptions {
                 Err(error) => return Err(ActError::Status(error)),
             }
         }
+
         plan.failure.map_or(Ok(()), Err)?;
+
         Ok(plan.wake_after.map_or(Requeue::OnEvent, Requeue::After))
     }
 }
 
 impl Disruptions {
     fn tell(&self, observed: &Observed, plan: &Plan) {
-        let about = Owner::named(&observed.budget.object.object, "policy/v1", "PodDisruptionBudget").about;
+        let about = Owner::named(
+            &observed.budget.object.object,
+            "policy/v1",
+            "PodDisruptionBudget",
+        )
+        .about;
+
         if observed.pods.is_empty() {
-            self.recorder.normal(&about, "NoPods", "No matching pods found");
+            self.recorder
+                .normal(&about, "NoPods", "No matching pods found");
         }
+
         if let Some(failure) = &plan.failure {
             let text = format!("Failed to calculate the number of expected pods: {failure}");
-            self.recorder.warning(&about, "CalculateExpectedPodCountFailed", text);
+            self.recorder
+                .warning(&about, "CalculateExpectedPodCountFailed", text);
         }
+
         if !plan.unmanaged.is_empty() {
-            let selector = observed.budget.selector.as_ref().map(ToString::to_string).unwrap_or_default();
+            let selector = observed
+                .budget
+                .selector
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+
             let text = format!(
                 "Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a \
                  result, the status of the PDB cannot be calculated correctly, which may result in undefined \
@@ -182,11 +241,15 @@ impl Disruptions {
             );
             self.recorder.warning(&about, "UnmanagedPods", text);
         }
+
         let namespace: &Text = &observed.budget.key.namespace;
         for pod in &plan.not_deleted {
             // Upstream says the namespace twice.
-            let text = format!("Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't");
-            self.recorder.warning(&Pod::reference(pod), "NotDeleted", text);
+            let text = format!(
+                "Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
+            );
+            self.recorder
+                .warning(&Pod::reference(pod), "NotDeleted", text);
         }
     }
 }

@@ -12,7 +12,8 @@ use coracle_client::Cached;
 use super::Budget;
 use crate::views::Pod;
 
-/// A pod that may be evicted counts as gone for this long, in seconds; if it is still there then, it was not.
+/// A pod that may be evicted counts as gone for this long, in seconds; if it is still there then,
+/// it was not.
 const EVICTED_WITHIN: i64 = 2 * 60;
 
 /// All that is known.
@@ -77,7 +78,13 @@ struct Counts {
 
 /// What the budget's status should be.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
-    let before = observed.budget.object.object.get("status").and_then(Value::as_object);
+    let before = observed
+        .budget
+        .object
+        .object
+        .get("status")
+        .and_then(Value::as_object);
+
     let mut plan = Plan {
         status: before.cloned().unwrap_or_default(),
         not_deleted: Vec::new(),
@@ -85,22 +92,39 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
         failure: None,
         wake_after: None,
     };
+
     let counts = match count(observed) {
         Ok(counts) => counts,
         Err(error) => {
             plan.status.insert("disruptionsAllowed", 0);
             let generation = plan.status.int("observedGeneration");
-            set_condition(&mut plan.status, "SyncFailed", &error.to_string(), false, generation, now);
+            set_condition(
+                &mut plan.status,
+                "SyncFailed",
+                &error.to_string(),
+                false,
+                generation,
+                now,
+            );
+
             plan.failure = Some(error);
             return plan;
         }
     };
+
     let disrupted = disrupted(observed, &mut plan, now);
     let is_healthy = |pod: &&Arc<Cached<Pod>>| {
         !pod.is_being_deleted && pod.is_ready() && !disrupted.contains_key(&pod.key.name)
     };
-    let healthy = i64::try_from(observed.pods.iter().filter(is_healthy).count()).unwrap_or(i64::MAX);
-    let spare = if counts.expected > 0 { (healthy - counts.desired).max(0) } else { 0 };
+
+    let healthy =
+        i64::try_from(observed.pods.iter().filter(is_healthy).count()).unwrap_or(i64::MAX);
+    let spare = if counts.expected > 0 {
+        (healthy - counts.desired).max(0)
+    } else {
+        0
+    };
+
     let generation = observed.budget.object.object.meta().generation();
     let status = &mut plan.status;
     status.insert("currentHealthy", healthy);
@@ -108,23 +132,41 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     status.insert("expectedPods", counts.expected);
     status.insert("disruptionsAllowed", spare);
     status.insert("observedGeneration", generation);
+
     match disrupted.is_empty() {
         true => drop(status.remove("disruptedPods")),
         false => drop(status.insert("disruptedPods", disrupted)),
     }
-    let reason = if spare > 0 { "SufficientPods" } else { "InsufficientPods" };
+
+    let reason = if spare > 0 {
+        "SufficientPods"
+    } else {
+        "InsufficientPods"
+    };
     set_condition(status, reason, "", spare > 0, generation, now);
+
     plan.unmanaged = counts.unmanaged;
+
     plan
 }
 
 /// The pods that may be evicted and are not gone yet, with the times at which they were allowed to.
 fn disrupted(observed: &Observed, plan: &mut Plan, now: Timestamp) -> Map {
     let mut left = Map::new();
-    let listed = plan.status.below("disruptedPods").cloned().unwrap_or_default();
+    let listed = plan
+        .status
+        .below("disruptedPods")
+        .cloned()
+        .unwrap_or_default();
+
     for pod in observed.pods.iter().filter(|pod| !pod.is_being_deleted) {
-        let Some(text) = listed.str(&pod.key.name) else { continue };
-        let Ok(since) = Time::parse(text) else { continue };
+        let Some(text) = listed.str(&pod.key.name) else {
+            continue;
+        };
+
+        let Ok(since) = Time::parse(text) else {
+            continue;
+        };
         match since.0.plus_seconds(EVICTED_WITHIN).since(now).to_std() {
             None => plan.not_deleted.push(pod.clone()),
             Some(wait) => {
@@ -133,30 +175,60 @@ fn disrupted(observed: &Observed, plan: &mut Plan, now: Timestamp) -> Map {
             }
         }
     }
+
     left
 }
 
 fn count(observed: &Observed) -> Result<Counts, CountError> {
-    let spec = observed.budget.object.object.get("spec").and_then(Value::as_object);
-    let of = |name: &str| spec.and_then(|spec| spec.get(name)).and_then(IntOrString::from_value);
-    let scaled = |of: &IntOrString, total: i64| {
-        of.scaled(i32::try_from(total).unwrap_or(i32::MAX), Rounding::Up).map_err(CountError::from)
+    let spec = observed
+        .budget
+        .object
+        .object
+        .get("spec")
+        .and_then(Value::as_object);
+
+    let of = |name: &str| {
+        spec.and_then(|spec| spec.get(name))
+            .and_then(IntOrString::from_value)
     };
+
+    let scaled = |of: &IntOrString, total: i64| {
+        of.scaled(i32::try_from(total).unwrap_or(i32::MAX), Rounding::Up)
+            .map_err(CountError::from)
+    };
+
     if let Some(unavailable) = of("maxUnavailable") {
         let (expected, unmanaged) = expected(observed)?;
         let desired = (expected - scaled(&unavailable, expected)?).max(0);
-        return Ok(Counts { expected, desired, unmanaged });
+        return Ok(Counts {
+            expected,
+            desired,
+            unmanaged,
+        });
     }
+
     match of("minAvailable") {
         Some(IntOrString::Int(desired)) => {
             let expected = i64::try_from(observed.pods.len()).unwrap_or(i64::MAX);
-            Ok(Counts { expected, desired: i64::from(desired), unmanaged: Vec::new() })
+            Ok(Counts {
+                expected,
+                desired: i64::from(desired),
+                unmanaged: Vec::new(),
+            })
         }
         Some(available) => {
             let (expected, unmanaged) = expected(observed)?;
-            Ok(Counts { expected, desired: scaled(&available, expected)?, unmanaged })
+            Ok(Counts {
+                expected,
+                desired: scaled(&available, expected)?,
+                unmanaged,
+            })
         }
-        None => Ok(Counts { expected: 0, desired: 0, unmanaged: Vec::new() }),
+        None => Ok(Counts {
+            expected: 0,
+            desired: 0,
+            unmanaged: Vec::new(),
+        }),
     }
 }
 
@@ -169,12 +241,16 @@ fn expected(observed: &Observed) -> Result<(i64, Vec<Text>), CountError> {
             unmanaged.push(pod.key.name.clone());
             continue;
         };
+
         match observed.scales.get(&controller.uid) {
             Some(Scale::Wants { uid, replicas }) => drop(wanted.insert(uid, *replicas)),
             Some(Scale::None(resource)) => return Err(CountError::NoScale(resource.clone())),
-            Some(Scale::Gone) | None => return Err(CountError::NoController(pod.key.name.to_string())),
+            Some(Scale::Gone) | None => {
+                return Err(CountError::NoController(pod.key.name.to_string()));
+            }
         }
     }
+
     Ok((wanted.values().sum(), unmanaged))
 }
 
@@ -189,7 +265,11 @@ fn set_condition(
     let mut conditions = status.items("conditions").to_vec();
     let is_it = |one: &Value| one.get("type").and_then(Value::as_str) == Some("DisruptionAllowed");
     let there = conditions.iter().position(is_it);
-    let old = there.and_then(|at| conditions[at].as_object()).cloned().unwrap_or_default();
+    let old = there
+        .and_then(|at| conditions[at].as_object())
+        .cloned()
+        .unwrap_or_default();
+
     let holds = if holds { "True" } else { "False" };
     let mut condition = Map::new();
     condition.insert("type", "DisruptionAllowed");
@@ -197,16 +277,19 @@ fn set_condition(
     condition.insert("observedGeneration", generation);
     condition.insert("reason", reason);
     condition.insert("message", message);
+
     let since = if old.text("status") == holds {
         Text::new(old.text("lastTransitionTime"))
     } else {
         Time(now).text()
     };
     condition.insert("lastTransitionTime", since);
+
     match there {
         Some(at) => conditions[at] = Value::Object(condition),
         None => conditions.push(Value::Object(condition)),
     }
+
     status.insert("conditions", conditions);
 }
 
@@ -230,6 +313,7 @@ mod tests {
             r#"{{"metadata":{{"name":"b","namespace":"default","generation":4}},
                 "spec":{{"selector":{{}},{spec}}},"status":{{{status}}}}}"#
         ));
+
         let pod = |words: &&str| {
             let words: Vec<&str> = words.split(' ').collect();
             let owners = match words[1] {
@@ -238,8 +322,13 @@ mod tests {
                     r#"{{"apiVersion":"apps/v1","kind":"X","name":"x","uid":"{uid}","controller":true}}"#
                 ),
             };
-            let going =
-                if words[2] == "going" { r#","deletionTimestamp":"2026-01-01T12:00:00Z""# } else { "" };
+
+            let going = if words[2] == "going" {
+                r#","deletionTimestamp":"2026-01-01T12:00:00Z""#
+            } else {
+                ""
+            };
+
             let ready = if words[2] == "down" { "False" } else { "True" };
             Arc::new(
                 Cached::of(tree(&format!(
@@ -250,14 +339,20 @@ mod tests {
                 .unwrap(),
             )
         };
+
         let scale = |words: &&str| {
             let words: Vec<&str> = words.split(' ').collect();
             let scale = match words[2].parse() {
-                Ok(replicas) => Scale::Wants { uid: words[1].into(), replicas },
+                Ok(replicas) => Scale::Wants {
+                    uid: words[1].into(),
+                    replicas,
+                },
                 Err(_) => Scale::None(words[2].to_string()),
             };
+
             (Text::new(words[0]), scale)
         };
+
         Observed {
             budget: Arc::new(Cached::of(budget).unwrap()),
             pods: pods.iter().map(pod).collect(),
@@ -270,34 +365,76 @@ mod tests {
         let check = |spec: &str, pods: &[&str], scales: &[&str], expected: (i64, i64, i64, i64)| {
             let plan = plan(&observed(spec, "", pods, scales), noon());
             let of = |name: &str| plan.status.int(name);
-            let found =
-                (of("currentHealthy"), of("desiredHealthy"), of("expectedPods"), of("disruptionsAllowed"));
+            let found = (
+                of("currentHealthy"),
+                of("desiredHealthy"),
+                of("expectedPods"),
+                of("disruptionsAllowed"),
+            );
             assert_eq!(found, expected, "{spec} {pods:?} {scales:?}");
+
             assert_eq!(plan.failure, None);
         };
+
         let three = ["a r up", "b r up", "c r up"];
         let scale = ["r d 3"];
         check(r#""minAvailable":2"#, &three, &[], (3, 2, 3, 1));
+
         check(r#""minAvailable":3"#, &three, &[], (3, 3, 3, 0));
-        check(r#""minAvailable":2"#, &["a r up", "b r down", "c r going"], &[], (1, 2, 3, 0));
+        check(
+            r#""minAvailable":2"#,
+            &["a r up", "b r down", "c r going"],
+            &[],
+            (1, 2, 3, 0),
+        );
+
         check(r#""minAvailable":"50%""#, &three, &scale, (3, 2, 3, 1));
         check(r#""maxUnavailable":1"#, &three, &scale, (3, 2, 3, 1));
         check(r#""maxUnavailable":"34%""#, &three, &scale, (3, 1, 3, 2));
         check(r#""maxUnavailable":5"#, &three, &scale, (3, 0, 3, 3));
+
         // Two ReplicaSets of one Deployment count once, and other owners add up.
-        check(r#""maxUnavailable":1"#, &["a r up", "b q up"], &["r d 2", "q d 2"], (2, 1, 2, 1));
-        check(r#""maxUnavailable":1"#, &["a r up", "b q up"], &["r d 2", "q e 3"], (2, 4, 5, 0));
+        check(
+            r#""maxUnavailable":1"#,
+            &["a r up", "b q up"],
+            &["r d 2", "q d 2"],
+            (2, 1, 2, 1),
+        );
+
+        check(
+            r#""maxUnavailable":1"#,
+            &["a r up", "b q up"],
+            &["r d 2", "q e 3"],
+            (2, 4, 5, 0),
+        );
+
         check(r#""minAvailable":0"#, &[], &[], (0, 0, 0, 0));
     }
 
     #[test]
     fn a_pod_that_is_to_be_evicted_counts_as_gone_for_two_minutes() {
         let status = r#""disruptedPods":{"a":"2026-01-01T11:59:00Z","b":"2026-01-01T11:57:00Z","x":"2026-01-01T11:59:00Z"}"#;
-        let plan =
-            plan(&observed(r#""minAvailable":1"#, status, &["a r up", "b r up", "c r up"], &[]), noon());
+        let plan = plan(
+            &observed(
+                r#""minAvailable":1"#,
+                status,
+                &["a r up", "b r up", "c r up"],
+                &[],
+            ),
+            noon(),
+        );
+
         let left: Vec<&str> = plan.status.below("disruptedPods").unwrap().keys().collect();
         assert_eq!(left, ["a"]);
-        assert_eq!((plan.status.int("currentHealthy"), plan.status.int("disruptionsAllowed")), (2, 1));
+
+        assert_eq!(
+            (
+                plan.status.int("currentHealthy"),
+                plan.status.int("disruptionsAllowed")
+            ),
+            (2, 1)
+        );
+
         assert_eq!(plan.not_deleted[0].key.name.as_str(), "b");
         assert_eq!(plan.wake_after.unwrap().as_secs(), 60);
     }
@@ -306,28 +443,66 @@ mod tests {
     fn what_cannot_be_counted_may_not_be_disrupted() {
         let check = |pods: &[&str], scales: &[&str], expected: &str| {
             let status = r#""disruptionsAllowed":2,"observedGeneration":3"#;
-            let plan = plan(&observed(r#""maxUnavailable":1"#, status, pods, scales), noon());
+            let plan = plan(
+                &observed(r#""maxUnavailable":1"#, status, pods, scales),
+                noon(),
+            );
+
             let condition = plan.status.items("conditions")[0].as_object().unwrap();
-            assert_eq!((condition.text("status"), condition.text("reason")), ("False", "SyncFailed"));
+            assert_eq!(
+                (condition.text("status"), condition.text("reason")),
+                ("False", "SyncFailed")
+            );
+
             assert_eq!(condition.text("message"), expected);
             assert_eq!(
-                (plan.status.int("disruptionsAllowed"), plan.status.int("observedGeneration")),
+                (
+                    plan.status.int("disruptionsAllowed"),
+                    plan.status.int("observedGeneration")
+                ),
                 (0, 3)
             );
         };
         check(&["a r up"], &[], "found no controllers for pod \"a\"");
-        check(&["a r up"], &["r r jobs.batch"], "jobs.batch does not implement the scale subresource");
+
+        check(
+            &["a r up"],
+            &["r r jobs.batch"],
+            "jobs.batch does not implement the scale subresource",
+        );
     }
 
     #[test]
     fn pods_of_nobody_are_told_of_and_the_condition_changes_with_its_status_alone() {
-        let first = plan(&observed(r#""maxUnavailable":1"#, "", &["a - up", "b r up"], &["r r 1"]), noon());
+        let first = plan(
+            &observed(
+                r#""maxUnavailable":1"#,
+                "",
+                &["a - up", "b r up"],
+                &["r r 1"],
+            ),
+            noon(),
+        );
         assert_eq!(first.unmanaged, ["a"]);
+
         let condition = first.status.items("conditions")[0].as_object().unwrap();
-        assert_eq!((condition.text("status"), condition.text("reason")), ("True", "SufficientPods"));
-        let mut again = observed(r#""maxUnavailable":1"#, "", &["a - up", "b r up"], &["r r 1"]);
+        assert_eq!(
+            (condition.text("status"), condition.text("reason")),
+            ("True", "SufficientPods")
+        );
+
+        let mut again = observed(
+            r#""maxUnavailable":1"#,
+            "",
+            &["a - up", "b r up"],
+            &["r r 1"],
+        );
         let mut object = Value::clone(&again.budget.object.object);
-        object.as_object_mut().unwrap().insert("status", first.status.clone());
+        object
+            .as_object_mut()
+            .unwrap()
+            .insert("status", first.status.clone());
+
         again.budget = Arc::new(Cached::of(object).unwrap());
         assert_eq!(plan(&again, noon().plus_seconds(60)).status, first.status);
     }

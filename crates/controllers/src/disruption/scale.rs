@@ -25,23 +25,40 @@ impl Scales {
             sets: context.informers.of(&apps("replicasets")),
             deployments: context.informers.of(&apps("deployments")),
             stateful: context.informers.of(&apps("statefulsets")),
-            controllers: context.informers.of(&Resource::builtin("", "v1", "replicationcontrollers")),
+            controllers: context.informers.of(&Resource::builtin(
+                "",
+                "v1",
+                "replicationcontrollers",
+            )),
         };
+
         // They are only looked at; what they do comes as changes of pods.
         feeds.follow(&scales.sets, |_| {});
+
         feeds.follow(&scales.deployments, |_| {});
         feeds.follow(&scales.stateful, |_| {});
         feeds.follow(&scales.controllers, |_| {});
+
         scales
     }
 
     /// How many pods a controller wants, or what controls it.
     pub(super) fn of(&self, namespace: &str, owner: &Controller) -> Scale {
-        let (group, _) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
+        let (group, _) = owner
+            .api_version
+            .split_once('/')
+            .unwrap_or(("", &owner.api_version));
+
         match (group, owner.kind.as_str()) {
             ("apps" | "extensions", "ReplicaSet") => {
-                let Some(set) = found(&self.sets, namespace, owner) else { return Scale::Gone };
-                match set.controller.as_ref().filter(|above| above.kind == "Deployment") {
+                let Some(set) = found(&self.sets, namespace, owner) else {
+                    return Scale::Gone;
+                };
+                match set
+                    .controller
+                    .as_ref()
+                    .filter(|above| above.kind == "Deployment")
+                {
                     None => wants(&set.uid, i64::try_from(set.replicas()).unwrap_or(i64::MAX)),
                     Some(above) => match found(&self.deployments, namespace, above) {
                         Some(deployment) => wants(&deployment.uid, deployment.replicas()),
@@ -56,7 +73,10 @@ impl Scales {
             ("", "ReplicationController") => match found(&self.controllers, namespace, owner) {
                 Some(set) => {
                     let replicas = set.object.object().at(&["spec", "replicas"]);
-                    wants(&set.uid, replicas.and_then(coracle_api::Value::as_int).unwrap_or(1))
+                    wants(
+                        &set.uid,
+                        replicas.and_then(coracle_api::Value::as_int).unwrap_or(1),
+                    )
                 }
                 None => Scale::Gone,
             },
@@ -67,7 +87,10 @@ impl Scales {
 }
 
 fn wants(uid: &Text, replicas: i64) -> Scale {
-    Scale::Wants { uid: uid.clone(), replicas }
+    Scale::Wants {
+        uid: uid.clone(),
+        replicas,
+    }
 }
 
 /// The very object that a reference means.
@@ -76,5 +99,6 @@ fn found<T: Projection>(
     namespace: &str,
     owner: &Controller,
 ) -> Option<std::sync::Arc<Cached<T>>> {
-    all.get(&ObjectKey::new(namespace, &owner.name)).filter(|found| found.uid == owner.uid)
+    all.get(&ObjectKey::new(namespace, &owner.name))
+        .filter(|found| found.uid == owner.uid)
 }

@@ -1,4 +1,5 @@
-//! Pods of which it was said that they are about to be disrupted, and that are still there: it is taken back.
+//! Pods of which it was said that they are about to be disrupted, and that are still there: it is
+//! taken back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
-use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Patch, Resource, WorkQueue, World};
+use coracle_client::{
+    Access, Cached, Error, Informer, ObjectKey, Patch, Resource, WorkQueue, World,
+};
 
 use super::ACCOUNT;
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
@@ -44,19 +47,37 @@ pub(super) async fn run(context: &Context) {
     let mut feeds = Feeds::new();
     let pods_of = Resource::builtin("", "v1", "pods");
     let pods: Informer<Pod> = context.informers.of(&pods_of);
+
     let woken = queue.clone();
     feeds.follow(&pods, move |change| {
         if let Some(pod) = change.object().filter(|pod| pod.disrupted_since.is_some()) {
             woken.add(pod.key.clone());
         }
     });
+
     let access = context.client(ACCOUNT).resource(&pods_of);
-    Shell::new(Stale { pods, access, world: context.world }, queue, context).run(feeds, 1).await;
+    Shell::new(
+        Stale {
+            pods,
+            access,
+            world: context.world,
+        },
+        queue,
+        context,
+    )
+    .run(feeds, 1)
+    .await;
 }
 
 fn plan(pod: &Pod, now: Timestamp) -> Plan {
-    let Some(since) = pod.disrupted_since.filter(|_| pod.is_active()) else { return Plan::Keep };
-    let left = since.plus_seconds(STALE_AFTER).since(now).to_std().filter(|left| !left.is_zero());
+    let Some(since) = pod.disrupted_since.filter(|_| pod.is_active()) else {
+        return Plan::Keep;
+    };
+    let left = since
+        .plus_seconds(STALE_AFTER)
+        .since(now)
+        .to_std()
+        .filter(|left| !left.is_zero());
     left.map_or(Plan::TakeBack, Plan::Wait)
 }
 
@@ -71,7 +92,10 @@ impl Controller for Stale {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Pod>>> {
         match self.pods.get(key) {
-            Some(pod) => Observation::Seen { uid: pod.uid.clone(), observed: pod },
+            Some(pod) => Observation::Seen {
+                uid: pod.uid.clone(),
+                observed: pod,
+            },
             None => Observation::Gone,
         }
     }
@@ -80,17 +104,34 @@ impl Controller for Stale {
         plan(pod, now)
     }
 
-    async fn act(&self, key: &ObjectKey, pod: Arc<Cached<Pod>>, plan: Plan) -> Result<Requeue, WriteError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        pod: Arc<Cached<Pod>>,
+        plan: Plan,
+    ) -> Result<Requeue, WriteError> {
         match plan {
             Plan::Keep => return Ok(Requeue::OnEvent),
             Plan::Wait(left) => return Ok(Requeue::After(left)),
             Plan::TakeBack => {}
         }
+
         let mut patch = Map::new();
         patch.object_mut("metadata").insert("uid", pod.uid.as_str());
-        patch.object_mut("status").insert("conditions", vec![pod.disruption(None, self.world.now())]);
-        let statuses = self.access.clone().namespace(&key.namespace).subresource("status");
-        match statuses.patch(&key.name, &Patch::Strategic(Value::Object(patch))).await {
+
+        patch
+            .object_mut("status")
+            .insert("conditions", vec![pod.disruption(None, self.world.now())]);
+        let statuses = self
+            .access
+            .clone()
+            .namespace(&key.namespace)
+            .subresource("status");
+
+        match statuses
+            .patch(&key.name, &Patch::Strategic(Value::Object(patch)))
+            .await
+        {
             Err(error) if !error.is_not_found() && !error.is_conflict() => Err(WriteError(error)),
             _ => Ok(Requeue::OnEvent),
         }
@@ -106,7 +147,9 @@ mod tests {
 
     #[test]
     fn what_was_said_two_minutes_ago_and_did_not_happen_is_taken_back() {
-        let now = coracle_api::time::Time::parse("2026-01-01T12:00:00Z").unwrap().0;
+        let now = coracle_api::time::Time::parse("2026-01-01T12:00:00Z")
+            .unwrap()
+            .0;
         let check = |meta: &str, phase: &str, reason: &str, since: &str, expected: Plan| {
             let text = format!(
                 r#"{{"metadata":{{"name":"p"{meta}}},"status":{{"phase":"{phase}","conditions":[
@@ -115,8 +158,23 @@ mod tests {
             let pod = Pod::project(&json::parse(text.as_bytes()).unwrap().into()).unwrap();
             assert_eq!(plan(&pod, now), expected, "{meta} {phase} {reason} {since}");
         };
-        check("", "Running", "EvictionByEvictionAPI", "58:00", Plan::TakeBack);
-        check("", "Running", "EvictionByEvictionAPI", "59:00", Plan::Wait(Duration::from_secs(60)));
+
+        check(
+            "",
+            "Running",
+            "EvictionByEvictionAPI",
+            "58:00",
+            Plan::TakeBack,
+        );
+
+        check(
+            "",
+            "Running",
+            "EvictionByEvictionAPI",
+            "59:00",
+            Plan::Wait(Duration::from_secs(60)),
+        );
+
         check("", "Running", "TerminationByKubelet", "50:00", Plan::Keep);
         check("", "Failed", "EvictionByEvictionAPI", "50:00", Plan::Keep);
         check(
@@ -130,7 +188,9 @@ mod tests {
 
     #[test]
     fn conditions_say_which_generation_they_saw() {
-        let now = coracle_api::time::Time::parse("2026-01-01T12:00:00Z").unwrap().0;
+        let now = coracle_api::time::Time::parse("2026-01-01T12:00:00Z")
+            .unwrap()
+            .0;
         let pod = json::parse(br#"{"metadata":{"name":"p","generation":3}}"#).unwrap();
         let pod = Pod::project(&pod.into()).unwrap();
         let said = |why| String::from_utf8(json::to_vec(&pod.disruption(why, now))).unwrap();

@@ -1,4 +1,5 @@
-//! The Endpoints controller: which addresses are behind each Service, in the old form, for those who read that.
+//! The Endpoints controller: which addresses are behind each Service, in the old form, for those
+//! who read that.
 
 pub mod plan;
 
@@ -10,8 +11,8 @@ use async_trait::async_trait;
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value};
 use coracle_client::{
-    Access, Cached, DeleteOptions, Error, Informer, ObjectKey, ObjectReference, Recorder, Resource, Whole,
-    WorkQueue,
+    Access, Cached, DeleteOptions, Error, Informer, ObjectKey, ObjectReference, Recorder, Resource,
+    Whole, WorkQueue,
 };
 
 use crate::endpointslice::fill::TRIGGER;
@@ -78,7 +79,9 @@ pub async fn run(context: &Context, workers: usize, batch: Duration) {
     let queue = WorkQueue::new("endpoint");
     let mut feeds = Feeds::new();
     let controller = Endpoints::new(context, batch, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, workers).await;
+    Shell::new(controller, queue, context)
+        .run(feeds, workers)
+        .await;
 }
 
 impl Endpoints {
@@ -94,14 +97,18 @@ impl Endpoints {
         let pods: Informer<Pod> = context.informers.of(&core("pods"));
         let endpoints: Informer<Whole> = context.informers.of(&core("endpoints"));
         follow_services_and_pods(feeds, &services, &pods, queue, batch);
+
         let concerned = queue.clone();
         feeds.follow(&endpoints, move |change| {
             if let Some(endpoints) = change.object() {
                 concerned.add(endpoints.key.clone());
             }
         });
+
         Endpoints {
-            access: context.client("endpoint-controller").resource(&core("endpoints")),
+            access: context
+                .client("endpoint-controller")
+                .resource(&core("endpoints")),
             recorder: context.recorder.clone().component("endpoint-controller"),
             triggers: Mutex::default(),
             written: OwnWrites::default(),
@@ -113,18 +120,30 @@ impl Endpoints {
 }
 
 /// The Endpoints as they should be, from those that there are; `None`: nothing changes.
-fn changed(observed: &Observed, service: &Cached<Service>, trigger: Option<Timestamp>) -> Option<Value> {
+fn changed(
+    observed: &Observed,
+    service: &Cached<Service>,
+    trigger: Option<Timestamp>,
+) -> Option<Value> {
     let (subsets, truncated) = plan::subsets(service, &observed.pods, plan::CAPACITY);
-    let held = observed.endpoints.as_ref().map(|endpoints| &*endpoints.object);
+    let held = observed
+        .endpoints
+        .as_ref()
+        .map(|endpoints| &*endpoints.object);
+
     let labels = labels(service);
     let is_marked = |held: &Value| held.meta().annotation(OVER_CAPACITY).is_some();
     if let Some(held) = held {
-        let had = held.get("subsets").and_then(Value::as_array).unwrap_or_default();
+        let had = held
+            .get("subsets")
+            .and_then(Value::as_array)
+            .unwrap_or_default();
         let same_labels = held.meta().labels().cloned().unwrap_or_default() == labels;
         if had == subsets && same_labels && is_marked(held) == truncated {
             return None;
         }
     }
+
     let mut object = held.cloned().unwrap_or_else(|| {
         let mut object = Map::new();
         object.insert("apiVersion", "v1");
@@ -133,23 +152,39 @@ fn changed(observed: &Observed, service: &Cached<Service>, trigger: Option<Times
     });
     let mut meta = object.meta_mut();
     meta.set_name(&service.key.name);
+
     meta.set_namespace(&service.key.namespace);
     meta.set_labels(labels);
-    meta.set_annotation(TRIGGER, trigger.map(|trigger| Time(trigger).text()).as_deref());
+    meta.set_annotation(
+        TRIGGER,
+        trigger.map(|trigger| Time(trigger).text()).as_deref(),
+    );
+
     meta.set_annotation(OVER_CAPACITY, truncated.then_some("truncated"));
+
     if let Some(members) = object.as_object_mut() {
         members.insert("subsets", subsets);
     }
+
     Some(object)
 }
 
 fn labels(service: &Cached<Service>) -> Map {
-    let mut labels = service.object.object.meta().labels().cloned().unwrap_or_default();
+    let mut labels = service
+        .object
+        .object
+        .meta()
+        .labels()
+        .cloned()
+        .unwrap_or_default();
+
     match service.is_headless() {
         true => drop(labels.insert(HEADLESS, "")),
         false => drop(labels.remove(HEADLESS)),
     }
+
     labels.insert(MANAGED_BY, OUR_NAME);
+
     labels
 }
 
@@ -168,25 +203,38 @@ impl Controller for Endpoints {
         let Some(service) = self.services.get(key) else {
             triggers.remove(key);
             self.written.forget(key);
+
             // What somebody else made stays: it never was ours.
-            let ours = |endpoints: &Arc<Cached<Whole>>| endpoints.meta().label(MANAGED_BY) == Some(OUR_NAME);
-            let Some(endpoints) = endpoints.filter(ours) else { return Observation::Gone };
+            let ours = |endpoints: &Arc<Cached<Whole>>| {
+                endpoints.meta().label(MANAGED_BY) == Some(OUR_NAME)
+            };
+            let Some(endpoints) = endpoints.filter(ours) else {
+                return Observation::Gone;
+            };
             let uid = endpoints.uid.clone();
+
             let observed = Observed {
                 service: None,
                 pods: Vec::new(),
                 endpoints: Some(endpoints),
                 triggers: Triggers::default(),
             };
+
             return Observation::Seen { uid, observed };
         };
+
         if !service.chooses_pods() || service.object.object.meta().is_being_deleted() {
             return Observation::Gone;
         }
+
         // What was written a moment ago may not be seen yet: to write it again would be refused.
-        if self.written.is_behind(key, &[(ENDPOINTS, self.endpoints.version())]) {
+        if self
+            .written
+            .is_behind(key, &[(ENDPOINTS, self.endpoints.version())])
+        {
             return Observation::Behind;
         }
+
         let pods = self.pods.list_namespace(&key.namespace).into_iter();
         let observed = Observed {
             pods: pods.filter(|pod| service.selects(&pod.labels)).collect(),
@@ -194,22 +242,38 @@ impl Controller for Endpoints {
             service: Some(service.clone()),
             endpoints,
         };
-        Observation::Seen { uid: service.uid.clone(), observed }
+
+        Observation::Seen {
+            uid: service.uid.clone(),
+            observed,
+        }
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Plan {
         let mut triggers = observed.triggers.clone();
-        let Some(service) = &observed.service else { return Plan { write: Write::Delete, triggers } };
+        let Some(service) = &observed.service else {
+            return Plan {
+                write: Write::Delete,
+                triggers,
+            };
+        };
+
         let trigger = triggers.advance(service, &observed.pods);
         let write = match (changed(observed, service, trigger), &observed.endpoints) {
             (None, _) => Write::Nothing,
             (Some(object), None) => Write::Create(object),
             (Some(object), Some(_)) => Write::Update(object),
         };
+
         Plan { write, triggers }
     }
 
-    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        observed: Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         let access = self.access.clone().namespace(&key.namespace);
         let (written, verb) = match &plan.write {
             Write::Nothing => (Ok(None), ""),
@@ -217,11 +281,18 @@ impl Controller for Endpoints {
             Write::Update(object) => (access.update(object).await.map(Some), "Update"),
             Write::Delete => {
                 let deleted = access.delete(&key.name, &DeleteOptions::default()).await;
-                let gone =
-                    deleted.map(drop).or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) });
+                let gone = deleted.map(drop).or_else(|error| {
+                    if error.is_not_found() {
+                        Ok(())
+                    } else {
+                        Err(error)
+                    }
+                });
+
                 return gone.map(|()| Requeue::OnEvent).map_err(ActError::Delete);
             }
         };
+
         match written {
             Ok(None) => {}
             Ok(Some(written)) => self.written.note(key, ENDPOINTS, &written),
@@ -236,7 +307,12 @@ impl Controller for Endpoints {
                 return Err(ActError::Write(error));
             }
         }
-        self.triggers.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), plan.triggers);
+
+        self.triggers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key.clone(), plan.triggers);
+
         Ok(Requeue::OnEvent)
     }
 }

@@ -35,18 +35,30 @@ pub(crate) fn desired(
     for pod in pods.iter().filter(|pod| is_endpoint(pod)) {
         let ports = ports(service, pod);
         let name = json::to_vec(&Value::Array(ports.clone()));
-        let group = groups.entry(name).or_insert_with(|| Group { family, ports, endpoints: Vec::new() });
+        let group = groups.entry(name).or_insert_with(|| Group {
+            family,
+            ports,
+            endpoints: Vec::new(),
+        });
+
         let node = nodes.get(&pod.node);
         if node.is_none() && !service.publishes_not_ready() {
             homeless += 1;
             continue;
         }
+
         let addresses = addresses(pod, family);
         if !addresses.is_empty() {
-            group.endpoints.push(endpoint(service, pod, node, addresses));
+            group
+                .endpoints
+                .push(endpoint(service, pod, node, addresses));
         }
     }
-    Desired { groups: groups.into_values().collect(), homeless }
+
+    Desired {
+        groups: groups.into_values().collect(),
+        homeless,
+    }
 }
 
 /// Whether a pod can be reached at all.
@@ -56,7 +68,9 @@ pub(crate) fn is_endpoint(pod: &Pod) -> bool {
 
 fn addresses(pod: &Pod, family: &str) -> Vec<Value> {
     let ips = pod.ips.iter().filter_map(|ip| ip.parse::<IpAddr>().ok());
-    ips.filter(|ip| ip.is_ipv4() == (family == "IPv4")).map(|ip| Value::from(ip.to_string())).collect()
+    ips.filter(|ip| ip.is_ipv4() == (family == "IPv4"))
+        .map(|ip| Value::from(ip.to_string()))
+        .collect()
 }
 
 fn ports(service: &Service, pod: &Pod) -> Vec<Value> {
@@ -66,11 +80,14 @@ fn ports(service: &Service, pod: &Pod) -> Vec<Value> {
         found.insert("name", port.text("name"));
         found.insert("port", number);
         found.insert("protocol", port.text("protocol"));
+
         if let Some(spoken) = port.get("appProtocol").filter(|spoken| !spoken.is_null()) {
             found.insert("appProtocol", spoken.clone());
         }
+
         Some(Value::Object(found))
     };
+
     service.ports().filter_map(port).collect()
 }
 
@@ -89,19 +106,23 @@ fn endpoint(
     conditions.insert("serving", serving);
     conditions.insert("terminating", terminating);
     endpoint.insert("targetRef", target(pod));
+
     if !pod.node.is_empty() {
         endpoint.insert("nodeName", pod.node.clone());
     }
+
     let zone = node.map(|node| node.zone()).filter(|zone| !zone.is_empty());
     if let Some(zone) = zone {
         endpoint.insert("zone", zone);
     }
+
     if let Some(hostname) = service.hostname_of(pod) {
         endpoint.insert("hostname", hostname.clone());
     }
     if ready && let Some(hints) = hints(service, pod, zone) {
         endpoint.insert("hints", hints);
     }
+
     Value::Object(endpoint)
 }
 
@@ -120,16 +141,19 @@ fn hints(service: &Service, pod: &Pod, zone: Option<&str>) -> Option<Value> {
     if topology::wants(service) {
         return None;
     }
+
     let same_node = match service.text("trafficDistribution") {
         "PreferSameNode" => true,
         "PreferClose" | "PreferSameZone" => false,
         _ => return None,
     };
+
     let named = |name: &str| {
         let mut named = Map::new();
         named.insert("name", name);
         vec![Value::Object(named)]
     };
+
     let mut hints = Map::new();
     if let Some(zone) = zone {
         hints.insert("forZones", named(zone));
@@ -137,5 +161,6 @@ fn hints(service: &Service, pod: &Pod, zone: Option<&str>) -> Option<Value> {
     if same_node && !pod.node.is_empty() {
         hints.insert("forNodes", named(&pod.node));
     }
+
     (!hints.is_empty()).then_some(Value::Object(hints))
 }

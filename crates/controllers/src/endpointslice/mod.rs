@@ -1,7 +1,8 @@
 //! The EndpointSlice controller: which addresses are behind each Service.
 //!
-//! `desired` works out the endpoints from pods and nodes, `fill` puts them into slices with as few changes as possible,
-//! `slices` writes them; what is written is waited for before the Service is looked at again.
+//! `desired` works out the endpoints from pods and nodes, `fill` puts them into slices with as few
+//! changes as possible, `slices` writes them; what is written is waited for before the Service is
+//! looked at again.
 
 pub(crate) mod desired;
 pub mod fill;
@@ -19,7 +20,9 @@ use async_trait::async_trait;
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value};
 use coracle_client::ownership::Controller as Owner;
-use coracle_client::{Cached, Change, Informer, ObjectKey, ObjectReference, Recorder, Resource, WorkQueue};
+use coracle_client::{
+    Cached, Change, Informer, ObjectKey, ObjectReference, Recorder, Resource, WorkQueue,
+};
 
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell, chain};
 use crate::views::{Node, Pod, Service};
@@ -48,7 +51,11 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { workers: 5, max_endpoints_per_slice: 100, batch: Duration::ZERO }
+        Config {
+            workers: 5,
+            max_endpoints_per_slice: 100,
+            batch: Duration::ZERO,
+        }
     }
 }
 
@@ -120,7 +127,9 @@ pub async fn run(context: &Context, config: Config) {
     let queue = WorkQueue::new("endpoint_slice");
     let mut feeds = Feeds::new();
     let controller = EndpointSlices::new(context, config, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, config.workers).await;
+    Shell::new(controller, queue, context)
+        .run(feeds, config.workers)
+        .await;
 }
 
 impl EndpointSlices {
@@ -138,9 +147,13 @@ impl EndpointSlices {
         follow_services_and_pods(feeds, &services, &pods, queue, config.batch);
         let remembered = Memory::default();
         follow_nodes(feeds, &nodes, remembered.clone(), queue.clone());
+
         EndpointSlices {
             slices: Slices::follow(context, "endpointslice-controller", OUR_NAME, queue, feeds),
-            recorder: context.recorder.clone().component("endpoint-slice-controller"),
+            recorder: context
+                .recorder
+                .clone()
+                .component("endpoint-slice-controller"),
             remembered,
             config,
             services,
@@ -150,30 +163,55 @@ impl EndpointSlices {
     }
 
     fn remembered(&self, key: &ObjectKey) -> Remembered {
-        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let remembered = self
+            .remembered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         remembered.get(key).cloned().unwrap_or_default()
     }
 
     fn remember(&self, key: &ObjectKey, with: impl FnOnce(&mut Remembered)) {
-        with(self.remembered.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_default());
+        with(
+            self.remembered
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .entry(key.clone())
+                .or_default(),
+        );
     }
 }
 
-/// Wakes the Services whose hints no longer fit the zones. What else is known of nodes is read when slices are worked out.
-fn follow_nodes(feeds: &mut Feeds, nodes: &Informer<Node>, memory: Memory, queue: WorkQueue<ObjectKey>) {
+/// Wakes the Services whose hints no longer fit the zones. What else is known of nodes is read when
+/// slices are worked out.
+fn follow_nodes(
+    feeds: &mut Feeds,
+    nodes: &Informer<Node>,
+    memory: Memory,
+    queue: WorkQueue<ObjectKey>,
+) {
     let all = nodes.clone();
     feeds.follow(nodes, move |change| {
         if matches!(&change, Change::Updated { old, new } if topology::is_same(old, new)) {
             return;
         }
+
         let memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut hinted = memory.iter().filter(|(_, remembered)| !remembered.hinted.is_empty()).peekable();
+        let mut hinted = memory
+            .iter()
+            .filter(|(_, remembered)| !remembered.hinted.is_empty())
+            .peekable();
+
         if hinted.peek().is_none() {
             return;
         }
+
         let zones = zones(&all);
         for (service, remembered) in hinted {
-            if remembered.hinted.values().any(|allocated| topology::is_overloaded(allocated, &zones)) {
+            if remembered
+                .hinted
+                .values()
+                .any(|allocated| topology::is_overloaded(allocated, &zones))
+            {
                 queue.add(service.clone());
             }
         }
@@ -199,6 +237,7 @@ pub(crate) fn follow_services_and_pods(
             concerned.add(service.key.clone());
         }
     });
+
     let (concerned, services) = (queue.clone(), services.clone());
     feeds.follow(pods, move |change| {
         let Some(pod) = change.object() else { return };
@@ -207,9 +246,10 @@ pub(crate) fn follow_services_and_pods(
             Change::Updated { old, new } if old.labels != new.labels => Some(old),
             _ => None,
         };
+
         for service in services.list_namespace(&pod.key.namespace) {
-            let chosen =
-                service.selects(&pod.labels) || before.is_some_and(|old| service.selects(&old.labels));
+            let chosen = service.selects(&pod.labels)
+                || before.is_some_and(|old| service.selects(&old.labels));
             if chosen && service.chooses_pods() {
                 concerned.add_after(service.key.clone(), batch);
             }
@@ -220,9 +260,13 @@ pub(crate) fn follow_services_and_pods(
 /// Whether nothing changed that endpoints show.
 fn is_same_endpoint(old: &Pod, new: &Pod) -> bool {
     let ended = |pod: &Pod| !desired::is_endpoint(pod);
-    (old.labels == new.labels && old.is_being_deleted == new.is_being_deleted && ended(old) == ended(new))
+    (old.labels == new.labels
+        && old.is_being_deleted == new.is_being_deleted
+        && ended(old) == ended(new))
         && (old.ips == new.ips && old.is_ready() == new.is_ready() && old.node == new.node)
-        && (old.hostname == new.hostname && old.subdomain == new.subdomain && old.ports == new.ports)
+        && (old.hostname == new.hostname
+            && old.subdomain == new.subdomain
+            && old.ports == new.ports)
 }
 
 impl Observed {
@@ -235,14 +279,20 @@ impl Observed {
             }
             return;
         }
+
         let own = self.slices.iter().filter(|slice| slice.family() == family);
         let existing: Vec<&[Value]> = own.map(|slice| slice.items("endpoints")).collect();
-        let mut endpoints: Vec<&mut Value> =
-            desired.groups.iter_mut().flat_map(|group| &mut group.endpoints).collect();
+        let mut endpoints: Vec<&mut Value> = desired
+            .groups
+            .iter_mut()
+            .flat_map(|group| &mut group.endpoints)
+            .collect();
+
         match topology::assign(&mut endpoints, &existing, &self.zones) {
             Ok(allocated) => {
                 if !self.is_hinted && hints.allocated.is_empty() {
-                    let told = format!("Topology Aware Hints has been enabled, addressType: {family}");
+                    let told =
+                        format!("Topology Aware Hints has been enabled, addressType: {family}");
                     hints.enabled = Some(told);
                 }
                 hints.allocated.insert(family, allocated);
@@ -261,11 +311,14 @@ fn frame(service: &Cached<Service>, trigger: Option<Timestamp>, limit: usize) ->
             labels.insert(key, value.clone());
         }
     }
+
     if service.is_headless() {
         labels.insert(HEADLESS, "");
     }
+
     labels.insert(SERVICE_NAME, meta.name());
     labels.insert(MANAGED_BY, OUR_NAME);
+
     Frame {
         namespace: service.key.namespace.clone(),
         prefix: format!("{}-", meta.name()),
@@ -294,14 +347,21 @@ impl Controller for EndpointSlices {
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(service) = self.services.get(key) else {
             // Its slices go with it: it owns them.
-            self.remembered.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+            self.remembered
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(key);
             self.slices.forget(key);
             return Observation::Gone;
         };
+
         if !service.chooses_pods() || service.object.object.meta().is_being_deleted() {
             return Observation::Gone;
         }
-        let Some(slices) = self.slices.of(key) else { return Observation::Behind };
+
+        let Some(slices) = self.slices.of(key) else {
+            return Observation::Behind;
+        };
         let remembered = self.remembered(key);
         let pods: Vec<_> = self
             .pods
@@ -309,28 +369,49 @@ impl Controller for EndpointSlices {
             .into_iter()
             .filter(|pod| service.selects(&pod.labels))
             .collect();
+
         let node = |pod: &Arc<Cached<Pod>>| {
-            Some((pod.node.clone(), self.nodes.get(&ObjectKey::cluster(&pod.node))?))
+            Some((
+                pod.node.clone(),
+                self.nodes.get(&ObjectKey::cluster(&pod.node))?,
+            ))
         };
+
         let observed = Observed {
             nodes: pods.iter().filter_map(node).collect(),
             triggers: remembered.triggers,
             limit: self.config.max_endpoints_per_slice,
-            zones: if topology::wants(&service) { zones(&self.nodes) } else { Zones::default() },
+            zones: if topology::wants(&service) {
+                zones(&self.nodes)
+            } else {
+                Zones::default()
+            },
             is_hinted: !remembered.hinted.is_empty(),
             slices,
             pods,
             service,
         };
-        Observation::Seen { uid: observed.service.uid.clone(), observed }
+
+        Observation::Seen {
+            uid: observed.service.uid.clone(),
+            observed,
+        }
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Plan {
-        let Observed { service, pods, nodes, slices, .. } = observed;
+        let Observed {
+            service,
+            pods,
+            nodes,
+            slices,
+            ..
+        } = observed;
+
         let mut triggers = observed.triggers.clone();
         let trigger = triggers.advance(service, pods);
         let families = service.families();
         let mut groups = Vec::new();
+
         let (mut homeless, mut hints) = (0, Hints::default());
         for family in &families {
             let mut desired = desired::desired(service, pods, nodes, family);
@@ -338,31 +419,53 @@ impl Controller for EndpointSlices {
             groups.extend(desired.groups);
             homeless = homeless.max(desired.homeless);
         }
+
         let frame = frame(service, trigger, observed.limit);
-        Plan { changes: fill::fill(slices, &groups, &families, &frame, true), triggers, homeless, hints }
+        Plan {
+            changes: fill::fill(slices, &groups, &families, &frame, true),
+            triggers,
+            homeless,
+            hints,
+        }
     }
 
-    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        observed: Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         if let Err(error) = self.slices.write(key, &plan.changes).await {
             let about = ObjectReference::of(&observed.service.object.object);
-            let told = format!("Error updating Endpoint Slices for Service {key}: {}", chain(&error));
-            self.recorder.warning(&about, "FailedToUpdateEndpointSlices", told);
+            let told = format!(
+                "Error updating Endpoint Slices for Service {key}: {}",
+                chain(&error)
+            );
+            self.recorder
+                .warning(&about, "FailedToUpdateEndpointSlices", told);
             return Err(error.into());
         }
+
         let about = ObjectReference::of(&observed.service.object.object);
         for why in plan.hints.disabled {
-            self.recorder.warning(&about, "TopologyAwareHintsDisabled", why);
+            self.recorder
+                .warning(&about, "TopologyAwareHintsDisabled", why);
         }
+
         if let Some(enabled) = plan.hints.enabled {
-            self.recorder.normal(&about, "TopologyAwareHintsEnabled", enabled);
+            self.recorder
+                .normal(&about, "TopologyAwareHintsEnabled", enabled);
         }
+
         self.remember(key, |remembered| {
             remembered.triggers = plan.triggers;
             remembered.hinted = plan.hints.allocated;
         });
+
         if plan.homeless > 0 {
             return Err(ActError::Homeless(plan.homeless));
         }
+
         Ok(Requeue::OnEvent)
     }
 }

@@ -1,12 +1,16 @@
-//! The slices that one controller keeps: found by the Service that they are of, written, and waited for.
+//! The slices that one controller keeps: found by the Service that they are of, written, and waited
+//! for.
 //!
-//! Both that work out slices (from pods, and from Endpoints that somebody wrote by hand) keep theirs apart by a label; what
-//! one has written is in the cache before the same Service is looked at again, so nothing is made twice.
+//! Both that work out slices (from pods, and from Endpoints that somebody wrote by hand) keep
+//! theirs apart by a label; what one has written is in the cache before the same Service is looked
+//! at again, so nothing is made twice.
 
 use std::sync::Arc;
 
 use coracle_api::Text;
-use coracle_client::{Access, Cached, DeleteOptions, Error, Informer, ObjectKey, Resource, WorkQueue};
+use coracle_client::{
+    Access, Cached, DeleteOptions, Error, Informer, ObjectKey, Resource, WorkQueue,
+};
 
 use super::fill::{Changes, Slice};
 use super::{MANAGED_BY, SERVICE_NAME};
@@ -37,7 +41,8 @@ pub enum SliceError {
 }
 
 impl Slices {
-    /// Those of a keeper, written from an account. A Service is woken when one of its slices changes.
+    /// Those of a keeper, written from an account. A Service is woken when one of its slices
+    /// changes.
     pub(crate) fn follow(
         context: &Context,
         account: &str,
@@ -48,24 +53,46 @@ impl Slices {
         let resource = Resource::builtin("discovery.k8s.io", "v1", SLICES);
         let cache: Informer<Slice> = context.informers.of(&resource);
         cache.ensure_index(BY_SERVICE, by_service);
+
         let concerned = queue.clone();
         feeds.follow(&cache, move |change| {
-            let Some(slice) = change.object().filter(|slice| is_kept_by(slice, keeper)) else { return };
+            let Some(slice) = change.object().filter(|slice| is_kept_by(slice, keeper)) else {
+                return;
+            };
             if let Some(service) = slice.0.meta().label(SERVICE_NAME) {
                 concerned.add(ObjectKey::new(&slice.key.namespace, service));
             }
         });
+
         let access = context.client(account).resource(&resource);
-        Slices { cache, access, keeper, written: OwnWrites::default() }
+        Slices {
+            cache,
+            access,
+            keeper,
+            written: OwnWrites::default(),
+        }
     }
 
     /// The slices of a Service; `None`: what was written last has not been seen yet.
     pub(crate) fn of(&self, service: &ObjectKey) -> Option<Vec<Arc<Cached<Slice>>>> {
-        if self.written.is_behind(service, &[(SLICES, self.cache.version())]) {
+        if self
+            .written
+            .is_behind(service, &[(SLICES, self.cache.version())])
+        {
             return None;
         }
-        let slices = self.cache.by_index(BY_SERVICE, &service.to_string()).unwrap_or_default();
-        Some(slices.into_iter().filter(|slice| is_kept_by(slice, self.keeper)).collect())
+
+        let slices = self
+            .cache
+            .by_index(BY_SERVICE, &service.to_string())
+            .unwrap_or_default();
+
+        Some(
+            slices
+                .into_iter()
+                .filter(|slice| is_kept_by(slice, self.keeper))
+                .collect(),
+        )
     }
 
     /// The Service is gone.
@@ -73,7 +100,11 @@ impl Slices {
         self.written.forget(service);
     }
 
-    pub(crate) async fn write(&self, service: &ObjectKey, changes: &Changes) -> Result<(), SliceError> {
+    pub(crate) async fn write(
+        &self,
+        service: &ObjectKey,
+        changes: &Changes,
+    ) -> Result<(), SliceError> {
         let slices = self.access.clone().namespace(&service.namespace);
         for slice in &changes.create {
             match slices.create(slice).await {
@@ -83,23 +114,33 @@ impl Slices {
                 Err(error) => return Err(SliceError::Write(error)),
             }
         }
+
         for slice in &changes.update {
             let written = slices.update(slice).await.map_err(SliceError::Write)?;
             self.written.note(service, SLICES, &written);
         }
+
         for name in &changes.delete {
             match slices.delete(name, &DeleteOptions::default()).await {
                 Err(error) if !error.is_not_found() => return Err(SliceError::Delete(error)),
                 _ => {}
             }
         }
+
         Ok(())
     }
 }
 
 fn by_service(slice: &Cached<Slice>) -> Vec<Text> {
-    let service = slice.0.meta().label(SERVICE_NAME).filter(|service| !service.is_empty());
-    service.map(|service| Text::from(format!("{}/{service}", slice.key.namespace))).into_iter().collect()
+    let service = slice
+        .0
+        .meta()
+        .label(SERVICE_NAME)
+        .filter(|service| !service.is_empty());
+    service
+        .map(|service| Text::from(format!("{}/{service}", slice.key.namespace)))
+        .into_iter()
+        .collect()
 }
 
 fn is_kept_by(slice: &Slice, keeper: &str) -> bool {

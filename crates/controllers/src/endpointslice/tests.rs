@@ -34,8 +34,9 @@ fn pod(name: &str, ready: &str, meta: &str, spec: &str) -> Arc<Cached<Pod>> {
 }
 
 fn nodes() -> Nodes {
-    let node: Arc<Cached<Node>> =
-        cached("{metadata: {name: n1, labels: {topology.kubernetes.io/zone: z}}, spec: {}, status: {}}");
+    let node: Arc<Cached<Node>> = cached(
+        "{metadata: {name: n1, labels: {topology.kubernetes.io/zone: z}}, spec: {}, status: {}}",
+    );
     BTreeMap::from([("n1".into(), node)])
 }
 
@@ -44,7 +45,11 @@ const TO_NAME: &str = "ports: [{name: w, port: 80, targetPort: http, protocol: T
 /// The only endpoint, as text.
 fn only(service: &Service, pod: &Arc<Cached<Pod>>, family: &'static str) -> String {
     let found = desired(service, std::slice::from_ref(pod), &nodes(), family);
-    let endpoints: Vec<Value> = found.groups.into_iter().flat_map(|group| group.endpoints).collect();
+    let endpoints: Vec<Value> = found
+        .groups
+        .into_iter()
+        .flat_map(|group| group.endpoints)
+        .collect();
     assert!(endpoints.len() <= 1);
     String::from_utf8(endpoints.first().map(json::to_vec).unwrap_or_default()).unwrap()
 }
@@ -55,34 +60,85 @@ fn an_endpoint_says_how_its_pod_is() {
         let told = only(&service(&format!("{TO_NAME}{spec}")), &pod, "IPv4");
         assert!(told.contains(conditions), "{told}");
     };
+
     let going = ", deletionTimestamp: '2026-03-01T12:00:00Z'";
-    check("", pod("a", "True", "", ""), r#"{"ready":true,"serving":true,"terminating":false}"#);
-    check("", pod("a", "False", "", ""), r#"{"ready":false,"serving":false,"terminating":false}"#);
-    check("", pod("a", "True", going, ""), r#"{"ready":false,"serving":true,"terminating":true}"#);
+    check(
+        "",
+        pod("a", "True", "", ""),
+        r#"{"ready":true,"serving":true,"terminating":false}"#,
+    );
+
+    check(
+        "",
+        pod("a", "False", "", ""),
+        r#"{"ready":false,"serving":false,"terminating":false}"#,
+    );
+
+    check(
+        "",
+        pod("a", "True", going, ""),
+        r#"{"ready":false,"serving":true,"terminating":true}"#,
+    );
+
     let publish = ", publishNotReadyAddresses: true";
-    check(publish, pod("a", "False", going, ""), r#"{"ready":true,"serving":false,"terminating":true}"#);
+    check(
+        publish,
+        pod("a", "False", going, ""),
+        r#"{"ready":true,"serving":false,"terminating":true}"#,
+    );
 }
 
 #[test]
 fn an_endpoint_says_where_its_pod_is_and_what_it_is_called() {
     let plain = service(TO_NAME);
     assert_eq!(
-        only(&plain, &pod("a", "True", "", ", hostname: h, subdomain: web"), "IPv4"),
+        only(
+            &plain,
+            &pod("a", "True", "", ", hostname: h, subdomain: web"),
+            "IPv4"
+        ),
         r#"{"addresses":["10.0.0.1"],"conditions":{"ready":true,"serving":true,"terminating":false},"hostname":"h","nodeName":"n1","targetRef":{"kind":"Pod","name":"a","namespace":"d","uid":"u-a"},"zone":"z"}"#
     );
+
     assert!(only(&plain, &pod("a", "True", "", ""), "IPv6").contains(r#""addresses":["fd00::1"]"#));
     assert!(
-        !only(&plain, &pod("a", "True", "", ", hostname: h, subdomain: other"), "IPv4").contains("hostname")
+        !only(
+            &plain,
+            &pod("a", "True", "", ", hostname: h, subdomain: other"),
+            "IPv4"
+        )
+        .contains("hostname")
     );
+
     let near = |kind: &str| service(&format!("{TO_NAME}, trafficDistribution: {kind}"));
     let check = |kind: &str, ready: &str, expected: &str| {
         let told = only(&near(kind), &pod("a", ready, "", ""), "IPv4");
-        assert_eq!(told.contains("hints"), !expected.is_empty(), "{kind} {ready} {told}");
+        assert_eq!(
+            told.contains("hints"),
+            !expected.is_empty(),
+            "{kind} {ready} {told}"
+        );
         assert!(told.contains(expected), "{kind} {ready} {told}");
     };
-    check("PreferClose", "True", r#""hints":{"forZones":[{"name":"z"}]}"#);
-    check("PreferSameZone", "True", r#""hints":{"forZones":[{"name":"z"}]}"#);
-    check("PreferSameNode", "True", r#""hints":{"forNodes":[{"name":"n1"}],"forZones":[{"name":"z"}]}"#);
+
+    check(
+        "PreferClose",
+        "True",
+        r#""hints":{"forZones":[{"name":"z"}]}"#,
+    );
+
+    check(
+        "PreferSameZone",
+        "True",
+        r#""hints":{"forZones":[{"name":"z"}]}"#,
+    );
+
+    check(
+        "PreferSameNode",
+        "True",
+        r#""hints":{"forNodes":[{"name":"n1"}],"forZones":[{"name":"z"}]}"#,
+    );
+
     check("PreferClose", "False", "");
     check("Anything", "True", "");
 }
@@ -90,16 +146,28 @@ fn an_endpoint_says_where_its_pod_is_and_what_it_is_called() {
 #[test]
 fn ports_are_found_by_name_in_each_pod() {
     let check = |ports: &str, expected: &str| {
-        let found = desired(&service(ports), &[pod("a", "True", "", "")], &nodes(), "IPv4");
-        let ports: Vec<Value> = found.groups.into_iter().flat_map(|group| group.ports).collect();
+        let found = desired(
+            &service(ports),
+            &[pod("a", "True", "", "")],
+            &nodes(),
+            "IPv4",
+        );
+
+        let ports: Vec<Value> = found
+            .groups
+            .into_iter()
+            .flat_map(|group| group.ports)
+            .collect();
         let told = String::from_utf8(json::to_vec(&Value::Array(ports))).unwrap();
         assert_eq!(told, expected);
     };
     check(TO_NAME, r#"[{"name":"w","port":8080,"protocol":"TCP"}]"#);
+
     check(
         "ports: [{port: 80, targetPort: 81, protocol: UDP}]",
         r#"[{"name":"","port":81,"protocol":"UDP"}]"#,
     );
+
     check("ports: [{port: 80, targetPort: http, protocol: UDP}]", "[]");
     check("ports: [{port: 80, targetPort: none, protocol: TCP}]", "[]");
     check("clusterIP: None", "[]");
@@ -111,14 +179,23 @@ fn a_pod_whose_node_nobody_knows_waits_unless_it_is_published_anyway() {
     let found = desired(&service(TO_NAME), &lost, &Nodes::new(), "IPv4");
     assert_eq!((found.homeless, found.groups[0].endpoints.len()), (1, 0));
     let published = service(&format!("{TO_NAME}, publishNotReadyAddresses: true"));
-    assert_eq!(desired(&published, &lost, &Nodes::new(), "IPv4").groups[0].endpoints.len(), 1);
+    assert_eq!(
+        desired(&published, &lost, &Nodes::new(), "IPv4").groups[0]
+            .endpoints
+            .len(),
+        1
+    );
 }
 
 fn frame() -> Frame {
     Frame {
         namespace: "d".into(),
         prefix: "web-".to_string(),
-        labels: yaml::decode(b"{app: web}").unwrap().as_object().unwrap().clone(),
+        labels: yaml::decode(b"{app: web}")
+            .unwrap()
+            .as_object()
+            .unwrap()
+            .clone(),
         annotations: None,
         trigger: None,
         owner: Owner {
@@ -133,13 +210,18 @@ fn frame() -> Frame {
 
 /// Endpoints by a letter each.
 fn endpoints(letters: &str) -> Vec<Value> {
-    let endpoint = |letter: char| yaml::decode(format!("{{addresses: [{letter}]}}").as_bytes()).unwrap();
+    let endpoint =
+        |letter: char| yaml::decode(format!("{{addresses: [{letter}]}}").as_bytes()).unwrap();
     letters.chars().map(endpoint).collect()
 }
 
 fn group(port: i64, letters: &str) -> Group {
     let ports = vec![yaml::decode(format!("{{port: {port}}}").as_bytes()).unwrap()];
-    Group { family: "IPv4", ports, endpoints: endpoints(letters) }
+    Group {
+        family: "IPv4",
+        ports,
+        endpoints: endpoints(letters),
+    }
 }
 
 fn slice(name: &str, port: i64, letters: &str) -> Arc<Cached<Slice>> {
@@ -151,71 +233,169 @@ fn slice(name: &str, port: i64, letters: &str) -> Arc<Cached<Slice>> {
         .as_bytes(),
     )
     .unwrap();
-    slice.as_object_mut().unwrap().insert("endpoints", endpoints(letters));
+
+    slice
+        .as_object_mut()
+        .unwrap()
+        .insert("endpoints", endpoints(letters));
+
     Arc::new(Cached::of(slice).unwrap())
 }
 
 /// `name port:letters` of each slice that is written, and names of those that go.
 fn told(changes: &Changes) -> Vec<String> {
     let show = |what: &str, slice: &Value| {
-        let items = |name: &str| slice.get(name).and_then(Value::as_array).unwrap_or_default().to_vec();
-        let port = items("ports").first().and_then(|port| port.get("port")?.as_int());
+        let items = |name: &str| {
+            slice
+                .get(name)
+                .and_then(Value::as_array)
+                .unwrap_or_default()
+                .to_vec()
+        };
+
+        let port = items("ports")
+            .first()
+            .and_then(|port| port.get("port")?.as_int());
         let letters: String = items("endpoints")
             .iter()
-            .filter_map(|one| one.at(&["addresses"])?.as_array()?[0].as_str().map(str::to_string))
+            .filter_map(|one| {
+                one.at(&["addresses"])?.as_array()?[0]
+                    .as_str()
+                    .map(str::to_string)
+            })
             .collect();
+
         format!(
             "{what} {} {}:{letters}",
             slice.meta().name(),
             port.map_or(String::new(), |port| port.to_string())
         )
     };
-    let mut all: Vec<String> = changes.create.iter().map(|slice| show("create", slice)).collect();
+
+    let mut all: Vec<String> = changes
+        .create
+        .iter()
+        .map(|slice| show("create", slice))
+        .collect();
     all.extend(changes.update.iter().map(|slice| show("update", slice)));
+
     all.extend(changes.delete.iter().map(|name| format!("delete {name}")));
+
     all
 }
 
 #[test]
 fn slices_change_as_little_as_possible() {
     let check = |existing: &[Arc<Cached<Slice>>], groups: Vec<Group>, expected: &[&str]| {
-        assert_eq!(told(&fill(existing, &groups, &["IPv4"], &frame(), true)), expected);
+        assert_eq!(
+            told(&fill(existing, &groups, &["IPv4"], &frame(), true)),
+            expected
+        );
     };
-    check(&[], vec![group(1, "abcde")], &["create  1:abc", "create  1:de"]);
+
+    check(
+        &[],
+        vec![group(1, "abcde")],
+        &["create  1:abc", "create  1:de"],
+    );
+
     check(&[slice("one", 1, "abc")], vec![group(1, "abc")], &[]);
+
     // What changes anyway takes the new ones.
-    check(&[slice("one", 1, "abc"), slice("two", 1, "d")], vec![group(1, "acdx")], &["update one 1:acx"]);
+    check(
+        &[slice("one", 1, "abc"), slice("two", 1, "d")],
+        vec![group(1, "acdx")],
+        &["update one 1:acx"],
+    );
+
     // One is filled best by what is left, and it is the only one that changes.
-    check(&[slice("one", 1, "a"), slice("two", 1, "bc")], vec![group(1, "abcd")], &["update two 1:bcd"]);
-    check(&[slice("one", 1, "abc")], vec![group(1, "abcd")], &["create  1:d"]);
+    check(
+        &[slice("one", 1, "a"), slice("two", 1, "bc")],
+        vec![group(1, "abcd")],
+        &["update two 1:bcd"],
+    );
+
+    check(
+        &[slice("one", 1, "abc")],
+        vec![group(1, "abcd")],
+        &["create  1:d"],
+    );
+
     // The last one went: the slice goes, or becomes another.
-    check(&[slice("one", 1, "abc"), slice("two", 1, "d")], vec![group(1, "abc")], &["delete two"]);
-    check(&[slice("one", 1, "a")], vec![group(2, "a")], &["update one 2:a"]);
+    check(
+        &[slice("one", 1, "abc"), slice("two", 1, "d")],
+        vec![group(1, "abc")],
+        &["delete two"],
+    );
+
+    check(
+        &[slice("one", 1, "a")],
+        vec![group(2, "a")],
+        &["update one 2:a"],
+    );
+
     check(&[slice("one", 1, "a")], vec![], &["update one :"]);
     check(&[], vec![], &["create  :"]);
 }
 
 #[test]
 fn slices_of_others_and_of_families_that_are_not_wanted_go() {
-    let changes = fill(&[slice("one", 1, "a")], &[group(1, "a")], &["IPv6"], &frame(), true);
+    let changes = fill(
+        &[slice("one", 1, "a")],
+        &[group(1, "a")],
+        &["IPv6"],
+        &frame(),
+        true,
+    );
     assert_eq!(told(&changes), ["create  :", "delete one"]);
+
     let mut strange = Cached::clone(&slice("one", 1, "a"));
-    Arc::make_mut(&mut strange.object.0).meta_mut().set_owner_references([]);
-    let changes = fill(&[Arc::new(strange)], &[group(1, "a")], &["IPv4"], &frame(), true);
+    Arc::make_mut(&mut strange.object.0)
+        .meta_mut()
+        .set_owner_references([]);
+
+    let changes = fill(
+        &[Arc::new(strange)],
+        &[group(1, "a")],
+        &["IPv4"],
+        &frame(),
+        true,
+    );
     assert_eq!(told(&changes), ["update one 1:a"]);
-    assert_eq!(changes.update[0].meta().owner_references().next().unwrap().uid, "s");
+
+    assert_eq!(
+        changes.update[0]
+            .meta()
+            .owner_references()
+            .next()
+            .unwrap()
+            .uid,
+        "s"
+    );
 }
 
 #[test]
 fn a_slice_gets_its_labels_and_says_what_made_it_change() {
     let new = Frame {
-        labels: yaml::decode(b"{app: other}").unwrap().as_object().unwrap().clone(),
+        labels: yaml::decode(b"{app: other}")
+            .unwrap()
+            .as_object()
+            .unwrap()
+            .clone(),
         trigger: Some("then".into()),
         ..frame()
     };
-    let changes = fill(&[slice("one", 1, "a")], &[group(1, "a")], &["IPv4"], &new, true);
+
+    let changes = fill(
+        &[slice("one", 1, "a")],
+        &[group(1, "a")],
+        &["IPv4"],
+        &new,
+        true,
+    );
     let meta = changes.update[0].meta();
     assert_eq!(meta.label("app"), Some("other"));
+
     assert_eq!(meta.annotation(super::fill::TRIGGER), Some("then"));
 }
 
@@ -225,6 +405,9 @@ fn the_earliest_change_since_the_last_look_is_the_trigger() {
     let created = service.created();
     assert_eq!(triggers.advance(&service, &[]), created);
     let ready = pod("a", "True", "", "");
-    assert_eq!(triggers.advance(&service, std::slice::from_ref(&ready)), ready.ready.unwrap().1);
+    assert_eq!(
+        triggers.advance(&service, std::slice::from_ref(&ready)),
+        ready.ready.unwrap().1
+    );
     assert_eq!(triggers.advance(&service, &[ready]), None);
 }

@@ -1,8 +1,10 @@
-//! Hints by `service.kubernetes.io/topology-mode: Auto`: every zone gets endpoints in proportion to its processors. Pure.
+//! Hints by `service.kubernetes.io/topology-mode: Auto`: every zone gets endpoints in proportion to
+//! its processors. Pure.
 //!
-//! An endpoint is for its own zone, as far as that goes. A zone that has more endpoints than its share lends some to zones
-//! that have fewer; no endpoint may get more than a fifth above its share of the traffic. Where that cannot be had there
-//! are no hints at all, and the Service is told why. What was hinted before and still will do stays.
+//! An endpoint is for its own zone, as far as that goes. A zone that has more endpoints than its
+//! share lends some to zones that have fewer; no endpoint may get more than a fifth above its share
+//! of the traffic. Where that cannot be had there are no hints at all, and the Service is told why.
+//! What was hinted before and still will do stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +18,10 @@ use crate::views::{Node, Service};
 const OVERLOAD: f64 = 0.2;
 
 /// Nodes with these labels do not count.
-const NOT_FOR_PODS: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
+const NOT_FOR_PODS: [&str; 2] = [
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+];
 
 /// How many endpoints are for each zone.
 pub type Allocated = BTreeMap<Text, usize>;
@@ -44,11 +49,18 @@ impl Zones {
             }
             *by_zone.entry(Text::new(zone)).or_default() += cpu;
         }
+
         if by_zone.len() < 2 {
             return Zones::default();
         }
+
         let total = as_float(by_zone.values().sum());
-        Zones(by_zone.into_iter().map(|(zone, cpu)| (zone, as_float(cpu) / total)).collect())
+        Zones(
+            by_zone
+                .into_iter()
+                .map(|(zone, cpu)| (zone, as_float(cpu) / total))
+                .collect(),
+        )
     }
 }
 
@@ -58,12 +70,17 @@ pub fn is_same(old: &Node, new: &Node) -> bool {
 }
 
 fn counts(node: &Node) -> bool {
-    node.is_ready() && !NOT_FOR_PODS.iter().any(|label| node.labels.contains_key(label))
+    node.is_ready()
+        && !NOT_FOR_PODS
+            .iter()
+            .any(|label| node.labels.contains_key(label))
 }
 
 fn cpu(node: &Node) -> i64 {
     let amount = node.allocatable.get("cpu").map(Quantity::from_value);
-    amount.and_then(Result::ok).map_or(0, |amount| amount.milli_value())
+    amount
+        .and_then(Result::ok)
+        .map_or(0, |amount| amount.milli_value())
 }
 
 /// Processors and endpoints are far below what a float no longer tells apart.
@@ -76,7 +93,11 @@ fn count(number: usize) -> f64 {
 }
 
 /// The least number of endpoints with which a zone of this share does not overload them.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count is one")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of a count is one"
+)]
 fn least(share: f64, endpoints: usize) -> usize {
     (share * count(endpoints) / (1.0 + OVERLOAD)).ceil() as usize
 }
@@ -96,35 +117,49 @@ fn allocations(zones: &Zones, endpoints: usize) -> Result<BTreeMap<Text, Allocat
                 .into(),
         );
     }
+
     let counted = format!("({endpoints} endpoints, {} zones)", shares.len());
     if shares.len() > endpoints {
         return Err(format!("Insufficient number of endpoints {counted}"));
     }
+
     let least_of_all: usize = shares.values().map(|share| least(*share, endpoints)).sum();
     let Some(spare) = endpoints.checked_sub(least_of_all) else {
         return Err(format!(
             "Unable to allocate minimum required endpoints to each zone without exceeding overload threshold {counted}"
         ));
     };
+
     let allocation = |share: &f64| {
         let minimum = least(*share, endpoints);
-        Allocation { maximum: minimum + spare, desired: (share * count(endpoints)).max(count(minimum)) }
+        Allocation {
+            maximum: minimum + spare,
+            desired: (share * count(endpoints)).max(count(minimum)),
+        }
     };
-    Ok(shares.iter().map(|(zone, share)| (zone.clone(), allocation(share))).collect())
+
+    Ok(shares
+        .iter()
+        .map(|(zone, share)| (zone.clone(), allocation(share)))
+        .collect())
 }
 
-/// Gives the endpoints of one family their hints; the answer is how many each zone has, or why there are none. `existing`
-/// are the endpoints of each slice that there is.
+/// Gives the endpoints of one family their hints; the answer is how many each zone has, or why
+/// there are none. `existing` are the endpoints of each slice that there is.
 pub fn assign(
     endpoints: &mut [&mut Value],
     existing: &[&[Value]],
     zones: &Zones,
 ) -> Result<Allocated, String> {
-    let ready: Vec<usize> = (0..endpoints.len()).filter(|at| is_ready(endpoints[*at])).collect();
+    let ready: Vec<usize> = (0..endpoints.len())
+        .filter(|at| is_ready(endpoints[*at]))
+        .collect();
     let allocations = allocations(zones, ready.len())?;
+
     if ready.iter().any(|at| zone(endpoints[*at]).is_empty()) {
         return Err("One or more endpoints do not have a zone specified".into());
     }
+
     let mut allocated = Allocated::new();
     let kept = keep(endpoints, existing, &allocations, &mut allocated);
     let free: Vec<usize> = ready.into_iter().filter(|at| !kept.contains(at)).collect();
@@ -133,24 +168,33 @@ pub fn assign(
         *allocated.entry(own.clone()).or_default() += 1;
         hint(endpoints[*at], &own);
     }
+
     let (mut giving, mut receiving) = movements(&allocations, &allocated);
     for at in free {
         let own = zone(endpoints[at]);
-        let Some(left) = giving.get_mut(&own).filter(|left| **left > 0) else { continue };
-        let Some((to, wanted)) = receiving.iter_mut().find(|(_, wanted)| **wanted > 0) else { break };
+        let Some(left) = giving.get_mut(&own).filter(|left| **left > 0) else {
+            continue;
+        };
+        let Some((to, wanted)) = receiving.iter_mut().find(|(_, wanted)| **wanted > 0) else {
+            break;
+        };
         (*left, *wanted) = (*left - 1, *wanted - 1);
+
         hint(endpoints[at], to);
         *allocated.entry(to.clone()).or_default() += 1;
         allocated.entry(own).and_modify(|count| *count -= 1);
     }
+
     Ok(allocated)
 }
 
-/// Whether a zone has too few of a Service's endpoints for its share, so that hints must be given anew.
+/// Whether a zone has too few of a Service's endpoints for its share, so that hints must be given
+/// anew.
 pub fn is_overloaded(allocated: &Allocated, zones: &Zones) -> bool {
     let total = allocated.values().sum();
     let has = |zone: &Text| allocated.get(zone).copied();
-    let lacks = |(zone, share): (&Text, &f64)| has(zone).is_none_or(|has| has < least(*share, total));
+    let lacks =
+        |(zone, share): (&Text, &f64)| has(zone).is_none_or(|has| has < least(*share, total));
     !allocated.is_empty() && (zones.0.is_empty() || zones.0.iter().any(lacks))
 }
 
@@ -161,27 +205,45 @@ fn keep(
     allocations: &BTreeMap<Text, Allocation>,
     allocated: &mut Allocated,
 ) -> BTreeSet<usize> {
-    let known: BTreeMap<String, usize> =
-        endpoints.iter().enumerate().map(|(at, endpoint)| (identity(endpoint), at)).collect();
+    let known: BTreeMap<String, usize> = endpoints
+        .iter()
+        .enumerate()
+        .map(|(at, endpoint)| (identity(endpoint), at))
+        .collect();
+
     let mut kept = BTreeSet::new();
     for slice in existing {
         let stays = |had: &Value| {
             let at = *known.get(&identity(had))?;
             (without_hints(had) == *endpoints[at]).then_some((at, had.get("hints").cloned()))
         };
-        let Some(all) = slice.iter().map(stays).collect::<Option<Vec<_>>>() else { continue };
-        let ready: Vec<_> = all.into_iter().filter(|(at, _)| is_ready(endpoints[*at])).collect();
-        let Some(by_zone) = hinted(&ready) else { continue };
+
+        let Some(all) = slice.iter().map(stays).collect::<Option<Vec<_>>>() else {
+            continue;
+        };
+        let ready: Vec<_> = all
+            .into_iter()
+            .filter(|(at, _)| is_ready(endpoints[*at]))
+            .collect();
+
+        let Some(by_zone) = hinted(&ready) else {
+            continue;
+        };
         let fits = |(zone, more): (&Text, &usize)| {
             let has = allocated.get(zone).copied().unwrap_or_default();
-            allocations.get(zone).is_some_and(|allocation| has + more <= allocation.maximum)
+            allocations
+                .get(zone)
+                .is_some_and(|allocation| has + more <= allocation.maximum)
         };
+
         if !by_zone.iter().all(fits) {
             continue;
         }
+
         for (zone, more) in by_zone {
             *allocated.entry(zone).or_default() += more;
         }
+
         for (at, hints) in ready {
             if let (Some(hints), Some(members)) = (hints, endpoints[at].as_object_mut()) {
                 members.insert("hints", hints);
@@ -189,6 +251,7 @@ fn keep(
             kept.insert(at);
         }
     }
+
     kept
 }
 
@@ -200,10 +263,15 @@ fn hinted(endpoints: &[(usize, Option<Value>)]) -> Option<Allocated> {
         if zones.is_empty() {
             return None;
         }
-        for zone in zones.iter().filter_map(|zone| zone.get("name").and_then(Value::as_str)) {
+
+        for zone in zones
+            .iter()
+            .filter_map(|zone| zone.get("name").and_then(Value::as_str))
+        {
             *by_zone.entry(Text::new(zone)).or_default() += 1;
         }
     }
+
     Some(by_zone)
 }
 
@@ -215,9 +283,14 @@ fn movements(
     let (mut over, mut under) = (BTreeMap::new(), BTreeMap::new());
     for (zone, allocation) in allocations {
         let has = count(allocated.get(zone).copied().unwrap_or_default());
-        let side = if has > allocation.desired { &mut over } else { &mut under };
+        let side = if has > allocation.desired {
+            &mut over
+        } else {
+            &mut under
+        };
         side.insert(zone.clone(), (has - allocation.desired).abs());
     }
+
     let (mut giving, mut receiving) = (BTreeMap::new(), BTreeMap::new());
     while let (Some((from, more)), Some((to, fewer))) = (most(&over), most(&under)) {
         // Half an endpoint on both sides is as good as it gets.
@@ -229,6 +302,7 @@ fn movements(
         *giving.entry(from).or_default() += 1;
         *receiving.entry(to).or_default() += 1;
     }
+
     (giving, receiving)
 }
 
@@ -244,11 +318,19 @@ fn most(zones: &BTreeMap<Text, f64>) -> Option<(Text, f64)> {
 }
 
 fn is_ready(endpoint: &Value) -> bool {
-    endpoint.at(&["conditions", "ready"]).and_then(Value::as_bool) == Some(true)
+    endpoint
+        .at(&["conditions", "ready"])
+        .and_then(Value::as_bool)
+        == Some(true)
 }
 
 fn zone(endpoint: &Value) -> Text {
-    Text::new(endpoint.get("zone").and_then(Value::as_str).unwrap_or_default())
+    Text::new(
+        endpoint
+            .get("zone")
+            .and_then(Value::as_str)
+            .unwrap_or_default(),
+    )
 }
 
 fn without_hints(endpoint: &Value) -> Value {
@@ -282,38 +364,57 @@ mod tests {
             let (place, more) = text.split_once(' ').unwrap_or((text, ""));
             let (zone, cpu) = place.split_once('=').unwrap();
             let ready = if more == "down" { "False" } else { "True" };
-            let role = if more == "master" { ", node-role.kubernetes.io/control-plane: ''" } else { "" };
+            let role = if more == "master" {
+                ", node-role.kubernetes.io/control-plane: ''"
+            } else {
+                ""
+            };
+
             let text = format!(
                 "{{metadata: {{name: n, labels: {{topology.kubernetes.io/zone: '{zone}'{role}}}}}, status: {{allocatable: \
                  {{cpu: '{cpu}'}}, conditions: [{{type: Ready, status: '{ready}'}}]}}}}"
             );
             let object: Value = yaml::decode(text.as_bytes()).unwrap();
+
             Node::project(&object.into()).unwrap()
         };
         let nodes: Vec<Node> = nodes.iter().map(node).collect();
         Zones::of(nodes.iter())
     }
 
-    /// Endpoints by their zones, with their hints if they have any: `a b>a !b` are three, of which the last is not ready.
+    /// Endpoints by their zones, with their hints if they have any: `a b>a !b` are three, of which
+    /// the last is not ready.
     fn endpoints(text: &str) -> Vec<Value> {
         let endpoint = |(at, word): (usize, &str)| {
             let (place, hint) = word.split_once('>').unwrap_or((word, ""));
             let (ready, zone) = (!place.starts_with('!'), place.trim_start_matches('!'));
-            let zone = if zone == "-" { String::new() } else { format!(", zone: {zone}") };
+            let zone = if zone == "-" {
+                String::new()
+            } else {
+                format!(", zone: {zone}")
+            };
+
             let hint = if hint.is_empty() {
                 String::new()
             } else {
                 format!(", hints: {{forZones: [{{name: {hint}}}]}}")
             };
-            let text = format!("{{addresses: ['10.0.0.{at}'], conditions: {{ready: {ready}}}{zone}{hint}}}");
+
+            let text = format!(
+                "{{addresses: ['10.0.0.{at}'], conditions: {{ready: {ready}}}{zone}{hint}}}"
+            );
+
             yaml::decode(text.as_bytes()).unwrap()
         };
+
         text.split_whitespace().enumerate().map(endpoint).collect()
     }
 
     fn shown(endpoints: &[Value]) -> String {
         let hint = |endpoint: &Value| {
-            let zones = endpoint.at(&["hints", "forZones"]).and_then(Value::as_array);
+            let zones = endpoint
+                .at(&["hints", "forZones"])
+                .and_then(Value::as_array);
             let zone = zones.and_then(|zones| zones[0].get("name")?.as_str().map(str::to_string));
             zone.unwrap_or("-".to_string())
         };
@@ -330,10 +431,12 @@ mod tests {
             let told = told.map_or_else(|why| why, |_| shown(&wanted));
             assert_eq!(told, expected, "{nodes:?} {existing:?}");
         };
+
         let equal = ["a=1", "b=1"];
         check(&equal, "a a b b", "", "a a b b");
         check(&equal, "a a a b", "", "b a a b");
         check(&equal, "a a a a", "", "b b a a");
+
         // Half of one too many is nothing to move.
         check(
             &equal,
@@ -342,15 +445,28 @@ mod tests {
             "Unable to allocate minimum required endpoints to each zone without exceeding \
                overload threshold (3 endpoints, 2 zones)",
         );
+
         check(&["a=3", "b=1"], "a a b b", "", "a a a b");
         check(&equal, "a a b b !b", "", "a a b b -");
-        check(&equal, "a", "", "Insufficient number of endpoints (1 endpoints, 2 zones)");
-        check(&equal, "a - b b", "", "One or more endpoints do not have a zone specified");
-        let unknown =
-            "Insufficient Node information: allocatable CPU or zone not specified on one or more nodes";
+        check(
+            &equal,
+            "a",
+            "",
+            "Insufficient number of endpoints (1 endpoints, 2 zones)",
+        );
+
+        check(
+            &equal,
+            "a - b b",
+            "",
+            "One or more endpoints do not have a zone specified",
+        );
+
+        let unknown = "Insufficient Node information: allocatable CPU or zone not specified on one or more nodes";
         check(&["a=1"], "a a", "", unknown);
         check(&["a=1", "b=1", "=1"], "a b", "", unknown);
         check(&["a=1", "b=0"], "a b", "", unknown);
+
         // Nodes that are down or have no pods do not count, whatever they lack.
         check(&["a=1", "b=1", "=1 down", "c=9 master"], "a b", "", "a b");
         check(&["a=1", "b=1 down"], "a b", "", unknown);
@@ -366,11 +482,14 @@ mod tests {
             assert_eq!(shown(&wanted), expected, "{existing:?}");
         };
         check("a a a b", "a>a a>b a>a b>b", "a b a b");
+
         check("a a b b", "a>b a>a b>a b>b", "b a a b");
+
         // Too many of one zone, a zone that is gone, or one that says nothing: all anew.
         check("a a b b", "a>a a>a b>a b>a", "a a b b");
         check("a a b b", "a>c a>a b>b b>b", "a a b b");
         check("a a b b", "a a>a b>b b>b", "a a b b");
+
         // A slice that changes anyway is given anew as a whole.
         check("a !a b b b", "a>b a>b b>b b>a b>a", "a - a b b");
     }
@@ -378,11 +497,19 @@ mod tests {
     #[test]
     fn a_service_is_looked_at_again_when_a_zone_has_too_few() {
         let check = |allocated: &[(&str, usize)], nodes: &[&str], expected: bool| {
-            let allocated: Allocated =
-                allocated.iter().map(|(zone, count)| (Text::new(zone), *count)).collect();
-            assert_eq!(is_overloaded(&allocated, &zones(nodes)), expected, "{allocated:?} {nodes:?}");
+            let allocated: Allocated = allocated
+                .iter()
+                .map(|(zone, count)| (Text::new(zone), *count))
+                .collect();
+
+            assert_eq!(
+                is_overloaded(&allocated, &zones(nodes)),
+                expected,
+                "{allocated:?} {nodes:?}"
+            );
         };
         check(&[("a", 2), ("b", 2)], &["a=1", "b=1"], false);
+
         check(&[("a", 2), ("b", 2)], &["a=3", "b=1"], true);
         check(&[("a", 2), ("b", 2)], &["a=1", "b=1", "c=1"], true);
         check(&[("a", 2), ("b", 2)], &["a=1"], true);

@@ -1,4 +1,5 @@
-//! What last made a change of endpoints necessary: by it others measure how long that took to reach them.
+//! What last made a change of endpoints necessary: by it others measure how long that took to reach
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,17 +20,34 @@ pub(crate) struct Triggers {
 
 impl Triggers {
     /// The earliest of the changes since then; `None`: nothing changed that has a time.
-    pub(crate) fn advance(&mut self, service: &Service, pods: &[Arc<Cached<Pod>>]) -> Option<Timestamp> {
+    pub(crate) fn advance(
+        &mut self,
+        service: &Service,
+        pods: &[Arc<Cached<Pod>>],
+    ) -> Option<Timestamp> {
         let ready = |pod: &Arc<Cached<Pod>>| {
             let since = pod.ready.and_then(|(_, since)| since)?;
             Some((pod.key.name.clone(), since))
         };
         let now: BTreeMap<Text, Timestamp> = pods.iter().filter_map(ready).collect();
-        let changed = now.iter().filter(|(pod, time)| self.pods.get(*pod).is_none_or(|known| known < *time));
+        let changed = now
+            .iter()
+            .filter(|(pod, time)| self.pods.get(*pod).is_none_or(|known| known < *time));
+
         let service = service.created();
         let service_changed = service.filter(|time| self.service.is_none_or(|known| known < *time));
         let earliest = changed.map(|(_, time)| *time).chain(service_changed).min();
-        let was_known = std::mem::replace(self, Triggers { service, pods: now, is_known: true }).is_known;
+
+        let was_known = std::mem::replace(
+            self,
+            Triggers {
+                service,
+                pods: now,
+                is_known: true,
+            },
+        )
+        .is_known;
+
         if was_known { earliest } else { service }
     }
 }

@@ -1,6 +1,8 @@
-//! The EndpointSlice mirroring controller: Endpoints that somebody wrote by hand become slices, for those who read slices.
+//! The EndpointSlice mirroring controller: Endpoints that somebody wrote by hand become slices, for
+//! those who read slices.
 //!
-//! Only for Services that choose no pods; everything else about slices is as the EndpointSlice controller has it.
+//! Only for Services that choose no pods; everything else about slices is as the EndpointSlice
+//! controller has it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +37,11 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { workers: 5, max_endpoints_per_subset: 1000, batch: Duration::ZERO }
+        Config {
+            workers: 5,
+            max_endpoints_per_subset: 1000,
+            batch: Duration::ZERO,
+        }
     }
 }
 
@@ -61,7 +67,9 @@ pub async fn run(context: &Context, config: Config) {
     let queue = WorkQueue::new("endpoint_slice_mirroring");
     let mut feeds = Feeds::new();
     let controller = Mirroring::new(context, config, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, config.workers).await;
+    Shell::new(controller, queue, context)
+        .run(feeds, config.workers)
+        .await;
 }
 
 impl Mirroring {
@@ -75,43 +83,70 @@ impl Mirroring {
         let core = |plural| Resource::builtin("", "v1", plural);
         let services: Informer<Service> = context.informers.of(&core("services"));
         let endpoints: Informer<Whole> = context.informers.of(&core("endpoints"));
+
         let concerned = queue.clone();
         feeds.follow(&services, move |change| {
             if let Some(service) = change.object() {
                 concerned.add(service.key.clone());
             }
         });
+
         let concerned = queue.clone();
         feeds.follow(&endpoints, move |change| {
             if let Some(endpoints) = change.object() {
                 concerned.add_after(endpoints.key.clone(), config.batch);
             }
         });
-        let slices = Slices::follow(context, "endpointslicemirroring-controller", OUR_NAME, queue, feeds);
-        Mirroring { services, endpoints, slices, config }
+
+        let slices = Slices::follow(
+            context,
+            "endpointslicemirroring-controller",
+            OUR_NAME,
+            queue,
+            feeds,
+        );
+
+        Mirroring {
+            services,
+            endpoints,
+            slices,
+            config,
+        }
     }
 }
 
 /// Whether slices are to be made of Endpoints.
 fn is_mirrored(endpoints: &Value, service: &Service) -> bool {
     let meta = endpoints.meta();
-    service.selector.is_none() && meta.label(SKIP) != Some("true") && meta.annotation(LEADER).is_none()
+    service.selector.is_none()
+        && meta.label(SKIP) != Some("true")
+        && meta.annotation(LEADER).is_none()
 }
 
 /// The addresses of each subset, by their family.
 fn groups(endpoints: &Value, limit: usize) -> Vec<Group> {
     let mut groups = Vec::new();
-    let subsets = endpoints.get("subsets").and_then(Value::as_array).unwrap_or_default();
+    let subsets = endpoints
+        .get("subsets")
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+
     for subset in subsets.iter().filter_map(Value::as_object) {
         for family in ["IPv4", "IPv6"] {
             let of = |name: &str, ready: bool| {
                 let addresses = subset.items(name).iter().filter_map(Value::as_object);
-                let fits = move |address: &&Map| address.text("ip").contains(':') == (family == "IPv6");
-                addresses.filter(fits).map(|address| endpoint(address, ready)).collect::<Vec<_>>()
+                let fits =
+                    move |address: &&Map| address.text("ip").contains(':') == (family == "IPv6");
+                addresses
+                    .filter(fits)
+                    .map(|address| endpoint(address, ready))
+                    .collect::<Vec<_>>()
             };
             let mut found = of("addresses", true);
             found.extend(of("notReadyAddresses", false));
+
             found.truncate(limit);
+
             if !found.is_empty() {
                 groups.push(Group {
                     family,
@@ -121,6 +156,7 @@ fn groups(endpoints: &Value, limit: usize) -> Vec<Group> {
             }
         }
     }
+
     groups
 }
 
@@ -150,7 +186,10 @@ fn frame(endpoints: &Cached<Whole>, limit: usize) -> Frame {
     labels.insert(MANAGED_BY, OUR_NAME);
     let mut annotations = meta.annotations().cloned().unwrap_or_default();
     annotations.remove(LAST_APPLIED);
-    let trigger = annotations.remove(TRIGGER).and_then(|trigger| trigger.as_str().map(Into::into));
+    let trigger = annotations
+        .remove(TRIGGER)
+        .and_then(|trigger| trigger.as_str().map(Into::into));
+
     Frame {
         namespace: endpoints.key.namespace.clone(),
         prefix: format!("{}-", meta.name()),
@@ -177,8 +216,11 @@ impl Controller for Mirroring {
     const NAME: &'static str = "endpointslice-mirroring-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
-        let Some(slices) = self.slices.of(key) else { return Observation::Behind };
+        let Some(slices) = self.slices.of(key) else {
+            return Observation::Behind;
+        };
         let endpoints = self.endpoints.get(key).zip(self.services.get(key));
+
         let endpoints = endpoints.filter(|(endpoints, service)| is_mirrored(endpoints, service));
         let Some(uid) = endpoints
             .as_ref()
@@ -188,22 +230,54 @@ impl Controller for Mirroring {
             self.slices.forget(key);
             return Observation::Gone;
         };
+
         let limit = self.config.max_endpoints_per_subset;
         let endpoints = endpoints.map(|(endpoints, _)| endpoints);
-        Observation::Seen { uid, observed: Observed { endpoints, slices, limit } }
+
+        Observation::Seen {
+            uid,
+            observed: Observed {
+                endpoints,
+                slices,
+                limit,
+            },
+        }
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Changes {
         let Some(endpoints) = &observed.endpoints else {
-            let delete = observed.slices.iter().map(|slice| slice.key.name.clone()).collect();
-            return Changes { delete, ..Changes::default() };
+            let delete = observed
+                .slices
+                .iter()
+                .map(|slice| slice.key.name.clone())
+                .collect();
+
+            return Changes {
+                delete,
+                ..Changes::default()
+            };
         };
+
         let groups = groups(endpoints, observed.limit);
-        fill::fill(&observed.slices, &groups, &["IPv4", "IPv6"], &frame(endpoints, observed.limit), false)
+        fill::fill(
+            &observed.slices,
+            &groups,
+            &["IPv4", "IPv6"],
+            &frame(endpoints, observed.limit),
+            false,
+        )
     }
 
-    async fn act(&self, key: &ObjectKey, _: Observed, changes: Changes) -> Result<Requeue, SliceError> {
-        self.slices.write(key, &changes).await.map(|()| Requeue::OnEvent)
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        _: Observed,
+        changes: Changes,
+    ) -> Result<Requeue, SliceError> {
+        self.slices
+            .write(key, &changes)
+            .await
+            .map(|()| Requeue::OnEvent)
     }
 }
 
@@ -221,17 +295,33 @@ mod tests {
     #[test]
     fn only_what_was_written_by_hand_is_mirrored() {
         let check = |meta: &str, spec: &str, expected: bool| {
-            let service =
-                Service::project(&parsed(&format!("{{metadata: {{name: s}}, spec: {{{spec}}}}}")).into())
-                    .unwrap();
+            let service = Service::project(
+                &parsed(&format!("{{metadata: {{name: s}}, spec: {{{spec}}}}}")).into(),
+            )
+            .unwrap();
             let endpoints = parsed(&format!("{{metadata: {{name: s{meta}}}}}"));
             assert_eq!(is_mirrored(&endpoints, &service), expected, "{meta} {spec}");
         };
         check("", "", true);
+
         check("", "selector: {app: a}", false);
-        check(", labels: {endpointslice.kubernetes.io/skip-mirror: 'true'}", "", false);
-        check(", labels: {endpointslice.kubernetes.io/skip-mirror: 'false'}", "", true);
-        check(", annotations: {control-plane.alpha.kubernetes.io/leader: x}", "", false);
+        check(
+            ", labels: {endpointslice.kubernetes.io/skip-mirror: 'true'}",
+            "",
+            false,
+        );
+
+        check(
+            ", labels: {endpointslice.kubernetes.io/skip-mirror: 'false'}",
+            "",
+            true,
+        );
+
+        check(
+            ", annotations: {control-plane.alpha.kubernetes.io/leader: x}",
+            "",
+            false,
+        );
     }
 
     #[test]
@@ -240,16 +330,26 @@ mod tests {
             "{subsets: [{addresses: [{ip: 10.0.0.1, nodeName: n}, {ip: 'fd00::1'}], notReadyAddresses: [{ip: 10.0.0.2}], \
              ports: [{port: 80, protocol: TCP}]}]}",
         );
+
         let found = groups(&endpoints, 9);
         assert_eq!(
-            found.iter().map(|group| (group.family, group.endpoints.len())).collect::<Vec<_>>(),
+            found
+                .iter()
+                .map(|group| (group.family, group.endpoints.len()))
+                .collect::<Vec<_>>(),
             [("IPv4", 2), ("IPv6", 1)]
         );
-        assert_eq!(found[0].ports, [parsed("{name: '', port: 80, protocol: TCP}")]);
+
+        assert_eq!(
+            found[0].ports,
+            [parsed("{name: '', port: 80, protocol: TCP}")]
+        );
+
         assert_eq!(
             found[0].endpoints[0],
             parsed("{addresses: [10.0.0.1], conditions: {ready: true}, nodeName: n}")
         );
+
         assert_eq!(groups(&endpoints, 1)[0].endpoints.len(), 1);
     }
 }

@@ -1,8 +1,9 @@
 //! Creations of which nobody knows whether they took place.
 //!
-//! A connection may break after the server has created an object and before it says so. Whoever then looks into a cache
-//! that does not have the object yet makes it a second time. So objects are named here, not by the server, a creation
-//! without an answer is remembered by its name, and before anything more is made the server is asked what became of it.
+//! A connection may break after the server has created an object and before it says so. Whoever
+//! then looks into a cache that does not have the object yet makes it a second time. So objects are
+//! named here, not by the server, a creation without an answer is remembered by its name, and
+//! before anything more is made the server is asked what became of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,16 +22,25 @@ pub struct Attempts {
 
 impl Attempts {
     /// Creates an object. One without a name is named after its `generateName`.
-    pub async fn create(&self, owner: &Text, objects: &Access, object: &Value) -> Result<Written, Error> {
+    pub async fn create(
+        &self,
+        owner: &Text,
+        objects: &Access,
+        object: &Value,
+    ) -> Result<Written, Error> {
         let mut object = object.clone();
         let is_named = !object.meta().name().is_empty();
+
         let mut tried = 0;
         loop {
             tried += 1;
+
             if !is_named {
-                let name = names::generate(object.meta().generate_name(), (objects.world().random)());
+                let name =
+                    names::generate(object.meta().generate_name(), (objects.world().random)());
                 object.meta_mut().set_name(&name);
             }
+
             match objects.briefly().create(&object).await {
                 Err(error) if error.is_already_exists() && !is_named && tried < NAMES => {}
                 created => {
@@ -44,8 +54,8 @@ impl Attempts {
         }
     }
 
-    /// Asks what became of the creations for an owner. Answers those that did take place: what is older than they are does
-    /// not show them.
+    /// Asks what became of the creations for an owner. Answers those that did take place: what is
+    /// older than they are does not show them.
     ///
     /// # Errors
     /// The server cannot be asked: what is unknown stays so.
@@ -58,10 +68,12 @@ impl Attempts {
                 unknown.remove(&name);
             }
         }
+
         let mut all = self.lock();
         if all.get(owner).is_some_and(BTreeSet::is_empty) {
             all.remove(owner);
         }
+
         Ok(found)
     }
 

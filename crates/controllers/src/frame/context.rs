@@ -25,7 +25,8 @@ pub struct Context {
 }
 
 impl Context {
-    /// `client` is whose informers all share; `client_of` is a controller's own, by which it writes.
+    /// `client` is whose informers all share; `client_of` is a controller's own, by which it
+    /// writes.
     pub fn new(
         client: &Client,
         client_of: impl Fn(&str) -> Client + Send + Sync + 'static,

@@ -15,8 +15,8 @@ impl Feeds {
         Feeds::default()
     }
 
-    /// Hears everything that an informer tells. Who hears only works out which keys are concerned: it does not wait, for
-    /// everybody who reads the informer waits with it.
+    /// Hears everything that an informer tells. Who hears only works out which keys are concerned:
+    /// it does not wait, for everybody who reads the informer waits with it.
     pub fn follow<T: Projection>(
         &mut self,
         informer: &Informer<T>,

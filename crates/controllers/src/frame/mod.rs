@@ -1,8 +1,9 @@
 //! The frame of a controller: one shell around every pair of `plan` and `act`.
 //!
-//! A [`Controller`] says what it sees of a key, what should be done about it, and does it. [`Feeds`] hear what informers
-//! tell and put keys into the queue; the [`Shell`] takes them out again. What fails is tried again, later and later; what
-//! says when to look again is looked at then; everything else waits for an event.
+//! A [`Controller`] says what it sees of a key, what should be done about it, and does it.
+//! [`Feeds`] hear what informers tell and put keys into the queue; the [`Shell`] takes them out
+//! again. What fails is tried again, later and later; what says when to look again is looked at
+//! then; everything else waits for an event.
 
 mod attempts;
 mod context;
@@ -64,7 +65,8 @@ pub trait Controller: Send + Sync + 'static {
 pub enum Observation<O> {
     /// There is nothing, and nothing to do.
     Gone,
-    /// What is held is older than what this controller itself has done: another look a little later.
+    /// What is held is older than what this controller itself has done: another look a little
+    /// later.
     Behind,
     /// There is something.
     Seen {

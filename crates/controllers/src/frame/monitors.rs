@@ -1,4 +1,5 @@
-//! Many resources watched at once, as they come and go: of every object only whom it belongs to, and whether it is going.
+//! Many resources watched at once, as they come and go: of every object only whom it belongs to,
+//! and whether it is going.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,9 +25,15 @@ pub struct Monitors<H> {
 }
 
 impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H> {
-    /// `which` chooses among what a server has; `hear` is told of everything that happens to its objects.
+    /// `which` chooses among what a server has; `hear` is told of everything that happens to its
+    /// objects.
     pub fn new(context: &Context, which: fn(&Served) -> Vec<&Resource>, hear: H) -> Monitors<H> {
-        Monitors { context: context.clone(), which, hear, watched: BTreeMap::new() }
+        Monitors {
+            context: context.clone(),
+            which,
+            hear,
+            watched: BTreeMap::new(),
+        }
     }
 
     /// Begins to watch; resolves when everything there is has been heard, or that takes too long.
@@ -54,24 +61,37 @@ impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H>
         }
     }
 
-    /// Watches exactly what is there. Answers what resolves when those that are new have been heard.
+    /// Watches exactly what is there. Answers what resolves when those that are new have been
+    /// heard.
     fn sync(&mut self, served: &Served) -> Vec<oneshot::Receiver<()>> {
         let wanted = (self.which)(served);
         if wanted.is_empty() {
             // A server that has nothing at all has not said so in earnest.
             return Vec::new();
         }
-        let gone: Vec<Resource> =
-            self.watched.keys().filter(|resource| !wanted.contains(resource)).cloned().collect();
+
+        let gone: Vec<Resource> = self
+            .watched
+            .keys()
+            .filter(|resource| !wanted.contains(resource))
+            .cloned()
+            .collect();
+
         for resource in gone {
             info!(%resource, "is no longer watched");
             if let Some(informer) = self.watched.remove(&resource) {
                 self.context.informers.end(&informer);
             }
         }
-        let new = wanted.into_iter().filter(|resource| !self.watched.contains_key(resource));
+
+        let new = wanted
+            .into_iter()
+            .filter(|resource| !self.watched.contains_key(resource));
         let new: Vec<Resource> = new.cloned().collect();
-        new.into_iter().map(|resource| self.watch(resource)).collect()
+
+        new.into_iter()
+            .map(|resource| self.watch(resource))
+            .collect()
     }
 
     fn watch(&mut self, resource: Resource) -> oneshot::Receiver<()> {
@@ -79,13 +99,16 @@ impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H>
         let hear = self.hear.clone();
         let of = Arc::new(resource.clone());
         let (heard, is_heard) = oneshot::channel();
+
         let mut heard = Some(heard);
         informer.listen(move |change| match change {
             // Nobody may be waiting any more.
             Change::Synced => drop(heard.take().map(|heard| heard.send(()))),
             change => hear(&of, change),
         });
+
         self.watched.insert(resource, informer);
+
         is_heard
     }
 }

@@ -1,9 +1,9 @@
 //! Which resources the server has, told whenever that changes.
 //!
-//! Nobody asks every half minute: what comes and goes are custom resources and the APIs of other servers, and both are
-//! objects that can be watched. After each change of one the server is asked what it has, at once and once more when
-//! things have settled, because it may announce a resource a little after the object. A group whose server does not
-//! answer is asked about again later.
+//! Nobody asks every half minute: what comes and goes are custom resources and the APIs of other
+//! servers, and both are objects that can be watched. After each change of one the server is asked
+//! what it has, at once and once more when things have settled, because it may announce a resource
+//! a little after the object. A group whose server does not answer is asked about again later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,12 @@ impl Resources {
     pub(super) fn follow(client: &Client, informers: &Informers, tasks: &Tasks) -> Resources {
         let (tell, told) = watch::channel(None);
         let mapper = Mapper::new(client.discovery());
-        let of = |group, plural| informers.of(&Resource::builtin(group, "v1", plural)).subscribe();
+        let of = |group, plural| {
+            informers
+                .of(&Resource::builtin(group, "v1", plural))
+                .subscribe()
+        };
+
         let follower = Follower {
             client: client.clone(),
             mapper: mapper.clone(),
@@ -47,12 +52,17 @@ impl Resources {
             tell,
         };
         tasks.spawn(follower.run());
+
         Resources { told, mapper }
     }
 
     /// What the server has now; waits until that is known for the first time.
     pub async fn now(&mut self) -> Arc<Served> {
-        let known = self.told.wait_for(Option::is_some).await.map(|known| known.clone());
+        let known = self
+            .told
+            .wait_for(Option::is_some)
+            .await
+            .map(|known| known.clone());
         match known {
             Ok(served) => served.unwrap_or_default(),
             Err(_) => std::future::pending().await,
@@ -76,10 +86,16 @@ impl Resources {
     }
 }
 
-/// The resources of a server, each in one version: the one that its group prefers, if it is served in that.
+/// The resources of a server, each in one version: the one that its group prefers, if it is served
+/// in that.
 pub fn preferred(served: &Served) -> Vec<&ServedResource> {
     let mut chosen: Vec<&ServedResource> = Vec::new();
-    for resource in served.groups.iter().flat_map(|group| &group.versions).flat_map(|v| &v.resources) {
+    for resource in served
+        .groups
+        .iter()
+        .flat_map(|group| &group.versions)
+        .flat_map(|v| &v.resources)
+    {
         let is_known = |known: &&ServedResource| {
             known.resource.group == resource.resource.group
                 && known.resource.plural == resource.resource.plural
@@ -88,12 +104,15 @@ pub fn preferred(served: &Served) -> Vec<&ServedResource> {
             chosen.push(resource);
         }
     }
+
     chosen
 }
 
 /// Whether all these verbs are among those of a resource.
 pub fn allows(resource: &ServedResource, verbs: &[&str]) -> bool {
-    verbs.iter().all(|verb| resource.verbs.iter().any(|allowed| allowed == verb))
+    verbs
+        .iter()
+        .all(|verb| resource.verbs.iter().any(|allowed| allowed == verb))
 }
 
 struct Follower {
@@ -122,8 +141,10 @@ impl Follower {
                     Some(Instant::now() + backoff.next())
                 }
             };
+
             settles = settles.filter(|at| *at > Instant::now());
             let next = again.into_iter().chain(settles).min();
+
             tokio::select! {
                 biased;
                 () = until(next) => {}
@@ -133,7 +154,8 @@ impl Follower {
         }
     }
 
-    /// Waits until changes no longer follow one another; answers when what they lead to has been announced.
+    /// Waits until changes no longer follow one another; answers when what they lead to has been
+    /// announced.
     async fn gather(&mut self) -> Instant {
         loop {
             tokio::select! {
@@ -160,24 +182,37 @@ fn with_what_was_known(served: Arc<Served>, known: &Served) -> Arc<Served> {
     if served.failed.is_empty() {
         return served;
     }
+
     let mut served = Served::clone(&served);
     for group in &known.groups {
         let failed = |version: &str| {
             let path = format!("/apis/{}/{version}", group.name);
             served.failed.iter().any(|(failed, _)| *failed == path)
         };
-        let kept: Vec<_> = group.versions.iter().filter(|version| failed(&version.name)).cloned().collect();
+
+        let kept: Vec<_> = group
+            .versions
+            .iter()
+            .filter(|version| failed(&version.name))
+            .cloned()
+            .collect();
+
         if kept.is_empty() {
             continue;
         }
+
         match served.groups.iter_mut().find(|now| now.name == group.name) {
             Some(now) => now.versions.extend(kept),
             None => {
                 let name = group.name.clone();
-                served.groups.push(coracle_client::discovery::Group { name, versions: kept });
+                served.groups.push(coracle_client::discovery::Group {
+                    name,
+                    versions: kept,
+                });
             }
         }
     }
+
     Arc::new(served)
 }
 
@@ -211,16 +246,29 @@ mod tests {
             verbs: vec!["list".into(), "watch".into()],
             subresources: vec![],
         };
-        Version { name: name.into(), resources: plurals.iter().map(resource).collect() }
+
+        Version {
+            name: name.into(),
+            resources: plurals.iter().map(resource).collect(),
+        }
     }
 
     fn served(versions: Vec<Version>) -> Served {
-        Served { groups: vec![Group { name: "g".into(), versions }], failed: vec![] }
+        Served {
+            groups: vec![Group {
+                name: "g".into(),
+                versions,
+            }],
+            failed: vec![],
+        }
     }
 
     #[test]
     fn of_several_versions_the_preferred_one_that_has_the_resource_is_taken() {
-        let served = served(vec![version("g", "v1", &["a"]), version("g", "v1beta1", &["a", "b"])]);
+        let served = served(vec![
+            version("g", "v1", &["a"]),
+            version("g", "v1beta1", &["a", "b"]),
+        ]);
         let chosen: Vec<String> = preferred(&served)
             .iter()
             .map(|one| format!("{}/{}", one.resource.version, one.resource.plural))
@@ -232,31 +280,52 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_group_that_does_not_answer_hides_no_other_and_is_asked_about_again() {
-        let cluster = Cluster::with(Setup { world: simulated(1), bare: true, ..Setup::default() }).await;
+        let cluster = Cluster::with(Setup {
+            world: simulated(1),
+            bare: true,
+            ..Setup::default()
+        })
+        .await;
+
         let is_dead = Arc::new(AtomicBool::new(true));
         let dead = is_dead.clone();
+
         let way = intercept(cluster.transport(), move |request| {
             // One document for all groups would say nothing of those that do not answer.
             if ["/api", "/apis"].contains(&request.uri().path()) {
                 request.headers_mut().remove("accept");
             }
+
             let is_of_it = request.uri().path() == "/apis/batch/v1";
-            if is_of_it && dead.load(Ordering::Relaxed) { Fate::IsUnavailable } else { Fate::Passes }
+            if is_of_it && dead.load(Ordering::Relaxed) {
+                Fate::IsUnavailable
+            } else {
+                Fate::Passes
+            }
         });
         let client = Client::new(way, cluster.world);
+
         let tasks = Tasks::new();
         let informers = Informers::new(client.clone(), tasks.clone());
         let mut resources = Resources::follow(&client, &informers, &tasks);
-        let has =
-            |served: &Served, plural: &str| preferred(served).iter().any(|one| one.resource.plural == plural);
+        let has = |served: &Served, plural: &str| {
+            preferred(served)
+                .iter()
+                .any(|one| one.resource.plural == plural)
+        };
+
         let served = resources.now().await;
         assert!(has(&served, "pods") && has(&served, "deployments") && !has(&served, "jobs"));
+
         is_dead.store(false, Ordering::Relaxed);
         let begun = Instant::now();
+
         while !has(&*resources.now().await, "jobs") {
             resources.changed().await;
         }
+
         assert!(begun.elapsed() <= FAILED + SETTLED);
+
         tasks.stop().await;
         cluster.kill().await;
     }
@@ -265,10 +334,17 @@ mod tests {
     fn a_version_that_could_not_be_asked_about_stays_as_it_was() {
         let known = served(vec![version("g", "v1", &["a"])]);
         let failed = vec![("/apis/g/v1".to_string(), "stale".to_string())];
-        let now = Arc::new(Served { groups: vec![], failed: failed.clone() });
+        let now = Arc::new(Served {
+            groups: vec![],
+            failed: failed.clone(),
+        });
         assert_eq!(preferred(&with_what_was_known(now, &known)).len(), 1);
+
         // One that is really gone is gone.
-        let now = Arc::new(Served { groups: vec![], failed: vec![] });
+        let now = Arc::new(Served {
+            groups: vec![],
+            failed: vec![],
+        });
         assert!(preferred(&with_what_was_known(now, &known)).is_empty());
     }
 }

@@ -9,8 +9,9 @@ use tracing::{debug, error, warn};
 
 use super::{Context, Controller, Feeds, Observation, Requeue};
 
-/// A key of which the caches are behind is looked at again after this long, if nothing is heard of it before. To be behind
-/// is no failure: it neither waits longer each time nor uses up what all keys together may fail.
+/// A key of which the caches are behind is looked at again after this long, if nothing is heard of
+/// it before. To be behind is no failure: it neither waits longer each time nor uses up what all
+/// keys together may fail.
 const LOOKED_AT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// So often a key has to fail before somebody is told.
@@ -42,7 +43,12 @@ impl<C: Controller> Shell<C> {
     /// A shell around a controller whose feeds fill `queue`.
     pub fn new(controller: C, queue: WorkQueue<C::Key>, context: &Context) -> Shell<C> {
         let journal = context.journal.clone();
-        Shell { controller: Arc::new(controller), queue, journal, world: context.world }
+        Shell {
+            controller: Arc::new(controller),
+            queue,
+            journal,
+            world: context.world,
+        }
     }
 
     /// Works, once everything has been heard, with so many workers. Never returns.
@@ -53,6 +59,7 @@ impl<C: Controller> Shell<C> {
         for _ in 0..workers {
             set.spawn(self.clone().work());
         }
+
         while let Some(ended) = set.join_next().await {
             let Err(panicked) = ended else { return };
             error!(controller = C::NAME, %panicked, "a worker died");
@@ -77,6 +84,7 @@ impl<C: Controller> Shell<C> {
         };
         let plan = C::plan(&observed, self.world.now());
         let acted = self.controller.act(key, observed, plan).await;
+
         let outcome = acted.as_ref().err().map(chain).unwrap_or_default();
         match acted {
             Ok(requeue) => {
@@ -87,16 +95,28 @@ impl<C: Controller> Shell<C> {
             }
             Err(_) => {
                 self.queue.add_rate_limited(key.clone());
+
                 // Most go well the next time. What does not is said more and more rarely.
                 let failures = self.queue.failures(key);
                 match failures >= WORTH_TELLING && failures.is_power_of_two() {
-                    true => warn!(controller = C::NAME, %key, failures, outcome, "fails again and again"),
+                    true => {
+                        warn!(controller = C::NAME, %key, failures, outcome, "fails again and again")
+                    }
                     false => debug!(controller = C::NAME, %key, outcome, "is tried again"),
                 }
             }
         }
+
         let when = self.world.now();
-        self.journal.note(&uid, Stage { when, who: C::NAME, what: "reconcile", outcome });
+        self.journal.note(
+            &uid,
+            Stage {
+                when,
+                who: C::NAME,
+                what: "reconcile",
+                outcome,
+            },
+        );
     }
 }
 

@@ -5,8 +5,9 @@ use std::panic;
 
 use tokio::task::JoinSet;
 
-/// Does several things at once, each as a task of its own: what a request costs in this process is then shared by all
-/// processors, and whoever else has work waits for one of them at most. Answers what came of them, in their order.
+/// Does several things at once, each as a task of its own: what a request costs in this process is
+/// then shared by all processors, and whoever else has work waits for one of them at most. Answers
+/// what came of them, in their order.
 ///
 /// # Cancellation
 /// All of them end with the future.
@@ -17,6 +18,7 @@ pub async fn side_by_side<T: Send + 'static>(
     for (place, deed) in deeds.into_iter().enumerate() {
         tasks.spawn(async move { (place, deed.await) });
     }
+
     let mut done: Vec<Option<T>> = (0..tasks.len()).map(|_| None).collect();
     while let Some(ended) = tasks.join_next().await {
         match ended {
@@ -27,7 +29,10 @@ pub async fn side_by_side<T: Send + 'static>(
             },
         }
     }
-    done.into_iter().map(|came| came.expect("each has ended, and each has its place")).collect()
+
+    done.into_iter()
+        .map(|came| came.expect("each has ended, and each has its place"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -45,7 +50,10 @@ mod tests {
             sleep(Duration::from_secs(10 - number)).await;
             number
         };
-        assert_eq!(side_by_side((0..10).map(deed)).await, (0..10).collect::<Vec<_>>());
+        assert_eq!(
+            side_by_side((0..10).map(deed)).await,
+            (0..10).collect::<Vec<_>>()
+        );
         assert_eq!(began.elapsed(), Duration::from_secs(10));
     }
 

@@ -5,13 +5,14 @@ use std::panic;
 
 use tokio::task::JoinSet;
 
-/// So many are under way at once: enough to keep processors and the disk busy. More would only stand in front of those
-/// who work on what has been made already.
+/// So many are under way at once: enough to keep processors and the disk busy. More would only
+/// stand in front of those who work on what has been made already.
 const WIDEST: usize = 64;
 
-/// Does things, each as a task of its own: first one, and for each that succeeds two more, until one fails. So where none
-/// can be done few are tried, and where all can be done nobody waits for the slowest of a batch. Answers what came of
-/// those that were tried, in the order in which they ended.
+/// Does things, each as a task of its own: first one, and for each that succeeds two more, until
+/// one fails. So where none can be done few are tried, and where all can be done nobody waits for
+/// the slowest of a batch. Answers what came of those that were tried, in the order in which they
+/// ended.
 ///
 /// # Cancellation
 /// All of them end with the future.
@@ -21,18 +22,22 @@ pub async fn slow_start<T: Send + 'static, E: Send + 'static>(
     let mut deeds = deeds.into_iter();
     let (mut under_way, mut came, mut failed) = (JoinSet::new(), Vec::new(), false);
     under_way.extend(deeds.next());
+
     while let Some(ended) = under_way.join_next().await {
         let result = ended.unwrap_or_else(|ended| match ended.try_into_panic() {
             Ok(panicked) => panic::resume_unwind(panicked),
             Err(ended) => unreachable!("nobody but this ends it: {ended}"),
         });
         failed |= result.is_err();
+
         came.push(result);
+
         if !failed {
             let room = WIDEST - under_way.len();
             under_way.extend(deeds.by_ref().take(room.min(2)));
         }
     }
+
     came
 }
 
@@ -59,7 +64,11 @@ mod tests {
                 most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
                 sleep(Duration::from_secs(1)).await;
                 now.fetch_sub(1, Ordering::Relaxed);
-                if number < succeed { Ok(number) } else { Err(number) }
+                if number < succeed {
+                    Ok(number)
+                } else {
+                    Err(number)
+                }
             }
         })
     }
@@ -68,12 +77,19 @@ mod tests {
     async fn as_many_are_tried_again_as_have_succeeded_and_no_more_than_a_few_at_once() {
         let (most, began) = (Arc::default(), Instant::now());
         let came = slow_start(deeds(7, 7, &most)).await;
-        assert_eq!((came.len(), most.load(Ordering::Relaxed)), (7, 4), "one, then two, then four");
+        assert_eq!(
+            (came.len(), most.load(Ordering::Relaxed)),
+            (7, 4),
+            "one, then two, then four"
+        );
+
         assert_eq!(began.elapsed(), Duration::from_secs(3));
+
         let (most, began) = (Arc::default(), Instant::now());
         let came = slow_start(deeds(1000, 1000, &most)).await;
         assert!(came.len() == 1000 && came.iter().all(Result::is_ok));
         assert_eq!(most.load(Ordering::Relaxed), WIDEST);
+
         // 63 while it grows, and then 64 at a time.
         assert_eq!(began.elapsed(), Duration::from_secs(6 + 15));
     }

@@ -7,8 +7,8 @@ use super::identity::Identity;
 /// So many are remembered.
 const AT_MOST: usize = 500;
 
-/// The owners that were lately found absent. Keyed with everything that a reference says: another object may well have
-/// the UID that a wrong reference claims.
+/// The owners that were lately found absent. Keyed with everything that a reference says: another
+/// object may well have the UID that a wrong reference claims.
 #[derive(Default)]
 pub struct AbsentOwners {
     used: HashMap<Identity, u64>,
@@ -21,7 +21,9 @@ impl AbsentOwners {
     pub fn add(&mut self, identity: &Identity) {
         self.touch(identity);
         while self.used.len() > AT_MOST {
-            let Some((_, oldest)) = self.order.pop_first() else { return };
+            let Some((_, oldest)) = self.order.pop_first() else {
+                return;
+            };
             self.used.remove(&oldest);
         }
     }
@@ -50,12 +52,18 @@ mod tests {
 
     #[test]
     fn those_that_nobody_asked_about_for_longest_are_forgotten() {
-        let one = |n: usize| Identity { uid: n.to_string().into(), ..Identity::default() };
+        let one = |n: usize| Identity {
+            uid: n.to_string().into(),
+            ..Identity::default()
+        };
+
         let mut absent = AbsentOwners::default();
         for n in 0..AT_MOST {
             absent.add(&one(n));
         }
+
         assert!(absent.has(&one(0)));
+
         absent.add(&one(AT_MOST));
         assert!(absent.has(&one(0)), "it was asked about");
         assert!(!absent.has(&one(1)));
@@ -64,10 +72,19 @@ mod tests {
 
     #[test]
     fn the_same_uid_elsewhere_is_another() {
-        let here = Identity { uid: "u".into(), namespace: "a".into(), ..Identity::default() };
+        let here = Identity {
+            uid: "u".into(),
+            namespace: "a".into(),
+            ..Identity::default()
+        };
+
         let mut absent = AbsentOwners::default();
         absent.add(&here);
-        assert!(!absent.has(&Identity { namespace: "b".into(), ..here.clone() }));
+        assert!(!absent.has(&Identity {
+            namespace: "b".into(),
+            ..here.clone()
+        }));
+
         assert!(!absent.has(&here.of_cluster()));
     }
 }

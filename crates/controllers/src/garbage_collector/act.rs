@@ -40,24 +40,40 @@ pub enum ActError {
 }
 
 impl GarbageCollector {
-    pub(super) async fn carry_out(&self, observed: &Observed, plan: Plan) -> Result<Requeue, ActError> {
+    pub(super) async fn carry_out(
+        &self,
+        observed: &Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         let identity = &observed.identity;
         let resource = match &observed.resource {
             _ if plan == Plan::Keep => return Ok(Requeue::OnEvent),
             Some(resource) => resource.clone(),
-            None => self.resources.of_kind(&identity.api_version, &identity.kind).await?.resource,
+            None => {
+                self.resources
+                    .of_kind(&identity.api_version, &identity.kind)
+                    .await?
+                    .resource
+            }
         };
+
         match plan {
             Plan::Keep => {}
             Plan::Wait(dependents) => {
-                dependents.into_iter().for_each(|dependent| self.queue.add(Work::Look(dependent)));
+                dependents
+                    .into_iter()
+                    .for_each(|dependent| self.queue.add(Work::Look(dependent)));
             }
-            Plan::Release => self.remove_finalizer(&resource, identity, FOREGROUND).await?,
+            Plan::Release => {
+                self.remove_finalizer(&resource, identity, FOREGROUND)
+                    .await?
+            }
             Plan::Orphan(dependents) => {
                 self.orphan(&dependents, identity).await?;
                 self.remove_finalizer(&resource, identity, ORPHAN).await?;
             }
-            // What is in no namespace cannot belong to what is in one: nothing is concluded from such a reference.
+            // What is in no namespace cannot belong to what is in one: nothing is concluded from
+            // such a reference.
             Plan::Verify if resource.namespaced && identity.namespace.is_empty() => {}
             Plan::Verify => match self.live(&resource, identity).await? {
                 Some(_) => return Err(ActError::Unheard),
@@ -69,6 +85,7 @@ impl GarbageCollector {
                 Some(live) => self.judge(&resource, identity, &item, &live).await?,
             },
         }
+
         Ok(Requeue::OnEvent)
     }
 
@@ -89,6 +106,7 @@ impl GarbageCollector {
                 None => return Ok(()),
             }
         }
+
         let objects = self.objects(resource, identity);
         match verdict(item, &states, now.orphans, now.foreground) {
             Verdict::Keep => Ok(()),
@@ -96,14 +114,21 @@ impl GarbageCollector {
                 let unlinked = owners::unlink(&objects, &identity.name, &identity.uid, &gone).await;
                 unlinked.map_err(ActError::Owners)
             }
-            Verdict::Delete { propagation, unblock } => {
+            Verdict::Delete {
+                propagation,
+                unblock,
+            } => {
                 if unblock {
-                    owners::unblock(&objects, live).await.map_err(ActError::Owners)?;
+                    owners::unblock(&objects, live)
+                        .await
+                        .map_err(ActError::Owners)?;
                 }
+
                 // What was unblocked has another version now.
                 let version = live.meta().resource_version();
                 let version = (!unblock).then(|| version.to_string());
-                self.delete(&objects, identity, live, propagation, version).await
+                self.delete(&objects, identity, live, propagation, version)
+                    .await
             }
         }
     }
@@ -117,29 +142,50 @@ impl GarbageCollector {
                 return Ok(Some(Owners::Dangling));
             }
         }
-        let resource = self.resources.of_kind(&owner.api_version, &owner.kind).await?.resource;
+
+        let resource = self
+            .resources
+            .of_kind(&owner.api_version, &owner.kind)
+            .await?
+            .resource;
+
         if resource.namespaced && namespace.is_empty() {
             return Ok(None);
         }
         if !resource.namespaced {
             named = named.of_cluster();
         }
+
         let Some(live) = self.live(&resource, &named).await? else {
             self.hearing.graph().absent.add(&named);
             return Ok(Some(Owners::Dangling));
         };
         let waits = Owned::of(live.meta()).deletes_dependents();
-        Ok(Some(if waits { Owners::Waiting } else { Owners::Solid }))
+
+        Ok(Some(if waits {
+            Owners::Waiting
+        } else {
+            Owners::Solid
+        }))
     }
 
     /// The very object; another of its name is none.
-    async fn live(&self, resource: &Resource, identity: &Identity) -> Result<Option<Value>, ActError> {
-        let found = self.objects(resource, identity).metadata_only().find(&identity.name).await;
+    async fn live(
+        &self,
+        resource: &Resource,
+        identity: &Identity,
+    ) -> Result<Option<Value>, ActError> {
+        let found = self
+            .objects(resource, identity)
+            .metadata_only()
+            .find(&identity.name)
+            .await;
         let found = found.map_err(ActError::Read)?;
         Ok(found.filter(|live| live.meta().uid() == identity.uid))
     }
 
-    /// Deletes an object that is as it was judged; one that has changed only in what does not concern its owners too.
+    /// Deletes an object that is as it was judged; one that has changed only in what does not
+    /// concern its owners too.
     async fn delete(
         &self,
         objects: &Access,
@@ -150,18 +196,31 @@ impl GarbageCollector {
     ) -> Result<(), ActError> {
         let options = |resource_version| DeleteOptions {
             propagation: Some(propagation),
-            preconditions: Preconditions { uid: Some(identity.uid.to_string()), resource_version },
+            preconditions: Preconditions {
+                uid: Some(identity.uid.to_string()),
+                resource_version,
+            },
             ..DeleteOptions::default()
         };
+
         let is_exact = version.is_some();
         let mut deleted = objects.delete(&identity.name, &options(version)).await;
         if is_exact && deleted.as_ref().is_err_and(Error::is_conflict) {
-            let live = objects.clone().metadata_only().find(&identity.name).await.map_err(ActError::Read)?;
+            let live = objects
+                .clone()
+                .metadata_only()
+                .find(&identity.name)
+                .await
+                .map_err(ActError::Read)?;
+
             let owners = |object: &Value| Owned::of(object.meta()).owners;
-            if live.is_some_and(|live| live.meta().uid() == identity.uid && owners(&live) == owners(judged)) {
+            if live.is_some_and(|live| {
+                live.meta().uid() == identity.uid && owners(&live) == owners(judged)
+            }) {
                 deleted = objects.delete(&identity.name, &options(None)).await;
             }
         }
+
         match deleted {
             Ok(_) => Ok(()),
             Err(error) if error.is_not_found() => {
@@ -176,7 +235,11 @@ impl GarbageCollector {
         let gone = [owner.uid.clone()];
         for some in dependents.chunks(AT_ONCE) {
             let unlinked = some.iter().map(async |dependent| {
-                let objects = self.client.resource(&dependent.resource).namespace(&dependent.key.namespace);
+                let objects = self
+                    .client
+                    .resource(&dependent.resource)
+                    .namespace(&dependent.key.namespace);
+
                 match owners::unlink(&objects, &dependent.key.name, &dependent.uid, &gone).await {
                     // Another has its name by now.
                     Err(error) if error.is_conflict() || error.is_invalid() => Ok(()),
@@ -186,6 +249,7 @@ impl GarbageCollector {
             let failed = join_all(unlinked).await.into_iter().find_map(Result::err);
             failed.map_or(Ok(()), |error| Err(ActError::Owners(error)))?;
         }
+
         Ok(())
     }
 
@@ -199,10 +263,13 @@ impl GarbageCollector {
         let objects = self.objects(resource, identity);
         let attempt = || async {
             let live = objects.clone().metadata_only().find(&identity.name).await?;
-            let Some(live) = live.filter(|live| live.meta().uid() == identity.uid) else { return Ok(()) };
+            let Some(live) = live.filter(|live| live.meta().uid() == identity.uid) else {
+                return Ok(());
+            };
             if !live.meta().has_finalizer(finalizer) {
                 return Ok(());
             }
+
             let others = live.meta().finalizers().filter(|other| *other != finalizer);
             let others: Vec<Value> = others.map(Value::from).collect();
             let mut metadata = Map::new();
@@ -210,15 +277,24 @@ impl GarbageCollector {
             metadata.insert("finalizers", others);
             let mut patch = Map::new();
             patch.insert("metadata", metadata);
-            match objects.patch(&identity.name, &Patch::Merge(Value::Object(patch))).await {
+
+            match objects
+                .patch(&identity.name, &Patch::Merge(Value::Object(patch)))
+                .await
+            {
                 Err(error) if error.is_not_found() => Ok(()),
                 done => done.map(drop),
             }
         };
-        retry::on_conflict(self.client.world(), attempt).await.map_err(ActError::Finalizer)
+
+        retry::on_conflict(self.client.world(), attempt)
+            .await
+            .map_err(ActError::Finalizer)
     }
 
     fn objects(&self, resource: &Resource, identity: &Identity) -> Access {
-        self.client.resource(resource).namespace(&identity.namespace)
+        self.client
+            .resource(resource)
+            .namespace(&identity.namespace)
     }
 }

@@ -1,9 +1,10 @@
 //! Who belongs to whom, as informers tell it. Pure: every change answers what is to be looked at.
 //!
-//! An owner that only references tell of is *virtual*: it may be there and not yet heard of, be gone, or never have been.
-//! So whoever learns of one has it looked at, and what that finds comes back as [`Graph::absent`]. References may also
-//! disagree with each other or with the object about what it is called and where it is: then those that are wrong are
-//! looked at one by one, and those that are right keep their owner.
+//! An owner that only references tell of is *virtual*: it may be there and not yet heard of, be
+//! gone, or never have been. So whoever learns of one has it looked at, and what that finds comes
+//! back as [`Graph::absent`]. References may also disagree with each other or with the object about
+//! what it is called and where it is: then those that are wrong are looked at one by one, and those
+//! that are right keep their owner.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -54,14 +55,20 @@ impl Graph {
 
     /// The dependents of a node.
     pub fn dependents<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = (&'a Id, &'a Node)> {
-        node.dependents.iter().filter_map(|id| self.nodes.get_key_value(id))
+        node.dependents
+            .iter()
+            .filter_map(|id| self.nodes.get_key_value(id))
     }
 
     /// An informer tells of an object, new or changed.
     pub fn observed(&mut self, of: &Arc<Resource>, object: &Arc<Cached<Owned>>) -> Effects {
         let mut effects = Effects::default();
         let id = Id::of(&object.uid);
-        let known = Known::Seen { of: of.clone(), object: object.clone() };
+        let known = Known::Seen {
+            of: of.clone(),
+            object: object.clone(),
+        };
+
         let before = match self.nodes.get_mut(&id) {
             None => {
                 self.nodes.insert(id.clone(), Node::new(known));
@@ -75,14 +82,21 @@ impl Graph {
                 Some(before)
             }
         };
+
         let before = match before {
             Some(Known::Seen { object, .. }) => Some(object),
             _ => None,
         };
-        if before.as_ref().is_none_or(|before| before.owners != object.owners) {
+
+        if before
+            .as_ref()
+            .is_none_or(|before| before.owners != object.owners)
+        {
             self.relink(&id, before.as_deref(), object, &mut effects);
         }
+
         self.transition(&id, before.as_deref(), object, &mut effects);
+
         effects
     }
 
@@ -100,35 +114,46 @@ impl Graph {
     pub fn absent(&mut self, identity: &Identity) -> Effects {
         let mut effects = Effects::default();
         let id = Id::of(&identity.uid);
-        let Some(node) = self.nodes.get(&id) else { return effects };
+        let Some(node) = self.nodes.get(&id) else {
+            return effects;
+        };
         let is_same = node.identity() == *identity;
+
         let (right, wrong) = self.by_reference(node, identity);
         if node.is_virtual() && wrong.is_empty() || !node.is_virtual() && is_same {
             self.remove(&id, identity, &mut effects);
             return effects;
         }
+
         // It may still be there under another name: only those who named it so are concerned.
-        let next = (node.is_virtual() && is_same).then(|| self.alternative(&wrong, identity)).flatten();
+        let next = (node.is_virtual() && is_same)
+            .then(|| self.alternative(&wrong, identity))
+            .flatten();
+
         if !right.is_empty() {
             self.absent.add(identity);
             effects.look_at = right;
         }
+
         if let Some(next) = next {
             if let Some(node) = self.nodes.get_mut(&id) {
                 node.known = Known::Virtual(Box::new(next));
             }
             effects.look_again = Some(id);
         }
+
         effects
     }
 
-    /// An informer has told of what only references told of: those that were wrong about it are looked at.
+    /// An informer has told of what only references told of: those that were wrong about it are
+    /// looked at.
     fn correct(&mut self, id: &Id, said: &Identity, effects: &mut Effects) {
         let node = &self.nodes[id];
         let identity = node.identity();
         if identity == *said {
             return;
         }
+
         let (_, wrong) = self.by_reference(node, &identity);
         for dependent in wrong {
             let node = &self.nodes[&dependent];
@@ -139,50 +164,82 @@ impl Graph {
         }
     }
 
-    /// Follows the references of an object: those that went, those that came, and those that no longer block.
-    fn relink(&mut self, id: &Id, old: Option<&Cached<Owned>>, new: &Cached<Owned>, effects: &mut Effects) {
+    /// Follows the references of an object: those that went, those that came, and those that no
+    /// longer block.
+    fn relink(
+        &mut self,
+        id: &Id,
+        old: Option<&Cached<Owned>>,
+        new: &Cached<Owned>,
+        effects: &mut Effects,
+    ) {
         let before = old.map(|old| &*old.owners).unwrap_or_default();
-        let find = |owners: &[Owner], uid: &str| owners.iter().find(|owner| owner.uid == uid).cloned();
+        let find =
+            |owners: &[Owner], uid: &str| owners.iter().find(|owner| owner.uid == uid).cloned();
         for owner in before {
             let now = find(&new.owners, &owner.uid);
+
             // Its going may wait for this object alone.
             if owner.blocks && !now.as_ref().is_some_and(|now| now.blocks) {
-                effects
-                    .look_at
-                    .extend(self.nodes.contains_key(&Id::of(&owner.uid)).then(|| Id::of(&owner.uid)));
+                effects.look_at.extend(
+                    self.nodes
+                        .contains_key(&Id::of(&owner.uid))
+                        .then(|| Id::of(&owner.uid)),
+                );
             }
+
             if now.is_none() {
                 self.unlink(id, &owner.uid);
             }
         }
+
         let mut is_doubtful = false;
-        for owner in new.owners.iter().filter(|owner| find(before, &owner.uid).is_none()) {
+        for owner in new
+            .owners
+            .iter()
+            .filter(|owner| find(before, &owner.uid).is_none())
+        {
             is_doubtful |= self.link(id, new, owner, effects);
         }
+
         if is_doubtful {
             effects.look_at.push(id.clone());
         }
     }
 
     /// Makes an object a dependent of an owner. Answers whether the reference may be wrong.
-    fn link(&mut self, id: &Id, object: &Cached<Owned>, owner: &Owner, effects: &mut Effects) -> bool {
+    fn link(
+        &mut self,
+        id: &Id,
+        object: &Cached<Owned>,
+        owner: &Owner,
+        effects: &mut Effects,
+    ) -> bool {
         let owner_id = Id::of(&owner.uid);
         let namespace = &object.key.namespace;
         if !self.nodes.contains_key(&owner_id) {
             let said = Identity::of_owner(owner, namespace);
-            self.nodes.insert(owner_id.clone(), Node::new(Known::Virtual(Box::new(said))));
+            self.nodes
+                .insert(owner_id.clone(), Node::new(Known::Virtual(Box::new(said))));
             // Whether it is there is to be seen.
             effects.look_at.push(owner_id.clone());
         }
-        let Some(found) = self.nodes.get_mut(&owner_id) else { return false };
+
+        let Some(found) = self.nodes.get_mut(&owner_id) else {
+            return false;
+        };
         found.dependents.insert(id.clone());
+
         let identity = found.identity();
         if !identity.namespace.is_empty() && identity.namespace != *namespace {
             if !found.is_virtual() {
-                effects.misplaced.extend(misplaced(&self.nodes[id], &owner.uid));
+                effects
+                    .misplaced
+                    .extend(misplaced(&self.nodes[id], &owner.uid));
             }
             return true;
         }
+
         !identity.is_named_by(owner)
     }
 
@@ -193,18 +250,28 @@ impl Graph {
     }
 
     /// Fires once, when an object begins to go in a way that concerns its dependents.
-    fn transition(&mut self, id: &Id, old: Option<&Cached<Owned>>, new: &Owned, effects: &mut Effects) {
+    fn transition(
+        &mut self,
+        id: &Id,
+        old: Option<&Cached<Owned>>,
+        new: &Owned,
+        effects: &mut Effects,
+    ) {
         if new.orphans_dependents() && !old.is_some_and(|old| old.orphans_dependents()) {
             effects.orphan = Some(id.clone());
         } else if new.deletes_dependents() && !old.is_some_and(|old| old.deletes_dependents()) {
-            effects.look_at.extend(self.nodes[id].dependents.iter().cloned());
+            effects
+                .look_at
+                .extend(self.nodes[id].dependents.iter().cloned());
             effects.look_at.push(id.clone());
         }
     }
 
     /// `identity` is what is remembered to be gone.
     fn remove(&mut self, id: &Id, identity: &Identity, effects: &mut Effects) {
-        let Some(node) = self.nodes.remove(id) else { return };
+        let Some(node) = self.nodes.remove(id) else {
+            return;
+        };
         for owner in node.owners() {
             self.unlink(id, &owner.uid);
             let owner = Id::of(&owner.uid);
@@ -213,19 +280,25 @@ impl Graph {
                 effects.look_at.push(owner);
             }
         }
+
         if !node.dependents.is_empty() {
             self.absent.add(identity);
             effects.look_at.extend(node.dependents);
         }
     }
 
-    /// The dependents whose references are right about `owner`, and those that are wrong; with two references one can be
-    /// both.
+    /// The dependents whose references are right about `owner`, and those that are wrong; with two
+    /// references one can be both.
     fn by_reference(&self, node: &Node, owner: &Identity) -> (Vec<Id>, Vec<Id>) {
         let (mut right, mut wrong) = (Vec::new(), Vec::new());
         for (id, dependent) in self.dependents(node) {
-            let is_elsewhere = !owner.namespace.is_empty() && dependent.namespace() != owner.namespace;
-            let mut named = dependent.owners().iter().filter(|named| named.uid == owner.uid);
+            let is_elsewhere =
+                !owner.namespace.is_empty() && dependent.namespace() != owner.namespace;
+            let mut named = dependent
+                .owners()
+                .iter()
+                .filter(|named| named.uid == owner.uid);
+
             if is_elsewhere || named.clone().any(|named| !owner.is_named_by(named)) {
                 wrong.push(id.clone());
             }
@@ -233,18 +306,30 @@ impl Graph {
                 right.push(id.clone());
             }
         }
+
         (right, wrong)
     }
 
     /// What else the dependents of an owner call it: in turn, so that each name has its try.
     fn alternative(&self, dependents: &[Id], not: &Identity) -> Option<Identity> {
-        let named = dependents.iter().filter_map(|id| self.nodes.get(id)).flat_map(|dependent| {
-            let of = dependent.owners().iter().filter(|named| named.uid == not.uid);
-            of.map(|named| Identity::of_owner(named, dependent.namespace()))
-        });
+        let named = dependents
+            .iter()
+            .filter_map(|id| self.nodes.get(id))
+            .flat_map(|dependent| {
+                let of = dependent
+                    .owners()
+                    .iter()
+                    .filter(|named| named.uid == not.uid);
+                of.map(|named| Identity::of_owner(named, dependent.namespace()))
+            });
         let mut others: Vec<Identity> = named.filter(|identity| identity != not).collect();
         others.sort();
-        let next = others.iter().find(|identity| *identity > not).or(others.first());
+
+        let next = others
+            .iter()
+            .find(|identity| *identity > not)
+            .or(others.first());
+
         next.cloned()
     }
 }
@@ -252,5 +337,8 @@ impl Graph {
 /// What is told of a dependent whose owner is in another namespace.
 fn misplaced(dependent: &Node, owner: &str) -> Option<(Identity, Identity)> {
     let named = dependent.owners().iter().find(|named| named.uid == owner)?;
-    Some((dependent.identity(), Identity::of_owner(named, dependent.namespace())))
+    Some((
+        dependent.identity(),
+        Identity::of_owner(named, dependent.namespace()),
+    ))
 }

@@ -19,7 +19,11 @@ pub(super) struct Hearing {
 
 impl Hearing {
     pub(super) fn new(queue: WorkQueue<Work>, recorder: Recorder) -> Hearing {
-        Hearing { graph: Arc::default(), queue, recorder }
+        Hearing {
+            graph: Arc::default(),
+            queue,
+            recorder,
+        }
     }
 
     pub(super) fn graph(&self) -> MutexGuard<'_, Graph> {
@@ -48,12 +52,14 @@ impl Hearing {
         for id in effects.look_at {
             self.queue.add(Work::Look(id));
         }
+
         if let Some(id) = effects.look_again {
             self.queue.add_rate_limited(Work::Look(id));
         }
         if let Some(id) = effects.orphan {
             self.queue.add(Work::Orphan(id));
         }
+
         for (dependent, owner) in &effects.misplaced {
             let about = ObjectReference {
                 api_version: dependent.api_version.clone(),
@@ -63,9 +69,14 @@ impl Hearing {
                 uid: dependent.uid.clone(),
                 ..ObjectReference::default()
             };
-            let message =
-                format!("ownerRef {owner} does not exist in namespace {:?}", dependent.namespace.as_str());
-            self.recorder.warning(&about, "OwnerRefInvalidNamespace", message);
+
+            let message = format!(
+                "ownerRef {owner} does not exist in namespace {:?}",
+                dependent.namespace.as_str()
+            );
+
+            self.recorder
+                .warning(&about, "OwnerRefInvalidNamespace", message);
         }
     }
 }

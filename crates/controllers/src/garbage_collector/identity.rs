@@ -7,7 +7,8 @@ use coracle_api::uid::Uid;
 
 use crate::views::Owner;
 
-/// A UID as the graph's key: sixteen bytes for those that the server gives. An owner reference may say anything.
+/// A UID as the graph's key: sixteen bytes for those that the server gives. An owner reference may
+/// say anything.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Id {
     /// In the form that the server gives.
@@ -36,7 +37,8 @@ impl fmt::Display for Id {
     }
 }
 
-/// Everything by which an owner reference can be right or wrong: where an object is, and which it is.
+/// Everything by which an owner reference can be right or wrong: where an object is, and which it
+/// is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// `apps/v1`.
@@ -66,7 +68,10 @@ impl Identity {
     /// The same, of the cluster.
     #[must_use]
     pub fn of_cluster(&self) -> Identity {
-        Identity { namespace: Text::default(), ..self.clone() }
+        Identity {
+            namespace: Text::default(),
+            ..self.clone()
+        }
     }
 
     /// Whether a reference means this very object, as far as it says: references name no namespace.
@@ -81,8 +86,17 @@ impl Identity {
 /// As upstream writes it in events.
 impl fmt::Display for Identity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Identity { api_version, kind, namespace, name, uid } = self;
-        write!(out, "[{api_version}/{kind}, namespace: {namespace}, name: {name}, uid: {uid}]")
+        let Identity {
+            api_version,
+            kind,
+            namespace,
+            name,
+            uid,
+        } = self;
+        write!(
+            out,
+            "[{api_version}/{kind}, namespace: {namespace}, name: {name}, uid: {uid}]"
+        )
     }
 }
 

@@ -1,9 +1,10 @@
 //! The garbage collector: what belongs to objects that are gone goes too.
 //!
-//! Monitors watch the metadata of every object that can be deleted, `hear` brings what they tell into the `graph` of
-//! owners and dependents, and what follows from a change into the queue. A worker takes an object, `plan` says what must
-//! be asked of the server about it and what becomes of it, `act` asks and does it. The graph may be old, so it only says
-//! what is worth a look: nothing is deleted but what the server itself said, an instant ago, to have no owner left.
+//! Monitors watch the metadata of every object that can be deleted, `hear` brings what they tell
+//! into the `graph` of owners and dependents, and what follows from a change into the queue. A
+//! worker takes an object, `plan` says what must be asked of the server about it and what becomes
+//! of it, `act` asks and does it. The graph may be old, so it only says what is worth a look:
+//! nothing is deleted but what the server itself said, an instant ago, to have no owner left.
 
 pub mod absent;
 mod act;
@@ -65,14 +66,18 @@ pub async fn run(context: &Context, workers: usize) {
     let recorder = context.recorder.clone().component(GarbageCollector::NAME);
     let hearing = Hearing::new(queue.clone(), recorder);
     let told = hearing.clone();
-    let mut monitors = Monitors::new(context, collectable, move |of, change| told.hear(of, change));
+    let mut monitors = Monitors::new(context, collectable, move |of, change| {
+        told.hear(of, change)
+    });
     monitors.begin().await;
+
     let controller = GarbageCollector {
         hearing,
         queue: queue.clone(),
         resources: context.resources(),
         client: context.client("generic-garbage-collector"),
     };
+
     let nothing_more = Feeds::new();
     let work = Shell::new(controller, queue, context).run(nothing_more, workers);
     tokio::join!(work, monitors.follow());
@@ -83,8 +88,12 @@ fn collectable(served: &Served) -> Vec<&Resource> {
     let is_event = |resource: &Resource| {
         resource.plural == "events" && matches!(resource.group.as_str(), "" | "events.k8s.io")
     };
-    let able = preferred(served).into_iter().filter(|one| allows(one, &["delete", "list", "watch"]));
-    able.map(|one| &one.resource).filter(|resource| !is_event(resource)).collect()
+    let able = preferred(served)
+        .into_iter()
+        .filter(|one| allows(one, &["delete", "list", "watch"]));
+    able.map(|one| &one.resource)
+        .filter(|resource| !is_event(resource))
+        .collect()
 }
 
 #[async_trait]
@@ -99,13 +108,24 @@ impl Controller for GarbageCollector {
     fn observe(&self, key: &Work) -> Observation<Observed> {
         let graph = self.hearing.graph();
         let (Work::Look(id) | Work::Orphan(id)) = key;
-        let Some(node) = graph.get(id) else { return Observation::Gone };
+        let Some(node) = graph.get(id) else {
+            return Observation::Gone;
+        };
         let turn = match key {
             Work::Look(_) => Turn::Look(item(&graph, node)),
             Work::Orphan(_) => Turn::Orphan(dependents(&graph, node)),
         };
-        let observed = Observed { identity: node.identity(), resource: node.resource().cloned(), turn };
-        Observation::Seen { uid: Text::from(id.to_string()), observed }
+
+        let observed = Observed {
+            identity: node.identity(),
+            resource: node.resource().cloned(),
+            turn,
+        };
+
+        Observation::Seen {
+            uid: Text::from(id.to_string()),
+            observed,
+        }
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Plan {
@@ -120,27 +140,47 @@ impl Controller for GarbageCollector {
 fn item(graph: &Graph, node: &Node) -> Item {
     let uid = node.identity().uid;
     let deletes_dependents = node.deletes_dependents();
-    let blocking =
-        graph.dependents(node).filter(|(_, dependent)| deletes_dependents && dependent.blocks(&uid));
+    let blocking = graph
+        .dependents(node)
+        .filter(|(_, dependent)| deletes_dependents && dependent.blocks(&uid));
     let blocking: Vec<(&Id, &Node)> = blocking.collect();
     let waiting = |dependent: &Node| dependent.deletes_dependents();
+
     Item {
         is_virtual: node.is_virtual(),
         is_being_deleted: node.is_being_deleted(),
         has_owners: !node.owners().is_empty(),
         deletes_dependents,
         is_blocked: !blocking.is_empty(),
-        blocking: blocking.iter().filter(|(_, one)| !waiting(one)).map(|(id, _)| (*id).clone()).collect(),
+        blocking: blocking
+            .iter()
+            .filter(|(_, one)| !waiting(one))
+            .map(|(id, _)| (*id).clone())
+            .collect(),
         has_dependents: graph.dependents(node).next().is_some(),
-        is_waited_for: graph.dependents(node).any(|(_, dependent)| waiting(dependent)),
+        is_waited_for: graph
+            .dependents(node)
+            .any(|(_, dependent)| waiting(dependent)),
     }
 }
 
 fn dependents(graph: &Graph, node: &Node) -> Vec<Dependent> {
     let of = |dependent: &Node| {
         let identity = dependent.identity();
-        let key = ObjectKey { namespace: identity.namespace, name: identity.name };
-        dependent.resource().map(|resource| Dependent { resource: resource.clone(), key, uid: identity.uid })
+        let key = ObjectKey {
+            namespace: identity.namespace,
+            name: identity.name,
+        };
+
+        dependent.resource().map(|resource| Dependent {
+            resource: resource.clone(),
+            key,
+            uid: identity.uid,
+        })
     };
-    graph.dependents(node).filter_map(|(_, dependent)| of(dependent)).collect()
+
+    graph
+        .dependents(node)
+        .filter_map(|(_, dependent)| of(dependent))
+        .collect()
 }

@@ -8,8 +8,8 @@ use coracle_client::{Cached, Resource};
 use super::identity::{Id, Identity};
 use crate::views::{Owned, Owner};
 
-/// An object, or what is said to be one, and what belongs to it. Most have no dependents and share everything else with
-/// the informer: so a node is small.
+/// An object, or what is said to be one, and what belongs to it. Most have no dependents and share
+/// everything else with the informer: so a node is small.
 #[derive(Debug)]
 pub struct Node {
     /// What is known of it.
@@ -22,7 +22,10 @@ pub struct Node {
 #[derive(Debug)]
 pub(super) enum Known {
     /// An informer has told of it.
-    Seen { of: Arc<Resource>, object: Arc<Cached<Owned>> },
+    Seen {
+        of: Arc<Resource>,
+        object: Arc<Cached<Owned>>,
+    },
     /// Only a reference has told of it.
     Virtual(Box<Identity>),
 }
@@ -31,7 +34,10 @@ const NO_OWNERS: &[Owner] = &[];
 
 impl Node {
     pub(super) fn new(known: Known) -> Node {
-        Node { known, dependents: BTreeSet::new() }
+        Node {
+            known,
+            dependents: BTreeSet::new(),
+        }
     }
 
     /// What it is called.
@@ -84,12 +90,15 @@ impl Node {
 
     /// Whether it is going, and its dependents go before it.
     pub fn deletes_dependents(&self) -> bool {
-        self.seen().is_some_and(|object| object.deletes_dependents())
+        self.seen()
+            .is_some_and(|object| object.deletes_dependents())
     }
 
     /// Whether it makes the deletion of an owner wait.
     pub fn blocks(&self, owner: &str) -> bool {
-        self.owners().iter().any(|named| named.uid == owner && named.blocks)
+        self.owners()
+            .iter()
+            .any(|named| named.uid == owner && named.blocks)
     }
 
     pub(super) fn seen(&self) -> Option<&Arc<Cached<Owned>>> {

@@ -4,7 +4,12 @@ use coracle_api::{Map, Text, Value};
 use coracle_client::{Access, Error, Patch};
 
 /// Takes owners away from an object. That it is gone is no error.
-pub(super) async fn unlink(objects: &Access, name: &str, uid: &str, owners: &[Text]) -> Result<(), Error> {
+pub(super) async fn unlink(
+    objects: &Access,
+    name: &str,
+    uid: &str,
+    owners: &[Text],
+) -> Result<(), Error> {
     let removal = |owner: &Text| {
         let mut removal = Map::new();
         removal.insert("$patch", "delete");
@@ -12,25 +17,30 @@ pub(super) async fn unlink(objects: &Access, name: &str, uid: &str, owners: &[Te
         Value::Object(removal)
     };
     let strategic = owners.iter().map(removal).collect();
-    let edit = |named: &mut Vec<Value>| named.retain(|owner| !owners.iter().any(|gone| is(owner, gone)));
+    let edit =
+        |named: &mut Vec<Value>| named.retain(|owner| !owners.iter().any(|gone| is(owner, gone)));
     change(objects, name, uid, strategic, edit).await
 }
 
 /// Makes all owners of an object go without waiting for it.
 pub(super) async fn unblock(objects: &Access, live: &Value) -> Result<(), Error> {
     let meta = live.meta();
-    let blocking = meta.owner_references().filter(|owner| owner.block_owner_deletion);
+    let blocking = meta
+        .owner_references()
+        .filter(|owner| owner.block_owner_deletion);
     let freed = blocking.map(|owner| {
         let mut freed = Map::new();
         freed.insert("blockOwnerDeletion", false);
         freed.insert("uid", owner.uid);
         Value::Object(freed)
     });
+
     let edit = |named: &mut Vec<Value>| {
         for owner in named.iter_mut().filter_map(Value::as_object_mut) {
             owner.insert("blockOwnerDeletion", false);
         }
     };
+
     change(objects, meta.name(), meta.uid(), freed.collect(), edit).await
 }
 
@@ -38,8 +48,8 @@ fn is(owner: &Value, uid: &str) -> bool {
     owner.get("uid").and_then(Value::as_str) == Some(uid)
 }
 
-/// Kinds that are built in take a patch that names the owners it is about; of others the whole list is written, over the
-/// very version that was read.
+/// Kinds that are built in take a patch that names the owners it is about; of others the whole list
+/// is written, over the very version that was read.
 async fn change(
     objects: &Access,
     name: &str,
@@ -53,14 +63,26 @@ async fn change(
         Err(error) if error.reason() == "UnsupportedMediaType" => {}
         done => return done.map(drop),
     }
-    let Some(live) = objects.clone().metadata_only().find(name).await? else { return Ok(()) };
+
+    let Some(live) = objects.clone().metadata_only().find(name).await? else {
+        return Ok(());
+    };
     if live.meta().uid() != uid {
         return Ok(());
     }
-    let named = live.at(&["metadata", "ownerReferences"]).and_then(Value::as_array);
+
+    let named = live
+        .at(&["metadata", "ownerReferences"])
+        .and_then(Value::as_array);
     let mut named = named.map(<[Value]>::to_vec).unwrap_or_default();
     edit(&mut named);
-    let patch = Patch::Merge(owners_patch(named, uid, Some(live.meta().resource_version())));
+
+    let patch = Patch::Merge(owners_patch(
+        named,
+        uid,
+        Some(live.meta().resource_version()),
+    ));
+
     match objects.patch(name, &patch).await {
         Err(error) if error.is_not_found() => Ok(()),
         done => done.map(drop),

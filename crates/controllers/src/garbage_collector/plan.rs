@@ -1,7 +1,7 @@
 //! What becomes of one object of the graph. Pure.
 //!
-//! It is decided in two steps. [`plan`] looks at the graph, which may be old, and says what must be asked of the server;
-//! [`verdict`] looks at what the server said, and decides.
+//! It is decided in two steps. [`plan`] looks at the graph, which may be old, and says what must be
+//! asked of the server; [`verdict`] looks at what the server said, and decides.
 
 use coracle_api::Text;
 use coracle_client::{ObjectKey, Propagation, Resource};
@@ -81,7 +81,9 @@ pub enum Plan {
 pub fn plan(observed: &Observed) -> Plan {
     match &observed.turn {
         Turn::Orphan(dependents) => Plan::Orphan(dependents.clone()),
-        Turn::Look(item) if item.deletes_dependents && item.is_blocked => Plan::Wait(item.blocking.clone()),
+        Turn::Look(item) if item.deletes_dependents && item.is_blocked => {
+            Plan::Wait(item.blocking.clone())
+        }
         Turn::Look(item) if item.deletes_dependents => Plan::Release,
         // It goes by itself; then its dependents are looked at.
         Turn::Look(item) if item.is_being_deleted => Plan::Keep,
@@ -113,30 +115,47 @@ pub enum Verdict {
     Delete {
         /// What becomes of what it owns.
         propagation: Propagation,
-        /// Whether its references must first stop to block, because it and its owners would wait for each other.
+        /// Whether its references must first stop to block, because it and its owners would wait
+        /// for each other.
         unblock: bool,
     },
 }
 
-/// What becomes of an object with these owners. `orphans` and `foreground` say which finalizers it has already.
+/// What becomes of an object with these owners. `orphans` and `foreground` say which finalizers it
+/// has already.
 pub fn verdict(item: &Item, owners: &[(Text, Owners)], orphans: bool, foreground: bool) -> Verdict {
     let any = |state: Owners| owners.iter().any(|(_, owner)| *owner == state);
+
     if owners.is_empty() {
         return Verdict::Keep;
     }
+
     if any(Owners::Solid) {
         let gone = owners.iter().filter(|(_, owner)| *owner != Owners::Solid);
         // Those that wait as well: they would wait for ever for an object that stays.
         let gone: Vec<Text> = gone.map(|(uid, _)| uid.clone()).collect();
-        return if gone.is_empty() { Verdict::Keep } else { Verdict::Unlink(gone) };
+        return if gone.is_empty() {
+            Verdict::Keep
+        } else {
+            Verdict::Unlink(gone)
+        };
     }
+
     if any(Owners::Waiting) && item.has_dependents {
-        return Verdict::Delete { propagation: Propagation::Foreground, unblock: item.is_waited_for };
+        return Verdict::Delete {
+            propagation: Propagation::Foreground,
+            unblock: item.is_waited_for,
+        };
     }
+
     let propagation = match (orphans, foreground) {
         (true, _) => Propagation::Orphan,
         (false, true) => Propagation::Foreground,
         (false, false) => Propagation::Background,
     };
-    Verdict::Delete { propagation, unblock: false }
+
+    Verdict::Delete {
+        propagation,
+        unblock: false,
+    }
 }

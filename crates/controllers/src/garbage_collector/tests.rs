@@ -24,7 +24,10 @@ fn object(name: &str, owners: &[Owner]) -> Cached<Owned> {
         key: ObjectKey::new("a", name),
         uid: name.into(),
         version: Default::default(),
-        object: Owned { owners: owners.into(), ..Owned::default() },
+        object: Owned {
+            owners: owners.into(),
+            ..Owned::default()
+        },
     }
 }
 
@@ -39,7 +42,10 @@ fn owner(name: &str) -> Owner {
 }
 
 fn blocking(name: &str) -> Owner {
-    Owner { blocks: true, ..owner(name) }
+    Owner {
+        blocks: true,
+        ..owner(name)
+    }
 }
 
 fn said(name: &str) -> Identity {
@@ -47,8 +53,11 @@ fn said(name: &str) -> Identity {
 }
 
 fn going(mut object: Cached<Owned>, orphans: bool, foreground: bool) -> Cached<Owned> {
-    (object.object.is_being_deleted, object.object.orphans, object.object.foreground) =
-        (true, orphans, foreground);
+    (
+        object.object.is_being_deleted,
+        object.object.orphans,
+        object.object.foreground,
+    ) = (true, orphans, foreground);
     object
 }
 
@@ -57,19 +66,29 @@ fn see(graph: &mut Graph, object: Cached<Owned>) -> Effects {
 }
 
 fn looks(ids: &[&str]) -> Effects {
-    Effects { look_at: ids.iter().map(|id| Id::of(id)).collect(), ..Effects::default() }
+    Effects {
+        look_at: ids.iter().map(|id| Id::of(id)).collect(),
+        ..Effects::default()
+    }
 }
 
 fn turn(graph: &Graph, name: &str) -> Plan {
     let node = graph.get(&Id::of(name)).unwrap();
     let (identity, resource) = (node.identity(), node.resource().cloned());
-    plan(&Observed { identity, resource, turn: Turn::Look(item(graph, node)) })
+    plan(&Observed {
+        identity,
+        resource,
+        turn: Turn::Look(item(graph, node)),
+    })
 }
 
 #[test]
 fn an_owner_that_nobody_has_seen_is_looked_for() {
     let mut graph = Graph::default();
-    assert_eq!(see(&mut graph, object("child", &[owner("parent")])), looks(&["parent"]));
+    assert_eq!(
+        see(&mut graph, object("child", &[owner("parent")])),
+        looks(&["parent"])
+    );
     assert!(graph.get(&Id::of("parent")).unwrap().is_virtual());
     assert_eq!(turn(&graph, "parent"), Plan::Verify);
     // It comes: nothing was wrong.
@@ -96,8 +115,16 @@ fn with_an_owner_go_its_dependents() {
     see(&mut graph, object("parent", &[]));
     see(&mut graph, object("one", &[owner("parent")]));
     see(&mut graph, object("two", &[owner("parent")]));
-    assert_eq!(graph.deleted(&object("parent", &[])), looks(&["one", "two"]));
-    assert!(graph.absent.has(&said("parent")), "so that nobody asks for it");
+    assert_eq!(
+        graph.deleted(&object("parent", &[])),
+        looks(&["one", "two"])
+    );
+
+    assert!(
+        graph.absent.has(&said("parent")),
+        "so that nobody asks for it"
+    );
+
     assert_eq!(graph.deleted(&object("parent", &[])), Effects::default());
 }
 
@@ -106,12 +133,23 @@ fn a_foreground_deletion_wakes_dependents_and_then_the_owner() {
     let mut graph = Graph::default();
     see(&mut graph, object("parent", &[]));
     see(&mut graph, object("child", &[blocking("parent")]));
+
     let parent = || going(object("parent", &[]), false, true);
     assert_eq!(see(&mut graph, parent()), looks(&["child", "parent"]));
-    assert_eq!(see(&mut graph, parent()), Effects::default(), "it begins once");
+    assert_eq!(
+        see(&mut graph, parent()),
+        Effects::default(),
+        "it begins once"
+    );
+
     assert_eq!(turn(&graph, "parent"), Plan::Wait(vec![Id::of("child")]));
+
     // The child waits for others itself: it is not woken, and still waited for.
-    see(&mut graph, going(object("child", &[blocking("parent")]), false, true));
+    see(
+        &mut graph,
+        going(object("child", &[blocking("parent")]), false, true),
+    );
+
     assert_eq!(turn(&graph, "parent"), Plan::Wait(vec![]));
     assert_eq!(graph.deleted(&object("child", &[])), looks(&["parent"]));
     assert_eq!(turn(&graph, "parent"), Plan::Release);
@@ -123,7 +161,13 @@ fn one_that_was_going_when_it_was_first_seen_begins_too() {
     let first = see(&mut graph, going(object("parent", &[]), false, true));
     assert_eq!(first, looks(&["parent"]));
     let first = see(&mut graph, going(object("other", &[]), true, false));
-    assert_eq!(first, Effects { orphan: Some(Id::of("other")), ..Effects::default() });
+    assert_eq!(
+        first,
+        Effects {
+            orphan: Some(Id::of("other")),
+            ..Effects::default()
+        }
+    );
 }
 
 #[test]
@@ -156,8 +200,15 @@ fn an_orphaning_owner_names_its_dependents() {
     let effects = see(&mut graph, going(object("parent", &[]), true, false));
     assert_eq!(effects.orphan, Some(Id::of("parent")));
     assert!(effects.look_at.is_empty());
+
     let named = dependents(&graph, graph.get(&Id::of("parent")).unwrap());
-    assert_eq!(named.iter().map(|one| one.key.to_string()).collect::<Vec<_>>(), ["a/child"]);
+    assert_eq!(
+        named
+            .iter()
+            .map(|one| one.key.to_string())
+            .collect::<Vec<_>>(),
+        ["a/child"]
+    );
 }
 
 #[test]
@@ -167,69 +218,147 @@ fn an_owner_of_another_namespace_is_reported_whoever_is_seen_first() {
         child.key.namespace = "b".into();
         child
     };
+
     let told = |effects: &Effects| {
         let (dependent, named) = &effects.misplaced[0];
-        assert_eq!((dependent.name.as_str(), dependent.namespace.as_str()), ("child", "b"));
-        assert_eq!(named.to_string(), "[v1/ConfigMap, namespace: b, name: parent, uid: parent]");
+        assert_eq!(
+            (dependent.name.as_str(), dependent.namespace.as_str()),
+            ("child", "b")
+        );
+
+        assert_eq!(
+            named.to_string(),
+            "[v1/ConfigMap, namespace: b, name: parent, uid: parent]"
+        );
+
         assert_eq!(effects.look_at.last(), Some(&Id::of("child")));
     };
+
     let mut graph = Graph::default();
     see(&mut graph, object("parent", &[]));
     told(&see(&mut graph, elsewhere()));
     let mut graph = Graph::default();
-    assert!(see(&mut graph, elsewhere()).misplaced.is_empty(), "nobody knows yet");
+    assert!(
+        see(&mut graph, elsewhere()).misplaced.is_empty(),
+        "nobody knows yet"
+    );
+
     told(&see(&mut graph, object("parent", &[])));
+
     // The parent is there, whatever the wrong reference says.
-    let wrong = Identity { namespace: "b".into(), ..said("parent") };
+    let wrong = Identity {
+        namespace: "b".into(),
+        ..said("parent")
+    };
     assert_eq!(graph.absent(&wrong), looks(&["child"]));
+
     assert!(graph.get(&Id::of("parent")).is_some());
 }
 
 #[test]
 fn an_owner_of_the_cluster_may_have_dependents_everywhere() {
     let mut graph = Graph::default();
-    let node = Owner { kind: "Node".into(), ..owner("n") };
+    let node = Owner {
+        kind: "Node".into(),
+        ..owner("n")
+    };
+
     let mut machine = object("n", &[]);
     machine.key.namespace = "".into();
     see(&mut graph, object("early", std::slice::from_ref(&node)));
-    assert_eq!(graph.observed(&nodes(), &Arc::new(machine)), Effects::default());
+    assert_eq!(
+        graph.observed(&nodes(), &Arc::new(machine)),
+        Effects::default()
+    );
+
     assert_eq!(see(&mut graph, object("late", &[node])), Effects::default());
 }
 
 #[test]
 fn names_that_dependents_disagree_about_are_tried_in_turn() {
     let mut graph = Graph::default();
-    let other = Owner { name: "other".into(), ..owner("parent") };
+    let other = Owner {
+        name: "other".into(),
+        ..owner("parent")
+    };
+
     see(&mut graph, object("one", &[owner("parent")]));
     let effects = see(&mut graph, object("two", std::slice::from_ref(&other)));
-    assert_eq!(effects, looks(&["two"]), "it says something else than the first");
+    assert_eq!(
+        effects,
+        looks(&["two"]),
+        "it says something else than the first"
+    );
+
     let effects = graph.absent(&said("parent"));
-    assert_eq!(effects.look_at, [Id::of("one")], "only those that named it so");
+    assert_eq!(
+        effects.look_at,
+        [Id::of("one")],
+        "only those that named it so"
+    );
+
     assert_eq!(effects.look_again, Some(Id::of("parent")));
-    assert_eq!(graph.get(&Id::of("parent")).unwrap().identity(), Identity::of_owner(&other, "a"));
+    assert_eq!(
+        graph.get(&Id::of("parent")).unwrap().identity(),
+        Identity::of_owner(&other, "a")
+    );
+
     // The first is gone by then: now all agree.
     graph.deleted(&object("one", &[]));
-    assert_eq!(graph.absent(&Identity::of_owner(&other, "a")), looks(&["two"]));
+    assert_eq!(
+        graph.absent(&Identity::of_owner(&other, "a")),
+        looks(&["two"])
+    );
+
     assert!(graph.get(&Id::of("parent")).is_none());
 }
 
 #[test]
 fn what_becomes_of_an_object_depends_on_all_its_owners() {
     let leaf = Item::default();
-    let parent = Item { has_dependents: true, ..Item::default() };
-    let circular = Item { is_waited_for: true, ..parent.clone() };
-    let gone = |propagation, unblock| Verdict::Delete { propagation, unblock };
-    let check = |item: &Item, owners: &[Owners], (orphans, foreground), expected: Verdict| {
-        let named = owners.iter().enumerate().map(|(n, owner)| (n.to_string().into(), *owner));
-        let named: Vec<_> = named.collect();
-        assert_eq!(verdict(item, &named, orphans, foreground), expected, "{item:?} {owners:?}");
+    let parent = Item {
+        has_dependents: true,
+        ..Item::default()
     };
+
+    let circular = Item {
+        is_waited_for: true,
+        ..parent.clone()
+    };
+
+    let gone = |propagation, unblock| Verdict::Delete {
+        propagation,
+        unblock,
+    };
+
+    let check = |item: &Item, owners: &[Owners], (orphans, foreground), expected: Verdict| {
+        let named = owners
+            .iter()
+            .enumerate()
+            .map(|(n, owner)| (n.to_string().into(), *owner));
+
+        let named: Vec<_> = named.collect();
+        assert_eq!(
+            verdict(item, &named, orphans, foreground),
+            expected,
+            "{item:?} {owners:?}"
+        );
+    };
+
     let none = (false, false);
+
     use Owners::{Dangling, Solid, Waiting};
     use Propagation::{Background, Foreground, Orphan};
+
     check(&leaf, &[], none, Verdict::Keep);
     check(&leaf, &[Solid], none, Verdict::Keep);
-    check(&leaf, &[Solid, Dangling, Waiting], none, Verdict::Unlink(vec!["1".into(), "2".into()]));
+    check(
+        &leaf,
+        &[Solid, Dangling, Waiting],
+        none,
+        Verdict::Unlink(vec!["1".into(), "2".into()]),
+    );
+
     check(&leaf, &[Dangling], none, gone(Background, false));
     check(&leaf, &[Dangling], (true, false), gone(Orphan, false));
     check(&leaf, &[Dangling], (false, true), gone(Foreground, false));
@@ -242,13 +371,24 @@ fn what_becomes_of_an_object_depends_on_all_its_owners() {
 #[test]
 fn what_is_going_already_is_left_alone() {
     let mut graph = Graph::default();
-    see(&mut graph, going(object("child", &[owner("parent")]), false, false));
+    see(
+        &mut graph,
+        going(object("child", &[owner("parent")]), false, false),
+    );
     assert_eq!(turn(&graph, "child"), Plan::Keep);
 }
 
 /// A cluster of many objects has as many nodes.
 #[test]
 fn a_node_is_small() {
-    assert!(size_of::<(Id, super::node::Node)>() <= 72, "{}", size_of::<(Id, super::node::Node)>());
-    assert!(size_of::<Cached<Owned>>() <= 104, "{}", size_of::<Cached<Owned>>());
+    assert!(
+        size_of::<(Id, super::node::Node)>() <= 72,
+        "{}",
+        size_of::<(Id, super::node::Node)>()
+    );
+    assert!(
+        size_of::<Cached<Owned>>() <= 104,
+        "{}",
+        size_of::<Cached<Owned>>()
+    );
 }

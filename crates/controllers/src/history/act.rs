@@ -40,7 +40,8 @@ pub enum HistoryError {
 pub enum Settled {
     /// Nothing.
     Already,
-    /// It was written, and will be seen. Two templates may have had the same hash by chance: so many, by now.
+    /// It was written, and will be seen. Two templates may have had the same hash by chance: so
+    /// many, by now.
     Written(Option<i64>),
 }
 
@@ -52,15 +53,20 @@ impl Revisions {
         written: Arc<OwnWrites>,
         hash_label: &'static str,
     ) -> Revisions {
-        Revisions { owners, revisions, written, hash_label }
+        Revisions {
+            owners,
+            revisions,
+            written,
+            hash_label,
+        }
     }
 
     fn revisions_in(&self, owner: &Owner) -> Access {
         self.revisions.clone().namespace(&owner.key.namespace)
     }
 
-    /// Makes whoever's revisions are to change hands change hands, and writes that of the present template if it is
-    /// missing or not the newest.
+    /// Makes whoever's revisions are to change hands change hands, and writes that of the present
+    /// template if it is missing or not the newest.
     pub async fn settle(
         &self,
         owner: &Owner,
@@ -70,16 +76,28 @@ impl Revisions {
     ) -> Result<Settled, HistoryError> {
         self.claim(owner, history).await?;
         let number = history.next_number();
-        let collisions = parent.at(&["status", "collisionCount"]).and_then(Value::as_int);
+
+        let collisions = parent
+            .at(&["status", "collisionCount"])
+            .and_then(Value::as_int);
         match &history.current {
-            None => self.create(owner, parent, template, number, collisions).await.map(Settled::Written),
+            None => self
+                .create(owner, parent, template, number, collisions)
+                .await
+                .map(Settled::Written),
             Some(current) if current.number < number => {
                 let mut next = Value::clone(&current.object.object);
                 if let Some(members) = next.as_object_mut() {
                     members.insert("revision", number);
                 }
-                let written = self.revisions_in(owner).update(&next).await.map_err(HistoryError::Write)?;
+
+                let written = self
+                    .revisions_in(owner)
+                    .update(&next)
+                    .await
+                    .map_err(HistoryError::Write)?;
                 self.written.note(&owner.key, REVISIONS, &written);
+
                 Ok(Settled::Written(collisions))
             }
             Some(_) => Ok(Settled::Already),
@@ -93,14 +111,23 @@ impl Revisions {
             let released = ownership::release(&revisions, name, uid, &owner.controller.uid).await;
             released.map_err(HistoryError::Claim)?;
         }
+
         if history.adopt.is_empty() {
             return Ok(());
         }
-        let live = self.owners.clone().namespace(&owner.key.namespace).get(&owner.key.name).await;
+
+        let live = self
+            .owners
+            .clone()
+            .namespace(&owner.key.namespace)
+            .get(&owner.key.name)
+            .await;
+
         let live = live.map_err(HistoryError::Claim)?;
         if live.meta().uid() != owner.controller.uid || live.meta().is_being_deleted() {
             return Err(HistoryError::Replaced(owner.key.clone()));
         }
+
         for revision in &history.adopt {
             let (name, uid) = (&revision.key.name, &revision.uid);
             match ownership::adopt(&revisions, name, uid, &owner.controller, &[]).await {
@@ -108,10 +135,12 @@ impl Revisions {
                 _ => {}
             }
         }
+
         Ok(())
     }
 
-    /// Creates a revision; where its name is taken by one of another template or owner, under another name.
+    /// Creates a revision; where its name is taken by one of another template or owner, under
+    /// another name.
     async fn create(
         &self,
         owner: &Owner,
@@ -128,11 +157,13 @@ impl Revisions {
                     self.written.note(&owner.key, REVISIONS, &made);
                     return Ok(collisions);
                 }
-                Err(error) if error.is_already_exists() => {
-                    revisions.get(wanted.meta().name()).await.map_err(HistoryError::Write)?
-                }
+                Err(error) if error.is_already_exists() => revisions
+                    .get(wanted.meta().name())
+                    .await
+                    .map_err(HistoryError::Write)?,
                 Err(error) => return Err(HistoryError::Write(error)),
             };
+
             let is_same = template_in(&taken) == template_in(&wanted);
             match ownership::Controller::of(taken.meta()).map(|controller| controller.uid) {
                 // Our own, which the cache does not show yet.
@@ -141,24 +172,36 @@ impl Revisions {
                     return Ok(collisions);
                 }
                 // It is adopted when it is seen.
-                None if is_same => return Err(HistoryError::Unseen(taken.meta().name().to_string())),
-                // Of another template, or a predecessor's of the same name: it goes when it goes, and nobody waits.
+                None if is_same => {
+                    return Err(HistoryError::Unseen(taken.meta().name().to_string()));
+                }
+                // Of another template, or a predecessor's of the same name: it goes when it goes,
+                // and nobody waits.
                 _ => collisions = Some(collisions.unwrap_or_default() + 1),
             }
         }
     }
 
     /// Deletes what is no longer needed.
-    pub async fn forget(&self, owner: &Owner, surplus: &[Arc<Cached<Revision>>]) -> Result<(), HistoryError> {
+    pub async fn forget(
+        &self,
+        owner: &Owner,
+        surplus: &[Arc<Cached<Revision>>],
+    ) -> Result<(), HistoryError> {
         for revision in surplus {
             let only = DeleteOptions::only(&revision.uid);
-            match self.revisions_in(owner).delete(&revision.key.name, &only).await {
+            match self
+                .revisions_in(owner)
+                .delete(&revision.key.name, &only)
+                .await
+            {
                 Err(error) if !error.is_not_found() && !error.is_conflict() => {
                     return Err(HistoryError::Forget(error));
                 }
                 _ => {}
             }
         }
+
         Ok(())
     }
 }

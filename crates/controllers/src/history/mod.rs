@@ -1,8 +1,8 @@
 //! The history of a template: a ControllerRevision for each that was ever rolled out.
 //!
-//! DaemonSets and StatefulSets remember their templates in this way: `kubectl rollout undo` puts an old one back.
-//! [`sort`] says which revision is that of the present template, [`Revisions`] writes what is missing. [`Revised`] is what
-//! both controllers are built on.
+//! DaemonSets and StatefulSets remember their templates in this way: `kubectl rollout undo` puts an
+//! old one back. [`sort`] says which revision is that of the present template, [`Revisions`] writes
+//! what is missing. [`Revised`] is what both controllers are built on.
 
 mod act;
 mod revised;
@@ -41,9 +41,17 @@ pub struct Revision {
 
 impl Projection for Revision {
     fn project(object: &Arc<Value>) -> Result<Revision, TypedError> {
-        let number = object.get("revision").and_then(Value::as_int).unwrap_or_default();
+        let number = object
+            .get("revision")
+            .and_then(Value::as_int)
+            .unwrap_or_default();
         let (controller, template) = (Controller::of(object.meta()), template_in(object));
-        Ok(Revision { object: object.clone(), number, controller, template })
+        Ok(Revision {
+            object: object.clone(),
+            number,
+            controller,
+            template,
+        })
     }
 }
 
@@ -66,7 +74,10 @@ impl Revision {
     /// Where it is found in [`BY_CONTROLLER`](crate::views::BY_CONTROLLER).
     pub fn by_controller(revision: &Cached<Revision>) -> Vec<Text> {
         let owner = revision.controller.as_ref();
-        vec![owner.map_or_else(|| Text::from(orphans_of(&revision.key.namespace)), |owner| owner.uid.clone())]
+        vec![owner.map_or_else(
+            || Text::from(orphans_of(&revision.key.namespace)),
+            |owner| owner.uid.clone(),
+        )]
     }
 }
 
@@ -97,7 +108,12 @@ pub struct History {
 impl History {
     /// The number that the current revision has to have: none is newer.
     pub fn next_number(&self) -> i64 {
-        self.old.iter().map(|revision| revision.number).max().unwrap_or_default() + 1
+        self.old
+            .iter()
+            .map(|revision| revision.number)
+            .max()
+            .unwrap_or_default()
+            + 1
     }
 
     /// The old revisions that are too many: the oldest that are not in use.
@@ -106,7 +122,12 @@ impl History {
         limit: usize,
         is_live: impl Fn(&Cached<Revision>) -> bool,
     ) -> Vec<Arc<Cached<Revision>>> {
-        let dead: Vec<_> = self.old.iter().filter(|revision| !is_live(revision)).cloned().collect();
+        let dead: Vec<_> = self
+            .old
+            .iter()
+            .filter(|revision| !is_live(revision))
+            .cloned()
+            .collect();
         let surplus = self.old.len().saturating_sub(limit).min(dead.len());
         dead[..surplus].to_vec()
     }
@@ -121,11 +142,16 @@ pub fn sort(
 ) -> History {
     let mut history = History::default();
     let (uid, is_going) = (owner.meta().uid(), owner.meta().is_being_deleted());
+
     let none = Map::new();
     for revision in revisions {
         let meta = revision.object.object.meta();
         let matches = selector.matches(meta.labels().unwrap_or(&none));
-        let controller = revision.controller.as_ref().map(|controller| controller.uid.as_str());
+        let controller = revision
+            .controller
+            .as_ref()
+            .map(|controller| controller.uid.as_str());
+
         match claim(uid, is_going, controller, matches, meta.is_being_deleted()) {
             Claim::Keep => {}
             Claim::Adopt => history.adopt.push(revision.clone()),
@@ -135,11 +161,19 @@ pub fn sort(
             }
             Claim::Ignore => continue,
         }
+
         history.old.push(revision.clone());
     }
-    history.old.sort_by(|one, other| (one.number, &one.key.name).cmp(&(other.number, &other.key.name)));
-    let current = history.old.iter().rposition(|revision| revision.is_of(template));
+
+    history
+        .old
+        .sort_by(|one, other| (one.number, &one.key.name).cmp(&(other.number, &other.key.name)));
+    let current = history
+        .old
+        .iter()
+        .rposition(|revision| revision.is_of(template));
     history.current = current.map(|at| history.old.remove(at));
+
     history
 }
 
@@ -157,6 +191,7 @@ pub fn new_revision(
     if let Some(members) = remembered.as_object_mut() {
         members.insert("$patch", "replace");
     }
+
     let mut data = Map::new();
     data.object_mut("spec").insert("template", remembered);
     let mut revision = Map::new();
@@ -164,6 +199,7 @@ pub fn new_revision(
     revision.insert("kind", "ControllerRevision");
     revision.insert("data", data);
     revision.insert("revision", number);
+
     let mut revision = Value::Object(revision);
     let name = &owner.key.name;
     let mut meta = revision.meta_mut();
@@ -173,5 +209,6 @@ pub fn new_revision(
     meta.set_label(hash_label, Some(&hash));
     meta.set_annotations(parent.meta().annotations().cloned().unwrap_or_default());
     meta.set_owner_references([owner.controller.reference()]);
+
     revision
 }

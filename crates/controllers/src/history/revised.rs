@@ -1,8 +1,11 @@
-//! Sets of pods that remember their templates: what the controllers of DaemonSets and StatefulSets see and write by.
+//! Sets of pods that remember their templates: what the controllers of DaemonSets and StatefulSets
+//! see and write by.
 
 use std::sync::Arc;
 
-use coracle_client::{Access, Cached, Informer, ObjectKey, Projection, Recorder, Resource, WorkQueue};
+use coracle_client::{
+    Access, Cached, Informer, ObjectKey, Projection, Recorder, Resource, WorkQueue,
+};
 
 use super::act::REVISIONS;
 use super::{Revision, Revisions};
@@ -60,21 +63,48 @@ impl<S: PodOwner> Revised<S> {
         let revisions: Informer<Revision> = context.informers.of(&revisions_of);
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
         revisions.ensure_index(BY_CONTROLLER, Revision::by_controller);
+
         let (unseen, written) = (Arc::new(Unseen::default()), Arc::new(OwnWrites::default()));
         pods::follow_owners(feeds, &sets, &unseen, queue);
         let woken = queue.clone();
-        pods::follow_pods(feeds, &sets, &pods, &unseen, move |key| woken.add(key.clone()));
+        pods::follow_pods(feeds, &sets, &pods, &unseen, move |key| {
+            woken.add(key.clone())
+        });
+
         follow_revisions(feeds, &sets, &revisions, queue);
         let client = context.client(names.account);
         let access = client.resource(&sets_of);
         let pod_access = client.resource(&pods_of);
+
         let recorder = context.recorder.clone().component(names.component);
-        let control =
-            PodControl::new(access.clone(), pod_access, unseen.clone(), written.clone(), recorder.clone());
-        let history =
-            Revisions::new(access.clone(), client.resource(&revisions_of), written.clone(), names.hash);
+        let control = PodControl::new(
+            access.clone(),
+            pod_access,
+            unseen.clone(),
+            written.clone(),
+            recorder.clone(),
+        );
+
+        let history = Revisions::new(
+            access.clone(),
+            client.resource(&revisions_of),
+            written.clone(),
+            names.hash,
+        );
+
         let plural = names.plural;
-        Revised { sets, access, control, history, unseen, written, recorder, pods, revisions, plural }
+        Revised {
+            sets,
+            access,
+            control,
+            history,
+            unseen,
+            written,
+            recorder,
+            pods,
+            revisions,
+            plural,
+        }
     }
 
     /// Whether what was written for a set has not been seen yet.
@@ -100,8 +130,10 @@ impl<S: PodOwner> Revised<S> {
 
 fn found<T: Projection, S>(all: &Informer<T>, set: &Cached<S>) -> Vec<Arc<Cached<T>>> {
     let own = [set.uid.to_string(), orphans_of(&set.key.namespace)];
-    let of =
-        |value: &String| all.by_index(BY_CONTROLLER, value).expect("the index was made with the informer");
+    let of = |value: &String| {
+        all.by_index(BY_CONTROLLER, value)
+            .expect("the index was made with the informer")
+    };
     own.iter().flat_map(of).collect()
 }
 
@@ -113,9 +145,15 @@ fn follow_revisions<S: PodOwner>(
 ) {
     let (all, woken) = (sets.clone(), queue.clone());
     feeds.follow(revisions, move |change| {
-        let Some(revision) = change.object() else { return };
-        let owner = revision.controller.as_ref().filter(|owner| owner.kind == S::KIND);
+        let Some(revision) = change.object() else {
+            return;
+        };
+        let owner = revision
+            .controller
+            .as_ref()
+            .filter(|owner| owner.kind == S::KIND);
         let Some(owner) = owner else { return };
+
         let key = ObjectKey::new(&revision.key.namespace, &owner.name);
         if all.get(&key).is_some_and(|set| set.uid == owner.uid) {
             woken.add(key);

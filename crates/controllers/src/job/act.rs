@@ -30,7 +30,10 @@ pub enum ActError {
 pub(super) fn let_go_patch(pod: &Cached<Pod>) -> Patch {
     let mut metadata = Map::new();
     metadata.insert("uid", pod.uid.as_str());
-    metadata.insert("$deleteFromPrimitiveList/finalizers", vec![Value::string(JOB_TRACKING)]);
+    metadata.insert(
+        "$deleteFromPrimitiveList/finalizers",
+        vec![Value::string(JOB_TRACKING)],
+    );
     let mut patch = Map::new();
     patch.insert("metadata", metadata);
     Patch::Strategic(Value::Object(patch))
@@ -53,21 +56,31 @@ impl Jobs {
             Plan::Leave => return Ok(Requeue::OnEvent),
             Plan::UnknownMode => {
                 let text = "Skipped Job sync because completion mode is unknown";
-                self.recorder.warning(&owner.about, "UnknownCompletionMode", text);
+                self.recorder
+                    .warning(&owner.about, "UnknownCompletionMode", text);
                 return Ok(Requeue::OnEvent);
             }
             Plan::Work(work) => work,
         };
-        self.control.claim(&owner, &work.claims, &[JOB_TRACKING]).await?;
+
+        self.control
+            .claim(&owner, &work.claims, &[JOB_TRACKING])
+            .await?;
         let (outcome, failure) = self.pods(&owner, observed, &work).await;
         let tracked = track(observed, &work, outcome, self.world.now());
         self.count(key, &owner, observed, &work, tracked).await?;
         failure.map_or(Ok(()), Err)?;
+
         Ok(look_again(observed.settled, work.wake_after))
     }
 
     /// Makes and deletes pods, and counts what there is then.
-    async fn pods(&self, owner: &Owner, observed: &Observed, work: &Work) -> (Outcome, Option<ActError>) {
+    async fn pods(
+        &self,
+        owner: &Owner,
+        observed: &Observed,
+        work: &Work,
+    ) -> (Outcome, Option<ActError>) {
         let claimed = &work.claims.claimed;
         let active: Vec<_> = claimed.iter().filter(|pod| pod.is_active()).collect();
         let ready = |pods: &[Arc<Cached<Pod>>]| pods.iter().filter(|pod| pod.is_ready()).count();
@@ -77,14 +90,18 @@ impl Jobs {
             terminating: claimed.iter().filter(|pod| pod.is_terminating()).count(),
             may_end: true,
         };
+
         let (gone, done) = match &work.pods {
             Pods::Keep => return (outcome, None),
             Pods::Create(new) => {
-                let pods = new.iter().map(|new| new_pod(&observed.job, owner, *new).map(Arc::new));
+                let pods = new
+                    .iter()
+                    .map(|new| new_pod(&observed.job, owner, *new).map(Arc::new));
                 let Some(pods) = pods.collect::<Option<Vec<_>>>() else {
                     return (outcome, Some(PodError::NoLabels.into()));
                 };
                 self.control.expect(owner, pods.len(), &[]);
+
                 let done = self.control.create(owner, &pods).await;
                 outcome.active += done.count;
                 return (outcome, done.failure.map(ActError::Pods));
@@ -98,9 +115,12 @@ impl Jobs {
         };
         let (count, failure) = done;
         outcome.active -= count;
+
         outcome.terminating += count;
+
         // Where some could not be deleted the next look counts anew.
         outcome.ready -= if count == gone.len() { ready(gone) } else { 0 };
+
         (outcome, failure)
     }
 
@@ -108,11 +128,20 @@ impl Jobs {
     async fn remove(&self, owner: &Owner, pods: &[Arc<Cached<Pod>>]) -> (usize, Option<ActError>) {
         self.control.expect(owner, 0, pods);
         let (free, error) = self.let_go(owner, pods).await;
-        for pod in pods.iter().filter(|pod| !free.iter().any(|free| free.uid == pod.uid)) {
-            self.unseen.expectations.deletion_observed(&owner.controller.uid, &pod.uid);
+        for pod in pods
+            .iter()
+            .filter(|pod| !free.iter().any(|free| free.uid == pod.uid))
+        {
+            self.unseen
+                .expectations
+                .deletion_observed(&owner.controller.uid, &pod.uid);
         }
+
         let Done { count, failure, .. } = self.control.delete(owner, &free).await;
-        (count, error.map(ActError::LetGo).or(failure.map(ActError::Pods)))
+        (
+            count,
+            error.map(ActError::LetGo).or(failure.map(ActError::Pods)),
+        )
     }
 
     /// Takes the finalizer from pods; those that have none any more, and the first error.
@@ -124,8 +153,15 @@ impl Jobs {
         let access = self.control.pods_in(&owner.key.namespace);
         let patches = pods.iter().map(async |pod| match pod.is_tracked {
             false => (pod, Ok(None)),
-            true => (pod, access.patch(&pod.key.name, &let_go_patch(pod)).await.map(Some)),
+            true => (
+                pod,
+                access
+                    .patch(&pod.key.name, &let_go_patch(pod))
+                    .await
+                    .map(Some),
+            ),
         });
+
         let (mut free, mut failure) = (Vec::new(), None);
         for (pod, patched) in join_all(patches).await {
             match patched {
@@ -139,12 +175,17 @@ impl Jobs {
                 Err(error) => drop(failure.get_or_insert(error)),
             }
         }
+
         let uids = free.iter().map(|pod| pod.uid.clone());
-        self.remembered(&owner.key, &owner.controller.uid, |memory| memory.let_go.extend(uids));
+        self.remembered(&owner.key, &owner.controller.uid, |memory| {
+            memory.let_go.extend(uids)
+        });
+
         (free, failure)
     }
 
-    /// Writes which pods have ended, lets them go, and writes that they are counted and, at last, that the Job has ended.
+    /// Writes which pods have ended, lets them go, and writes that they are counted and, at last,
+    /// that the Job has ended.
     async fn count(
         &self,
         key: &ObjectKey,
@@ -154,7 +195,14 @@ impl Jobs {
         tracked: Tracked,
     ) -> Result<(), ActError> {
         let mut job = Value::clone(&observed.job.object.object);
-        let Tracked { mut status, let_go, mut held, ending, news } = tracked;
+        let Tracked {
+            mut status,
+            let_go,
+            mut held,
+            ending,
+            news,
+        } = tracked;
+
         let changed = observed.job.status() != Some(&status);
         if changed {
             job = self.write(key, &job, &status).await?;
@@ -162,41 +210,62 @@ impl Jobs {
                 self.recorder.normal(&owner.about, reason, message);
             }
         }
+
         let (free, failure) = self.let_go(owner, &let_go).await;
         if changed || !free.is_empty() {
-            self.remembered(key, &owner.controller.uid, |memory| memory.backoff = work.backoff);
+            self.remembered(key, &owner.controller.uid, |memory| {
+                memory.backoff = work.backoff
+            });
         }
+
         for pod in &free {
             held.remove(&pod.uid);
         }
+
         let mut counted = count(&mut status, &held);
         let ended = ending.filter(|_| failure.is_none());
-        let end = ended.as_ref().and_then(|ending| finished(&status, ending, self.world.now()));
+        let end = ended
+            .as_ref()
+            .and_then(|ending| finished(&status, ending, self.world.now()));
         if let Some(end) = &end {
             (status, counted) = (end.clone(), true);
         }
+
         if counted {
             self.write(key, &job, &status).await?;
         }
+
         if let Some(ending) = ended.filter(|_| end.is_some()) {
             if ending.well {
                 let wanted = observed.job.completions();
                 if wanted.is_some_and(|wanted| status.int("succeeded") > wanted) {
                     let text = "Too many succeeded pods running after completion count reached";
-                    self.recorder.warning(&owner.about, "TooManySucceededPods", text);
+                    self.recorder
+                        .warning(&owner.about, "TooManySucceededPods", text);
                 }
-                self.recorder.normal(&owner.about, "Completed", "Job completed");
+                self.recorder
+                    .normal(&owner.about, "Completed", "Job completed");
             } else {
-                self.recorder.warning(&owner.about, &ending.reason, ending.message.to_string());
+                self.recorder
+                    .warning(&owner.about, &ending.reason, ending.message.to_string());
             }
         }
+
         failure.map_or(Ok(()), |error| Err(ActError::LetGo(error)))
     }
 
-    /// Writes a status over the version that it was worked out from, and no other: counts would go wrong.
+    /// Writes a status over the version that it was worked out from, and no other: counts would go
+    /// wrong.
     async fn write(&self, key: &ObjectKey, job: &Value, status: &Map) -> Result<Value, ActError> {
-        let statuses = self.job_access.clone().namespace(&key.namespace).subresource("status");
-        let written = statuses.update(&with_status(job, status)).await.map_err(ActError::Status)?;
+        let statuses = self
+            .job_access
+            .clone()
+            .namespace(&key.namespace)
+            .subresource("status");
+        let written = statuses
+            .update(&with_status(job, status))
+            .await
+            .map_err(ActError::Status)?;
         self.written.note(key, JOBS, &written);
         Ok(written)
     }

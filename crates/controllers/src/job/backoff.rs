@@ -27,11 +27,22 @@ impl Backoff {
     #[must_use]
     pub fn after(self, succeeded: &[Arc<Cached<Pod>>], failed: &[Arc<Cached<Pod>>]) -> Backoff {
         let last_success = succeeded.iter().map(|pod| ended(pod)).max();
-        let counted =
-            failed.iter().map(|pod| ended(pod)).filter(|at| last_success.is_none_or(|last| *at > last));
+        let counted = failed
+            .iter()
+            .map(|pod| ended(pod))
+            .filter(|at| last_success.is_none_or(|last| *at > last));
         let counted: Vec<Timestamp> = counted.collect();
-        let before = if last_success.is_some() { Backoff::default() } else { self };
-        Backoff { failures: before.failures + counted.len(), last: counted.into_iter().max().or(before.last) }
+
+        let before = if last_success.is_some() {
+            Backoff::default()
+        } else {
+            self
+        };
+
+        Backoff {
+            failures: before.failures + counted.len(),
+            last: counted.into_iter().max().or(before.last),
+        }
     }
 
     /// How long no pod is made yet.
@@ -42,13 +53,17 @@ impl Backoff {
 
 /// When a pod came to its end.
 pub fn ended(pod: &Pod) -> Timestamp {
-    pod.end.as_ref().map_or_else(|| pod.created.unwrap_or(Timestamp::ZERO), |end| end.at)
+    pod.end
+        .as_ref()
+        .map_or_else(|| pod.created.unwrap_or(Timestamp::ZERO), |end| end.at)
 }
 
 /// How long is left of the pause after so many failures.
 pub fn pause(failures: usize, last: Timestamp, now: Timestamp) -> Option<Duration> {
     let doublings = u32::try_from(failures.checked_sub(1)?).unwrap_or(u32::MAX);
-    let seconds = SHORTEST.checked_shl(doublings).filter(|seconds| doublings < 32 && *seconds < LONGEST);
+    let seconds = SHORTEST
+        .checked_shl(doublings)
+        .filter(|seconds| doublings < 32 && *seconds < LONGEST);
     let until = last.plus_seconds(seconds.unwrap_or(LONGEST));
     until.since(now).to_std().filter(|left| !left.is_zero())
 }

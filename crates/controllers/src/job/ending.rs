@@ -26,7 +26,11 @@ pub struct Ending {
 
 impl Ending {
     fn failed(reason: &'static str, message: impl Into<Text>) -> Option<Ending> {
-        Some(Ending { well: false, reason: Text::const_new(reason), message: message.into() })
+        Some(Ending {
+            well: false,
+            reason: Text::const_new(reason),
+            message: message.into(),
+        })
     }
 
     /// All that were wanted have succeeded.
@@ -40,18 +44,33 @@ impl Ending {
 
     /// The condition that comes first, and the one that comes when all pods are gone.
     pub fn conditions(&self) -> (&'static str, &'static str) {
-        if self.well { (SUCCESS, "Complete") } else { (FAILURE, "Failed") }
+        if self.well {
+            (SUCCESS, "Complete")
+        } else {
+            (FAILURE, "Failed")
+        }
     }
 }
 
-/// The ending that is certain already. What was once decided stays decided; failures come before successes.
-pub(super) fn ending(observed: &Observed, work: &Work, failed: i64, now: Timestamp) -> Option<Ending> {
+/// The ending that is certain already. What was once decided stays decided; failures come before
+/// successes.
+pub(super) fn ending(
+    observed: &Observed,
+    work: &Work,
+    failed: i64,
+    now: Timestamp,
+) -> Option<Ending> {
     let job: &Job = &observed.job;
     let decided = |kind: &str, well: bool| {
         let condition = job.condition(kind)?;
         let text = |name: &str| Text::new(condition.text(name));
-        Some(Ending { well, reason: text("reason"), message: text("message") })
+        Some(Ending {
+            well,
+            reason: text("reason"),
+            message: text("message"),
+        })
     };
+
     decided(SUCCESS, true)
         .or_else(|| decided(FAILURE, false))
         .or_else(|| by_failure_policy(job, work))
@@ -62,33 +81,56 @@ pub(super) fn ending(observed: &Observed, work: &Work, failed: i64, now: Timesta
 
 fn by_failure_policy(job: &Job, work: &Work) -> Option<Ending> {
     job.failure_policy()?;
-    let failed = work.claims.claimed.iter().filter(|pod| has_failed(job, pod));
-    let message = failed.map(|pod| judge(job, pod)).find_map(|failure| match failure {
-        Failure::Job(message) => Some(message),
-        _ => None,
-    })?;
+    let failed = work
+        .claims
+        .claimed
+        .iter()
+        .filter(|pod| has_failed(job, pod));
+
+    let message = failed
+        .map(|pod| judge(job, pod))
+        .find_map(|failure| match failure {
+            Failure::Job(message) => Some(message),
+            _ => None,
+        })?;
+
     Ending::failed("PodFailurePolicy", message)
 }
 
 fn by_limits(job: &Job, work: &Work, failed: i64, now: Timestamp) -> Option<Ending> {
     if failed > job.backoff_limit() || restarts_exceed(job, work) {
-        return Ending::failed("BackoffLimitExceeded", "Job has reached the specified backoff limit");
+        return Ending::failed(
+            "BackoffLimitExceeded",
+            "Job has reached the specified backoff limit",
+        );
     }
+
     let (deadline, started) = (job.active_deadline()?, job.start_time()?);
     if !job.is_suspended() && started.plus_seconds(deadline) <= now {
-        return Ending::failed("DeadlineExceeded", "Job was active longer than specified deadline");
+        return Ending::failed(
+            "DeadlineExceeded",
+            "Job was active longer than specified deadline",
+        );
     }
+
     None
 }
 
 /// Where containers are restarted in their pods, restarts count as failures.
 fn restarts_exceed(job: &Job, work: &Work) -> bool {
-    let policy = job.template().and_then(|template| template.at(&["spec", "restartPolicy"]));
+    let policy = job
+        .template()
+        .and_then(|template| template.at(&["spec", "restartPolicy"]));
     if policy.and_then(Value::as_str) != Some("OnFailure") {
         return false;
     }
-    let running =
-        work.claims.claimed.iter().filter(|pod| matches!(pod.phase, Phase::Running | Phase::Pending));
+
+    let running = work
+        .claims
+        .claimed
+        .iter()
+        .filter(|pod| matches!(pod.phase, Phase::Running | Phase::Pending));
+
     let restarts: i64 = running.map(|pod| pod.all_restarts).sum();
     match job.backoff_limit() {
         0 => restarts > 0,
@@ -110,18 +152,31 @@ fn by_indexes(job: &Job, work: &Work) -> Option<Ending> {
 
 fn by_success_policy(job: &Job, work: &Work) -> Option<Ending> {
     let succeeded = &work.succeeded_indexes;
-    let rules = job.success_policy().filter(|_| job.is_indexed() && !succeeded.is_empty())?.items("rules");
+    let rules = job
+        .success_policy()
+        .filter(|_| job.is_indexed() && !succeeded.is_empty())?
+        .items("rules");
+
     let met = |rule: &Value| {
         let rule: &Map = rule.as_object()?;
         let count = rule.get("succeededCount").and_then(Value::as_int);
-        let enough =
-            |found: usize| count.is_some_and(|count| i64::try_from(found).unwrap_or(i64::MAX) >= count);
-        let Some(needed) = rule.str("succeededIndexes") else { return Some(enough(succeeded.len())) };
+        let enough = |found: usize| {
+            count.is_some_and(|count| i64::try_from(found).unwrap_or(i64::MAX) >= count)
+        };
+
+        let Some(needed) = rule.str("succeededIndexes") else {
+            return Some(enough(succeeded.len()));
+        };
         let needed = Indexes::parse(needed, index_limit(job));
         let shared = succeeded.shared(&needed);
+
         Some(!needed.is_empty() && (shared == needed.len() || enough(shared)))
     };
-    let rule = rules.iter().position(|rule| met(rule).unwrap_or_default())?;
+
+    let rule = rules
+        .iter()
+        .position(|rule| met(rule).unwrap_or_default())?;
+
     Some(Ending {
         well: true,
         reason: Text::const_new("SuccessPolicy"),

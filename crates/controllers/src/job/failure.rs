@@ -36,11 +36,19 @@ pub fn has_failed(job: &Job, pod: &Pod) -> bool {
 
 /// What the policy of a Job says about a pod that has failed: the first rule that matches.
 pub fn judge(job: &Job, pod: &Cached<Pod>) -> Failure {
-    let Some(policy) = job.failure_policy() else { return Failure::Counts };
+    let Some(policy) = job.failure_policy() else {
+        return Failure::Counts;
+    };
+
     let end = pod.end.as_deref();
     for (at, rule) in policy.items("rules").iter().enumerate() {
-        let Some(rule) = rule.as_object() else { continue };
-        let Some(matched) = end.and_then(|end| matching(rule, end)) else { continue };
+        let Some(rule) = rule.as_object() else {
+            continue;
+        };
+
+        let Some(matched) = end.and_then(|end| matching(rule, end)) else {
+            continue;
+        };
         return match rule.text("action") {
             "Ignore" => Failure::Ignored,
             "FailIndex" => Failure::Index,
@@ -49,6 +57,7 @@ pub fn judge(job: &Job, pod: &Cached<Pod>) -> Failure {
             _ => continue,
         };
     }
+
     Failure::Counts
 }
 
@@ -61,9 +70,16 @@ enum Matched {
 fn matching(rule: &Map, end: &End) -> Option<Matched> {
     if let Some(codes) = rule.below("onExitCodes") {
         let container = codes.str("containerName");
-        let listed = |code: i64| codes.items("values").iter().any(|value| value.as_int() == Some(code));
+        let listed = |code: i64| {
+            codes
+                .items("values")
+                .iter()
+                .any(|value| value.as_int() == Some(code))
+        };
+
         let found = end.exit_codes.iter().find(|(name, code)| {
-            let is_meant = container.is_none_or(|container| container == name.as_str()) && *code != 0;
+            let is_meant =
+                container.is_none_or(|container| container == name.as_str()) && *code != 0;
             is_meant
                 && match codes.text("operator") {
                     "In" => listed(*code),
@@ -71,15 +87,23 @@ fn matching(rule: &Map, end: &End) -> Option<Matched> {
                     _ => false,
                 }
         });
+
         return found.map(|(name, code)| Matched::Exit(name.clone(), *code));
     }
+
     let patterns = rule.items("onPodConditions");
     let is_meant = |kind: &Text, status: &Text| {
         let mut patterns = patterns.iter().filter_map(Value::as_object);
-        patterns
-            .any(|pattern| pattern.text("type") == kind.as_str() && pattern.text("status") == status.as_str())
+        patterns.any(|pattern| {
+            pattern.text("type") == kind.as_str() && pattern.text("status") == status.as_str()
+        })
     };
-    let found = end.conditions.iter().find(|(kind, status)| is_meant(kind, status));
+
+    let found = end
+        .conditions
+        .iter()
+        .find(|(kind, status)| is_meant(kind, status));
+
     found.map(|(kind, _)| Matched::Condition(kind.clone()))
 }
 
@@ -89,7 +113,9 @@ fn message(matched: &Matched, namespace: &str, name: &str, rule: usize) -> Strin
             "Container {container} for pod {namespace}/{name} failed with exit code {code} matching FailJob rule at index {rule}"
         ),
         Matched::Condition(kind) => {
-            format!("Pod {namespace}/{name} has condition {kind} matching FailJob rule at index {rule}")
+            format!(
+                "Pod {namespace}/{name} has condition {kind} matching FailJob rule at index {rule}"
+            )
         }
     }
 }

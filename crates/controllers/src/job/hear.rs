@@ -33,6 +33,9 @@ pub(super) fn follow(
         }
         Change::Synced => {}
     });
+
     let woken = queue.clone();
-    follow_pods(feeds, jobs, pods, unseen, move |key| woken.add_after(key.clone(), BATCH));
+    follow_pods(feeds, jobs, pods, unseen, move |key| {
+        woken.add_after(key.clone(), BATCH)
+    });
 }

@@ -22,7 +22,9 @@ impl Indexes {
         let mut merged: Vec<(u32, u32)> = Vec::new();
         for (first, last) in intervals {
             match merged.last_mut() {
-                Some(before) if first <= before.1.saturating_add(1) => before.1 = before.1.max(last),
+                Some(before) if first <= before.1.saturating_add(1) => {
+                    before.1 = before.1.max(last)
+                }
                 _ => merged.push((first, last)),
             }
         }
@@ -32,7 +34,13 @@ impl Indexes {
     /// These, and single ones besides.
     #[must_use]
     pub fn with(&self, more: impl IntoIterator<Item = u32>) -> Indexes {
-        Indexes::of(self.0.iter().copied().chain(more.into_iter().map(|index| (index, index))).collect())
+        Indexes::of(
+            self.0
+                .iter()
+                .copied()
+                .chain(more.into_iter().map(|index| (index, index)))
+                .collect(),
+        )
     }
 
     /// These and those.
@@ -47,7 +55,10 @@ impl Indexes {
             let (first, last) = (one.0.max(two.0), one.1.min(two.1));
             if first <= last { size(first, last) } else { 0 }
         };
-        self.0.iter().flat_map(|one| other.0.iter().map(move |two| overlap(one, two))).sum()
+        self.0
+            .iter()
+            .flat_map(|one| other.0.iter().map(move |two| overlap(one, two)))
+            .sum()
     }
 
     /// How many there are.
@@ -82,7 +93,9 @@ impl Indexes {
 }
 
 fn size(first: u32, last: u32) -> usize {
-    usize::try_from(last - first).unwrap_or(usize::MAX).saturating_add(1)
+    usize::try_from(last - first)
+        .unwrap_or(usize::MAX)
+        .saturating_add(1)
 }
 
 impl fmt::Display for Indexes {
@@ -107,9 +120,14 @@ mod tests {
     fn indexes_are_read_merged_and_written_as_upstream_writes_them() {
         let check = |text: &str, more: &[u32], expected: &str, len: usize| {
             let found = Indexes::parse(text, 10).with(more.iter().copied());
-            assert_eq!((found.to_string().as_str(), found.len()), (expected, len), "{text} {more:?}");
+            assert_eq!(
+                (found.to_string().as_str(), found.len()),
+                (expected, len),
+                "{text} {more:?}"
+            );
         };
         check("", &[], "", 0);
+
         check("", &[3], "3", 1);
         check("1,2", &[], "1,2", 2);
         check("1,2", &[3], "1-3", 3);
@@ -121,14 +139,22 @@ mod tests {
     #[test]
     fn what_is_missing_comes_in_order() {
         let check = |text: &str, count: usize, expected: &[u32]| {
-            assert_eq!(Indexes::parse(text, 6).missing(count, 6), expected, "{text}");
+            assert_eq!(
+                Indexes::parse(text, 6).missing(count, 6),
+                expected,
+                "{text}"
+            );
         };
         check("", 3, &[0, 1, 2]);
+
         check("0,2-3", 9, &[1, 4, 5]);
         check("0-5", 2, &[]);
         check("1-5", 2, &[0]);
         assert!(Indexes::parse("1,3-4", 6).has(4));
         assert!(!Indexes::parse("1,3-4", 6).has(2));
-        assert_eq!(Indexes::parse("1,3-4", 6).shared(&Indexes::parse("0-3", 6)), 2);
+        assert_eq!(
+            Indexes::parse("1,3-4", 6).shared(&Indexes::parse("0-3", 6)),
+            2
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! The Job controller: runs pods to their end, and counts each exactly once.
 //!
-//! `hear` turns changes of Jobs and pods into keys; `plan` decides, with the help of `ending` (is it over), `failure`
-//! (what a failed pod means), `backoff` (how long to wait) and `indexes`; `act` makes and deletes pods, writes what
-//! `track` works out, and lets pods go. `orphans` lets go what no Job will count any more.
+//! `hear` turns changes of Jobs and pods into keys; `plan` decides, with the help of `ending` (is
+//! it over), `failure` (what a failed pod means), `backoff` (how long to wait) and `indexes`; `act`
+//! makes and deletes pods, writes what `track` works out, and lets pods go. `orphans` lets go what
+//! no Job will count any more.
 
 mod act;
 pub mod backoff;
@@ -70,7 +71,8 @@ struct Memory {
 
 /// Begins the controller, with so many workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
-    let queue = WorkQueue::with_limiter("job", Box::new(ExponentialLimiter::new(PAUSES.0, PAUSES.1)));
+    let queue =
+        WorkQueue::with_limiter("job", Box::new(ExponentialLimiter::new(PAUSES.0, PAUSES.1)));
     let mut feeds = Feeds::new();
     let controller = Jobs::new(context, &queue, &mut feeds);
     let counting = Shell::new(controller, queue, context).run(feeds, workers);
@@ -85,11 +87,13 @@ impl Jobs {
         let jobs: Informer<Job> = context.informers.of(&jobs_of);
         let pods: Informer<Pod> = context.informers.of(&pods_of);
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
+
         let unseen = Arc::new(Unseen::default());
         let written = Arc::new(OwnWrites::default());
         hear::follow(feeds, &jobs, &pods, &unseen, queue);
         let client = context.client(ACCOUNT);
         let job_access = client.resource(&jobs_of);
+
         let recorder = context.recorder.clone().component(ACCOUNT);
         let control = PodControl::new(
             job_access.clone(),
@@ -98,6 +102,7 @@ impl Jobs {
             written.clone(),
             recorder.clone(),
         );
+
         Jobs {
             jobs,
             pods,
@@ -120,7 +125,10 @@ impl Jobs {
         let mut all = self.memory();
         let memory = all.entry(key.clone()).or_default();
         if memory.uid != *uid {
-            *memory = Memory { uid: uid.clone(), ..Memory::default() };
+            *memory = Memory {
+                uid: uid.clone(),
+                ..Memory::default()
+            };
         }
         with(memory)
     }
@@ -145,35 +153,62 @@ impl Controller for Jobs {
             self.forget(key);
             return Observation::Gone;
         };
+
         if job.finished().is_some() {
             self.forget(key);
             return Observation::Gone;
         }
-        if self.written.is_behind(key, &[(JOBS, self.jobs.version()), ("pods", self.pods.version())]) {
+
+        if self.written.is_behind(
+            key,
+            &[(JOBS, self.jobs.version()), ("pods", self.pods.version())],
+        ) {
             return Observation::Behind;
         }
+
         let settled = self.unseen.expectations.satisfied(&job.uid);
         let own = [job.uid.to_string(), orphans_of(&key.namespace)];
         let pods: Vec<_> = own
             .iter()
             .flat_map(|value| {
-                self.pods.by_index(BY_CONTROLLER, value).expect("the index was made with the controller")
+                self.pods
+                    .by_index(BY_CONTROLLER, value)
+                    .expect("the index was made with the controller")
             })
             .collect();
+
         let memory = self.remembered(key, &job.uid, |memory| {
             // What the cache shows need not be remembered.
-            memory.let_go.retain(|uid| pods.iter().any(|pod| pod.uid == *uid && pod.is_tracked));
+            memory
+                .let_go
+                .retain(|uid| pods.iter().any(|pod| pod.uid == *uid && pod.is_tracked));
             memory.clone()
         });
-        let observed = Observed { pods, settled, let_go: memory.let_go, backoff: memory.backoff, job };
-        Observation::Seen { uid: observed.job.uid.clone(), observed }
+
+        let observed = Observed {
+            pods,
+            settled,
+            let_go: memory.let_go,
+            backoff: memory.backoff,
+            job,
+        };
+
+        Observation::Seen {
+            uid: observed.job.uid.clone(),
+            observed,
+        }
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Plan {
         plan::plan(observed, now)
     }
 
-    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        observed: Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         self.carry_out(key, &observed, plan).await
     }
 }

@@ -23,33 +23,48 @@ pub(super) fn new_pod(job: &Job, owner: &Owner, new: New) -> Option<Value> {
             format!("{}{end}", &name[..kept])
         }
     };
-    let mut pod = template::pod(job.template()?, &owner.key.namespace, &base, owner.controller.reference())?;
+
+    let mut pod = template::pod(
+        job.template()?,
+        &owner.key.namespace,
+        &base,
+        owner.controller.reference(),
+    )?;
     let mut meta = pod.meta_mut();
     meta.add_finalizer(JOB_TRACKING);
+
     if let Some(index) = new.index {
         let text = index.to_string();
         meta.set_annotation(JOB_INDEX, Some(&text));
         meta.set_label(JOB_INDEX, Some(&text));
+
         if let Some((counted, ignored)) = new.failures {
             meta.set_annotation(JOB_INDEX_FAILURES, Some(&counted.to_string()));
             if ignored > 0 {
                 meta.set_annotation(JOB_INDEX_IGNORED_FAILURES, Some(&ignored.to_string()));
             }
         }
+
         let spec = pod.as_object_mut()?.object_mut("spec");
         spec.insert("hostname", format!("{name}-{index}"));
+
         for containers in ["initContainers", "containers"] {
             spec.structs_mut(containers).for_each(tell_index);
         }
     }
+
     Some(pod)
 }
 
 fn tell_index(container: &mut Map) {
     let mut variables = container.items("env").to_vec();
-    if variables.iter().any(|one| one.get("name").and_then(Value::as_str) == Some(INDEX_VARIABLE)) {
+    if variables
+        .iter()
+        .any(|one| one.get("name").and_then(Value::as_str) == Some(INDEX_VARIABLE))
+    {
         return;
     }
+
     let mut variable = Map::new();
     variable.insert("name", INDEX_VARIABLE);
     let field = variable.object_mut("valueFrom").object_mut("fieldRef");

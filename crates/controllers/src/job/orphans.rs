@@ -32,10 +32,13 @@ struct LetGoError(#[source] Error);
 /// Begins it. Never returns.
 pub(super) async fn run(context: &Context) {
     let queue = WorkQueue::new("job_orphan_pod");
-    let jobs: Informer<Job> = context.informers.of(&Resource::builtin("batch", "v1", JOBS));
+    let jobs: Informer<Job> = context
+        .informers
+        .of(&Resource::builtin("batch", "v1", JOBS));
     let pods_of = Resource::builtin("", "v1", "pods");
     let pods: Informer<Pod> = context.informers.of(&pods_of);
     let mut feeds = Feeds::new();
+
     let (all, woken) = (pods.clone(), queue.clone());
     feeds.follow(&jobs, move |change| {
         let ended = match change {
@@ -47,25 +50,44 @@ pub(super) async fn run(context: &Context) {
             }
             _ => return,
         };
+
         for pod in all.by_index(BY_CONTROLLER, &ended.uid).unwrap_or_default() {
             woken.add(pod.key.clone());
         }
     });
+
     let woken = queue.clone();
     feeds.follow(&pods, move |change| {
         if let Some(pod) = change.object().filter(|pod| pod.is_tracked) {
             woken.add(pod.key.clone());
         }
     });
+
     let pod_access = context.client(ACCOUNT).resource(&pods_of);
-    Shell::new(Orphans { jobs, pods, pod_access }, queue, context).run(feeds, 1).await;
+    Shell::new(
+        Orphans {
+            jobs,
+            pods,
+            pod_access,
+        },
+        queue,
+        context,
+    )
+    .run(feeds, 1)
+    .await;
 }
 
 /// Whether nobody will count the pod: it has no controller, or its Job is gone or has finished.
 fn is_orphan(held: &Held) -> bool {
-    let Some(owner) = &held.pod.controller else { return true };
+    let Some(owner) = &held.pod.controller else {
+        return true;
+    };
     let is_job = owner.kind == "Job" && owner.api_version.starts_with("batch/");
-    is_job && held.job.as_ref().is_none_or(|job| !job.is_foreign() && job.finished().is_some())
+    is_job
+        && held
+            .job
+            .as_ref()
+            .is_none_or(|job| !job.is_foreign() && job.finished().is_some())
 }
 
 #[async_trait]
@@ -78,12 +100,20 @@ impl Controller for Orphans {
     const NAME: &'static str = "job-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Held> {
-        let Some(pod) = self.pods.get(key).filter(|pod| pod.is_tracked) else { return Observation::Gone };
+        let Some(pod) = self.pods.get(key).filter(|pod| pod.is_tracked) else {
+            return Observation::Gone;
+        };
         let job = pod.controller.as_ref().and_then(|owner| {
-            let job = self.jobs.get(&ObjectKey::new(&key.namespace, &owner.name))?;
+            let job = self
+                .jobs
+                .get(&ObjectKey::new(&key.namespace, &owner.name))?;
             (job.uid == owner.uid).then_some(job)
         });
-        Observation::Seen { uid: pod.uid.clone(), observed: Held { pod, job } }
+
+        Observation::Seen {
+            uid: pod.uid.clone(),
+            observed: Held { pod, job },
+        }
     }
 
     fn plan(held: &Held, _: Timestamp) -> bool {
@@ -112,22 +142,41 @@ mod tests {
     fn a_pod_is_let_go_when_nobody_will_count_it() {
         let check = |owner: &str, job: Option<&str>, expected: bool| {
             let parse = |text: String| json::parse(text.as_bytes()).unwrap();
-            let pod = parse(format!(r#"{{"metadata":{{"name":"p","ownerReferences":[{owner}]}}}}"#));
+            let pod = parse(format!(
+                r#"{{"metadata":{{"name":"p","ownerReferences":[{owner}]}}}}"#
+            ));
             let job = job.map(|text| parse(format!(r#"{{"metadata":{{"name":"j"}},{text}}}"#)));
             let held = Held {
                 pod: Arc::new(Cached::of(pod).unwrap()),
                 job: job.map(|job| Arc::new(Cached::of(job).unwrap())),
             };
-            assert_eq!(is_orphan(&held), expected, "{owner} {held:?}", held = held.job);
+
+            assert_eq!(
+                is_orphan(&held),
+                expected,
+                "{owner} {held:?}",
+                held = held.job
+            );
         };
-        let of_job = r#"{"apiVersion":"batch/v1","kind":"Job","name":"j","uid":"u","controller":true}"#;
-        let of_other = r#"{"apiVersion":"x/v1","kind":"Job","name":"j","uid":"u","controller":true}"#;
+
+        let of_job =
+            r#"{"apiVersion":"batch/v1","kind":"Job","name":"j","uid":"u","controller":true}"#;
+        let of_other =
+            r#"{"apiVersion":"x/v1","kind":"Job","name":"j","uid":"u","controller":true}"#;
         let complete = r#""status":{"conditions":[{"type":"Complete","status":"True"}]}"#;
         check("", None, true);
         check(of_job, None, true);
+
         check(of_other, None, false);
         check(of_job, Some(r#""status":{}"#), false);
+
         check(of_job, Some(complete), true);
-        check(of_job, Some(&format!(r#""spec":{{"managedBy":"example.com/x"}},{complete}"#)), false);
+        check(
+            of_job,
+            Some(&format!(
+                r#""spec":{{"managedBy":"example.com/x"}},{complete}"#
+            )),
+            false,
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! What one Job needs now. Pure.
 //!
-//! The pods that have ended and are not yet counted are looked at together with the counts of the status: whether the
-//! Job is to end (`ending`), and if it is not, how many pods should run. What is written is worked out by `track`, when
-//! it is known how much of this succeeded.
+//! The pods that have ended and are not yet counted are looked at together with the counts of the
+//! status: whether the Job is to end (`ending`), and if it is not, how many pods should run. What
+//! is written is worked out by `track`, when it is known how much of this succeeded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -93,7 +93,8 @@ pub enum Pods {
 pub struct New {
     /// Its number in an indexed Job.
     pub index: Option<u32>,
-    /// How many of the same index have failed, and how many of those do not count; where that is looked at.
+    /// How many of the same index have failed, and how many of those do not count; where that is
+    /// looked at.
     pub failures: Option<(u32, u32)>,
 }
 
@@ -119,7 +120,9 @@ pub(super) fn index_of(job: &Job, pod: &Pod) -> Option<u32> {
 
 /// The first number that is no index.
 pub(super) fn index_limit(job: &Job) -> u32 {
-    job.completions().and_then(|completions| u32::try_from(completions).ok()).unwrap_or_default()
+    job.completions()
+        .and_then(|completions| u32::try_from(completions).ok())
+        .unwrap_or_default()
 }
 
 /// What the Job needs.
@@ -128,33 +131,47 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     if job.finished().is_some() || job.is_foreign() {
         return Plan::Leave;
     }
+
     if !matches!(job.completion_mode(), "Indexed" | "NonIndexed") {
         return Plan::UnknownMode;
     }
+
     let claims = adopted_as_tracked(claims(&observed.job, &observed.pods));
     let sorted = sort(observed, &claims.claimed);
     let status = |name: &str| job.status().map_or(0, |status| status.int(name));
     let uncounted = |name: &str| uncounted(job, name).len();
-    let failed_now = sorted.new_failed.iter().filter(|pod| judge(job, pod).counts()).count();
+    let failed_now = sorted
+        .new_failed
+        .iter()
+        .filter(|pod| judge(job, pod).counts())
+        .count();
+
     let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let failed = status("failed") + count(failed_now) + count(uncounted("failed"));
     let mut work = Work {
         pods: Pods::Keep,
         ending: None,
         managed: false,
-        succeeded: status("succeeded") + count(sorted.new_succeeded.len()) + count(uncounted("succeeded")),
+        succeeded: status("succeeded")
+            + count(sorted.new_succeeded.len())
+            + count(uncounted("succeeded")),
         known_indexes: Indexes::default(),
         succeeded_indexes: Indexes::default(),
         failed_indexes: None,
         kept: BTreeMap::new(),
-        backoff: observed.backoff.after(&sorted.new_succeeded, &sorted.new_failed),
+        backoff: observed
+            .backoff
+            .after(&sorted.new_succeeded, &sorted.new_failed),
         wake_after: None,
         claims,
     };
+
     if job.is_indexed() {
         look_at_indexes(observed, &mut work);
     }
+
     work.ending = ending(observed, &work, failed, now);
+
     if work.ending.is_some() {
         work.pods = Pods::End(sorted.active);
     } else {
@@ -162,16 +179,25 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
             work.managed = true;
             manage(observed, &sorted, &mut work, now);
         }
+
         let until_deadline = until_deadline(job, now);
-        work.wake_after = [work.wake_after, until_deadline].into_iter().flatten().min();
+        work.wake_after = [work.wake_after, until_deadline]
+            .into_iter()
+            .flatten()
+            .min();
     }
+
     Plan::Work(Box::new(work))
 }
 
 /// What is adopted gets the finalizer with it.
 fn adopted_as_tracked(mut claims: Claims) -> Claims {
     let adopted: BTreeSet<Text> = claims.adopt.iter().map(|pod| pod.uid.clone()).collect();
-    for pod in claims.claimed.iter_mut().filter(|pod| adopted.contains(&pod.uid)) {
+    for pod in claims
+        .claimed
+        .iter_mut()
+        .filter(|pod| adopted.contains(&pod.uid))
+    {
         Arc::make_mut(pod).object.is_tracked = true;
     }
     claims
@@ -179,9 +205,13 @@ fn adopted_as_tracked(mut claims: Claims) -> Claims {
 
 /// The UIDs that the status remembers as ended and not yet counted.
 pub(super) fn uncounted(job: &Job, how: &str) -> BTreeSet<Text> {
-    let all = job.status().and_then(|status| status.below("uncountedTerminatedPods"));
+    let all = job
+        .status()
+        .and_then(|status| status.below("uncountedTerminatedPods"));
     let uids = all.map(|all| all.items(how)).unwrap_or_default();
-    uids.iter().filter_map(|uid| uid.as_str().map(Text::new)).collect()
+    uids.iter()
+        .filter_map(|uid| uid.as_str().map(Text::new))
+        .collect()
 }
 
 fn sort(observed: &Observed, pods: &[Arc<Cached<Pod>>]) -> Sorted {
@@ -190,8 +220,11 @@ fn sort(observed: &Observed, pods: &[Arc<Cached<Pod>>]) -> Sorted {
         let has_place = !job.is_indexed() || index_of(job, pod).is_some();
         is_tracked(observed, pod) && has_place && !known.contains(&pod.uid)
     };
+
     let (known_succeeded, known_failed) = (uncounted(job, "succeeded"), uncounted(job, "failed"));
-    let of = |is: &dyn Fn(&Cached<Pod>) -> bool| pods.iter().filter(|pod| is(pod)).cloned().collect();
+    let of =
+        |is: &dyn Fn(&Cached<Pod>) -> bool| pods.iter().filter(|pod| is(pod)).cloned().collect();
+
     Sorted {
         active: of(&|pod| pod.is_active()),
         terminating: pods.iter().filter(|pod| pod.is_terminating()).count(),
@@ -200,17 +233,35 @@ fn sort(observed: &Observed, pods: &[Arc<Cached<Pod>>]) -> Sorted {
     }
 }
 
-/// Works out which indexes have succeeded and failed, and which failed pods are kept as a memory of how often.
+/// Works out which indexes have succeeded and failed, and which failed pods are kept as a memory of
+/// how often.
 fn look_at_indexes(observed: &Observed, work: &mut Work) {
     let job: &Job = &observed.job;
-    let text = |name: &str| job.status().map(|status| status.text(name)).unwrap_or_default();
+    let text = |name: &str| {
+        job.status()
+            .map(|status| status.text(name))
+            .unwrap_or_default()
+    };
+
     let limit = index_limit(job);
-    let pods: Vec<_> = work.claims.claimed.iter().filter(|pod| is_tracked(observed, pod)).collect();
+
+    let pods: Vec<_> = work
+        .claims
+        .claimed
+        .iter()
+        .filter(|pod| is_tracked(observed, pod))
+        .collect();
     let succeeded = pods.iter().filter(|pod| pod.phase == Phase::Succeeded);
+
     work.known_indexes = Indexes::parse(text("completedIndexes"), limit);
-    work.succeeded_indexes = work.known_indexes.with(succeeded.filter_map(|pod| index_of(job, pod)));
+    work.succeeded_indexes = work
+        .known_indexes
+        .with(succeeded.filter_map(|pod| index_of(job, pod)));
     work.succeeded = i64::try_from(work.succeeded_indexes.len()).unwrap_or(i64::MAX);
-    let Some(per_index) = job.backoff_limit_per_index() else { return };
+    let Some(per_index) = job.backoff_limit_per_index() else {
+        return;
+    };
+
     let failed = pods.iter().filter(|pod| has_failed(job, pod));
     let for_good = failed.clone().filter(|pod| {
         let before = pod.index.map_or(0, |index| i64::from(index.failures));
@@ -219,6 +270,7 @@ fn look_at_indexes(observed: &Observed, work: &mut Work) {
             failure => failure.counts() && before >= per_index,
         }
     });
+
     let known = Indexes::parse(text("failedIndexes"), limit);
     let failed_indexes = known.with(for_good.filter_map(|pod| index_of(job, pod)));
     let active: BTreeSet<u32> = work
@@ -228,11 +280,16 @@ fn look_at_indexes(observed: &Observed, work: &mut Work) {
         .filter(|pod| pod.is_active())
         .filter_map(|pod| index_of(job, pod))
         .collect();
+
     for pod in failed {
-        let Some(index) = index_of(job, pod) else { continue };
-        if work.succeeded_indexes.has(index) || failed_indexes.has(index) || active.contains(&index) {
+        let Some(index) = index_of(job, pod) else {
+            continue;
+        };
+        if work.succeeded_indexes.has(index) || failed_indexes.has(index) || active.contains(&index)
+        {
             continue;
         }
+
         let newer = work.kept.get(&index).is_none_or(|kept| {
             all_failures(kept) <= all_failures(pod) && backoff::ended(kept) <= backoff::ended(pod)
         });
@@ -240,16 +297,22 @@ fn look_at_indexes(observed: &Observed, work: &mut Work) {
             work.kept.insert(index, (*pod).clone());
         }
     }
+
     work.failed_indexes = Some(failed_indexes);
 }
 
 fn all_failures(pod: &Pod) -> u32 {
-    pod.index.map_or(0, |index| index.failures + index.ignored_failures)
+    pod.index
+        .map_or(0, |index| index.failures + index.ignored_failures)
 }
 
 fn until_deadline(job: &Job, now: Timestamp) -> Option<Duration> {
     let deadline = job.active_deadline().filter(|_| !job.is_suspended())?;
-    job.start_time().unwrap_or(now).plus_seconds(deadline).since(now).to_std()
+    job.start_time()
+        .unwrap_or(now)
+        .plus_seconds(deadline)
+        .since(now)
+        .to_std()
 }
 
 /// How many pods should be active.
@@ -265,31 +328,50 @@ fn wanted(job: &Job, active: i64, succeeded: i64) -> i64 {
 fn manage(observed: &Observed, sorted: &Sorted, work: &mut Work, now: Timestamp) {
     let job: &Job = &observed.job;
     let active = i64::try_from(sorted.active.len()).unwrap_or(i64::MAX);
-    let wanted = if job.is_suspended() { 0 } else { wanted(job, active, work.succeeded) };
+    let wanted = if job.is_suspended() {
+        0
+    } else {
+        wanted(job, active, work.succeeded)
+    };
     let surplus = usize::try_from(active - wanted).unwrap_or_default();
+
     let mut removed = to_remove(job, &sorted.active, surplus);
     if !job.is_suspended() {
         removed.truncate(BURST);
     }
+
     if !removed.is_empty() {
         work.pods = Pods::Remove(removed);
         return;
     }
-    let held = if job.only_replaces_failed() { sorted.terminating } else { 0 };
-    let missing = usize::try_from(wanted - active).unwrap_or_default().saturating_sub(held).min(BURST);
+
+    let held = if job.only_replaces_failed() {
+        sorted.terminating
+    } else {
+        0
+    };
+
+    let missing = usize::try_from(wanted - active)
+        .unwrap_or_default()
+        .saturating_sub(held)
+        .min(BURST);
+
     if missing == 0 || job.is_suspended() {
         return;
     }
+
     if job.backoff_limit_per_index().is_none() {
         work.wake_after = work.backoff.remaining(now);
         if work.wake_after.is_some() {
             return;
         }
     }
+
     let new = match job.is_indexed() {
         true => new_indexes(observed, sorted, work, missing, now),
         false => vec![New::default(); missing],
     };
+
     if !new.is_empty() {
         work.pods = Pods::Create(new);
     }
@@ -301,13 +383,21 @@ fn to_remove(job: &Job, active: &[Arc<Cached<Pod>>], at_least: usize) -> Vec<Arc
     ordered.sort_by(|one, other| rank::youngest_first(one, other));
     let (mut removed, mut left) = (Vec::new(), Vec::new());
     let mut seen = BTreeSet::new();
+
     // Of those that share an index the one stays that would go last.
     for pod in ordered.into_iter().rev() {
-        let stays = !job.is_indexed() || index_of(job, &pod).is_some_and(|index| seen.insert(index));
-        if stays { left.push(pod) } else { removed.push(pod) }
+        let stays =
+            !job.is_indexed() || index_of(job, &pod).is_some_and(|index| seen.insert(index));
+        if stays {
+            left.push(pod)
+        } else {
+            removed.push(pod)
+        }
     }
+
     let more = at_least.saturating_sub(removed.len());
     removed.extend(left.into_iter().rev().take(more));
+
     removed
 }
 
@@ -321,35 +411,64 @@ fn new_indexes(
 ) -> Vec<New> {
     let job: &Job = &observed.job;
     let indexes = |pods: &[Arc<Cached<Pod>>]| -> Vec<u32> {
-        pods.iter().filter_map(|pod| pod.index.map(|index| index.index)).collect()
+        pods.iter()
+            .filter_map(|pod| pod.index.map(|index| index.index))
+            .collect()
     };
+
     let mut taken = work.succeeded_indexes.with(indexes(&sorted.active));
     if job.only_replaces_failed() {
-        let going: Vec<_> = work.claims.claimed.iter().filter(|pod| pod.is_terminating()).cloned().collect();
+        let going: Vec<_> = work
+            .claims
+            .claimed
+            .iter()
+            .filter(|pod| pod.is_terminating())
+            .cloned()
+            .collect();
         taken = taken.with(indexes(&going));
     }
+
     if let Some(failed) = &work.failed_indexes {
         taken = taken.union(failed);
     }
+
     let mut new = Vec::new();
     for index in taken.missing(missing, index_limit(job)) {
         let before = work.kept.get(&index);
         let pause = before.and_then(|pod| {
-            let failures = usize::try_from(all_failures(pod)).unwrap_or(usize::MAX).saturating_add(1);
+            let failures = usize::try_from(all_failures(pod))
+                .unwrap_or(usize::MAX)
+                .saturating_add(1);
             backoff::pause(failures, backoff::ended(pod), now)
         });
+
         match pause {
-            Some(pause) => work.wake_after = Some(work.wake_after.map_or(pause, |other| other.min(pause))),
-            None => new.push(New { index: Some(index), failures: failures(job, before) }),
+            Some(pause) => {
+                work.wake_after = Some(work.wake_after.map_or(pause, |other| other.min(pause)))
+            }
+            None => new.push(New {
+                index: Some(index),
+                failures: failures(job, before),
+            }),
         }
     }
+
     new
 }
 
 /// What the next pod of an index remembers of those before it.
 fn failures(job: &Job, before: Option<&Arc<Cached<Pod>>>) -> Option<(u32, u32)> {
     job.backoff_limit_per_index()?;
-    let Some(pod) = before else { return Some((0, 0)) };
-    let (counted, ignored) = pod.index.map_or((0, 0), |index| (index.failures, index.ignored_failures));
-    Some(if judge(job, pod).counts() { (counted + 1, ignored) } else { (counted, ignored + 1) })
+    let Some(pod) = before else {
+        return Some((0, 0));
+    };
+    let (counted, ignored) = pod
+        .index
+        .map_or((0, 0), |index| (index.failures, index.ignored_failures));
+
+    Some(if judge(job, pod).counts() {
+        (counted + 1, ignored)
+    } else {
+        (counted, ignored + 1)
+    })
 }

@@ -1,8 +1,9 @@
 //! What a Job's status says, and which pods are let go. Pure.
 //!
-//! Every pod is counted exactly once, whatever breaks in between. Its UID is first written into the status
-//! (`uncountedTerminatedPods`), then the finalizer by which the Job holds it is taken away, then the UID moves from the
-//! list into the count. A pod that is in the list and has no finalizer is counted; one that has it is not yet.
+//! Every pod is counted exactly once, whatever breaks in between. Its UID is first written into the
+//! status (`uncountedTerminatedPods`), then the finalizer by which the Job holds it is taken away,
+//! then the UID moves from the list into the count. A pod that is in the list and has no finalizer
+//! is counted; one that has it is not yet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -55,38 +56,56 @@ pub fn track(observed: &Observed, work: &Work, outcome: Outcome, now: Timestamp)
     if job.start_time().is_none() && !job.is_suspended() {
         status.insert("startTime", Time(now).text());
     }
+
     let ending = match &work.ending {
         Some(ending) => Some(ending.clone()).filter(|_| outcome.may_end),
         None => is_complete(job, work, outcome).then(Ending::complete),
     };
+
     let mut news = None;
     if work.managed && ending.is_none() {
         news = note_suspension(job, &mut status, now);
     }
+
     put_count(&mut status, "active", outcome.active);
     status.insert("ready", number(outcome.ready));
     status.insert("terminating", number(outcome.terminating));
+
     let pods = &work.claims.claimed;
-    let held: BTreeSet<Text> =
-        pods.iter().filter(|pod| is_tracked(observed, pod)).map(|pod| pod.uid.clone()).collect();
+    let held: BTreeSet<Text> = pods
+        .iter()
+        .filter(|pod| is_tracked(observed, pod))
+        .map(|pod| pod.uid.clone())
+        .collect();
+
     status.object_mut("uncountedTerminatedPods");
     count(&mut status, &held);
     let (let_go, all) = note_ended(observed, work, ending.as_ref(), &mut status);
     if job.is_indexed() {
         note_indexes(job, work, &let_go, &mut status);
     }
+
     if let Some(ending) = &ending {
         let (first, _) = ending.conditions();
         if job.condition(first).is_none() {
             push_condition(&mut status, first, ending, now);
         }
     }
-    Tracked { status, let_go, held, ending: ending.filter(|_| all), news }
+
+    Tracked {
+        status,
+        let_go,
+        held,
+        ending: ending.filter(|_| all),
+        news,
+    }
 }
 
 /// Whether as many pods have succeeded as were wanted, and none runs any more.
 fn is_complete(job: &Job, work: &Work, outcome: Outcome) -> bool {
-    let enough = job.completions().map_or(work.succeeded > 0, |wanted| work.succeeded >= wanted);
+    let enough = job
+        .completions()
+        .map_or(work.succeeded > 0, |wanted| work.succeeded >= wanted);
     enough && outcome.active == 0
 }
 
@@ -98,22 +117,28 @@ pub fn count(status: &mut Map, held: &BTreeSet<Text>) -> bool {
         let before = list.items(name).to_vec();
         let is_held = |uid: &Value| uid.as_str().is_some_and(|uid| held.contains(uid));
         let after: Vec<Value> = before.iter().filter(|uid| is_held(uid)).cloned().collect();
+
         let counted = before.len() - after.len();
         if counted == 0 {
             continue;
         }
+
         changed = true;
+
         match after.is_empty() {
             true => drop(list.remove(name)),
             false => drop(list.insert(name, after)),
         }
+
         let total = status.int(name) + number(counted);
         status.insert(name, total);
     }
+
     changed
 }
 
-/// Notes the UIDs of pods that have ended, and says which pods are let go, and whether those are all.
+/// Notes the UIDs of pods that have ended, and says which pods are let go, and whether those are
+/// all.
 fn note_ended(
     observed: &Observed,
     work: &Work,
@@ -124,13 +149,21 @@ fn note_ended(
     let (known_succeeded, known_failed) = (uncounted(job, "succeeded"), uncounted(job, "failed"));
     let mut let_go = Vec::new();
     let mut new_indexes = 0;
-    let mut pods: Vec<_> = work.claims.claimed.iter().filter(|pod| is_tracked(observed, pod)).collect();
+
+    let mut pods: Vec<_> = work
+        .claims
+        .claimed
+        .iter()
+        .filter(|pod| is_tracked(observed, pod))
+        .collect();
     pods.sort_by_key(|pod| pod.index.map(|index| index.index));
+
     for pod in pods {
         let failed = has_failed(job, pod);
         if !is_done_with(job, work, ending, pod, failed) {
             continue;
         }
+
         let_go.push(pod.clone());
         let place = index_of(job, pod);
         if pod.phase == Phase::Succeeded && !known_failed.contains(&pod.uid) {
@@ -138,7 +171,9 @@ fn note_ended(
                 _ if !job.is_indexed() && !known_succeeded.contains(&pod.uid) => {
                     note_uid(status, "succeeded", pod);
                 }
-                Some(index) if job.is_indexed() && !work.known_indexes.has(index) => new_indexes += 1,
+                Some(index) if job.is_indexed() && !work.known_indexes.has(index) => {
+                    new_indexes += 1
+                }
                 _ => {}
             }
         } else if failed || ending.is_some_and(|ending| !ending.well) {
@@ -147,16 +182,26 @@ fn note_ended(
                 note_uid(status, "failed", pod);
             }
         }
+
         let list = status.object_mut("uncountedTerminatedPods");
-        if new_indexes + list.items("succeeded").len() + list.items("failed").len() >= MOST_UNCOUNTED {
+        if new_indexes + list.items("succeeded").len() + list.items("failed").len()
+            >= MOST_UNCOUNTED
+        {
             return (let_go, false);
         }
     }
+
     (let_go, true)
 }
 
 /// Whether nothing more is to be learned from a pod.
-fn is_done_with(job: &Job, work: &Work, ending: Option<&Ending>, pod: &Cached<Pod>, failed: bool) -> bool {
+fn is_done_with(
+    job: &Job,
+    work: &Work,
+    ending: Option<&Ending>,
+    pod: &Cached<Pod>,
+    failed: bool,
+) -> bool {
     if job.is_being_deleted() || ending.is_some() || pod.phase == Phase::Succeeded {
         return true;
     }
@@ -174,12 +219,16 @@ fn note_uid(status: &mut Map, how: &'static str, pod: &Cached<Pod>) {
 /// The indexes of pods that are let go are counted by the text itself, which cannot hold one twice.
 fn note_indexes(job: &Job, work: &Work, let_go: &[Arc<Cached<Pod>>], status: &mut Map) {
     let done = let_go.iter().filter(|pod| pod.phase == Phase::Succeeded);
-    let succeeded = work.known_indexes.with(done.filter_map(|pod| index_of(job, pod)));
+    let succeeded = work
+        .known_indexes
+        .with(done.filter_map(|pod| index_of(job, pod)));
     put_count(status, "succeeded", succeeded.len());
+
     match succeeded.is_empty() {
         true => drop(status.remove("completedIndexes")),
         false => drop(status.insert("completedIndexes", succeeded.to_string())),
     }
+
     if let Some(failed) = &work.failed_indexes {
         status.insert("failedIndexes", failed.to_string());
     }
@@ -188,22 +237,33 @@ fn note_indexes(job: &Job, work: &Work, let_go: &[Arc<Cached<Pod>>], status: &mu
 /// The status of a Job that has ended, if all is counted and gone; `None`: not yet.
 pub fn finished(status: &Map, ending: &Ending, now: Timestamp) -> Option<Map> {
     let left = status.below("uncountedTerminatedPods");
-    let uncounted = left.map_or(0, |left| left.items("succeeded").len() + left.items("failed").len());
+    let uncounted = left.map_or(0, |left| {
+        left.items("succeeded").len() + left.items("failed").len()
+    });
     if uncounted > 0 || status.int("terminating") > 0 {
         return None;
     }
+
     let mut status = status.clone();
     let (_, last) = ending.conditions();
     push_condition(&mut status, last, ending, now);
+
     if ending.well {
         status.insert("completionTime", Time(now).text());
     }
+
     Some(status)
 }
 
 fn push_condition(status: &mut Map, kind: &'static str, ending: &Ending, now: Timestamp) {
     let mut conditions = status.items("conditions").to_vec();
-    conditions.push(condition(kind, "True", &ending.reason, &ending.message, now));
+    conditions.push(condition(
+        kind,
+        "True",
+        &ending.reason,
+        &ending.message,
+        now,
+    ));
     status.insert("conditions", conditions);
 }
 
@@ -219,7 +279,11 @@ fn condition(kind: &str, holds: &str, reason: &str, message: &str, now: Timestam
 }
 
 /// Notes that a Job is suspended, or no longer; what is news is told people.
-fn note_suspension(job: &Job, status: &mut Map, now: Timestamp) -> Option<(&'static str, &'static str)> {
+fn note_suspension(
+    job: &Job,
+    status: &mut Map,
+    now: Timestamp,
+) -> Option<(&'static str, &'static str)> {
     let suspended = job.is_suspended();
     let mut conditions = status.items("conditions").to_vec();
     let is_it = |one: &Value| one.get("type").and_then(Value::as_str) == Some("Suspended");
@@ -229,19 +293,26 @@ fn note_suspension(job: &Job, status: &mut Map, now: Timestamp) -> Option<(&'sta
     } else {
         ("False", "JobResumed", "Job resumed")
     };
+
     match there {
-        Some(at) if conditions[at].get("status").and_then(Value::as_str) == Some(holds) => return None,
+        Some(at) if conditions[at].get("status").and_then(Value::as_str) == Some(holds) => {
+            return None;
+        }
         Some(at) => conditions[at] = condition("Suspended", holds, reason, message, now),
         None if suspended => conditions.push(condition("Suspended", holds, reason, message, now)),
         None => return None,
     }
+
     status.insert("conditions", conditions);
+
     if suspended {
         // What is said about where pods go may be changed as if it had never begun.
         status.remove("startTime");
         return Some(("Suspended", message));
     }
+
     // The deadline is about the time that it is active without a break.
     status.insert("startTime", Time(now).text());
+
     Some(("Resumed", message))
 }

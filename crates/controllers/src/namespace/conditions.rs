@@ -17,14 +17,19 @@ pub struct Outcome {
     pub failures: Vec<String>,
     /// What is left, of each resource of which something is.
     pub left: Vec<(Resource, Remaining)>,
-    /// Whether the pods are left and nothing else was tried: then nothing is said about what is left.
+    /// Whether the pods are left and nothing else was tried: then nothing is said about what is
+    /// left.
     pub stopped_at_pods: bool,
 }
 
 impl Outcome {
     /// The longest time that something which is left needs; 0: nothing is left, or nobody can say.
     pub fn estimate(&self) -> i64 {
-        self.left.iter().map(|(_, left)| left.estimate).max().unwrap_or_default()
+        self.left
+            .iter()
+            .map(|(_, left)| left.estimate)
+            .max()
+            .unwrap_or_default()
     }
 }
 
@@ -38,18 +43,27 @@ struct Kind {
 const KINDS: &[Kind] = &[
     Kind {
         name: "NamespaceDeletionDiscoveryFailure",
-        well: ("ResourcesDiscovered", "All resources successfully discovered"),
+        well: (
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
         ill: undiscovered,
     },
     Kind {
         name: "NamespaceDeletionGroupVersionParsingFailure",
-        well: ("ParsedGroupVersions", "All legacy kube types successfully parsed"),
+        well: (
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
         // Groups and versions come apart from each other here: there is nothing to parse.
         ill: |_| None,
     },
     Kind {
         name: "NamespaceDeletionContentFailure",
-        well: ("ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+        well: (
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
         ill: failed,
     },
     Kind {
@@ -59,7 +73,10 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         name: "NamespaceFinalizersRemaining",
-        well: ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+        well: (
+            "ContentHasNoFinalizers",
+            "All content-preserving finalizers finished",
+        ),
         ill: |outcome| finalizers(outcome).filter(|_| !outcome.stopped_at_pods),
     },
 ];
@@ -72,18 +89,27 @@ pub fn conditions(before: &[Value], outcome: &Outcome, now: Timestamp) -> Option
             Some(ill) => ("True", ill),
             None => ("False", (kind.well.0, kind.well.1.to_string())),
         };
+
         let is_this = |condition: &&mut Map| condition.text("type") == kind.name;
-        let known = conditions.iter_mut().filter_map(Value::as_object_mut).find(is_this);
-        let turned = known.as_ref().is_none_or(|known| known.text("status") != status);
+        let known = conditions
+            .iter_mut()
+            .filter_map(Value::as_object_mut)
+            .find(is_this);
+
+        let turned = known
+            .as_ref()
+            .is_none_or(|known| known.text("status") != status);
         let mut fresh = Map::new();
         let condition = match known {
             Some(known) => known,
             None => &mut fresh,
         };
         condition.insert("type", kind.name);
+
         condition.insert("status", status);
         condition.insert("reason", reason);
         condition.insert("message", message);
+
         if turned {
             condition.insert("lastTransitionTime", Time(now).text());
         }
@@ -91,12 +117,16 @@ pub fn conditions(before: &[Value], outcome: &Outcome, now: Timestamp) -> Option
             conditions.push(Value::Object(fresh));
         }
     }
+
     (conditions != before).then_some(conditions)
 }
 
 fn undiscovered(outcome: &Outcome) -> Option<(&'static str, String)> {
-    let mut groups: Vec<String> =
-        outcome.undiscovered.iter().map(|(which, why)| format!("{which}: {why}")).collect();
+    let mut groups: Vec<String> = outcome
+        .undiscovered
+        .iter()
+        .map(|(which, why)| format!("{which}: {why}"))
+        .collect();
     groups.sort();
     let (count, groups) = (groups.len(), groups.join(", "));
     let message = format!(
@@ -115,7 +145,10 @@ fn failed(outcome: &Outcome) -> Option<(&'static str, String)> {
 
 fn left(outcome: &Outcome) -> Option<(&'static str, String)> {
     let one = |(resource, left): &(Resource, Remaining)| {
-        format!("{}.{} has {} resource instances", resource.plural, resource.group, left.count)
+        format!(
+            "{}.{} has {} resource instances",
+            resource.plural, resource.group, left.count
+        )
     };
     let mut left: Vec<String> = outcome.left.iter().map(one).collect();
     left.sort();
@@ -128,10 +161,17 @@ fn finalizers(outcome: &Outcome) -> Option<(&'static str, String)> {
     for (finalizer, count) in outcome.left.iter().flat_map(|(_, left)| &left.finalizers) {
         *counts.entry(finalizer).or_default() += count;
     }
-    let one = |(finalizer, count): (&&str, &usize)| format!("{finalizer} in {count} resource instances");
+
+    let one =
+        |(finalizer, count): (&&str, &usize)| format!("{finalizer} in {count} resource instances");
     let mut held: Vec<String> = counts.iter().map(one).collect();
     held.sort();
-    let message = format!("Some content in the namespace has finalizers remaining: {}", held.join(", "));
+
+    let message = format!(
+        "Some content in the namespace has finalizers remaining: {}",
+        held.join(", ")
+    );
+
     (!held.is_empty()).then_some(("SomeFinalizersRemain", message))
 }
 
@@ -143,9 +183,23 @@ mod tests {
 
     fn said(conditions: &[Value]) -> Vec<String> {
         let one = |condition: &Value| {
-            let text = |name| condition.get(name).and_then(Value::as_str).unwrap_or_default().to_string();
-            format!("{} {} {}: {}", text("type"), text("status"), text("reason"), text("message"))
+            let text = |name| {
+                condition
+                    .get(name)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_string()
+            };
+
+            format!(
+                "{} {} {}: {}",
+                text("type"),
+                text("status"),
+                text("reason"),
+                text("message")
+            )
         };
+
         conditions.iter().map(one).collect()
     }
 
@@ -155,16 +209,24 @@ mod tests {
         let sets = Resource::builtin("apps", "v1", "replicasets");
         let held = |count, finalizers: &[(&str, usize)]| Remaining {
             count,
-            finalizers: finalizers.iter().map(|(name, count)| ((*name).into(), *count)).collect(),
+            finalizers: finalizers
+                .iter()
+                .map(|(name, count)| ((*name).into(), *count))
+                .collect(),
             estimate: 15,
         };
+
         let outcome = Outcome {
             undiscovered: vec![("x.io/v1".into(), "gone".into())],
             failures: vec!["no".into()],
-            left: vec![(sets, held(2, &[("b", 1)])), (config_maps, held(1, &[("a", 1), ("b", 1)]))],
+            left: vec![
+                (sets, held(2, &[("b", 1)])),
+                (config_maps, held(1, &[("a", 1), ("b", 1)])),
+            ],
             stopped_at_pods: false,
         };
         assert_eq!(outcome.estimate(), 15);
+
         let conditions = conditions(&[], &outcome, NOON).unwrap();
         assert_eq!(
             said(&conditions),
@@ -181,6 +243,7 @@ mod tests {
                  remaining: a in 1 resource instances, b in 2 resource instances",
             ]
         );
+
         assert_eq!(
             super::conditions(&conditions, &outcome, NOON.plus_seconds(9)),
             None,
@@ -190,7 +253,10 @@ mod tests {
 
     #[test]
     fn a_condition_that_turns_says_when_and_one_that_only_says_more_does_not() {
-        let failing = |text: &str| Outcome { failures: vec![text.into()], ..Outcome::default() };
+        let failing = |text: &str| Outcome {
+            failures: vec![text.into()],
+            ..Outcome::default()
+        };
         let first = conditions(&[], &failing("a"), NOON).unwrap();
         let second = conditions(&first, &failing("b"), NOON.plus_seconds(5)).unwrap();
         let third = conditions(&second, &Outcome::default(), NOON.plus_seconds(9)).unwrap();
@@ -203,8 +269,24 @@ mod tests {
     #[test]
     fn while_pods_are_left_nothing_is_said_of_the_rest() {
         let pods = Resource::builtin("", "v1", "pods");
-        let left = vec![(pods, Remaining { count: 3, ..Remaining::default() })];
-        let outcome = Outcome { left, stopped_at_pods: true, ..Outcome::default() };
-        assert!(said(&conditions(&[], &outcome, NOON).unwrap()).iter().all(|one| one.contains(" False ")));
+        let left = vec![(
+            pods,
+            Remaining {
+                count: 3,
+                ..Remaining::default()
+            },
+        )];
+
+        let outcome = Outcome {
+            left,
+            stopped_at_pods: true,
+            ..Outcome::default()
+        };
+
+        assert!(
+            said(&conditions(&[], &outcome, NOON).unwrap())
+                .iter()
+                .all(|one| one.contains(" False "))
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Everything in a namespace, deleted: the pods first, and while any is left nothing else; then all other resources.
+//! Everything in a namespace, deleted: the pods first, and while any is left nothing else; then all
+//! other resources.
 
 use coracle_api::Value;
 use coracle_api::time::Timestamp;
@@ -12,26 +13,47 @@ use crate::frame::{allows, preferred};
 
 impl Namespaces {
     /// Deletes what is in a namespace that has been going since `deleted_at`.
-    pub(super) async fn empty(&self, namespace: &str, deleted_at: Timestamp, served: &Served) -> Outcome {
+    pub(super) async fn empty(
+        &self,
+        namespace: &str,
+        deleted_at: Timestamp,
+        served: &Served,
+    ) -> Outcome {
         let undiscovered = served.failed.iter().map(|(path, why)| {
-            let which = path.strip_prefix("/apis/").or(path.strip_prefix("/api/")).unwrap_or(path);
+            let which = path
+                .strip_prefix("/apis/")
+                .or(path.strip_prefix("/api/"))
+                .unwrap_or(path);
             (which.to_string(), why.clone())
         });
-        let mut outcome = Outcome { undiscovered: undiscovered.collect(), ..Outcome::default() };
-        let deletable = preferred(served).into_iter().filter(|one| one.resource.namespaced);
+
+        let mut outcome = Outcome {
+            undiscovered: undiscovered.collect(),
+            ..Outcome::default()
+        };
+
+        let deletable = preferred(served)
+            .into_iter()
+            .filter(|one| one.resource.namespaced);
         let deletable: Vec<_> = deletable.filter(|one| allows(one, &["delete"])).collect();
+
         let (pods, others): (Vec<_>, Vec<_>) = deletable.into_iter().partition(|one| is_pods(one));
         for resource in pods {
-            self.empty_of(resource, namespace, deleted_at, &mut outcome).await;
+            self.empty_of(resource, namespace, deleted_at, &mut outcome)
+                .await;
         }
+
         if !outcome.left.is_empty() {
             outcome.stopped_at_pods = true;
             return outcome;
         }
+
         // What fails for one resource does not keep the others.
         for resource in others {
-            self.empty_of(resource, namespace, deleted_at, &mut outcome).await;
+            self.empty_of(resource, namespace, deleted_at, &mut outcome)
+                .await;
         }
+
         outcome
     }
 
@@ -44,32 +66,58 @@ impl Namespaces {
     ) {
         match self.delete_all(resource, namespace, deleted_at).await {
             Ok((left, unexplained)) => {
-                outcome.left.extend(left.map(|left| (resource.resource.clone(), left)));
+                outcome
+                    .left
+                    .extend(left.map(|left| (resource.resource.clone(), left)));
                 outcome.failures.extend(unexplained);
             }
             Err(error) => outcome.failures.push(error.to_string()),
         }
     }
 
-    /// Deletes all objects of a resource. Answers what is left of them, and if that should not be, what is wrong.
+    /// Deletes all objects of a resource. Answers what is left of them, and if that should not be,
+    /// what is wrong.
     async fn delete_all(
         &self,
         resource: &ServedResource,
         namespace: &str,
         deleted_at: Timestamp,
     ) -> Result<(Option<Remaining>, Option<String>), Error> {
-        let objects = self.client.resource(&resource.resource).namespace(namespace);
+        let objects = self
+            .client
+            .resource(&resource.resource)
+            .namespace(namespace);
+
         // Of pods it is asked how long they take; of all others only what they are called.
-        let listed = if is_pods(resource) { objects.clone() } else { objects.clone().metadata_only() };
+        let listed = if is_pods(resource) {
+            objects.clone()
+        } else {
+            objects.clone().metadata_only()
+        };
+
         let can_list = allows(resource, &["list"]);
         let all = ListOptions::default();
-        let found = if can_list { supported(listed.list_all(&all).await)?.items } else { Vec::new() };
+        let found = if can_list {
+            supported(listed.list_all(&all).await)?.items
+        } else {
+            Vec::new()
+        };
+
         if can_list && found.is_empty() {
             return Ok((None, None));
         }
-        let grace = if is_pods(resource) { plan::grace(&found, deleted_at, self.world.now()) } else { 0 };
-        let background =
-            DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+
+        let grace = if is_pods(resource) {
+            plan::grace(&found, deleted_at, self.world.now())
+        } else {
+            0
+        };
+
+        let background = DeleteOptions {
+            propagation: Some(Propagation::Background),
+            ..DeleteOptions::default()
+        };
+
         if allows(resource, &["deletecollection"]) {
             supported(objects.delete_collection(&background, &all).await)?;
         } else {
@@ -80,9 +128,11 @@ impl Namespaces {
                 }
             }
         }
+
         if !can_list {
             return Ok((None, None));
         }
+
         let left: Vec<Value> = supported(objects.metadata_only().list_all(&all).await)?.items;
         Ok(plan::remaining(&left, grace, &resource.resource, namespace))
     }

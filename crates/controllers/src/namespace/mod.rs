@@ -1,7 +1,8 @@
 //! The namespace controller: a namespace that was deleted is emptied, and then let go.
 //!
-//! `content` deletes what is in it, `plan` says how long what is left may take, `conditions` say it to people. When
-//! nothing is left, the finalizer that every namespace has from its beginning is taken away, and the server deletes it.
+//! `content` deletes what is in it, `plan` says how long what is left may take, `conditions` say it
+//! to people. When nothing is left, the finalizer that every namespace has from its beginning is
+//! taken away, and the server deletes it.
 
 pub mod conditions;
 mod content;
@@ -13,7 +14,9 @@ use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
 use coracle_client::queue::{BucketLimiter, ExponentialLimiter, MaxOf};
-use coracle_client::{Access, Change, Client, Error, Informer, ObjectKey, Resource, WorkQueue, World, retry};
+use coracle_client::{
+    Access, Change, Client, Error, Informer, ObjectKey, Resource, WorkQueue, World, retry,
+};
 use tracing::debug;
 
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Resources, Shell};
@@ -21,7 +24,8 @@ use crate::views::{Owned, Pod};
 use conditions::{Outcome, conditions};
 use plan::Plan;
 
-/// So long after a namespace was marked every server has heard of it: nothing new is made in it any more.
+/// So long after a namespace was marked every server has heard of it: nothing new is made in it any
+/// more.
 const HEARD_EVERYWHERE: Duration = Duration::from_secs(5);
 /// One that fails is tried again after this time at the latest.
 const AT_LATEST: Duration = Duration::from_secs(60);
@@ -55,10 +59,15 @@ pub enum ActError {
 pub async fn run(context: &Context, workers: usize) {
     let each = ExponentialLimiter::new(Duration::from_millis(5), AT_LATEST);
     let all = BucketLimiter(coracle_client::limit::TokenBucket::new(10.0, 100));
-    let queue = WorkQueue::with_limiter("namespace", Box::new(MaxOf(vec![Box::new(each), Box::new(all)])));
+    let queue = WorkQueue::with_limiter(
+        "namespace",
+        Box::new(MaxOf(vec![Box::new(each), Box::new(all)])),
+    );
     let mut feeds = Feeds::new();
     let controller = Namespaces::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, workers).await;
+    Shell::new(controller, queue, context)
+        .run(feeds, workers)
+        .await;
 }
 
 impl Namespaces {
@@ -67,44 +76,79 @@ impl Namespaces {
         let resource = Resource::builtin("", "v1", "namespaces");
         let namespaces: Informer<Owned> = context.informers.of(&resource);
         let pods: Informer<Pod> = context.informers.of(&Resource::builtin("", "v1", "pods"));
+
         let concerned = queue.clone();
         feeds.follow(&namespaces, move |change| match change {
-            Change::Added { object, .. } | Change::Updated { new: object, .. } if object.is_being_deleted => {
+            Change::Added { object, .. } | Change::Updated { new: object, .. }
+                if object.is_being_deleted =>
+            {
                 concerned.add_after(object.key.clone(), HEARD_EVERYWHERE);
             }
             _ => {}
         });
+
         let (concerned, known, left) = (queue.clone(), namespaces.clone(), pods.clone());
         feeds.follow(&pods, move |change| {
-            let Change::Deleted { object, .. } = change else { return };
+            let Change::Deleted { object, .. } = change else {
+                return;
+            };
             let key = ObjectKey::cluster(&object.key.namespace);
-            let is_going = known.get(&key).is_some_and(|namespace| namespace.is_being_deleted);
+            let is_going = known
+                .get(&key)
+                .is_some_and(|namespace| namespace.is_being_deleted);
+
             // The last pod is what the rest of a namespace waits for.
             if is_going && left.list_namespace(&key.name).is_empty() {
                 concerned.add(key);
             }
         });
+
         let client = context.client("namespace-controller");
         let access = client.resource(&resource);
-        Namespaces { namespaces, access, client, resources: context.resources(), world: context.world }
+
+        Namespaces {
+            namespaces,
+            access,
+            client,
+            resources: context.resources(),
+            world: context.world,
+        }
     }
 
     async fn carry_out(&self, name: &str) -> Result<Requeue, ActError> {
         let found = self.access.find(name).await.map_err(ActError::Read)?;
-        let Some(namespace) = found else { return Ok(Requeue::OnEvent) };
-        let Some(deleted_at) = namespace.meta().deletion_timestamp() else { return Ok(Requeue::OnEvent) };
+        let Some(namespace) = found else {
+            return Ok(Requeue::OnEvent);
+        };
+        let Some(deleted_at) = namespace.meta().deletion_timestamp() else {
+            return Ok(Requeue::OnEvent);
+        };
+
         let namespace = self.mark(namespace).await?;
         if finalizers(&namespace).is_empty() {
             return Ok(Requeue::OnEvent);
         }
+
         let served = self.resources.clone().now().await;
         let outcome = self.empty(name, deleted_at, &served).await;
         self.tell(&namespace, &outcome).await;
+
         if !outcome.failures.is_empty() || !outcome.undiscovered.is_empty() {
-            let undiscovered = outcome.undiscovered.iter().map(|(which, why)| format!("{which}: {why}"));
-            let all: Vec<String> = outcome.failures.iter().cloned().chain(undiscovered).collect();
+            let undiscovered = outcome
+                .undiscovered
+                .iter()
+                .map(|(which, why)| format!("{which}: {why}"));
+
+            let all: Vec<String> = outcome
+                .failures
+                .iter()
+                .cloned()
+                .chain(undiscovered)
+                .collect();
+
             return Err(ActError::Content(all.join(", ")));
         }
+
         match outcome.estimate() {
             0 => self.finalize(&namespace).await,
             estimate => Ok(Requeue::After(plan::look_again(estimate))),
@@ -117,16 +161,34 @@ impl Namespaces {
             return Ok(namespace);
         }
         status(&mut namespace).insert("phase", "Terminating");
-        self.access.clone().subresource("status").update(&namespace).await.map_err(ActError::Write)
+        self.access
+            .clone()
+            .subresource("status")
+            .update(&namespace)
+            .await
+            .map_err(ActError::Write)
     }
 
     /// What cannot be told now is told the next time.
     async fn tell(&self, namespace: &Value, outcome: &Outcome) {
-        let before = namespace.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-        let Some(conditions) = conditions(before, outcome, self.world.now()) else { return };
+        let before = namespace
+            .at(&["status", "conditions"])
+            .and_then(Value::as_array)
+            .unwrap_or_default();
+
+        let Some(conditions) = conditions(before, outcome, self.world.now()) else {
+            return;
+        };
         let mut told = namespace.clone();
         status(&mut told).insert("conditions", conditions);
-        if let Err(error) = self.access.clone().subresource("status").update(&told).await {
+
+        if let Err(error) = self
+            .access
+            .clone()
+            .subresource("status")
+            .update(&told)
+            .await
+        {
             debug!(namespace = namespace.meta().name(), %error, "cannot write conditions");
         }
     }
@@ -135,29 +197,55 @@ impl Namespaces {
     async fn finalize(&self, emptied: &Value) -> Result<Requeue, ActError> {
         let (name, uid) = (emptied.meta().name(), emptied.meta().uid());
         let attempt = || async {
-            let live = self.access.find(name).await?.filter(|live| live.meta().uid() == uid);
+            let live = self
+                .access
+                .find(name)
+                .await?
+                .filter(|live| live.meta().uid() == uid);
+
             let Some(mut live) = live else { return Ok(()) };
-            let others: Vec<Value> =
-                finalizers(&live).iter().filter(|one| one.as_str() != Some(KUBERNETES)).cloned().collect();
+            let others: Vec<Value> = finalizers(&live)
+                .iter()
+                .filter(|one| one.as_str() != Some(KUBERNETES))
+                .cloned()
+                .collect();
+
             if let Some(spec) = live.as_object_mut().map(|live| live.object_mut("spec")) {
                 spec.insert("finalizers", others);
             }
-            match self.access.clone().subresource("finalize").update(&live).await {
+
+            match self
+                .access
+                .clone()
+                .subresource("finalize")
+                .update(&live)
+                .await
+            {
                 Err(error) if error.is_not_found() => Ok(()),
                 done => done.map(drop),
             }
         };
-        retry::on_conflict(self.world, attempt).await.map_err(ActError::Write)?;
+
+        retry::on_conflict(self.world, attempt)
+            .await
+            .map_err(ActError::Write)?;
+
         Ok(Requeue::OnEvent)
     }
 }
 
 fn finalizers(namespace: &Value) -> &[Value] {
-    namespace.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default()
+    namespace
+        .at(&["spec", "finalizers"])
+        .and_then(Value::as_array)
+        .unwrap_or_default()
 }
 
 fn status(namespace: &mut Value) -> &mut Map {
-    namespace.as_object_mut().expect("a server answers with objects").object_mut("status")
+    namespace
+        .as_object_mut()
+        .expect("a server answers with objects")
+        .object_mut("status")
 }
 
 #[async_trait]
@@ -170,12 +258,21 @@ impl Controller for Namespaces {
     const NAME: &'static str = "namespace-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<bool> {
-        let Some(namespace) = self.namespaces.get(key) else { return Observation::Gone };
-        Observation::Seen { uid: namespace.uid.clone(), observed: namespace.is_being_deleted }
+        let Some(namespace) = self.namespaces.get(key) else {
+            return Observation::Gone;
+        };
+        Observation::Seen {
+            uid: namespace.uid.clone(),
+            observed: namespace.is_being_deleted,
+        }
     }
 
     fn plan(is_being_deleted: &bool, _: Timestamp) -> Plan {
-        if *is_being_deleted { Plan::Empty } else { Plan::Keep }
+        if *is_being_deleted {
+            Plan::Empty
+        } else {
+            Plan::Keep
+        }
     }
 
     async fn act(&self, key: &ObjectKey, _: bool, plan: Plan) -> Result<Requeue, ActError> {

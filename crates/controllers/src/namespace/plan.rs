@@ -30,22 +30,40 @@ pub struct Remaining {
     pub estimate: i64,
 }
 
-/// When a namespace is looked at again of which something is left: before that is to be expected, so that a wrong
-/// estimate costs little.
+/// When a namespace is looked at again of which something is left: before that is to be expected,
+/// so that a wrong estimate costs little.
 pub fn look_again(estimate: i64) -> Duration {
     Duration::from_secs(estimate.unsigned_abs() / 2 + 1)
 }
 
-/// How long the pods of a namespace may take to end, in seconds: as long as the most patient one says, unless that much
-/// time has passed since the namespace began to go.
+/// How long the pods of a namespace may take to end, in seconds: as long as the most patient one
+/// says, unless that much time has passed since the namespace began to go.
 pub fn grace(pods: &[Value], deleted_at: Timestamp, now: Timestamp) -> i64 {
     let has_ended = |pod: &&Value| {
-        let phase = pod.at(&["status", "phase"]).and_then(Value::as_str).unwrap_or_default();
+        let phase = pod
+            .at(&["status", "phase"])
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         matches!(phase, "Succeeded" | "Failed")
     };
-    let seconds = |pod: &Value| pod.at(&["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_int);
-    let longest = pods.iter().filter(|pod| !has_ended(pod)).filter_map(seconds).max().unwrap_or_default();
-    if now >= deleted_at.plus_seconds(longest) { 0 } else { longest }
+
+    let seconds = |pod: &Value| {
+        pod.at(&["spec", "terminationGracePeriodSeconds"])
+            .and_then(Value::as_int)
+    };
+
+    let longest = pods
+        .iter()
+        .filter(|pod| !has_ended(pod))
+        .filter_map(seconds)
+        .max()
+        .unwrap_or_default();
+
+    if now >= deleted_at.plus_seconds(longest) {
+        0
+    } else {
+        longest
+    }
 }
 
 /// What a list after the deletion shows; `None`: nothing is left.
@@ -61,18 +79,39 @@ pub fn remaining(
     if left.is_empty() {
         return (None, None);
     }
+
     let mut finalizers = BTreeMap::new();
     for finalizer in left.iter().flat_map(|object| object.meta().finalizers()) {
         *finalizers.entry(Text::new(finalizer)).or_default() += 1;
     }
-    let estimate = if grace == 0 && !finalizers.is_empty() { FINALIZERS_TAKE } else { grace };
-    let Resource { group, version, plural, .. } = resource;
+
+    let estimate = if grace == 0 && !finalizers.is_empty() {
+        FINALIZERS_TAKE
+    } else {
+        grace
+    };
+
+    let Resource {
+        group,
+        version,
+        plural,
+        ..
+    } = resource;
+
     let unexplained = (estimate == 0).then(|| {
         format!(
             "unexpected items still remain in namespace: {namespace} for gvr: {group}/{version}, Resource={plural}"
         )
     });
-    (Some(Remaining { count: left.len(), finalizers, estimate }), unexplained)
+
+    (
+        Some(Remaining {
+            count: left.len(),
+            finalizers,
+            estimate,
+        }),
+        unexplained,
+    )
 }
 
 #[cfg(test)]
@@ -97,10 +136,16 @@ mod tests {
         ]
         .map(value)
         .to_vec();
+
         let check = |pods: &[Value], passed, expected| {
-            assert_eq!(grace(pods, deleted, deleted.plus_seconds(passed)), expected, "{passed}");
+            assert_eq!(
+                grace(pods, deleted, deleted.plus_seconds(passed)),
+                expected,
+                "{passed}"
+            );
         };
         check(&pods, 0, 60);
+
         check(&pods, 59, 60);
         check(&pods, 60, 0);
         check(&[], 0, 0);
@@ -118,10 +163,24 @@ mod tests {
             assert_eq!(why.as_deref(), error);
         };
         check(&[], 30, None, None);
+
         check(&["{metadata: {name: a}}"], 30, Some(30), None);
-        check(&["{metadata: {name: a, finalizers: [f]}}"], 0, Some(15), None);
-        check(&["{metadata: {name: a, finalizers: [f]}}"], 30, Some(30), None);
-        let text = "unexpected items still remain in namespace: n for gvr: apps/v1, Resource=deployments";
+        check(
+            &["{metadata: {name: a, finalizers: [f]}}"],
+            0,
+            Some(15),
+            None,
+        );
+
+        check(
+            &["{metadata: {name: a, finalizers: [f]}}"],
+            30,
+            Some(30),
+            None,
+        );
+
+        let text =
+            "unexpected items still remain in namespace: n for gvr: apps/v1, Resource=deployments";
         check(&["{metadata: {name: a}}"], 0, Some(0), Some(text));
     }
 }

@@ -1,7 +1,8 @@
 //! The node IPAM controller: gives every node the ranges that its pods get their addresses from.
 //!
-//! What nodes have already is taken before anything is given away: the keys of all nodes are in the queue only when all
-//! nodes have been heard of. A node's ranges never change; they are free again when it is gone.
+//! What nodes have already is taken before anything is given away: the keys of all nodes are in the
+//! queue only when all nodes have been heard of. A node's ranges never change; they are free again
+//! when it is gone.
 
 pub mod ranges;
 
@@ -55,24 +56,33 @@ pub enum ConfigError {
 impl Config {
     /// The ranges, of which those of Services are taken.
     pub fn ranges(&self) -> Result<Vec<Ranges>, ConfigError> {
-        let families: Vec<bool> = self.cluster_cidrs.iter().map(|range| range.addr().is_ipv4()).collect();
+        let families: Vec<bool> = self
+            .cluster_cidrs
+            .iter()
+            .map(|range| range.addr().is_ipv4())
+            .collect();
+
         match families.as_slice() {
             [] => return Err(ConfigError::None),
             [_] => {}
             [one, other] if one != other => {}
             _ => return Err(ConfigError::Families),
         }
+
         let ranges = self.cluster_cidrs.iter().map(|whole| {
             let mask = match whole {
                 IpNet::V4(_) => self.mask_v4.unwrap_or(MASK_V4),
                 IpNet::V6(_) => self.mask_v6.unwrap_or(MASK_V6),
             };
+
             let mut ranges = Ranges::new(*whole, mask)?;
             for services in &self.service_cidrs {
                 ranges.occupy(services);
             }
+
             Ok(ranges)
         });
+
         ranges.collect()
     }
 }
@@ -108,14 +118,18 @@ pub async fn run(context: &Context, config: &Config) {
     if !config.allocate {
         return;
     }
+
     let ranges = match config.ranges() {
         Ok(ranges) => ranges,
         Err(error) => return warn!(%error, "nodes get no ranges"),
     };
+
     let queue = WorkQueue::new("cidrallocator-node");
     let mut feeds = Feeds::new();
     let controller = NodeRanges::new(context, ranges, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, WORKERS).await;
+    Shell::new(controller, queue, context)
+        .run(feeds, WORKERS)
+        .await;
 }
 
 impl NodeRanges {
@@ -129,6 +143,7 @@ impl NodeRanges {
         let of = Resource::builtin("", "v1", "nodes");
         let nodes: Informer<Node> = context.informers.of(&of);
         let ranges = Arc::new(Mutex::new(ranges));
+
         let (concerned, known) = (queue.clone(), ranges.clone());
         feeds.follow(&nodes, move |change| {
             let Some(node) = change.object() else { return };
@@ -140,8 +155,14 @@ impl NodeRanges {
                 }),
             }
         });
+
         let recorder = context.recorder.clone().component("cidrAllocator");
-        NodeRanges { access: context.client("node-controller").resource(&of), recorder, ranges, nodes }
+        NodeRanges {
+            access: context.client("node-controller").resource(&of),
+            recorder,
+            ranges,
+            nodes,
+        }
     }
 
     /// A range of each family, or none.
@@ -152,30 +173,48 @@ impl NodeRanges {
             match ranges[index].take() {
                 Some(range) => taken.push(range),
                 None => {
-                    taken.iter().zip(ranges.iter_mut()).for_each(|(range, ranges)| ranges.release(range));
+                    taken
+                        .iter()
+                        .zip(ranges.iter_mut())
+                        .for_each(|(range, ranges)| ranges.release(range));
                     return None;
                 }
             }
         }
+
         Some(taken)
     }
 
     fn give_back(&self, taken: &[IpNet]) {
         let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.iter().zip(ranges.iter_mut()).for_each(|(range, ranges)| ranges.release(range));
+        taken
+            .iter()
+            .zip(ranges.iter_mut())
+            .for_each(|(range, ranges)| ranges.release(range));
     }
 }
 
 /// Does something with each range that a node has.
-fn each(ranges: &Mutex<Vec<Ranges>>, node: &Cached<Node>, mut with: impl FnMut(&mut Ranges, &IpNet)) {
+fn each(
+    ranges: &Mutex<Vec<Ranges>>,
+    node: &Cached<Node>,
+    mut with: impl FnMut(&mut Ranges, &IpNet),
+) {
     let mut ranges = ranges.lock().unwrap_or_else(PoisonError::into_inner);
-    for range in node.pod_cidrs.iter().filter_map(|range| range.parse::<IpNet>().ok()) {
+    for range in node
+        .pod_cidrs
+        .iter()
+        .filter_map(|range| range.parse::<IpNet>().ok())
+    {
         ranges.iter_mut().for_each(|ranges| with(ranges, &range));
     }
 }
 
 fn patch(taken: &[IpNet]) -> Patch {
-    let texts: Vec<Value> = taken.iter().map(|range| Value::from(range.to_string())).collect();
+    let texts: Vec<Value> = taken
+        .iter()
+        .map(|range| Value::from(range.to_string()))
+        .collect();
     let mut patch = Map::new();
     let spec = patch.object_mut("spec");
     spec.insert("podCIDR", texts.first().cloned().unwrap_or_default());
@@ -195,28 +234,47 @@ impl Controller for NodeRanges {
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Node>>> {
         match self.nodes.get(key) {
             None => Observation::Gone,
-            Some(node) => Observation::Seen { uid: node.uid.clone(), observed: node },
+            Some(node) => Observation::Seen {
+                uid: node.uid.clone(),
+                observed: node,
+            },
         }
     }
 
     fn plan(node: &Arc<Cached<Node>>, _: Timestamp) -> Plan {
-        if node.pod_cidrs.is_empty() && !node.is_being_deleted { Plan::Give } else { Plan::Keep }
+        if node.pod_cidrs.is_empty() && !node.is_being_deleted {
+            Plan::Give
+        } else {
+            Plan::Keep
+        }
     }
 
-    async fn act(&self, key: &ObjectKey, node: Arc<Cached<Node>>, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        node: Arc<Cached<Node>>,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         if plan == Plan::Keep {
             return Ok(Requeue::OnEvent);
         }
+
         let Some(taken) = self.take() else {
             let told = format!("Node {} status is now: CIDRNotAvailable", key.name);
-            self.recorder.normal(&Node::reference(&node), "CIDRNotAvailable", told);
+            self.recorder
+                .normal(&Node::reference(&node), "CIDRNotAvailable", told);
             return Err(ActError::Exhausted);
         };
+
         match self.access.patch(&key.name, &patch(&taken)).await {
             Ok(_) => Ok(Requeue::OnEvent),
             Err(error) => {
                 self.give_back(&taken);
-                if error.is_not_found() { Ok(Requeue::OnEvent) } else { Err(ActError::Write(error)) }
+                if error.is_not_found() {
+                    Ok(Requeue::OnEvent)
+                } else {
+                    Err(ActError::Write(error))
+                }
             }
         }
     }
@@ -230,17 +288,32 @@ mod tests {
     fn a_cluster_has_one_range_or_one_of_each_family() {
         let check = |cidrs: &[&str], expected: &str| {
             let cluster_cidrs = cidrs.iter().map(|range| range.parse().unwrap()).collect();
-            let config = Config { allocate: true, cluster_cidrs, ..Config::default() };
-            let told = config.ranges().err().map(|error| error.to_string()).unwrap_or_default();
+            let config = Config {
+                allocate: true,
+                cluster_cidrs,
+                ..Config::default()
+            };
+
+            let told = config
+                .ranges()
+                .err()
+                .map(|error| error.to_string())
+                .unwrap_or_default();
+
             assert!(
                 told.starts_with(expected) && told.is_empty() == expected.is_empty(),
                 "{cidrs:?}: {told}"
             );
         };
         check(&[], "--cluster-cidr must be given");
+
         check(&["10.0.0.0/16"], "");
         check(&["10.0.0.0/16", "fd00::/48"], "");
-        check(&["10.0.0.0/16", "10.1.0.0/16"], "--cluster-cidr: at most two ranges");
+        check(
+            &["10.0.0.0/16", "10.1.0.0/16"],
+            "--cluster-cidr: at most two ranges",
+        );
+
         check(&["10.0.0.0/25"], "--cluster-cidr: invalid CIDR mask size");
     }
 }

@@ -21,7 +21,9 @@ pub struct Ranges {
 /// What is wrong with a large range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
-    #[error("invalid CIDR mask size for {whole}: nodes get /{mask}, which is larger than the whole")]
+    #[error(
+        "invalid CIDR mask size for {whole}: nodes get /{mask}, which is larger than the whole"
+    )]
     TooLarge { whole: IpNet, mask: u8 },
     #[error(
         "{whole} is cut into too many ranges of /{mask}: at most {LARGEST_SPLIT} bits may lie between them"
@@ -33,14 +35,23 @@ impl Ranges {
     /// Nothing of `whole` is taken; each part has a mask of so many bits.
     pub fn new(whole: IpNet, mask: u8) -> Result<Ranges, RangeError> {
         let whole = whole.trunc();
-        let Some(bits) = mask.checked_sub(whole.prefix_len()).filter(|_| mask <= whole.max_prefix_len())
+        let Some(bits) = mask
+            .checked_sub(whole.prefix_len())
+            .filter(|_| mask <= whole.max_prefix_len())
         else {
             return Err(RangeError::TooLarge { whole, mask });
         };
+
         if bits > LARGEST_SPLIT {
             return Err(RangeError::TooMany { whole, mask });
         }
-        Ok(Ranges { whole, mask, taken: BTreeSet::new(), next: 0 })
+
+        Ok(Ranges {
+            whole,
+            mask,
+            taken: BTreeSet::new(),
+            next: 0,
+        })
     }
 
     fn count(&self) -> u32 {
@@ -50,8 +61,9 @@ impl Ranges {
     /// The next free part; `None`: all are taken.
     pub fn take(&mut self) -> Option<IpNet> {
         let count = self.count();
-        let place =
-            (0..count).map(|step| (self.next + step) % count).find(|place| !self.taken.contains(place))?;
+        let place = (0..count)
+            .map(|step| (self.next + step) % count)
+            .find(|place| !self.taken.contains(place))?;
         self.taken.insert(place);
         self.next = (place + 1) % count;
         Some(self.part(place))
@@ -59,7 +71,9 @@ impl Ranges {
 
     /// Whatever of the whole lies in a range is taken; `false`: nothing does.
     pub fn occupy(&mut self, range: &IpNet) -> bool {
-        self.places(range).map(|places| self.taken.extend(places)).is_some()
+        self.places(range)
+            .map(|places| self.taken.extend(places))
+            .is_some()
     }
 
     /// A part is free again.
@@ -72,12 +86,17 @@ impl Ranges {
     fn part(&self, place: u32) -> IpNet {
         match self.whole {
             IpNet::V4(whole) => {
-                let first = u32::from(whole.network()) + place.wrapping_shl(u32::from(32 - self.mask));
-                Ipv4Net::new(Ipv4Addr::from(first), self.mask).expect("the mask was checked").into()
+                let first =
+                    u32::from(whole.network()) + place.wrapping_shl(u32::from(32 - self.mask));
+                Ipv4Net::new(Ipv4Addr::from(first), self.mask)
+                    .expect("the mask was checked")
+                    .into()
             }
             IpNet::V6(whole) => {
                 let first = u128::from(whole.network()) + (u128::from(place) << (128 - self.mask));
-                Ipv6Net::new(Ipv6Addr::from(first), self.mask).expect("the mask was checked").into()
+                Ipv6Net::new(Ipv6Addr::from(first), self.mask)
+                    .expect("the mask was checked")
+                    .into()
             }
         }
     }
@@ -88,7 +107,9 @@ impl Ranges {
         if range.contains(&self.whole) {
             return Some(0..=self.count() - 1);
         }
-        self.whole.contains(&range).then(|| self.place(range.network())..=self.place(range.broadcast()))
+        self.whole
+            .contains(&range)
+            .then(|| self.place(range.network())..=self.place(range.broadcast()))
     }
 
     fn place(&self, address: IpAddr) -> u32 {
@@ -119,8 +140,9 @@ mod tests {
     fn parts_are_given_away_in_order_and_once() {
         let mut ranges = Ranges::new(net("10.244.0.0/22"), 24).unwrap();
         assert!(ranges.occupy(&net("10.244.1.0/24")));
-        let taken: Vec<String> =
-            std::iter::from_fn(|| ranges.take()).map(|range| range.to_string()).collect();
+        let taken: Vec<String> = std::iter::from_fn(|| ranges.take())
+            .map(|range| range.to_string())
+            .collect();
         assert_eq!(taken, ["10.244.0.0/24", "10.244.2.0/24", "10.244.3.0/24"]);
         ranges.release(&net("10.244.2.0/24"));
         assert_eq!(ranges.take(), Some(net("10.244.2.0/24")));
@@ -152,9 +174,24 @@ mod tests {
 
     #[test]
     fn masks_that_make_no_sense_are_refused() {
-        assert!(matches!(Ranges::new(net("10.0.0.0/24"), 16), Err(RangeError::TooLarge { .. })));
-        assert!(matches!(Ranges::new(net("10.0.0.0/24"), 33), Err(RangeError::TooLarge { .. })));
-        assert!(matches!(Ranges::new(net("10.0.0.0/8"), 25), Err(RangeError::TooMany { .. })));
-        assert!(matches!(Ranges::new(net("fd00::/40"), 64), Err(RangeError::TooMany { .. })));
+        assert!(matches!(
+            Ranges::new(net("10.0.0.0/24"), 16),
+            Err(RangeError::TooLarge { .. })
+        ));
+
+        assert!(matches!(
+            Ranges::new(net("10.0.0.0/24"), 33),
+            Err(RangeError::TooLarge { .. })
+        ));
+
+        assert!(matches!(
+            Ranges::new(net("10.0.0.0/8"), 25),
+            Err(RangeError::TooMany { .. })
+        ));
+
+        assert!(matches!(
+            Ranges::new(net("fd00::/40"), 64),
+            Err(RangeError::TooMany { .. })
+        ));
     }
 }

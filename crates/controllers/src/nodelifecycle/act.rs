@@ -31,32 +31,59 @@ impl NodeLifecycle {
         if !plan.unknown.is_empty() {
             let patch = Patch::Strategic(unknown(&plan.unknown, &observed.node, now));
             let status = self.node_access.clone().subresource("status");
-            status.patch(&key.name, &patch).await.map_err(ActError::Status)?;
+            status
+                .patch(&key.name, &patch)
+                .await
+                .map_err(ActError::Status)?;
             // What follows from that comes with the event that tells of it.
             return Ok(Requeue::OnEvent);
         }
+
         if observed.to_mark.is_some() {
             self.mark(key, observed, &plan.unready, now).await?;
         }
+
         let mut look_after = plan.look_after;
-        let turn = plan.taints.as_ref().filter(|taints| taints.no_execute.is_some() && taints.waits);
-        let turn = turn.map(|_| self.shared.zones(|zones| zones.take(observed.node.zone(), now)));
+        let turn = plan
+            .taints
+            .as_ref()
+            .filter(|taints| taints.no_execute.is_some() && taints.waits);
+
+        let turn = turn.map(|_| {
+            self.shared
+                .zones(|zones| zones.take(observed.node.zone(), now))
+        });
         let may_drive = !matches!(turn, Some(Err(_)));
+
         if let Some(Err(Some(wait))) = turn {
             look_after = Some(look_after.map_or(wait, |after| after.min(wait)));
         }
-        let taints = plan.taints.filter(|taints| taints.others_change || may_drive);
+
+        let taints = plan
+            .taints
+            .filter(|taints| taints.others_change || may_drive);
         if taints.is_some() || !plan.labels.is_empty() {
             let mut changes = versioned(&observed.node);
             for (label, value) in &plan.labels {
-                changes.object_mut("metadata").object_mut("labels").insert(*label, value.clone());
+                changes
+                    .object_mut("metadata")
+                    .object_mut("labels")
+                    .insert(*label, value.clone());
             }
+
             if let Some(taints) = &taints {
-                changes.object_mut("spec").insert("taints", list(taints, may_drive, now));
+                changes
+                    .object_mut("spec")
+                    .insert("taints", list(taints, may_drive, now));
             }
+
             let patch = Patch::Merge(Value::Object(changes));
-            self.node_access.patch(&key.name, &patch).await.map_err(ActError::Node)?;
+            self.node_access
+                .patch(&key.name, &patch)
+                .await
+                .map_err(ActError::Node)?;
         }
+
         Ok(look_after.map_or(Requeue::OnEvent, Requeue::After))
     }
 
@@ -69,18 +96,33 @@ impl NodeLifecycle {
         now: Timestamp,
     ) -> Result<(), ActError> {
         for pod in pods {
-            let access = self.pod_access.clone().namespace(&pod.key.namespace).subresource("status");
-            match access.patch(&pod.key.name, &Patch::Strategic(not_ready(&pod.uid, now))).await {
-                Ok(_) => self.recorder.warning(&Pod::reference(pod), "NodeNotReady", "Node is not ready"),
+            let access = self
+                .pod_access
+                .clone()
+                .namespace(&pod.key.namespace)
+                .subresource("status");
+
+            match access
+                .patch(&pod.key.name, &Patch::Strategic(not_ready(&pod.uid, now)))
+                .await
+            {
+                Ok(_) => {
+                    self.recorder
+                        .warning(&Pod::reference(pod), "NodeNotReady", "Node is not ready")
+                }
                 Err(error) if error.is_not_found() || error.is_conflict() => {}
                 Err(error) => return Err(ActError::Pod(pod.key.clone(), error)),
             }
         }
+
         self.shared.to_mark(|to_mark| to_mark.remove(&key.name));
+
         if !observed.node.is_ready() {
             let told = format!("Node {} status is now: NodeNotReady", key.name);
-            self.recorder.normal(&Node::reference(&observed.node), "NodeNotReady", told);
+            self.recorder
+                .normal(&Node::reference(&observed.node), "NodeNotReady", told);
         }
+
         Ok(())
     }
 }
@@ -88,7 +130,9 @@ impl NodeLifecycle {
 /// A patch that only applies to the version that was seen.
 fn versioned(node: &Cached<Node>) -> Map {
     let mut patch = Map::new();
-    patch.object_mut("metadata").insert("resourceVersion", node.version.to_string());
+    patch
+        .object_mut("metadata")
+        .insert("resourceVersion", node.version.to_string());
     patch
 }
 
@@ -100,13 +144,20 @@ fn unknown(conditions: &[Unknown], node: &Cached<Node>, now: Timestamp) -> Value
         condition.insert("reason", unknown.reason);
         condition.insert("message", unknown.message);
         condition.insert("lastTransitionTime", Time(now).text());
+
         if let Some(since) = unknown.heartbeat {
             condition.insert("lastHeartbeatTime", Time(since).text());
         }
+
         Value::Object(condition)
     };
+
     let mut patch = versioned(node);
-    patch.object_mut("status").insert("conditions", conditions.iter().map(condition).collect::<Vec<_>>());
+    patch.object_mut("status").insert(
+        "conditions",
+        conditions.iter().map(condition).collect::<Vec<_>>(),
+    );
+
     Value::Object(patch)
 }
 
@@ -118,9 +169,22 @@ fn list(taints: &Taints, may_drive: bool, now: Timestamp) -> Vec<Value> {
         taint.insert("timeAdded", Time(now).text());
         Value::Object(taint)
     };
+
     let mut list = taints.keep.clone();
-    list.extend(taints.no_schedule.iter().map(|key| taint(key, "NoSchedule")));
-    list.extend(taints.no_execute.filter(|_| may_drive).map(|key| taint(key, "NoExecute")));
+    list.extend(
+        taints
+            .no_schedule
+            .iter()
+            .map(|key| taint(key, "NoSchedule")),
+    );
+
+    list.extend(
+        taints
+            .no_execute
+            .filter(|_| may_drive)
+            .map(|key| taint(key, "NoExecute")),
+    );
+
     list
 }
 
@@ -131,6 +195,8 @@ fn not_ready(uid: &str, now: Timestamp) -> Value {
     condition.insert("lastTransitionTime", Time(now).text());
     let mut patch = Map::new();
     patch.object_mut("metadata").insert("uid", uid);
-    patch.object_mut("status").insert("conditions", vec![Value::Object(condition)]);
+    patch
+        .object_mut("status")
+        .insert("conditions", vec![Value::Object(condition)]);
     Value::Object(patch)
 }

@@ -21,12 +21,18 @@ pub(super) struct Lease {
 
 impl Projection for Lease {
     fn project(object: &Arc<Value>) -> Result<Lease, TypedError> {
-        let renewed = object.at(&["spec", "renewTime"]).and_then(Value::as_str).unwrap_or_default();
-        Ok(Lease { renewed: Text::new(renewed) })
+        let renewed = object
+            .at(&["spec", "renewTime"])
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        Ok(Lease {
+            renewed: Text::new(renewed),
+        })
     }
 }
 
-/// When a sign of life of each node was last seen, by this controller's clock: those of nodes may be wrong.
+/// When a sign of life of each node was last seen, by this controller's clock: those of nodes may
+/// be wrong.
 #[derive(Default)]
 pub(super) struct Signs(BTreeMap<Text, Timestamp>);
 
@@ -66,6 +72,7 @@ pub(super) fn follow(
     });
     let listens = listener.clone();
     feeds.follow(&controller.nodes, move |change| listens.hear_node(change));
+
     let listens = listener.clone();
     feeds.follow(leases, move |change| listens.hear_lease(change));
     feeds.follow(&controller.pods, move |change| listener.hear_pod(change));
@@ -79,7 +86,8 @@ impl Listener {
             Change::Added { .. } => {
                 self.shared.signs(|signs| signs.hear(name, now));
                 let told = format!("Node {name} event: Registered Node {name} in Controller");
-                self.recorder.normal(&Node::reference(node), "RegisteredNode", told);
+                self.recorder
+                    .normal(&Node::reference(node), "RegisteredNode", told);
             }
             Change::Updated { old, new } => {
                 if heartbeat(old) != heartbeat(new) {
@@ -93,14 +101,17 @@ impl Listener {
                 self.shared.signs(|signs| signs.0.remove(name));
                 self.shared.to_mark(|to_mark| to_mark.remove(name));
                 let told = format!("Node {name} event: Removing Node {name} from Controller");
-                self.recorder.normal(&Node::reference(node), "RemovingNode", told);
+                self.recorder
+                    .normal(&Node::reference(node), "RemovingNode", told);
             }
             Change::Synced => {}
         }
+
         let same = matches!(change, Change::Updated { old, new } if old.is_ready() == new.is_ready() && old.zone() == new.zone());
         if !same {
             self.count(now);
         }
+
         self.queue.add(node.key.clone());
     }
 
@@ -111,7 +122,8 @@ impl Listener {
             Change::Deleted { .. } | Change::Synced => false,
         };
         if let (true, Some(lease)) = (renewed, change.object()) {
-            self.shared.signs(|signs| signs.hear(&lease.key.name, self.world.now()));
+            self.shared
+                .signs(|signs| signs.hear(&lease.key.name, self.world.now()));
         }
     }
 
@@ -123,12 +135,19 @@ impl Listener {
             Change::Added { .. } => true,
             Change::Deleted { .. } | Change::Synced => false,
         };
+
         if !moved || !pod.is_ready() {
             return;
         }
+
         let key = ObjectKey::cluster(&pod.node);
-        if self.nodes.get(&key).is_some_and(|node| node.condition("Ready").is_some() && !node.is_ready()) {
-            self.shared.to_mark(|to_mark| to_mark.insert(key.name.clone()));
+        if self
+            .nodes
+            .get(&key)
+            .is_some_and(|node| node.condition("Ready").is_some() && !node.is_ready())
+        {
+            self.shared
+                .to_mark(|to_mark| to_mark.insert(key.name.clone()));
             self.queue.add(key);
         }
     }
@@ -139,18 +158,33 @@ impl Listener {
         let mut census: BTreeMap<Text, Census> = BTreeMap::new();
         for node in &nodes {
             let zone = census.entry(Text::new(node.zone())).or_default();
-            *(if node.is_ready() { &mut zone.ready } else { &mut zone.not_ready }) += 1;
+            *(if node.is_ready() {
+                &mut zone.ready
+            } else {
+                &mut zone.not_ready
+            }) += 1;
         }
-        let turn = self.shared.zones(|zones| zones.count(&census, &self.config));
+
+        let turn = self
+            .shared
+            .zones(|zones| zones.count(&census, &self.config));
         if turn == Turn::Recovered {
-            nodes.iter().for_each(|node| self.shared.signs(|signs| signs.hear(&node.key.name, now)));
+            nodes
+                .iter()
+                .for_each(|node| self.shared.signs(|signs| signs.hear(&node.key.name, now)));
         }
+
         if turn != Turn::None {
-            nodes.iter().for_each(|node| self.queue.add(node.key.clone()));
+            nodes
+                .iter()
+                .for_each(|node| self.queue.add(node.key.clone()));
         }
     }
 }
 
 fn heartbeat(node: &Cached<Node>) -> Option<Timestamp> {
-    node.conditions.iter().find(|condition| condition.kind == "Ready").and_then(|ready| ready.heartbeat)
+    node.conditions
+        .iter()
+        .find(|condition| condition.kind == "Ready")
+        .and_then(|ready| ready.heartbeat)
 }

@@ -1,8 +1,10 @@
-//! The node lifecycle controller: notices nodes that fall silent, and tells everybody by conditions and taints.
+//! The node lifecycle controller: notices nodes that fall silent, and tells everybody by conditions
+//! and taints.
 //!
-//! `hear` notes every sign of life (a lease renewed, a status posted) and every change of readiness; `plan` decides what
-//! one node needs; `act` writes it. How fast nodes may lose their pods is up to their `zones`. Nothing polls: a node is
-//! looked at when something about it changes, and when its silence would have lasted too long.
+//! `hear` notes every sign of life (a lease renewed, a status posted) and every change of
+//! readiness; `plan` decides what one node needs; `act` writes it. How fast nodes may lose their
+//! pods is up to their `zones`. Nothing polls: a node is looked at when something about it changes,
+//! and when its silence would have lasted too long.
 
 mod act;
 mod hear;
@@ -18,7 +20,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use coracle_api::Text;
 use coracle_api::time::Timestamp;
-use coracle_client::{Access, Informer, ObjectKey, Recorder, Resource, Selection, WorkQueue, World};
+use coracle_client::{
+    Access, Informer, ObjectKey, Recorder, Resource, Selection, WorkQueue, World,
+};
 
 pub use act::ActError;
 pub use plan::{Observed, Plan};
@@ -101,7 +105,9 @@ pub async fn run(context: &Context, config: Config) {
     let queue = WorkQueue::new("node_lifecycle_controller");
     let mut feeds = Feeds::new();
     let controller = NodeLifecycle::new(context, config, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, WORKERS).await;
+    Shell::new(controller, queue, context)
+        .run(feeds, WORKERS)
+        .await;
 }
 
 impl NodeLifecycle {
@@ -117,8 +123,10 @@ impl NodeLifecycle {
         let pods: Informer<Pod> = context.informers.of(&core("pods"));
         pods.ensure_index(BY_NODE, Pod::by_node);
         let leases = Resource::builtin("coordination.k8s.io", "v1", "leases");
-        let leases: Informer<Lease> =
-            context.informers.of(Selection::all(&leases).namespace("kube-node-lease"));
+        let leases: Informer<Lease> = context
+            .informers
+            .of(Selection::all(&leases).namespace("kube-node-lease"));
+
         let client = context.client("node-controller");
         let controller = NodeLifecycle {
             node_access: client.resource(&core("nodes")),
@@ -131,6 +139,7 @@ impl NodeLifecycle {
             pods,
         };
         hear::follow(&controller, feeds, &leases, queue);
+
         controller
     }
 }
@@ -145,24 +154,42 @@ impl Controller for NodeLifecycle {
     const NAME: &'static str = "node-lifecycle-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
-        let Some(node) = self.nodes.get(key) else { return Observation::Gone };
+        let Some(node) = self.nodes.get(key) else {
+            return Observation::Gone;
+        };
         let marked = self.shared.to_mark(|to_mark| to_mark.contains(&key.name));
-        let pods = || self.pods.by_index(BY_NODE, &key.name).expect("the index was made with the controller");
+        let pods = || {
+            self.pods
+                .by_index(BY_NODE, &key.name)
+                .expect("the index was made with the controller")
+        };
+
         let observed = Observed {
-            heard: self.shared.signs(|signs| signs.heard(&key.name, self.world.now())),
+            heard: self
+                .shared
+                .signs(|signs| signs.heard(&key.name, self.world.now())),
             config: self.config,
             all_down: self.shared.zones(|zones| zones.all_down()),
             to_mark: marked.then(pods),
             node,
         };
-        Observation::Seen { uid: observed.node.uid.clone(), observed }
+
+        Observation::Seen {
+            uid: observed.node.uid.clone(),
+            observed,
+        }
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Plan {
         plan::plan(observed, now)
     }
 
-    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        observed: Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         self.carry_out(key, &observed, plan).await
     }
 }

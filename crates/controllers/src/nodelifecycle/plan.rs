@@ -9,13 +9,22 @@ use coracle_client::Cached;
 use super::Config;
 use crate::views::{Node, Pod};
 
-/// Taints of these keys follow from conditions: the condition, the status that asks for it, the key.
+/// Taints of these keys follow from conditions: the condition, the status that asks for it, the
+/// key.
 const CONDITION_TAINTS: &[(&str, &str, &str)] = &[
     ("Ready", "False", NOT_READY),
     ("Ready", "Unknown", UNREACHABLE),
-    ("MemoryPressure", "True", "node.kubernetes.io/memory-pressure"),
+    (
+        "MemoryPressure",
+        "True",
+        "node.kubernetes.io/memory-pressure",
+    ),
     ("DiskPressure", "True", "node.kubernetes.io/disk-pressure"),
-    ("NetworkUnavailable", "True", "node.kubernetes.io/network-unavailable"),
+    (
+        "NetworkUnavailable",
+        "True",
+        "node.kubernetes.io/network-unavailable",
+    ),
     ("PIDPressure", "True", "node.kubernetes.io/pid-pressure"),
 ];
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -23,11 +32,14 @@ const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 const NO_SCHEDULE: &str = "NoSchedule";
 const NO_EXECUTE: &str = "NoExecute";
-/// What nobody knows any more of a node that is silent. Whether its network works is not for the node to say.
+/// What nobody knows any more of a node that is silent. Whether its network works is not for the
+/// node to say.
 const OWN_CONDITIONS: &[&str] = &["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 /// Labels that are also kept under the name that they had once.
-const LABELS: &[(&str, &str)] =
-    &[("kubernetes.io/os", "beta.kubernetes.io/os"), ("kubernetes.io/arch", "beta.kubernetes.io/arch")];
+const LABELS: &[(&str, &str)] = &[
+    ("kubernetes.io/os", "beta.kubernetes.io/os"),
+    ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
+];
 
 /// All that is known of a node.
 #[derive(Debug)]
@@ -88,18 +100,28 @@ pub struct Taints {
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let node = &observed.node;
     let (since, patience) = match node.condition("Ready") {
-        None => (node.created.unwrap_or(observed.heard).max(observed.heard), observed.config.startup_grace),
+        None => (
+            node.created.unwrap_or(observed.heard).max(observed.heard),
+            observed.config.startup_grace,
+        ),
         Some(_) => (observed.heard, observed.config.monitor_grace),
     };
     let deadline = since + Duration::from(patience);
-    let mut plan = Plan { unready: unready(observed), ..Plan::default() };
+
+    let mut plan = Plan {
+        unready: unready(observed),
+        ..Plan::default()
+    };
+
     if deadline <= now {
         plan.unknown = unknown(node);
     } else {
         plan.look_after = deadline.since(now).to_std();
     }
+
     plan.labels = labels(node);
     plan.taints = taints(observed);
+
     plan
 }
 
@@ -125,6 +147,7 @@ fn unknown(node: &Node) -> Vec<Unknown> {
             heartbeat: node.created,
         }),
     };
+
     OWN_CONDITIONS.iter().filter_map(one).collect()
 }
 
@@ -141,8 +164,10 @@ fn taints(observed: &Observed) -> Option<Taints> {
     let condition = |(kind, status, key): &(&str, &str, &'static str)| {
         (node.condition(kind) == Some(*status)).then_some(*key)
     };
-    let mut no_schedule: Vec<&'static str> = CONDITION_TAINTS.iter().filter_map(condition).collect();
+    let mut no_schedule: Vec<&'static str> =
+        CONDITION_TAINTS.iter().filter_map(condition).collect();
     no_schedule.extend(node.unschedulable.then_some(UNSCHEDULABLE));
+
     let ready = node.condition("Ready");
     let no_execute = match ready {
         _ if observed.all_down => None,
@@ -150,18 +175,23 @@ fn taints(observed: &Observed) -> Option<Taints> {
         Some("Unknown") => Some(UNREACHABLE),
         _ => None,
     };
+
     let has = |key: &str, effect: &str| node.taints.iter().any(|taint| is(taint, key, effect));
     let drove = has(NOT_READY, NO_EXECUTE) || has(UNREACHABLE, NO_EXECUTE);
+
     let keep = |taint: &&Value| {
-        let ours = follows(taint, &no_schedule) || no_execute.is_some_and(|key| is(taint, key, NO_EXECUTE));
+        let ours = follows(taint, &no_schedule)
+            || no_execute.is_some_and(|key| is(taint, key, NO_EXECUTE));
         // Without a condition nothing is known that speaks for or against driving pods away.
         let undecided = ready.is_none() && !observed.all_down && drives(taint);
         ours || undecided || !(drives(taint) || is_by_condition(taint))
     };
     let kept: Vec<Value> = node.taints.iter().filter(keep).cloned().collect();
+
     no_schedule.retain(|key| !has(key, NO_SCHEDULE));
     let no_execute = no_execute.filter(|key| !has(key, NO_EXECUTE));
     let others_change = kept.len() != node.taints.len() || !no_schedule.is_empty();
+
     (others_change || no_execute.is_some()).then_some(Taints {
         keep: kept,
         no_schedule,
@@ -184,7 +214,9 @@ fn follows(taint: &Value, no_schedule: &[&str]) -> bool {
 /// Whether a taint follows from conditions, whether it is asked for or not.
 fn is_by_condition(taint: &Value) -> bool {
     is(taint, UNSCHEDULABLE, NO_SCHEDULE)
-        || CONDITION_TAINTS.iter().any(|(_, _, key)| is(taint, key, NO_SCHEDULE))
+        || CONDITION_TAINTS
+            .iter()
+            .any(|(_, _, key)| is(taint, key, NO_SCHEDULE))
 }
 
 /// Whether a taint drives pods away because of the node's readiness.

@@ -1,7 +1,8 @@
-//! How fast nodes may lose their pods: zone by zone, slower where much of a zone is down, not at all where everything is.
+//! How fast nodes may lose their pods: zone by zone, slower where much of a zone is down, not at
+//! all where everything is.
 //!
-//! Where everything seems to be down it is more likely that this controller hears nothing. No I/O, and the time is handed
-//! in.
+//! Where everything seems to be down it is more likely that this controller hears nothing. No I/O,
+//! and the time is handed in.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,7 +38,10 @@ impl Census {
     pub fn state(self, config: &Config) -> State {
         let (ready, not_ready) = (as_float(self.ready), as_float(self.not_ready));
         match self {
-            Census { ready: 0, not_ready: 1.. } => State::Full,
+            Census {
+                ready: 0,
+                not_ready: 1..,
+            } => State::Full,
             Census { not_ready: 3.., .. }
                 if not_ready / (ready + not_ready) >= config.unhealthy_zone_threshold =>
             {
@@ -99,21 +103,31 @@ impl Zones {
 
     /// Takes note of a count of all nodes.
     pub fn count(&mut self, census: &BTreeMap<Text, Census>, config: &Config) -> Turn {
-        let states: BTreeMap<&Text, State> =
-            census.iter().map(|(zone, count)| (zone, count.state(config))).collect();
+        let states: BTreeMap<&Text, State> = census
+            .iter()
+            .map(|(zone, count)| (zone, count.state(config)))
+            .collect();
+
         let was_down = std::mem::replace(
             &mut self.all_down,
             !states.is_empty() && states.values().all(|state| *state == State::Full),
         );
+
         self.zones.retain(|zone, _| census.contains_key(zone));
         let mut changed = false;
         for (zone, count) in census {
             let state = states[zone];
             let rate = count.rate(state, config);
-            let known = self.zones.entry(zone.clone()).or_insert(Zone { state, rate, next: None });
+            let known = self.zones.entry(zone.clone()).or_insert(Zone {
+                state,
+                rate,
+                next: None,
+            });
             changed |= known.rate != rate;
+
             (known.state, known.rate) = (state, rate);
         }
+
         match (was_down, self.all_down) {
             (false, true) => Turn::AllDown,
             (true, false) => Turn::Recovered,
@@ -130,14 +144,19 @@ impl Zones {
         if self.all_down {
             return Err(None);
         }
-        let Some(zone) = self.zones.get_mut(zone) else { return Err(None) };
+
+        let Some(zone) = self.zones.get_mut(zone) else {
+            return Err(None);
+        };
         if zone.rate <= 0.0 {
             return Err(None);
         }
         if let Some(next) = zone.next.filter(|next| now < *next) {
             return Err(next.since(now).to_std());
         }
+
         zone.next = Some(now + Duration::from_secs_f64(1.0 / zone.rate).into());
+
         Ok(())
     }
 }
@@ -152,7 +171,13 @@ mod tests {
         counts
             .iter()
             .map(|(zone, ready, not_ready)| {
-                (Text::new(*zone), Census { ready: *ready, not_ready: *not_ready })
+                (
+                    Text::new(*zone),
+                    Census {
+                        ready: *ready,
+                        not_ready: *not_ready,
+                    },
+                )
             })
             .collect()
     }
@@ -161,9 +186,14 @@ mod tests {
     fn a_zone_is_as_its_nodes_are() {
         let check = |ready, not_ready, expected| {
             let census = Census { ready, not_ready };
-            assert_eq!(census.state(&Config::default()), expected, "{ready} {not_ready}");
+            assert_eq!(
+                census.state(&Config::default()),
+                expected,
+                "{ready} {not_ready}"
+            );
         };
         check(0, 0, State::Normal);
+
         check(0, 1, State::Full);
         check(1, 2, State::Normal);
         check(2, 3, State::Partial);
@@ -177,27 +207,53 @@ mod tests {
         known.count(&zones(&[("a", 9, 1), ("b", 9, 1)]), &Config::default());
         assert_eq!(known.take("a", NOON), Ok(()));
         assert_eq!(known.take("b", NOON), Ok(()));
-        assert_eq!(known.take("a", NOON.plus_seconds(4)), Err(Some(Duration::from_secs(6))));
+        assert_eq!(
+            known.take("a", NOON.plus_seconds(4)),
+            Err(Some(Duration::from_secs(6)))
+        );
         assert_eq!(known.take("a", NOON.plus_seconds(10)), Ok(()));
     }
 
     #[test]
     fn where_much_is_down_it_is_slower_or_stops() {
         let mut known = Zones::default();
-        known.count(&zones(&[("small", 4, 6), ("large", 40, 60)]), &Config::default());
+        known.count(
+            &zones(&[("small", 4, 6), ("large", 40, 60)]),
+            &Config::default(),
+        );
         assert_eq!(known.take("small", NOON), Err(None));
         assert_eq!(known.take("large", NOON), Ok(()));
-        assert_eq!(known.take("large", NOON.plus_seconds(10)), Err(Some(Duration::from_secs(90))));
+        assert_eq!(
+            known.take("large", NOON.plus_seconds(10)),
+            Err(Some(Duration::from_secs(90)))
+        );
     }
 
     #[test]
     fn where_everything_is_down_nobody_goes_until_something_works() {
         let (mut known, config) = (Zones::default(), Config::default());
-        assert_eq!(known.count(&zones(&[("a", 1, 0), ("b", 0, 2)]), &config), Turn::None);
-        assert_eq!(known.take("b", NOON), Ok(()), "a zone alone that is down goes on");
-        assert_eq!(known.count(&zones(&[("a", 0, 1), ("b", 0, 2)]), &config), Turn::AllDown);
+        assert_eq!(
+            known.count(&zones(&[("a", 1, 0), ("b", 0, 2)]), &config),
+            Turn::None
+        );
+
+        assert_eq!(
+            known.take("b", NOON),
+            Ok(()),
+            "a zone alone that is down goes on"
+        );
+
+        assert_eq!(
+            known.count(&zones(&[("a", 0, 1), ("b", 0, 2)]), &config),
+            Turn::AllDown
+        );
+
         assert_eq!(known.take("b", NOON.plus_seconds(60)), Err(None));
-        assert_eq!(known.count(&zones(&[("a", 1, 0), ("b", 0, 2)]), &config), Turn::Recovered);
+        assert_eq!(
+            known.count(&zones(&[("a", 1, 0), ("b", 0, 2)]), &config),
+            Turn::Recovered
+        );
+
         assert_eq!(known.count(&zones(&[("a", 4, 6)]), &config), Turn::Rates);
     }
 }

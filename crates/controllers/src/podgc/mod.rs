@@ -1,7 +1,7 @@
 //! The pod garbage collector: pods go that no node sees to, and ended ones when there are too many.
 //!
-//! A pod is looked at when its node disappears, or when it is told to go and has no node that could let it. Ended pods are
-//! counted some time after one has ended.
+//! A pod is looked at when its node disappears, or when it is told to go and has no node that could
+//! let it. Ended pods are counted some time after one has ended.
 
 pub mod plan;
 
@@ -14,7 +14,8 @@ use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Text, Value};
 use coracle_client::{
-    Access, Cached, Change, DeleteOptions, Error, Informer, ObjectKey, Patch, Resource, WorkQueue, World,
+    Access, Cached, Change, DeleteOptions, Error, Informer, ObjectKey, Patch, Resource, WorkQueue,
+    World,
 };
 
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
@@ -90,35 +91,53 @@ pub async fn run(context: &Context, threshold: usize) {
     let queue = WorkQueue::new("pod_garbage");
     let mut feeds = Feeds::new();
     let controller = PodGarbage::new(context, threshold, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, WORKERS).await;
+    Shell::new(controller, queue, context)
+        .run(feeds, WORKERS)
+        .await;
 }
 
 impl PodGarbage {
     /// The controller, whose feeds fill `queue`.
-    pub fn new(context: &Context, threshold: usize, queue: &WorkQueue<Key>, feeds: &mut Feeds) -> PodGarbage {
+    pub fn new(
+        context: &Context,
+        threshold: usize,
+        queue: &WorkQueue<Key>,
+        feeds: &mut Feeds,
+    ) -> PodGarbage {
         let core = |plural| Resource::builtin("", "v1", plural);
         let nodes: Informer<Node> = context.informers.of(&core("nodes"));
         let pods: Informer<Pod> = context.informers.of(&core("pods"));
         pods.ensure_index(BY_NODE, Pod::by_node);
+
         let (concerned, on_node) = (queue.clone(), pods.clone());
         feeds.follow(&nodes, move |change| {
             let same = matches!(&change, Change::Updated { old, new }
                 if old.taints == new.taints && old.is_ready() == new.is_ready());
-            let Some(node) = change.object().filter(|_| !same) else { return };
-            let pods = on_node.index_keys(BY_NODE, &node.key.name).unwrap_or_default();
-            pods.into_iter().for_each(|pod| concerned.add(Key::Pod(pod)));
+            let Some(node) = change.object().filter(|_| !same) else {
+                return;
+            };
+
+            let pods = on_node
+                .index_keys(BY_NODE, &node.key.name)
+                .unwrap_or_default();
+            pods.into_iter()
+                .for_each(|pod| concerned.add(Key::Pod(pod)));
         });
+
         let (concerned, known) = (queue.clone(), nodes.clone());
         feeds.follow(&pods, move |change| {
             let Some(pod) = change.object() else { return };
             if matches!(pod.phase, Phase::Succeeded | Phase::Failed) {
                 concerned.add_after(Key::Ended, COUNT_EVERY);
             }
-            let placed = !pod.node.is_empty() && known.get(&ObjectKey::cluster(&pod.node)).is_some();
+
+            let placed =
+                !pod.node.is_empty() && known.get(&ObjectKey::cluster(&pod.node)).is_some();
             if pod.is_being_deleted || (!pod.node.is_empty() && !placed) {
                 concerned.add(Key::Pod(pod.key.clone()));
             }
         });
+
         let client = context.client("pod-garbage-collector");
         PodGarbage {
             node_access: client.resource(&core("nodes")),
@@ -135,13 +154,18 @@ impl PodGarbage {
         if pod.node.is_empty() {
             return Place::Nowhere;
         }
+
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         match self.nodes.get(&ObjectKey::cluster(&pod.node)) {
             Some(node) => {
                 missing.remove(&pod.node);
                 Place::On(node)
             }
-            None => Place::Missing(*missing.entry(pod.node.clone()).or_insert_with(|| self.world.now())),
+            None => Place::Missing(
+                *missing
+                    .entry(pod.node.clone())
+                    .or_insert_with(|| self.world.now()),
+            ),
         }
     }
 
@@ -150,24 +174,47 @@ impl PodGarbage {
         let pods = self.pod_access.clone().namespace(&pod.key.namespace);
         if !matches!(pod.phase, Phase::Succeeded | Phase::Failed) {
             let patch = Patch::Strategic(failed(pod, why, self.world.now()));
-            match pods.clone().subresource("status").patch(&pod.key.name, &patch).await {
+            match pods
+                .clone()
+                .subresource("status")
+                .patch(&pod.key.name, &patch)
+                .await
+            {
                 Ok(_) => {}
                 Err(error) if error.is_not_found() || error.is_conflict() => return Ok(()),
                 Err(error) => return Err(ActError::Mark(error)),
             }
         }
-        let at_once = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::only(&pod.uid) };
+
+        let at_once = DeleteOptions {
+            grace_period_seconds: Some(0),
+            ..DeleteOptions::only(&pod.uid)
+        };
+
         match pods.delete(&pod.key.name, &at_once).await {
-            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(ActError::Delete(error)),
+            Err(error) if !error.is_not_found() && !error.is_conflict() => {
+                Err(ActError::Delete(error))
+            }
             _ => Ok(()),
         }
     }
 
     /// Only the server knows whether a node is really gone.
     async fn remove_orphan(&self, pod: &Cached<Pod>) -> Result<(), ActError> {
-        match self.node_access.find(&pod.node).await.map_err(ActError::Node)? {
+        match self
+            .node_access
+            .find(&pod.node)
+            .await
+            .map_err(ActError::Node)?
+        {
             Some(_) => Ok(()),
-            None => self.remove(pod, Some(("DeletionByPodGC", "PodGC: node no longer exists"))).await,
+            None => {
+                self.remove(
+                    pod,
+                    Some(("DeletionByPodGC", "PodGC: node no longer exists")),
+                )
+                .await
+            }
         }
     }
 }
@@ -195,11 +242,20 @@ impl Controller for PodGarbage {
     fn observe(&self, key: &Key) -> Observation<Observed> {
         let Key::Pod(key) = key else {
             let observed = Observed::All(self.pods.list(), self.threshold);
-            return Observation::Seen { uid: Text::default(), observed };
+            return Observation::Seen {
+                uid: Text::default(),
+                observed,
+            };
         };
-        let Some(pod) = self.pods.get(key) else { return Observation::Gone };
+
+        let Some(pod) = self.pods.get(key) else {
+            return Observation::Gone;
+        };
         let place = self.place(&pod);
-        Observation::Seen { uid: pod.uid.clone(), observed: Observed::Pod(pod, place) }
+        Observation::Seen {
+            uid: pod.uid.clone(),
+            observed: Observed::Pod(pod, place),
+        }
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Work {
@@ -224,6 +280,7 @@ impl Controller for PodGarbage {
             }
             (Observed::All(..), Work::Pod(_)) => {}
         }
+
         Ok(Requeue::OnEvent)
     }
 }

@@ -9,7 +9,8 @@ use coracle_client::Cached;
 
 use crate::views::{Node, Phase, Pod};
 
-/// How long a node must have been missing before its pods are orphans: it may not have been heard of yet.
+/// How long a node must have been missing before its pods are orphans: it may not have been heard
+/// of yet.
 pub const QUARANTINE: Duration = Duration::from_secs(40);
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
@@ -46,7 +47,11 @@ pub fn plan(pod: &Pod, place: &Place, now: Timestamp) -> Plan {
         Place::Missing(since) => {
             let missing = now.since(*since);
             let left = QUARANTINE.as_nanos() - missing.as_nanos();
-            if left > 0 { Plan::LookAfter(Duration::from_nanos(left)) } else { Plan::Orphan }
+            if left > 0 {
+                Plan::LookAfter(Duration::from_nanos(left))
+            } else {
+                Plan::Orphan
+            }
         }
     }
 }
@@ -57,15 +62,22 @@ fn is_out_of_service(node: &Node) -> bool {
     !node.is_ready() && node.taints.iter().any(tainted)
 }
 
-/// Of pods that have ended those that are too many, the ones first that are missed least: evicted ones, then the oldest.
+/// Of pods that have ended those that are too many, the ones first that are missed least: evicted
+/// ones, then the oldest.
 pub fn surplus(pods: &[Arc<Cached<Pod>>], threshold: usize) -> Vec<Arc<Cached<Pod>>> {
     let ended = |pod: &&Arc<Cached<Pod>>| matches!(pod.phase, Phase::Succeeded | Phase::Failed);
     let mut ended: Vec<_> = pods.iter().filter(ended).cloned().collect();
-    let Some(count) = ended.len().checked_sub(threshold).filter(|count| *count > 0 && threshold > 0) else {
+    let Some(count) = ended
+        .len()
+        .checked_sub(threshold)
+        .filter(|count| *count > 0 && threshold > 0)
+    else {
         return Vec::new();
     };
+
     ended.sort_by_key(|pod| (Reverse(pod.is_evicted), pod.created, pod.key.name.clone()));
     ended.truncate(count);
+
     ended
 }
 
@@ -98,23 +110,40 @@ mod tests {
                 "status":{{"conditions":[{{"type":"Ready","status":"{status}"}}]}}}}"#
             )))
         };
-        let check =
-            |pod: &Pod, place: &Place, expected| assert_eq!(plan(pod, place, NOON), expected, "{place:?}");
+
+        let check = |pod: &Pod, place: &Place, expected| {
+            assert_eq!(plan(pod, place, NOON), expected, "{place:?}")
+        };
         check(&going, &Place::Nowhere, Plan::Remove);
         check(&staying, &Place::Nowhere, Plan::Leave);
         check(&going, &node("False", OUT_OF_SERVICE), Plan::Remove);
+
         check(&going, &node("True", OUT_OF_SERVICE), Plan::Leave);
         check(&going, &node("Unknown", "other"), Plan::Leave);
         check(&staying, &node("Unknown", OUT_OF_SERVICE), Plan::Leave);
-        check(&staying, &Place::Missing(NOON.plus_seconds(-30)), Plan::LookAfter(Duration::from_secs(10)));
-        check(&staying, &Place::Missing(NOON.plus_seconds(-40)), Plan::Orphan);
+        check(
+            &staying,
+            &Place::Missing(NOON.plus_seconds(-30)),
+            Plan::LookAfter(Duration::from_secs(10)),
+        );
+
+        check(
+            &staying,
+            &Place::Missing(NOON.plus_seconds(-40)),
+            Plan::Orphan,
+        );
     }
 
     #[test]
     fn of_those_that_ended_the_evicted_and_the_oldest_go_first() {
         let ended = |name, created, more: &str| {
-            pod(name, created, &format!(r#"}},"status":{{"phase":"Failed"{more}}}"#))
+            pod(
+                name,
+                created,
+                &format!(r#"}},"status":{{"phase":"Failed"{more}}}"#),
+            )
         };
+
         let pods = [
             ended("b", 1, ""),
             ended("a", 1, ""),
@@ -122,12 +151,14 @@ mod tests {
             ended("evicted", 9, r#","reason":"Evicted""#),
             pod("runs", 0, r#"},"status":{"phase":"Running"}"#),
         ];
+
         let check = |threshold, expected: &[&str]| {
             let found = surplus(&pods, threshold);
             let names: Vec<&str> = found.iter().map(|pod| pod.key.name.as_str()).collect();
             assert_eq!(names, expected, "{threshold}");
         };
         check(0, &[]);
+
         check(4, &[]);
         check(1, &["evicted", "old", "a"]);
     }

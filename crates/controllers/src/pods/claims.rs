@@ -27,9 +27,19 @@ pub fn claims<'a, O: PodOwner>(
     let mut claims = Claims::default();
     let is_going = owner.object.object().meta().is_being_deleted();
     for pod in pods {
-        let controller = pod.controller.as_ref().map(|controller| controller.uid.as_str());
+        let controller = pod
+            .controller
+            .as_ref()
+            .map(|controller| controller.uid.as_str());
+
         let selects = owner.object.selects(&pod.labels);
-        match claim(&owner.uid, is_going, controller, selects, pod.is_being_deleted) {
+        match claim(
+            &owner.uid,
+            is_going,
+            controller,
+            selects,
+            pod.is_being_deleted,
+        ) {
             Claim::Keep => claims.claimed.push(pod.clone()),
             Claim::Adopt => {
                 claims.adopt.push(pod.clone());
@@ -39,5 +49,6 @@ pub fn claims<'a, O: PodOwner>(
             Claim::Ignore => {}
         }
     }
+
     claims
 }

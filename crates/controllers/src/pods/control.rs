@@ -71,7 +71,13 @@ impl PodControl {
         written: Arc<OwnWrites>,
         recorder: Recorder,
     ) -> PodControl {
-        PodControl { owners, pods, unseen, written, recorder }
+        PodControl {
+            owners,
+            pods,
+            unseen,
+            written,
+            recorder,
+        }
     }
 
     /// The pods of a namespace.
@@ -82,50 +88,90 @@ impl PodControl {
     /// Releases and adopts; what is adopted gets `finalizers` too.
     ///
     /// # Errors
-    /// Also where what was seen is older than what is found out here. No event need follow that concerns the owner, so
-    /// it has to be looked at again.
-    pub async fn claim(&self, owner: &Owner, claims: &Claims, finalizers: &[&str]) -> Result<(), PodError> {
+    /// Also where what was seen is older than what is found out here. No event need follow that
+    /// concerns the owner, so it has to be looked at again.
+    pub async fn claim(
+        &self,
+        owner: &Owner,
+        claims: &Claims,
+        finalizers: &[&str],
+    ) -> Result<(), PodError> {
         let pods = self.pods_in(&owner.key.namespace);
         self.delete_again(owner).await?;
-        let made = self.unseen.attempts.resolve(&owner.controller.uid, &pods).await;
+
+        let made = self
+            .unseen
+            .attempts
+            .resolve(&owner.controller.uid, &pods)
+            .await;
+
         let made = made.map_err(PodError::Create)?;
         if let Some(pod) = made.first() {
-            made.iter().for_each(|pod| self.written.note(&owner.key, PODS, pod));
+            made.iter()
+                .for_each(|pod| self.written.note(&owner.key, PODS, pod));
             return Err(PodError::Unseen(pod.meta().name().to_string()));
         }
+
         for pod in &claims.release {
-            let released = ownership::release(&pods, &pod.key.name, &pod.uid, &owner.controller.uid).await;
+            let released =
+                ownership::release(&pods, &pod.key.name, &pod.uid, &owner.controller.uid).await;
             released.map_err(PodError::Claim)?;
         }
+
         if claims.adopt.is_empty() {
             return Ok(());
         }
-        // The cache may show an owner that is gone, and whose successor wants the same pods: only the server knows.
-        let live = self.owners.clone().namespace(&owner.key.namespace).get(&owner.key.name).await;
+
+        // The cache may show an owner that is gone, and whose successor wants the same pods: only
+        // the server knows.
+        let live = self
+            .owners
+            .clone()
+            .namespace(&owner.key.namespace)
+            .get(&owner.key.name)
+            .await;
+
         let live = live.map_err(PodError::Claim)?;
         if live.meta().uid() != owner.controller.uid || live.meta().is_being_deleted() {
             return Err(PodError::Replaced(owner.key.clone()));
         }
+
         for pod in &claims.adopt {
-            match ownership::adopt(&pods, &pod.key.name, &pod.uid, &owner.controller, finalizers).await {
+            match ownership::adopt(
+                &pods,
+                &pod.key.name,
+                &pod.uid,
+                &owner.controller,
+                finalizers,
+            )
+            .await
+            {
                 Ok(()) => {}
-                Err(error) if error.is_not_found() => return Err(PodError::Gone(pod.key.name.to_string())),
+                Err(error) if error.is_not_found() => {
+                    return Err(PodError::Gone(pod.key.name.to_string()));
+                }
                 Err(error) => return Err(PodError::Claim(error)),
             }
         }
+
         Ok(())
     }
 
-    /// So many creations and these deletions are to be seen before the next decision. Comes before the first of them.
+    /// So many creations and these deletions are to be seen before the next decision. Comes before
+    /// the first of them.
     pub fn expect(&self, owner: &Owner, creations: usize, deletions: &[Arc<Cached<Pod>>]) {
         let uids: Vec<Text> = deletions.iter().map(|pod| pod.uid.clone()).collect();
-        self.unseen.expectations.expect(&owner.controller.uid, creations, uids);
+        self.unseen
+            .expectations
+            .expect(&owner.controller.uid, creations, uids);
     }
 
-    /// Creates expected pods, first one, then more and more at once, so that where none can be made few are tried.
+    /// Creates expected pods, first one, then more and more at once, so that where none can be made
+    /// few are tried.
     pub async fn create(&self, owner: &Owner, wanted: &[Arc<Value>]) -> Done {
         let pods = self.pods_in(&owner.key.namespace);
         let (Unseen { expectations, .. }, uid) = (&*self.unseen, &owner.controller.uid);
+
         let creations = wanted.iter().cloned().map(|pod| {
             let (unseen, pods, uid) = (self.unseen.clone(), pods.clone(), uid.clone());
             async move {
@@ -137,6 +183,7 @@ impl PodControl {
             }
         });
         let tried = slow_start(creations).await;
+
         // What was not tried is not waited for.
         expectations.lower_creations(uid, wanted.len() - tried.len());
         let mut done = Done::default();
@@ -154,6 +201,7 @@ impl PodControl {
                 }
             }
         }
+
         done
     }
 
@@ -166,7 +214,10 @@ impl PodControl {
     /// Deletes pods whose deletion is expected, all at once.
     pub async fn delete(&self, owner: &Owner, victims: &[Arc<Cached<Pod>>]) -> Done {
         let pods = self.pods_in(&owner.key.namespace);
-        let deletions = victims.iter().map(|pod| deletion(&pods, &pod.uid, &pod.key.name));
+        let deletions = victims
+            .iter()
+            .map(|pod| deletion(&pods, &pod.uid, &pod.key.name));
+
         let mut done = Done::default();
         for (pod, deleted) in victims.iter().zip(side_by_side(deletions).await) {
             let is_certain = !deleted.as_ref().is_err_and(Error::is_uncertain);
@@ -174,20 +225,27 @@ impl PodControl {
                 Ok(()) => done.count += 1,
                 Err(error) => {
                     done.kept.extend(is_certain.then(|| pod.uid.clone()));
-                    self.recorder.warning(&owner.about, "FailedDelete", format!("Error deleting: {error}"));
+                    self.recorder.warning(
+                        &owner.about,
+                        "FailedDelete",
+                        format!("Error deleting: {error}"),
+                    );
                     done.failure.get_or_insert(PodError::Delete(error));
                 }
             }
         }
+
         done
     }
 
-    /// Pods of which nobody knows whether they were told to go are told so again, before anything is decided on what is
-    /// seen of them: to delete the same pod twice does no harm.
+    /// Pods of which nobody knows whether they were told to go are told so again, before anything
+    /// is decided on what is seen of them: to delete the same pod twice does no harm.
     async fn delete_again(&self, owner: &Owner) -> Result<(), PodError> {
         let pods = self.pods_in(&owner.key.namespace);
         let uncertain = self.unseen.take_uncertain(&owner.controller.uid);
-        let deletions = uncertain.iter().map(|(uid, name)| deletion(&pods, uid, name));
+        let deletions = uncertain
+            .iter()
+            .map(|(uid, name)| deletion(&pods, uid, name));
         let mut failed = Ok(());
         for ((uid, name), deleted) in uncertain.iter().zip(side_by_side(deletions).await) {
             failed = failed.and(self.deleted(owner, uid, name, deleted));
@@ -195,7 +253,8 @@ impl PodControl {
         failed.map_err(PodError::Delete)
     }
 
-    /// What came of the deletion of a pod: it is waited for, unless it certainly will not be heard of.
+    /// What came of the deletion of a pod: it is waited for, unless it certainly will not be heard
+    /// of.
     fn deleted(
         &self,
         owner: &Owner,
@@ -260,21 +319,38 @@ mod tests {
             let cluster = Cluster::start().await;
             let client = client(&cluster);
             let sets = client.resource(&Resource::builtin("apps", "v1", "replicasets"));
-            let set = sets.clone().namespace("default").create(&replica_set("web", 3)).await.unwrap();
+            let set = sets
+                .clone()
+                .namespace("default")
+                .create(&replica_set("web", 3))
+                .await
+                .unwrap();
+
             let unseen = Arc::new(Unseen::default());
             let recorder = Recorder::new(&cluster.client(), "test", &Tasks::new());
             let pods = client.resource(&Resource::builtin("", "v1", "pods"));
             let control = PodControl::new(sets, pods, unseen.clone(), Arc::default(), recorder);
-            Tried { control, unseen, owner: Owner::named(&set, "apps/v1", "ReplicaSet"), cluster }
+
+            Tried {
+                control,
+                unseen,
+                owner: Owner::named(&set, "apps/v1", "ReplicaSet"),
+                cluster,
+            }
         }
 
         fn is_settled(&self) -> bool {
-            self.unseen.expectations.satisfied(&self.owner.controller.uid)
+            self.unseen
+                .expectations
+                .satisfied(&self.owner.controller.uid)
         }
 
         async fn made(&self) -> Arc<Cached<Pod>> {
-            let pods =
-                self.cluster.client().resource(&Resource::builtin("", "v1", "pods")).namespace("default");
+            let pods = self
+                .cluster
+                .client()
+                .resource(&Resource::builtin("", "v1", "pods"))
+                .namespace("default");
             Arc::new(Cached::of(pods.create(&pod("one")).await.unwrap()).unwrap())
         }
     }
@@ -282,23 +358,46 @@ mod tests {
     #[tokio::test]
     async fn what_is_refused_and_what_is_not_tried_is_not_waited_for() {
         let tried = Tried::with(Cluster::client).await;
+
         // One without containers is refused, and then the others are not tried.
         let mut refused = pod("refused");
         refused.as_object_mut().unwrap().remove("spec");
         let refused = Arc::new(refused);
         tried.control.expect(&tried.owner, 5, &[]);
-        assert!(!tried.is_settled(), "it is waited for before the first is tried");
+        assert!(
+            !tried.is_settled(),
+            "it is waited for before the first is tried"
+        );
+
         let done = tried.control.create(&tried.owner, &vec![refused; 5]).await;
         assert!(matches!(done.failure, Some(PodError::Create(_))) && done.count == 0);
         assert!(tried.is_settled());
 
         let gone = tried.made().await;
-        tried.control.pods_in("default").delete("one", &DeleteOptions::default()).await.unwrap();
-        tried.control.expect(&tried.owner, 0, std::slice::from_ref(&gone));
+        tried
+            .control
+            .pods_in("default")
+            .delete("one", &DeleteOptions::default())
+            .await
+            .unwrap();
+
+        tried
+            .control
+            .expect(&tried.owner, 0, std::slice::from_ref(&gone));
         assert!(!tried.is_settled());
+
         let done = tried.control.delete(&tried.owner, &[gone]).await;
-        assert!(done.failure.is_none() && done.count == 1, "{:?}", done.failure);
-        assert!(tried.is_settled(), "nobody will tell of a deletion that was over before");
+        assert!(
+            done.failure.is_none() && done.count == 1,
+            "{:?}",
+            done.failure
+        );
+
+        assert!(
+            tried.is_settled(),
+            "nobody will tell of a deletion that was over before"
+        );
+
         tried.cluster.stop().await;
     }
 
@@ -306,21 +405,44 @@ mod tests {
     async fn a_deletion_without_an_answer_is_asked_for_again_and_waited_for() {
         let losing = |cluster: &Cluster| {
             let lost = AtomicBool::new(false);
-            let way = intercept(cluster.transport(), move |request| match request.method().as_str() {
-                "DELETE" if !lost.swap(true, Ordering::Relaxed) => Fate::LosesItsAnswer,
-                _ => Fate::Passes,
+            let way = intercept(cluster.transport(), move |request| {
+                match request.method().as_str() {
+                    "DELETE" if !lost.swap(true, Ordering::Relaxed) => Fate::LosesItsAnswer,
+                    _ => Fate::Passes,
+                }
             });
             Client::new(way, cluster.world)
         };
         let tried = Tried::with(losing).await;
+
         let victim = tried.made().await;
-        tried.control.expect(&tried.owner, 0, std::slice::from_ref(&victim));
-        let done = tried.control.delete(&tried.owner, std::slice::from_ref(&victim)).await;
+        tried
+            .control
+            .expect(&tried.owner, 0, std::slice::from_ref(&victim));
+
+        let done = tried
+            .control
+            .delete(&tried.owner, std::slice::from_ref(&victim))
+            .await;
         assert!(matches!(done.failure, Some(PodError::Delete(_))));
+
         assert!(done.kept.is_empty(), "nobody can say that it stays");
-        assert!(tried.unseen.expectations.going(&tried.owner.controller.uid).contains(&victim.uid));
-        tried.control.claim(&tried.owner, &Claims::default(), &[]).await.unwrap();
+        assert!(
+            tried
+                .unseen
+                .expectations
+                .going(&tried.owner.controller.uid)
+                .contains(&victim.uid)
+        );
+
+        tried
+            .control
+            .claim(&tried.owner, &Claims::default(), &[])
+            .await
+            .unwrap();
+
         assert!(tried.is_settled(), "it was gone already");
+
         tried.cluster.stop().await;
     }
 }

@@ -25,7 +25,8 @@ pub fn follow_owners<O: PodOwner>(
     });
 }
 
-/// Wakes the owners of pods that change, and whoever may adopt those without one; notes what was expected and is seen.
+/// Wakes the owners of pods that change, and whoever may adopt those without one; notes what was
+/// expected and is seen.
 pub fn follow_pods<O: PodOwner>(
     feeds: &mut Feeds,
     owners: &Informer<O>,
@@ -33,7 +34,11 @@ pub fn follow_pods<O: PodOwner>(
     unseen: &Arc<Unseen>,
     wake: impl Fn(&ObjectKey) + Send + 'static,
 ) {
-    let listener = Listener { owners: owners.clone(), unseen: unseen.clone(), wake };
+    let listener = Listener {
+        owners: owners.clone(),
+        unseen: unseen.clone(),
+        wake,
+    };
     feeds.follow(pods, move |change| listener.hear(change));
 }
 
@@ -70,10 +75,14 @@ impl<O: PodOwner, W: Fn(&ObjectKey)> Listener<O, W> {
             }
             return;
         }
+
         if old.controller != new.controller {
             // It is another's now, or nobody's.
-            self.owner(old).iter().for_each(|owner| (self.wake)(&owner.key));
+            self.owner(old)
+                .iter()
+                .for_each(|owner| (self.wake)(&owner.key));
         }
+
         match self.owner(new) {
             Some(owner) => (self.wake)(&owner.key),
             None if new.controller.is_none()
@@ -88,15 +97,22 @@ impl<O: PodOwner, W: Fn(&ObjectKey)> Listener<O, W> {
     /// Its deletion has been seen, by its mark or by its end: both count once.
     fn going(&self, pod: &Arc<Cached<Pod>>) {
         if let Some(owner) = self.owner(pod) {
-            self.unseen.expectations.deletion_observed(&owner.uid, &pod.uid);
+            self.unseen
+                .expectations
+                .deletion_observed(&owner.uid, &pod.uid);
             (self.wake)(&owner.key);
         }
     }
 
     /// The very object that controls a pod.
     fn owner(&self, pod: &Cached<Pod>) -> Option<Arc<Cached<O>>> {
-        let controller = pod.controller.as_ref().filter(|controller| controller.kind == O::KIND)?;
-        let owner = self.owners.get(&ObjectKey::new(&pod.key.namespace, &controller.name))?;
+        let controller = pod
+            .controller
+            .as_ref()
+            .filter(|controller| controller.kind == O::KIND)?;
+        let owner = self
+            .owners
+            .get(&ObjectKey::new(&pod.key.namespace, &controller.name))?;
         (owner.uid == controller.uid).then_some(owner)
     }
 
@@ -106,7 +122,9 @@ impl<O: PodOwner, W: Fn(&ObjectKey)> Listener<O, W> {
             return;
         }
         let owners = self.owners.list_namespace(&pod.key.namespace);
-        let wanting = owners.iter().filter(|owner| owner.object.selects(&pod.labels));
+        let wanting = owners
+            .iter()
+            .filter(|owner| owner.object.selects(&pod.labels));
         wanting.for_each(|owner| (self.wake)(&owner.key));
     }
 }

@@ -1,9 +1,9 @@
-//! Pods that something controls: how changes of them wake their owner, which are its own, and how they are made and
-//! deleted.
+//! Pods that something controls: how changes of them wake their owner, which are its own, and how
+//! they are made and deleted.
 //!
-//! `hear` turns changes of pods into keys of their owners; [`claims`] says which pods are whose; [`PodControl`] acts:
-//! it adopts and releases, creates in batches that double, deletes, tells people, and notes in [`Unseen`] what is to be
-//! seen before the next decision.
+//! `hear` turns changes of pods into keys of their owners; [`claims`] says which pods are whose;
+//! [`PodControl`] acts: it adopts and releases, creates in batches that double, deletes, tells
+//! people, and notes in [`Unseen`] what is to be seen before the next decision.
 
 mod claims;
 mod control;
@@ -60,8 +60,14 @@ impl Owner {
             name: key.name.clone(),
             uid: uid.into(),
         };
+
         let mut about = ObjectReference::of(object);
         (about.api_version, about.kind) = (api_version.into(), kind.into());
-        Owner { key, controller, about }
+
+        Owner {
+            key,
+            controller,
+            about,
+        }
     }
 }

@@ -54,6 +54,7 @@ pub fn youngest_first(one: &Cached<Pod>, other: &Cached<Pod>) -> Ordering {
         (Some(one), Some(other)) => other.cmp(&one),
         (one, other) => one.is_some().cmp(&other.is_some()),
     };
+
     unplaced_first
         .then_with(|| phase(one).cmp(&phase(other)))
         .then_with(|| one.is_ready().cmp(&other.is_ready()))
@@ -72,8 +73,8 @@ fn phase(pod: &Pod) -> u8 {
     }
 }
 
-/// The younger first, by orders of magnitude: among pods of about the same age the UID decides, so that not always the
-/// newest go.
+/// The younger first, by orders of magnitude: among pods of about the same age the UID decides, so
+/// that not always the newest go.
 fn by_age(
     one: &Cached<Pod>,
     other: &Cached<Pod>,
@@ -94,5 +95,7 @@ fn by_age(
 
 /// The logarithm of an age; of what is yet to come, less than any.
 fn magnitude(since: Timestamp, now: Timestamp) -> Option<u32> {
-    u64::try_from(now.since(since).as_nanos()).ok()?.checked_ilog2()
+    u64::try_from(now.since(since).as_nanos())
+        .ok()?
+        .checked_ilog2()
 }

@@ -29,14 +29,20 @@ pub async fn run(context: &Context) {
     let mut feeds = Feeds::new();
     let resource = Resource::builtin("", "v1", "persistentvolumes");
     let volumes: Informer<Whole> = context.informers.of(&resource);
+
     let concerned = queue.clone();
     feeds.follow(&volumes, move |change| {
         if let Some(volume) = change.object() {
             concerned.add(volume.key.clone());
         }
     });
-    let access = context.client("pv-protection-controller").resource(&resource);
-    Shell::new(PvProtection { volumes, access }, queue, context).run(feeds, 1).await;
+
+    let access = context
+        .client("pv-protection-controller")
+        .resource(&resource);
+    Shell::new(PvProtection { volumes, access }, queue, context)
+        .run(feeds, 1)
+        .await;
 }
 
 #[async_trait]
@@ -49,15 +55,25 @@ impl Controller for PvProtection {
     const NAME: &'static str = "persistentvolume-protection-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
-        let Some(volume) = self.volumes.get(key) else { return Observation::Gone };
-        Observation::Seen { uid: volume.uid.clone(), observed: volume }
+        let Some(volume) = self.volumes.get(key) else {
+            return Observation::Gone;
+        };
+        Observation::Seen {
+            uid: volume.uid.clone(),
+            observed: volume,
+        }
     }
 
     fn plan(volume: &Arc<Cached<Whole>>, _: Timestamp) -> Plan {
         plan::plan(volume)
     }
 
-    async fn act(&self, _: &ObjectKey, volume: Arc<Cached<Whole>>, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        _: &ObjectKey,
+        volume: Arc<Cached<Whole>>,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         let mut volume = Value::clone(&volume.object);
         match plan {
             Plan::Keep => return Ok(Requeue::OnEvent),

@@ -38,12 +38,21 @@ mod tests {
     fn a_volume_is_protected_until_it_goes_and_nothing_is_bound_to_it() {
         let check = |metadata: &str, phase: &str, expected| {
             let volume = format!("{{metadata: {metadata}, status: {{phase: {phase}}}}}");
-            assert_eq!(plan(&yaml::decode(volume.as_bytes()).unwrap()), expected, "{metadata} {phase}");
+            assert_eq!(
+                plan(&yaml::decode(volume.as_bytes()).unwrap()),
+                expected,
+                "{metadata} {phase}"
+            );
         };
-        let going =
-            "{name: v, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [kubernetes.io/pv-protection]}";
+
+        let going = "{name: v, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [kubernetes.io/pv-protection]}";
         check("{name: v}", "Available", Plan::Protect);
-        check("{name: v, finalizers: [kubernetes.io/pv-protection]}", "Available", Plan::Keep);
+        check(
+            "{name: v, finalizers: [kubernetes.io/pv-protection]}",
+            "Available",
+            Plan::Keep,
+        );
+
         check(going, "Bound", Plan::Keep);
         check(going, "Released", Plan::Release);
         check(going, "Available", Plan::Release);

@@ -46,29 +46,41 @@ pub async fn run(context: &Context) {
 
 impl PvcProtection {
     /// The controller, whose feeds fill `queue`.
-    pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> PvcProtection {
-        let (claims_of, pods_of) =
-            (Resource::builtin("", "v1", "persistentvolumeclaims"), Resource::builtin("", "v1", "pods"));
+    pub fn new(
+        context: &Context,
+        queue: &WorkQueue<ObjectKey>,
+        feeds: &mut Feeds,
+    ) -> PvcProtection {
+        let (claims_of, pods_of) = (
+            Resource::builtin("", "v1", "persistentvolumeclaims"),
+            Resource::builtin("", "v1", "pods"),
+        );
         let claims: Informer<Whole> = context.informers.of(&claims_of);
+
         let pods: Informer<User> = context.informers.of(&pods_of);
         pods.ensure_index(BY_CLAIM, |pod: &Cached<User>| {
             let place = |claim: &Text| Text::from(format!("{}/{claim}", pod.key.namespace));
             pod.all().map(place).collect()
         });
+
         let concerned = queue.clone();
         feeds.follow(&claims, move |change| {
             if let Some(claim) = change.object() {
                 concerned.add(claim.key.clone());
             }
         });
+
         let concerned = queue.clone();
         feeds.follow(&pods, move |change| {
             let is_gone = matches!(change, Change::Deleted { .. });
-            let Some(pod) = change.object().filter(|pod| is_gone || pod.may_release()) else { return };
+            let Some(pod) = change.object().filter(|pod| is_gone || pod.may_release()) else {
+                return;
+            };
             for claim in pod.all() {
                 concerned.add(ObjectKey::new(&pod.key.namespace, claim));
             }
         });
+
         let client = context.client("pvc-protection-controller");
         PvcProtection {
             claims,
@@ -78,11 +90,18 @@ impl PvcProtection {
         }
     }
 
-    /// Whether the server knows of a pod that holds the claim: one may have come that was not heard of yet.
+    /// Whether the server knows of a pod that holds the claim: one may have come that was not heard
+    /// of yet.
     async fn is_used(&self, claim: &Value) -> Result<bool, ActError> {
         let pods = self.pod_access.clone().namespace(claim.meta().namespace());
-        let pods = pods.list_all(&ListOptions::default()).await.map_err(ActError::List)?.items;
-        Ok(pods.iter().any(|pod| holds(&User::of(pod), pod.meta().uid(), claim)))
+        let pods = pods
+            .list_all(&ListOptions::default())
+            .await
+            .map_err(ActError::List)?
+            .items;
+        Ok(pods
+            .iter()
+            .any(|pod| holds(&User::of(pod), pod.meta().uid(), claim)))
     }
 }
 
@@ -96,17 +115,27 @@ impl Controller for PvcProtection {
     const NAME: &'static str = "persistentvolumeclaim-protection-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
-        let Some(claim) = self.claims.get(key) else { return Observation::Gone };
+        let Some(claim) = self.claims.get(key) else {
+            return Observation::Gone;
+        };
         let users = self.pods.by_index(BY_CLAIM, &key.to_string());
         let users = users.expect("the index was made with the controller");
-        Observation::Seen { uid: claim.uid.clone(), observed: Observed { claim, users } }
+        Observation::Seen {
+            uid: claim.uid.clone(),
+            observed: Observed { claim, users },
+        }
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Plan {
         plan::plan(observed)
     }
 
-    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        observed: Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         let mut claim = Value::clone(&observed.claim.object);
         match plan {
             Plan::Keep => return Ok(Requeue::OnEvent),
@@ -114,7 +143,14 @@ impl Controller for PvcProtection {
             Plan::Release if self.is_used(&claim).await? => return Ok(Requeue::OnEvent),
             Plan::Release => drop(claim.meta_mut().remove_finalizer(FINALIZER)),
         }
-        match self.claim_access.clone().namespace(&key.namespace).update(&claim).await {
+
+        match self
+            .claim_access
+            .clone()
+            .namespace(&key.namespace)
+            .update(&claim)
+            .await
+        {
             Err(error) if error.is_not_found() => Ok(Requeue::OnEvent),
             done => done.map(|_| Requeue::OnEvent).map_err(ActError::Write),
         }

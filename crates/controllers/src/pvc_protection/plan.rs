@@ -33,7 +33,12 @@ pub enum Plan {
 
 /// What a claim needs.
 pub fn plan(observed: &Observed) -> Plan {
-    let used = || observed.users.iter().any(|pod| holds(pod, &pod.uid, &observed.claim));
+    let used = || {
+        observed
+            .users
+            .iter()
+            .any(|pod| holds(pod, &pod.uid, &observed.claim))
+    };
     match Protection::of(observed.claim.meta(), FINALIZER) {
         Protection::Missing => Plan::Protect,
         Protection::Waiting if !used() => Plan::Release,
@@ -63,14 +68,29 @@ mod tests {
             let claim = cached(&format!("{{metadata: {metadata}}}"));
             let pod = "{metadata: {name: p, uid: u}, spec: {nodeName: 'NODE', volumes: [{name: a, \
                        persistentVolumeClaim: {claimName: c}}]}}";
+
             let users = vec![cached(&pod.replace("NODE", node))];
-            assert_eq!(plan(&Observed { claim, users }), expected, "{metadata} {node}");
+            assert_eq!(
+                plan(&Observed { claim, users }),
+                expected,
+                "{metadata} {node}"
+            );
         };
+
         let going = "{name: c, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [kubernetes.io/pvc-protection]}";
         check("{name: c}", "n", Plan::Protect);
-        check("{name: c, finalizers: [kubernetes.io/pvc-protection]}", "n", Plan::Keep);
+        check(
+            "{name: c, finalizers: [kubernetes.io/pvc-protection]}",
+            "n",
+            Plan::Keep,
+        );
+
         check(going, "n", Plan::Keep);
         check(going, "", Plan::Release);
-        check("{name: c, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [x]}", "", Plan::Keep);
+        check(
+            "{name: c, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [x]}",
+            "",
+            Plan::Keep,
+        );
     }
 }

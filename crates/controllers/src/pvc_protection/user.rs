@@ -40,16 +40,36 @@ impl User {
 
     /// A pod as far as it uses claims.
     pub fn of(pod: &Value) -> User {
-        let volumes = pod.at(&["spec", "volumes"]).and_then(Value::as_array).unwrap_or_default();
+        let volumes = pod
+            .at(&["spec", "volumes"])
+            .and_then(Value::as_array)
+            .unwrap_or_default();
         let volumes: Vec<&Map> = volumes.iter().filter_map(Value::as_object).collect();
-        let named = |volume: &&Map| Some(Text::new(volume.below("persistentVolumeClaim")?.text("claimName")));
+
+        let named = |volume: &&Map| {
+            Some(Text::new(
+                volume.below("persistentVolumeClaim")?.text("claimName"),
+            ))
+        };
+
         let name = pod.meta().name();
         let own = |volume: &&Map| {
-            let made = volume.below("ephemeral").map(|_| format!("{name}-{}", volume.text("name")));
+            let made = volume
+                .below("ephemeral")
+                .map(|_| format!("{name}-{}", volume.text("name")));
             made.map(Text::from)
         };
-        let phase = pod.at(&["status", "phase"]).and_then(Value::as_str).unwrap_or_default();
-        let node = pod.at(&["spec", "nodeName"]).and_then(Value::as_str).unwrap_or_default();
+
+        let phase = pod
+            .at(&["status", "phase"])
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+
+        let node = pod
+            .at(&["spec", "nodeName"])
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+
         User {
             claims: volumes.iter().filter_map(named).collect(),
             own: volumes.iter().filter_map(own).collect(),
@@ -84,18 +104,25 @@ mod tests {
                 } else {
                     ""
                 },
-                if rest == "waiting" { "" } else { ", nodeName: node-1" }
+                if rest == "waiting" {
+                    ""
+                } else {
+                    ", nodeName: node-1"
+                }
             );
             let user = User::of(&yaml::decode(pod.as_bytes()).unwrap());
             assert_eq!(user.holds(claim, is_owner), expected, "{rest} {claim}");
         };
         check("", "c", false, true);
+
         check("waiting", "c", false, false);
         check("gone", "c", false, true);
         check("", "other", false, false);
         check("", "p-e", true, true);
+
         // Of the same name, and not made for this pod.
         check("", "p-e", false, false);
+
         // The pod may wait for the claim in turn.
         check("gone", "p-e", true, false);
         check("", "p-o", true, false);

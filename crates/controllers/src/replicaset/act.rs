@@ -32,6 +32,7 @@ impl<S: Set> ReplicaSets<S> {
     ) -> Result<Requeue, ActError> {
         let owner = Owner::named(&observed.set.object.object, S::API_VERSION, S::KIND);
         self.control.claim(&owner, &plan.claims, &[]).await?;
+
         let mut claimed = plan.claims.claimed;
         let managed = match &plan.pods {
             Pods::Keep => Ok(()),
@@ -45,19 +46,39 @@ impl<S: Set> ReplicaSets<S> {
                 done.result()
             }
         };
-        let failure = managed.as_ref().err().map(|error| failure(&plan.pods, error));
-        self.note_status(key, observed, &claimed, failure.as_ref()).await?;
+
+        let failure = managed
+            .as_ref()
+            .err()
+            .map(|error| failure(&plan.pods, error));
+
+        self.note_status(key, observed, &claimed, failure.as_ref())
+            .await?;
         managed?;
+
         Ok(look_again(observed.settled, plan.wake_after))
     }
 
-    async fn create(&self, owner: &Owner, observed: &Observed, count: usize) -> Result<(), PodError> {
+    async fn create(
+        &self,
+        owner: &Owner,
+        observed: &Observed,
+        count: usize,
+    ) -> Result<(), PodError> {
         let base = format!("{}-", owner.key.name);
         let template = observed.set.template().ok_or(PodError::NoLabels)?;
-        let pod = template::pod(template, &owner.key.namespace, &base, owner.controller.reference());
+        let pod = template::pod(
+            template,
+            &owner.key.namespace,
+            &base,
+            owner.controller.reference(),
+        );
+
         let pod = Arc::new(pod.ok_or(PodError::NoLabels)?);
         let pods = vec![pod; count];
+
         self.control.expect(owner, count, &[]);
+
         self.control.create(owner, &pods).await.result()
     }
 
@@ -77,16 +98,26 @@ impl<S: Set> ReplicaSets<S> {
         if set.get("status").and_then(Value::as_object) == Some(&wanted) {
             return Ok(());
         }
+
         let sets = self.set_access.clone().namespace(&key.namespace);
-        if let Some(written) = write_status(&sets, set, &wanted).await.map_err(ActError::Status)? {
+        if let Some(written) = write_status(&sets, set, &wanted)
+            .await
+            .map_err(ActError::Status)?
+        {
             self.written.note(key, S::PLURAL, &written);
         }
+
         Ok(())
     }
 }
 
 fn failure(pods: &Pods, error: &PodError) -> Failure {
-    let reason = if matches!(pods, Pods::Delete(_)) { "FailedDelete" } else { "FailedCreate" };
-    let message = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    let reason = if matches!(pods, Pods::Delete(_)) {
+        "FailedDelete"
+    } else {
+        "FailedCreate"
+    };
+    let message =
+        std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
     Failure { reason, message }
 }

@@ -1,8 +1,8 @@
 //! The ReplicaSet controller: keeps as many pods of a kind as it was told.
 //!
-//! Changes of ReplicaSets and pods become keys ([`pods`](crate::pods)); `plan` decides; `act` adopts and releases,
-//! creates and deletes, and writes the status that `status` works out. All of it serves ReplicationControllers too,
-//! which are read as ReplicaSets ([`Set`]).
+//! Changes of ReplicaSets and pods become keys ([`pods`](crate::pods)); `plan` decides; `act`
+//! adopts and releases, creates and deletes, and writes the status that `status` works out. All of
+//! it serves ReplicationControllers too, which are read as ReplicaSets ([`Set`]).
 
 mod act;
 pub mod plan;
@@ -78,25 +78,37 @@ pub async fn run<S: Set>(context: &Context, workers: usize) {
     let queue = WorkQueue::new(S::PLURAL.trim_end_matches('s'));
     let mut feeds = Feeds::new();
     let controller = ReplicaSets::<S>::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, workers).await;
+    Shell::new(controller, queue, context)
+        .run(feeds, workers)
+        .await;
 }
 
 impl<S: Set> ReplicaSets<S> {
     /// The controller, whose feeds fill `queue`.
-    pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> ReplicaSets<S> {
-        let (group, version) = S::API_VERSION.split_once('/').unwrap_or(("", S::API_VERSION));
+    pub fn new(
+        context: &Context,
+        queue: &WorkQueue<ObjectKey>,
+        feeds: &mut Feeds,
+    ) -> ReplicaSets<S> {
+        let (group, version) = S::API_VERSION
+            .split_once('/')
+            .unwrap_or(("", S::API_VERSION));
         let sets_of = Resource::builtin(group, version, S::PLURAL);
         let pods_of = Resource::builtin("", "v1", "pods");
         let sets: Informer<S> = context.informers.of(&sets_of);
         let pods: Informer<Pod> = context.informers.of(&pods_of);
         sets.ensure_index(BY_CONTROLLER, <S as Set>::by_controller);
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
+
         let unseen = Arc::new(Unseen::default());
         let written = Arc::new(OwnWrites::default());
         pods::follow_owners(feeds, &sets, &unseen, queue);
         let woken = queue.clone();
-        pods::follow_pods(feeds, &sets, &pods, &unseen, move |key| woken.add(key.clone()));
+        pods::follow_pods(feeds, &sets, &pods, &unseen, move |key| {
+            woken.add(key.clone())
+        });
         let client = context.client(S::ACCOUNT);
+
         let set_access = client.resource(&sets_of);
         let control = PodControl::new(
             set_access.clone(),
@@ -105,11 +117,22 @@ impl<S: Set> ReplicaSets<S> {
             written.clone(),
             context.recorder.clone().component(S::ACCOUNT),
         );
-        ReplicaSets { sets, pods, set_access, control, unseen, written, world: context.world }
+
+        ReplicaSets {
+            sets,
+            pods,
+            set_access,
+            control,
+            unseen,
+            written,
+            world: context.world,
+        }
     }
 
     fn pods_found(&self, value: &str) -> Vec<Arc<Cached<Pod>>> {
-        self.pods.by_index(BY_CONTROLLER, value).expect("the index was made with the controller")
+        self.pods
+            .by_index(BY_CONTROLLER, value)
+            .expect("the index was made with the controller")
     }
 
     /// How many active pods each node has of all sets that have the same owner.
@@ -122,10 +145,16 @@ impl<S: Set> ReplicaSets<S> {
                 sets.iter().map(|set| set.uid.clone()).collect()
             }
         };
+
         let mut nodes = BTreeMap::new();
-        for pod in related.iter().flat_map(|uid| self.pods_found(uid)).filter(|pod| pod.is_active()) {
+        for pod in related
+            .iter()
+            .flat_map(|uid| self.pods_found(uid))
+            .filter(|pod| pod.is_active())
+        {
             *nodes.entry(pod.node.clone()).or_default() += 1;
         }
+
         nodes
     }
 }
@@ -144,28 +173,53 @@ impl<S: Set> Controller for ReplicaSets<S> {
             self.written.forget(key);
             return Observation::Gone;
         };
-        if self.written.is_behind(key, &[(S::PLURAL, self.sets.version()), ("pods", self.pods.version())]) {
+
+        if self.written.is_behind(
+            key,
+            &[
+                (S::PLURAL, self.sets.version()),
+                ("pods", self.pods.version()),
+            ],
+        ) {
             return Observation::Behind;
         }
+
         let set = S::as_set(&set);
         if set.selector.is_none() {
             warn!(%key, "the selector makes no sense: nothing is done before it is changed");
             return Observation::Gone;
         }
+
         let mut pods = self.pods_found(&set.uid);
         pods.extend(self.pods_found(&orphans_of(&key.namespace)));
         let neighbours = self.neighbours(&set, &set.uid);
         let settled = self.unseen.expectations.satisfied(&set.uid);
+
         let going = self.unseen.expectations.going(&set.uid);
-        let observed = Observed { pods, neighbours, settled, going, set };
-        Observation::Seen { uid: observed.set.uid.clone(), observed }
+        let observed = Observed {
+            pods,
+            neighbours,
+            settled,
+            going,
+            set,
+        };
+
+        Observation::Seen {
+            uid: observed.set.uid.clone(),
+            observed,
+        }
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Plan {
         plan::plan(observed, now)
     }
 
-    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        observed: Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         self.carry_out(key, &observed, plan).await
     }
 }

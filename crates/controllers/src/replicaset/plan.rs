@@ -1,8 +1,9 @@
 //! What one ReplicaSet needs now. Pure.
 //!
-//! Of the pods that might be its own some are kept, some adopted, some released; those that count are compared with how
-//! many there should be. What is missing is created and what is too much is deleted, never more than a few hundred at
-//! once, and not before everything that was set in motion the last time has been seen.
+//! Of the pods that might be its own some are kept, some adopted, some released; those that count
+//! are compared with how many there should be. What is missing is created and what is too much is
+//! deleted, never more than a few hundred at once, and not before everything that was set in motion
+//! the last time has been seen.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,8 +31,8 @@ pub struct Observed {
     pub neighbours: BTreeMap<Text, usize>,
     /// Whether everything that was set in motion has been seen.
     pub settled: bool,
-    /// The UIDs of pods that were told to go, which may still look as if they stayed. They do not count: whoever reads the
-    /// status, a Deployment above all, must not rely on them.
+    /// The UIDs of pods that were told to go, which may still look as if they stayed. They do not
+    /// count: whoever reads the status, a Deployment above all, must not rely on them.
     pub going: BTreeSet<Text>,
 }
 
@@ -66,8 +67,13 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
         true => number(observed, &claims.claimed, now),
         false => Pods::Keep,
     };
+
     let wake_after = next_available(&claims.claimed, set.min_ready_seconds(), now);
-    Plan { claims, pods, wake_after }
+    Plan {
+        claims,
+        pods,
+        wake_after,
+    }
 }
 
 fn number(observed: &Observed, claimed: &[Arc<Cached<Pod>>], now: Timestamp) -> Pods {
@@ -77,7 +83,12 @@ fn number(observed: &Observed, claimed: &[Arc<Cached<Pod>>], now: Timestamp) -> 
         Ordering::Equal => Pods::Keep,
         Ordering::Greater => {
             let surplus = (claimed.len() - wanted).min(BURST);
-            Pods::Delete(rank::first_to_go(claimed, &observed.neighbours, surplus, now))
+            Pods::Delete(rank::first_to_go(
+                claimed,
+                &observed.neighbours,
+                surplus,
+                now,
+            ))
         }
     }
 }

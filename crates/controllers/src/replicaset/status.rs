@@ -31,34 +31,66 @@ pub fn status(
     let set: &ReplicaSet = &observed.set;
     let count = |counts: &dyn Fn(&Pod) -> bool| claimed.iter().filter(|pod| counts(pod)).count();
     let is_mine = |pod: &&Arc<Cached<Pod>>| {
-        let controller = pod.controller.as_ref().is_some_and(|controller| controller.uid == observed.set.uid);
+        let controller = pod
+            .controller
+            .as_ref()
+            .is_some_and(|controller| controller.uid == observed.set.uid);
         controller && set.selects(&pod.labels)
     };
-    let terminating = observed.pods.iter().filter(is_mine).filter(|pod| pod.is_terminating()).count();
-    let mut status = set.object.get("status").and_then(Value::as_object).cloned().unwrap_or_default();
+
+    let terminating = observed
+        .pods
+        .iter()
+        .filter(is_mine)
+        .filter(|pod| pod.is_terminating())
+        .count();
+
+    let mut status = set
+        .object
+        .get("status")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+
     let mut put = |name: &'static str, number: usize| {
         status.insert(name, i64::try_from(number).unwrap_or(i64::MAX));
     };
     put("replicas", claimed.len());
-    put("fullyLabeledReplicas", count(&|pod| is_fully_labeled(pod, set)));
+    put(
+        "fullyLabeledReplicas",
+        count(&|pod| is_fully_labeled(pod, set)),
+    );
+
     put("readyReplicas", count(&Pod::is_ready));
-    put("availableReplicas", count(&|pod| pod.is_available(set.min_ready_seconds(), now)));
+    put(
+        "availableReplicas",
+        count(&|pod| pod.is_available(set.min_ready_seconds(), now)),
+    );
+
     put("terminatingReplicas", terminating);
-    // Zero is not written, but for the one that must be there and the one that says that somebody has counted.
+
+    // Zero is not written, but for the one that must be there and the one that says that somebody
+    // has counted.
     for name in ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"] {
         if status.int(name) == 0 {
             status.remove(name);
         }
     }
+
     status.insert("observedGeneration", set.object.meta().generation());
     set_failure(&mut status, failure, now);
+
     status
 }
 
 /// Whether a pod has all labels that it would be made with today.
 fn is_fully_labeled(pod: &Pod, set: &ReplicaSet) -> bool {
     let wanted = set.template_labels();
-    wanted.is_none_or(|wanted| wanted.iter().all(|(key, value)| pod.labels.get(key) == Some(value)))
+    wanted.is_none_or(|wanted| {
+        wanted
+            .iter()
+            .all(|(key, value)| pod.labels.get(key) == Some(value))
+    })
 }
 
 /// A failure that is told already is not told anew; one that is over is taken away.
@@ -66,6 +98,7 @@ fn set_failure(status: &mut Map, failure: Option<&Failure>, now: Timestamp) {
     let mut conditions = status.items("conditions").to_vec();
     let is_failure =
         |condition: &Value| condition.get("type").and_then(Value::as_str) == Some(REPLICA_FAILURE);
+
     let told = conditions.iter().any(is_failure);
     match failure {
         None => conditions.retain(|condition| !is_failure(condition)),
@@ -80,6 +113,7 @@ fn set_failure(status: &mut Map, failure: Option<&Failure>, now: Timestamp) {
         }
         Some(_) => {}
     }
+
     match conditions.is_empty() {
         true => status.remove("conditions"),
         false => status.insert("conditions", conditions),

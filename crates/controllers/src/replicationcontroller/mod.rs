@@ -26,9 +26,15 @@ impl Projection for ReplicationController {
     fn project(object: &Arc<Value>) -> Result<ReplicationController, TypedError> {
         let labels = object.at(&["spec", "selector"]).and_then(Value::as_object);
         // One that selects nothing or everything would take or leave whatever there is.
-        let selector = labels.filter(|labels| !labels.is_empty()).map(LabelSelector::from_labels);
+        let selector = labels
+            .filter(|labels| !labels.is_empty())
+            .map(LabelSelector::from_labels);
         let controller = Controller::of(object.meta());
-        Ok(ReplicationController(ReplicaSet { selector, controller, object: object.clone() }))
+        Ok(ReplicationController(ReplicaSet {
+            selector,
+            controller,
+            object: object.clone(),
+        }))
     }
 }
 
@@ -52,12 +58,26 @@ impl Set for ReplicationController {
     const COUNTS_TERMINATING: bool = false;
 
     fn as_set(set: &Arc<Cached<ReplicationController>>) -> Arc<Cached<ReplicaSet>> {
-        let Cached { key, uid, version, object } = set.as_ref();
-        Arc::new(Cached { key: key.clone(), uid: uid.clone(), version: *version, object: object.0.clone() })
+        let Cached {
+            key,
+            uid,
+            version,
+            object,
+        } = set.as_ref();
+
+        Arc::new(Cached {
+            key: key.clone(),
+            uid: uid.clone(),
+            version: *version,
+            object: object.0.clone(),
+        })
     }
 
     fn by_controller(set: &Cached<ReplicationController>) -> Vec<Text> {
         let owner = set.object.0.controller.as_ref();
-        vec![owner.map_or_else(|| Text::from(orphans_of(&set.key.namespace)), |owner| owner.uid.clone())]
+        vec![owner.map_or_else(
+            || Text::from(orphans_of(&set.key.namespace)),
+            |owner| owner.uid.clone(),
+        )]
     }
 }

@@ -36,7 +36,8 @@ pub fn speaks_of(quota: &Value, counter: Counter<'_>) -> bool {
     limited(quota).any(|name| counter.counts(name))
 }
 
-/// Whether the number of objects is all that a quota wants to know of a resource: those without scopes that count pieces.
+/// Whether the number of objects is all that a quota wants to know of a resource: those without
+/// scopes that count pieces.
 pub fn only_counts(quota: &Value, counter: Counter<'_>) -> bool {
     let is_set = |path: &[&str]| quota.at(path).is_some_and(|value| !value.is_null());
     let scoped = is_set(&["spec", "scopes"]) || is_set(&["spec", "scopeSelector"]);
@@ -52,6 +53,7 @@ pub fn used(quota: &Value, found: &[Of], now: Timestamp) -> Amounts {
         for name in &names {
             used.entry((*name).to_string()).or_default();
         }
+
         match &of.found {
             Found::Count(count) => {
                 for name in names {
@@ -60,9 +62,15 @@ pub fn used(quota: &Value, found: &[Of], now: Timestamp) -> Amounts {
                 }
             }
             Found::Objects(objects) => {
-                for object in objects.iter().filter(|object| counter.is_in_scope(quota, object)) {
+                for object in objects
+                    .iter()
+                    .filter(|object| counter.is_in_scope(quota, object))
+                {
                     let needs = counter.usage(object, now);
-                    for (name, amount) in needs.iter().filter(|(name, _)| names.contains(&name.as_str())) {
+                    for (name, amount) in needs
+                        .iter()
+                        .filter(|(name, _)| names.contains(&name.as_str()))
+                    {
                         if let Some(sum) = used.get_mut(name) {
                             sum.add(amount);
                         }
@@ -71,34 +79,53 @@ pub fn used(quota: &Value, found: &[Of], now: Timestamp) -> Amounts {
             }
         }
     }
+
     used
 }
 
-/// The status that a quota should have; `None`: it has it. What could not be counted stays as it was.
+/// The status that a quota should have; `None`: it has it. What could not be counted stays as it
+/// was.
 pub fn status(quota: &Value, used: &Amounts) -> Option<Map> {
-    let hard = quota.at(&["spec", "hard"]).and_then(Value::as_object).cloned().unwrap_or_default();
+    let hard = quota
+        .at(&["spec", "hard"])
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+
     let known = |side: &str| quota.at(&["status", side]).and_then(Value::as_object);
     let mut amounts = read(known("used"));
-    amounts.extend(used.iter().map(|(name, amount)| (name.clone(), amount.clone())));
+    amounts.extend(
+        used.iter()
+            .map(|(name, amount)| (name.clone(), amount.clone())),
+    );
+
     amounts.retain(|name, _| hard.contains_key(name));
     let same_limits = known("hard").is_some_and(|known| read(Some(known)) == read(Some(&hard)));
     if same_limits && known("used").is_some_and(|known| read(Some(known)) == amounts) {
         return None;
     }
+
     let mut written = Map::new();
     for (name, amount) in &amounts {
         written.insert(name.as_str(), amount.to_string());
     }
+
     let mut status = Map::new();
     status.insert("hard", hard);
     status.insert("used", written);
+
     Some(status)
 }
 
 fn read(amounts: Option<&Map>) -> Amounts {
     let amounts = amounts.into_iter().flat_map(|amounts| amounts.iter());
     amounts
-        .map(|(name, amount)| (name.to_owned(), Quantity::from_value(amount).unwrap_or_default()))
+        .map(|(name, amount)| {
+            (
+                name.to_owned(),
+                Quantity::from_value(amount).unwrap_or_default(),
+            )
+        })
         .collect()
 }
 
@@ -113,7 +140,11 @@ mod tests {
     }
 
     fn of(plural: &str, found: Found) -> Of {
-        Of { group: String::new(), plural: plural.to_string(), found }
+        Of {
+            group: String::new(),
+            plural: plural.to_string(),
+            found,
+        }
     }
 
     const NOON: Timestamp = Timestamp::from_unix(1_772_366_400, 0);
@@ -124,23 +155,42 @@ mod tests {
             "{spec: {hard: {pods: 10, requests.cpu: 4, count/configmaps: 5, configmaps: 5, services.nodeports: 2, \
              unknown: 1}}}",
         );
+
         let pods = ["{cpu: 500m}", "{cpu: '1'}"].map(|wants| {
-            value(&format!("{{spec: {{containers: [{{name: c, resources: {{requests: {wants}}}}}]}}}}"))
+            value(&format!(
+                "{{spec: {{containers: [{{name: c, resources: {{requests: {wants}}}}}]}}}}"
+            ))
         });
+
         let ended = value(
             "{spec: {containers: [{name: c, resources: {requests: {cpu: '9'}}}]}, status: {phase: Failed}}",
         );
         let found = [
-            of("pods", Found::Objects(pods.into_iter().chain([ended]).collect())),
+            of(
+                "pods",
+                Found::Objects(pods.into_iter().chain([ended]).collect()),
+            ),
             of("configmaps", Found::Count(3)),
             of("services", Found::Objects(vec![])),
         ];
+
         let used = used(&quota, &found, NOON);
-        let shown: Vec<String> = used.iter().map(|(name, amount)| format!("{name}={amount}")).collect();
+        let shown: Vec<String> = used
+            .iter()
+            .map(|(name, amount)| format!("{name}={amount}"))
+            .collect();
+
         assert_eq!(
             shown,
-            ["configmaps=3", "count/configmaps=3", "pods=2", "requests.cpu=1500m", "services.nodeports=0"]
+            [
+                "configmaps=3",
+                "count/configmaps=3",
+                "pods=2",
+                "requests.cpu=1500m",
+                "services.nodeports=0"
+            ]
         );
+
         let status = status(&quota, &used).unwrap();
         assert_eq!(status.below("used").unwrap().len(), 5);
         assert_eq!(status.below("hard").unwrap().len(), 6);
@@ -149,26 +199,51 @@ mod tests {
     #[test]
     fn only_what_is_in_scope_is_counted() {
         let quota = value("{spec: {hard: {pods: 10}, scopes: [BestEffort]}}");
-        let pods = ["BestEffort", "Burstable"]
-            .map(|class| value(&format!("{{spec: {{containers: []}}, status: {{qosClass: {class}}}}}")));
+        let pods = ["BestEffort", "Burstable"].map(|class| {
+            value(&format!(
+                "{{spec: {{containers: []}}, status: {{qosClass: {class}}}}}"
+            ))
+        });
         let used = used(&quota, &[of("pods", Found::Objects(pods.to_vec()))], NOON);
         assert_eq!(used["pods"].to_string(), "1");
+
         assert!(!only_counts(&quota, Counter::of("", "configmaps")));
-        assert!(only_counts(&value("{spec: {hard: {}}}"), Counter::of("", "configmaps")));
-        assert!(!only_counts(&value("{spec: {hard: {}}}"), Counter::of("", "pods")));
+        assert!(only_counts(
+            &value("{spec: {hard: {}}}"),
+            Counter::of("", "configmaps")
+        ));
+
+        assert!(!only_counts(
+            &value("{spec: {hard: {}}}"),
+            Counter::of("", "pods")
+        ));
     }
 
     #[test]
     fn a_status_that_says_the_same_in_other_words_stays() {
         let check = |status_now: &str, changes: bool| {
-            let quota = value(&format!("{{spec: {{hard: {{requests.cpu: '1'}}}}, status: {status_now}}}"));
+            let quota = value(&format!(
+                "{{spec: {{hard: {{requests.cpu: '1'}}}}, status: {status_now}}}"
+            ));
             let used = Amounts::from([("requests.cpu".to_string(), "500m".parse().unwrap())]);
             assert_eq!(status(&quota, &used).is_some(), changes, "{status_now}");
         };
         check("{}", true);
+
         check("{hard: {requests.cpu: '1'}}", true);
-        check("{hard: {requests.cpu: 1000m}, used: {requests.cpu: '0.5'}}", false);
-        check("{hard: {requests.cpu: '2'}, used: {requests.cpu: 500m}}", true);
-        check("{hard: {requests.cpu: '1'}, used: {requests.cpu: 500m, pods: '1'}}", true);
+        check(
+            "{hard: {requests.cpu: 1000m}, used: {requests.cpu: '0.5'}}",
+            false,
+        );
+
+        check(
+            "{hard: {requests.cpu: '2'}, used: {requests.cpu: 500m}}",
+            true,
+        );
+
+        check(
+            "{hard: {requests.cpu: '1'}, used: {requests.cpu: 500m, pods: '1'}}",
+            true,
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The root CA publisher: every namespace has a ConfigMap by which its pods know the cluster's API server.
+//! The root CA publisher: every namespace has a ConfigMap by which its pods know the cluster's API
+//! server.
 
 pub mod plan;
 
@@ -29,7 +30,10 @@ pub struct ActError(#[source] Error);
 /// Begins the controller; without an authority there is nothing to publish. Never returns.
 pub async fn run(context: &Context, authority: Option<Arc<str>>) {
     let Some(authority) = authority else {
-        warn!("no authority is known: {} does not begin", RootCaPublisher::NAME);
+        warn!(
+            "no authority is known: {} does not begin",
+            RootCaPublisher::NAME
+        );
         return std::future::pending().await;
     };
     let queue = WorkQueue::new("root_ca_cert_publisher");
@@ -47,23 +51,37 @@ impl RootCaPublisher {
         feeds: &mut Feeds,
     ) -> RootCaPublisher {
         let config_maps = Resource::builtin("", "v1", "configmaps");
-        let access = context.client("root-ca-cert-publisher").resource(&config_maps);
+        let access = context
+            .client("root-ca-cert-publisher")
+            .resource(&config_maps);
+
         let ours = Selection::all(&config_maps).fields(&format!("metadata.name={NAME}"));
         let config_maps: Informer<Whole> = context.informers.of(ours);
-        let namespaces: Informer<Owned> = context.informers.of(&Resource::builtin("", "v1", "namespaces"));
+        let namespaces: Informer<Owned> =
+            context
+                .informers
+                .of(&Resource::builtin("", "v1", "namespaces"));
+
         let concerned = queue.clone();
         feeds.follow(&namespaces, move |change| {
             if let Some(namespace) = change.object() {
                 concerned.add(namespace.key.clone());
             }
         });
+
         let concerned = queue.clone();
         feeds.follow(&config_maps, move |change| {
             if let Some(config_map) = change.object() {
                 concerned.add(ObjectKey::cluster(&config_map.key.namespace));
             }
         });
-        RootCaPublisher { namespaces, config_maps, access, authority }
+
+        RootCaPublisher {
+            namespaces,
+            config_maps,
+            access,
+            authority,
+        }
     }
 }
 
@@ -77,14 +95,21 @@ impl Controller for RootCaPublisher {
     const NAME: &'static str = "root-ca-certificate-publisher-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
-        let Some(namespace) = self.namespaces.get(key) else { return Observation::Gone };
+        let Some(namespace) = self.namespaces.get(key) else {
+            return Observation::Gone;
+        };
+
         let config_map = self.config_maps.get(&ObjectKey::new(&key.name, NAME));
         let observed = Observed {
             is_going: namespace.is_being_deleted,
             config_map: config_map.map(|found| found.object.clone()),
             authority: self.authority.to_string(),
         };
-        Observation::Seen { uid: namespace.uid.clone(), observed }
+
+        Observation::Seen {
+            uid: namespace.uid.clone(),
+            observed,
+        }
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Plan {
@@ -98,6 +123,7 @@ impl Controller for RootCaPublisher {
             Plan::Create(config_map) => access.create(&config_map).await,
             Plan::Update(config_map) => access.update(&config_map).await,
         };
+
         match written {
             Ok(_) => Ok(Requeue::OnEvent),
             // Somebody was quicker, or the namespace is going.

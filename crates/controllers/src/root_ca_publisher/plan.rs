@@ -41,8 +41,10 @@ pub fn plan(observed: &Observed) -> Plan {
     if observed.is_going {
         return Plan::Keep;
     }
+
     let mut data = Map::new();
     data.insert(ENTRY, observed.authority.as_str());
+
     match &observed.config_map {
         None => {
             let mut made = Map::new();
@@ -56,15 +58,22 @@ pub fn plan(observed: &Observed) -> Plan {
         }
         Some(known) => {
             let same = known.get("data").and_then(Value::as_object) == Some(&data);
-            let described = known.meta().annotation(DESCRIPTION).is_some_and(|text| !text.is_empty());
+            let described = known
+                .meta()
+                .annotation(DESCRIPTION)
+                .is_some_and(|text| !text.is_empty());
+
             if same && described {
                 return Plan::Keep;
             }
+
             let mut right = Value::clone(known);
             if let Some(members) = right.as_object_mut() {
                 members.insert("data", data);
             }
+
             right.meta_mut().set_annotation(DESCRIPTION, Some(GOOD_FOR));
+
             Plan::Update(right)
         }
     }
@@ -81,17 +90,37 @@ mod tests {
             config_map: held.map(Arc::new),
             authority: "PEM".to_string(),
         };
-        let Plan::Create(made) = plan(&observed(false, None)) else { panic!("it is made") };
-        assert_eq!(made.at(&["data", "ca.crt"]).and_then(Value::as_str), Some("PEM"));
+
+        let Plan::Create(made) = plan(&observed(false, None)) else {
+            panic!("it is made")
+        };
+        assert_eq!(
+            made.at(&["data", "ca.crt"]).and_then(Value::as_str),
+            Some("PEM")
+        );
+
         assert_eq!(plan(&observed(true, None)), Plan::Keep);
         assert_eq!(plan(&observed(false, Some(made.clone()))), Plan::Keep);
 
         let mut changed = made.clone();
-        changed.as_object_mut().unwrap().object_mut("data").insert("more", "x");
-        assert_eq!(plan(&observed(false, Some(changed))), Plan::Update(made.clone()));
+        changed
+            .as_object_mut()
+            .unwrap()
+            .object_mut("data")
+            .insert("more", "x");
+
+        assert_eq!(
+            plan(&observed(false, Some(changed))),
+            Plan::Update(made.clone())
+        );
+
         let mut bare = made.clone();
         bare.meta_mut().set_annotation(DESCRIPTION, None);
-        assert_eq!(plan(&observed(false, Some(bare))), Plan::Update(made.clone()));
+        assert_eq!(
+            plan(&observed(false, Some(bare))),
+            Plan::Update(made.clone())
+        );
+
         // What people say instead is left to them.
         let mut own = made.clone();
         own.meta_mut().set_annotation(DESCRIPTION, Some("ours"));

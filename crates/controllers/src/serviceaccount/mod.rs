@@ -1,4 +1,5 @@
-//! The service account controller: every namespace has an account that its pods run as unless they name another.
+//! The service account controller: every namespace has an account that its pods run as unless they
+//! name another.
 
 pub mod plan;
 
@@ -32,24 +33,38 @@ pub async fn run(context: &Context) {
 
 impl ServiceAccounts {
     /// The controller, whose feeds fill `queue`.
-    pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> ServiceAccounts {
+    pub fn new(
+        context: &Context,
+        queue: &WorkQueue<ObjectKey>,
+        feeds: &mut Feeds,
+    ) -> ServiceAccounts {
         let of = |plural| Resource::builtin("", "v1", plural);
         let namespaces: Informer<Metadata> = context.informers.of(&of("namespaces"));
         let accounts: Informer<Metadata> = context.informers.of(&of("serviceaccounts"));
+
         let concerned = queue.clone();
         feeds.follow(&namespaces, move |change| {
             if let Some(namespace) = change.object() {
                 concerned.add(namespace.key.clone());
             }
         });
+
         let concerned = queue.clone();
         feeds.follow(&accounts, move |change| {
             if let Change::Deleted { object, .. } = change {
                 concerned.add(ObjectKey::cluster(&object.key.namespace));
             }
         });
-        let access = context.client("service-account-controller").resource(&of("serviceaccounts"));
-        ServiceAccounts { namespaces, accounts, access }
+
+        let access = context
+            .client("service-account-controller")
+            .resource(&of("serviceaccounts"));
+
+        ServiceAccounts {
+            namespaces,
+            accounts,
+            access,
+        }
     }
 }
 
@@ -63,10 +78,23 @@ impl Controller for ServiceAccounts {
     const NAME: &'static str = "serviceaccount-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
-        let Some(namespace) = self.namespaces.get(key) else { return Observation::Gone };
-        let has_default = self.accounts.get(&ObjectKey::new(&key.name, DEFAULT)).is_some();
-        let observed = Observed { is_going: namespace.meta().is_being_deleted(), has_default };
-        Observation::Seen { uid: namespace.uid.clone(), observed }
+        let Some(namespace) = self.namespaces.get(key) else {
+            return Observation::Gone;
+        };
+        let has_default = self
+            .accounts
+            .get(&ObjectKey::new(&key.name, DEFAULT))
+            .is_some();
+
+        let observed = Observed {
+            is_going: namespace.meta().is_being_deleted(),
+            has_default,
+        };
+
+        Observation::Seen {
+            uid: namespace.uid.clone(),
+            observed,
+        }
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Plan {
@@ -77,12 +105,20 @@ impl Controller for ServiceAccounts {
         if plan == Plan::Keep {
             return Ok(Requeue::OnEvent);
         }
+
         let mut account = Map::new();
         account.insert("apiVersion", "v1");
         account.insert("kind", "ServiceAccount");
         let mut account = Value::Object(account);
         account.meta_mut().set_name(DEFAULT);
-        match self.access.clone().namespace(&key.name).create(&account).await {
+
+        match self
+            .access
+            .clone()
+            .namespace(&key.name)
+            .create(&account)
+            .await
+        {
             Ok(_) => Ok(Requeue::OnEvent),
             // Somebody was quicker, or the namespace is going.
             Err(error) if error.is_already_exists() || error.has_cause("NamespaceTerminating") => {

@@ -23,7 +23,11 @@ pub enum Plan {
 
 /// What the namespace needs.
 pub fn plan(observed: &Observed) -> Plan {
-    if observed.is_going || observed.has_default { Plan::Keep } else { Plan::Create }
+    if observed.is_going || observed.has_default {
+        Plan::Keep
+    } else {
+        Plan::Create
+    }
 }
 
 #[cfg(test)]
@@ -33,9 +37,17 @@ mod tests {
     #[test]
     fn an_account_is_made_where_it_is_missing_and_the_namespace_stays() {
         let check = |is_going, has_default, expected| {
-            assert_eq!(plan(&Observed { is_going, has_default }), expected, "{is_going} {has_default}");
+            assert_eq!(
+                plan(&Observed {
+                    is_going,
+                    has_default
+                }),
+                expected,
+                "{is_going} {has_default}"
+            );
         };
         check(false, false, Plan::Create);
+
         check(false, true, Plan::Keep);
         check(true, false, Plan::Keep);
         check(true, true, Plan::Keep);

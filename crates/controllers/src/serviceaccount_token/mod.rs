@@ -1,8 +1,10 @@
-//! The tokens of service accounts that are kept in secrets: a secret of type `kubernetes.io/service-account-token` gets the
-//! token of the account that it names, and goes when that account goes.
+//! The tokens of service accounts that are kept in secrets: a secret of type
+//! `kubernetes.io/service-account-token` gets the token of the account that it names, and goes when
+//! that account goes.
 //!
-//! What is held decides what is looked at; what is written is made from what the server has just said, so that nobody
-//! fills a secret that has changed meanwhile, and no secret is taken away because an account was not heard of yet.
+//! What is held decides what is looked at; what is written is made from what the server has just
+//! said, so that nobody fills a secret that has changed meanwhile, and no secret is taken away
+//! because an account was not heard of yet.
 
 pub mod plan;
 
@@ -13,8 +15,8 @@ use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_api::{Text, Value};
 use coracle_client::{
-    Access, Change, DeleteOptions, Error, Informer, Metadata, ObjectKey, Resource, Selection, Whole,
-    WorkQueue,
+    Access, Change, DeleteOptions, Error, Informer, Metadata, ObjectKey, Resource, Selection,
+    Whole, WorkQueue,
 };
 use tracing::warn;
 
@@ -94,17 +96,24 @@ pub async fn run(
     workers: usize,
 ) {
     let Some(signer) = signer else {
-        warn!("no key signs tokens: {} does not begin", ServiceAccountTokens::NAME);
+        warn!(
+            "no key signs tokens: {} does not begin",
+            ServiceAccountTokens::NAME
+        );
         return std::future::pending().await;
     };
+
     let queue = WorkQueue::new("serviceaccount_tokens_secret");
     let mut feeds = Feeds::new();
     let controller = ServiceAccountTokens::new(context, signer, authority, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, workers).await;
+    Shell::new(controller, queue, context)
+        .run(feeds, workers)
+        .await;
 }
 
 impl ServiceAccountTokens {
-    /// The controller, whose feeds fill `queue`. It writes as the manager itself, which others get their tokens from.
+    /// The controller, whose feeds fill `queue`. It writes as the manager itself, which others get
+    /// their tokens from.
     pub fn new(
         context: &Context,
         signer: TokenSigner,
@@ -113,25 +122,42 @@ impl ServiceAccountTokens {
         feeds: &mut Feeds,
     ) -> ServiceAccountTokens {
         let of = |plural| Resource::builtin("", "v1", plural);
-        let secrets: Informer<Whole> = context.informers.of(Selection::all(&of("secrets")).fields(OUR_TYPE));
+        let secrets: Informer<Whole> = context
+            .informers
+            .of(Selection::all(&of("secrets")).fields(OUR_TYPE));
         let accounts: Informer<Metadata> = context.informers.of(&of("serviceaccounts"));
+
         let concerned = queue.clone();
         feeds.follow(&secrets, move |change| {
-            let Some(secret) = change.object() else { return };
+            let Some(secret) = change.object() else {
+                return;
+            };
             concerned.add(Key::Secret(secret.key.clone()));
+
             if let Change::Deleted { object, .. } = change {
                 let account = ObjectKey::new(&object.key.namespace, account_of(&object.object));
-                concerned.add(Key::Reference { account, secret: Text::new(&object.key.name) });
+                concerned.add(Key::Reference {
+                    account,
+                    secret: Text::new(&object.key.name),
+                });
             }
         });
+
         let (concerned, kept) = (queue.clone(), secrets.clone());
         feeds.follow(&accounts, move |change| {
-            let Some(account) = change.object() else { return };
+            let Some(account) = change.object() else {
+                return;
+            };
+
             let secrets = kept.list_namespace(&account.key.namespace);
-            for secret in secrets.iter().filter(|secret| account_of(&secret.object) == &*account.key.name) {
+            for secret in secrets
+                .iter()
+                .filter(|secret| account_of(&secret.object) == &*account.key.name)
+            {
                 concerned.add(Key::Secret(secret.key.clone()));
             }
         });
+
         let client = context.shared_client();
         ServiceAccountTokens {
             secrets,
@@ -145,8 +171,14 @@ impl ServiceAccountTokens {
 
     /// The account that a secret means, as the server has it.
     async fn account(&self, secret: &Value) -> Result<Option<Value>, ActError> {
-        let accounts = self.account_access.clone().namespace(secret.meta().namespace());
-        let found = accounts.find(account_of(secret)).await.map_err(ActError::Read)?;
+        let accounts = self
+            .account_access
+            .clone()
+            .namespace(secret.meta().namespace());
+        let found = accounts
+            .find(account_of(secret))
+            .await
+            .map_err(ActError::Read)?;
         Ok(found.filter(|account| plan::is_account(secret, account.meta().uid())))
     }
 
@@ -156,30 +188,52 @@ impl ServiceAccountTokens {
         let secrets = self.secret_access.clone().namespace(meta.namespace());
         let live = secrets.find(meta.name()).await.map_err(ActError::Read)?;
         let same = |live: &Value| live.meta().resource_version() == meta.resource_version();
+
         // One that has changed is told of, and looked at then.
-        let Some(live) = live.filter(same) else { return Ok(()) };
+        let Some(live) = live.filter(same) else {
+            return Ok(());
+        };
         let authority = self.authority.as_deref();
+
         let lacks = plan::lacks(&live, authority);
         if !lacks.any() {
             return Ok(());
         }
+
         let kept = Kept {
             namespace: meta.namespace(),
             account: account.meta().name(),
             account_uid: account.meta().uid(),
             secret: meta.name(),
         };
+
         let token = match lacks.token {
             true => Some((self.signer.0)(&kept).ok_or(ActError::Sign)?),
             false => None,
         };
-        settled(secrets.update(&plan::filled(live, account, authority, token.as_deref())).await)
+
+        settled(
+            secrets
+                .update(&plan::filled(live, account, authority, token.as_deref()))
+                .await,
+        )
     }
 
     /// Takes away the secret of an account that is no more, and no other of its name.
     async fn remove(&self, secret: &Value) -> Result<(), ActError> {
-        let secrets = self.secret_access.clone().namespace(secret.meta().namespace());
-        settled(secrets.delete(secret.meta().name(), &DeleteOptions::only(secret.meta().uid())).await)
+        let secrets = self
+            .secret_access
+            .clone()
+            .namespace(secret.meta().namespace());
+
+        settled(
+            secrets
+                .delete(
+                    secret.meta().name(),
+                    &DeleteOptions::only(secret.meta().uid()),
+                )
+                .await,
+        )
     }
 
     async fn forget(&self, account: &ObjectKey, secret: &str) -> Result<(), ActError> {
@@ -187,7 +241,11 @@ impl ServiceAccountTokens {
         let found = accounts.find(&account.name).await.map_err(ActError::Read)?;
         match found.and_then(|found| plan::forgotten(found, secret)) {
             // In a conflict it has changed, and is read again.
-            Some(right) => accounts.update(&right).await.map(drop).map_err(ActError::Write),
+            Some(right) => accounts
+                .update(&right)
+                .await
+                .map(drop)
+                .map_err(ActError::Write),
             None => Ok(()),
         }
     }
@@ -213,19 +271,40 @@ impl Controller for ServiceAccountTokens {
     fn observe(&self, key: &Key) -> Observation<Observed> {
         match key {
             Key::Secret(key) => {
-                let Some(secret) = self.secrets.get(key) else { return Observation::Gone };
+                let Some(secret) = self.secrets.get(key) else {
+                    return Observation::Gone;
+                };
                 let account = ObjectKey::new(&key.namespace, account_of(&secret.object));
-                let account = self.accounts.get(&account).map(|account| account.uid.to_string());
+                let account = self
+                    .accounts
+                    .get(&account)
+                    .map(|account| account.uid.to_string());
+
                 let authority = self.authority.as_deref().map(str::to_string);
-                let observed = Observed::Secret { secret: secret.object.clone(), account, authority };
-                Observation::Seen { uid: secret.uid.clone(), observed }
+                let observed = Observed::Secret {
+                    secret: secret.object.clone(),
+                    account,
+                    authority,
+                };
+
+                Observation::Seen {
+                    uid: secret.uid.clone(),
+                    observed,
+                }
             }
             Key::Reference { account, secret } => {
-                let is_back = self.secrets.get(&ObjectKey::new(&account.namespace, secret)).is_some();
+                let is_back = self
+                    .secrets
+                    .get(&ObjectKey::new(&account.namespace, secret))
+                    .is_some();
+
                 let Some(account) = self.accounts.get(account).filter(|_| !is_back) else {
                     return Observation::Gone;
                 };
-                Observation::Seen { uid: account.uid.clone(), observed: Observed::Reference }
+                Observation::Seen {
+                    uid: account.uid.clone(),
+                    observed: Observed::Reference,
+                }
             }
         }
     }
@@ -242,9 +321,12 @@ impl Controller for ServiceAccountTokens {
                     None => self.remove(secret).await?,
                 }
             }
-            (Key::Reference { account, secret }, _, Plan::Forget) => self.forget(account, secret).await?,
+            (Key::Reference { account, secret }, _, Plan::Forget) => {
+                self.forget(account, secret).await?
+            }
             _ => {}
         }
+
         Ok(Requeue::OnEvent)
     }
 }

@@ -44,10 +44,19 @@ pub enum Plan {
 
 /// What the key needs.
 pub fn plan(observed: &Observed) -> Plan {
-    let Observed::Secret { secret, account, authority } = observed else { return Plan::Forget };
+    let Observed::Secret {
+        secret,
+        account,
+        authority,
+    } = observed
+    else {
+        return Plan::Forget;
+    };
+
     if account_of(secret).is_empty() {
         return Plan::Keep;
     }
+
     match account {
         Some(uid) if is_account(secret, uid) => match lacks(secret, authority.as_deref()).any() {
             true => Plan::Fill,
@@ -62,7 +71,8 @@ pub fn account_of(secret: &Value) -> &str {
     secret.meta().annotation(ACCOUNT_NAME).unwrap_or_default()
 }
 
-/// Whether an account is the one that a secret means: one that names no UID means whoever has the name.
+/// Whether an account is the one that a secret means: one that names no UID means whoever has the
+/// name.
 pub fn is_account(secret: &Value, uid: &str) -> bool {
     let named = secret.meta().annotation(ACCOUNT_UID).unwrap_or_default();
     named.is_empty() || named == uid
@@ -85,7 +95,12 @@ impl Lacks {
 
 /// What a secret lacks. What is there stays, except for an authority that is not the cluster's.
 pub fn lacks(secret: &Value, authority: Option<&str>) -> Lacks {
-    let kept = |name: &str| secret.at(&["data", name]).and_then(Value::as_str).unwrap_or_default();
+    let kept = |name: &str| {
+        secret
+            .at(&["data", name])
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     Lacks {
         token: kept(TOKEN).is_empty(),
         namespace: kept(NAMESPACE).is_empty(),
@@ -94,15 +109,22 @@ pub fn lacks(secret: &Value, authority: Option<&str>) -> Lacks {
 }
 
 /// The secret with what it lacked; `token` is a new one, where it lacked that.
-pub fn filled(mut secret: Value, account: &Value, authority: Option<&str>, token: Option<&str>) -> Value {
+pub fn filled(
+    mut secret: Value,
+    account: &Value,
+    authority: Option<&str>,
+    token: Option<&str>,
+) -> Value {
     let lacks = lacks(&secret, authority);
     let namespace = secret.meta().namespace().to_string();
     if let Some(members) = secret.as_object_mut() {
         let data: &mut Map = members.object_mut("data");
-        let mut put = |name: &'static str, text: &str| drop(data.insert(name, STANDARD.encode(text)));
+        let mut put =
+            |name: &'static str, text: &str| drop(data.insert(name, STANDARD.encode(text)));
         if let Some(authority) = authority.filter(|_| lacks.authority) {
             put(AUTHORITY, authority);
         }
+
         if lacks.namespace {
             put(NAMESPACE, &namespace);
         }
@@ -110,8 +132,14 @@ pub fn filled(mut secret: Value, account: &Value, authority: Option<&str>, token
             put(TOKEN, token);
         }
     }
-    secret.meta_mut().set_annotation(ACCOUNT_NAME, Some(account.meta().name()));
-    secret.meta_mut().set_annotation(ACCOUNT_UID, Some(account.meta().uid()));
+
+    secret
+        .meta_mut()
+        .set_annotation(ACCOUNT_NAME, Some(account.meta().name()));
+    secret
+        .meta_mut()
+        .set_annotation(ACCOUNT_UID, Some(account.meta().uid()));
+
     secret
 }
 
@@ -119,11 +147,18 @@ pub fn filled(mut secret: Value, account: &Value, authority: Option<&str>, token
 pub fn forgotten(mut account: Value, secret: &str) -> Option<Value> {
     let named = account.get("secrets").and_then(Value::as_array)?;
     let is_it = |entry: &Value| entry.get("name").and_then(Value::as_str) == Some(secret);
-    let kept: Vec<Value> = named.iter().filter(|entry| !is_it(entry)).cloned().collect();
+    let kept: Vec<Value> = named
+        .iter()
+        .filter(|entry| !is_it(entry))
+        .cloned()
+        .collect();
+
     if kept.len() == named.len() {
         return None;
     }
+
     account.as_object_mut()?.insert("secrets", kept);
+
     Some(account)
 }
 
@@ -145,21 +180,39 @@ mod tests {
     }
 
     fn whole() -> String {
-        format!(r#""token":"dA==","namespace":"bnM=","ca.crt":"{}""#, STANDARD.encode("PEM"))
+        format!(
+            r#""token":"dA==","namespace":"bnM=","ca.crt":"{}""#,
+            STANDARD.encode("PEM")
+        )
     }
 
     #[test]
     fn a_secret_is_filled_where_its_account_is_there_and_it_lacks_something() {
         let check = |secret: Value, account: Option<&str>, expected: Plan| {
             let (account, authority) = (account.map(str::to_string), Some("PEM".to_string()));
-            let observed = Observed::Secret { secret: secret.into(), account, authority };
+            let observed = Observed::Secret {
+                secret: secret.into(),
+                account,
+                authority,
+            };
             assert_eq!(plan(&observed), expected, "{observed:?}");
         };
         check(secret("u", ""), Some("u"), Plan::Fill);
+
         check(secret("", ""), Some("u"), Plan::Fill);
         check(secret("u", &whole()), Some("u"), Plan::Keep);
-        check(secret("u", r#""token":"dA==","namespace":"bnM=""#), Some("u"), Plan::Fill);
-        check(secret("u", &whole().replace("UEVN", "b2xk")), Some("u"), Plan::Fill);
+        check(
+            secret("u", r#""token":"dA==","namespace":"bnM=""#),
+            Some("u"),
+            Plan::Fill,
+        );
+
+        check(
+            secret("u", &whole().replace("UEVN", "b2xk")),
+            Some("u"),
+            Plan::Fill,
+        );
+
         // The account may be new, or another of its name: that is not decided by what is held.
         check(secret("u", &whole()), None, Plan::AskForAccount);
         check(secret("old", &whole()), Some("u"), Plan::AskForAccount);
@@ -169,25 +222,69 @@ mod tests {
     #[test]
     fn what_is_there_stays_and_what_is_missing_is_put_in() {
         let account = object(r#"{"metadata":{"name":"robot","uid":"u"}}"#);
-        let done = filled(secret("", r#""extra":"eA==""#), &account, Some("PEM"), Some("t"));
-        assert_eq!(done.at(&["data", "token"]).and_then(Value::as_str), Some("dA=="));
-        assert_eq!(done.at(&["data", "namespace"]).and_then(Value::as_str), Some("bnM="));
-        assert_eq!(done.at(&["data", "ca.crt"]).and_then(Value::as_str), Some("UEVN"));
-        assert_eq!(done.at(&["data", "extra"]).and_then(Value::as_str), Some("eA=="));
+        let done = filled(
+            secret("", r#""extra":"eA==""#),
+            &account,
+            Some("PEM"),
+            Some("t"),
+        );
+
+        assert_eq!(
+            done.at(&["data", "token"]).and_then(Value::as_str),
+            Some("dA==")
+        );
+
+        assert_eq!(
+            done.at(&["data", "namespace"]).and_then(Value::as_str),
+            Some("bnM=")
+        );
+
+        assert_eq!(
+            done.at(&["data", "ca.crt"]).and_then(Value::as_str),
+            Some("UEVN")
+        );
+
+        assert_eq!(
+            done.at(&["data", "extra"]).and_then(Value::as_str),
+            Some("eA==")
+        );
+
         assert_eq!(done.meta().annotation(ACCOUNT_UID), Some("u"));
         assert!(!lacks(&done, Some("PEM")).any());
+
         // Without an authority nobody's is touched.
-        let other = filled(secret("u", r#""namespace":"eA==","ca.crt":"eA==""#), &account, None, Some("t"));
-        assert_eq!(other.at(&["data", "ca.crt"]).and_then(Value::as_str), Some("eA=="));
-        assert_eq!(other.at(&["data", "namespace"]).and_then(Value::as_str), Some("eA=="));
+        let other = filled(
+            secret("u", r#""namespace":"eA==","ca.crt":"eA==""#),
+            &account,
+            None,
+            Some("t"),
+        );
+
+        assert_eq!(
+            other.at(&["data", "ca.crt"]).and_then(Value::as_str),
+            Some("eA==")
+        );
+
+        assert_eq!(
+            other.at(&["data", "namespace"]).and_then(Value::as_str),
+            Some("eA==")
+        );
     }
 
     #[test]
     fn an_account_forgets_the_secret_that_has_gone_and_no_other() {
-        let account = object(r#"{"metadata":{"name":"robot"},"secrets":[{"name":"a"},{"name":"b"}]}"#);
+        let account =
+            object(r#"{"metadata":{"name":"robot"},"secrets":[{"name":"a"},{"name":"b"}]}"#);
         let left = forgotten(account.clone(), "a").unwrap();
-        assert_eq!(left.get("secrets"), object(r#"{"secrets":[{"name":"b"}]}"#).get("secrets"));
+        assert_eq!(
+            left.get("secrets"),
+            object(r#"{"secrets":[{"name":"b"}]}"#).get("secrets")
+        );
+
         assert_eq!(forgotten(account, "c"), None);
-        assert_eq!(forgotten(object(r#"{"metadata":{"name":"robot"}}"#), "a"), None);
+        assert_eq!(
+            forgotten(object(r#"{"metadata":{"name":"robot"}}"#), "a"),
+            None
+        );
     }
 }

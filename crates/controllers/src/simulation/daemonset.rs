@@ -23,7 +23,9 @@ fn daemon(image: &str) -> Value {
 }
 
 fn nodes(others: &Others) -> Access {
-    others.client.resource(&Resource::builtin("", "v1", "nodes"))
+    others
+        .client
+        .resource(&Resource::builtin("", "v1", "nodes"))
 }
 
 /// What keeps pods away from a node: nothing, or new ones, or all.
@@ -34,7 +36,12 @@ const TAINTS: [&str; 3] = [
 ];
 
 async fn taint(others: &Others, node: &str, taints: &str) {
-    deeds::patch(&nodes(others), node, &format!(r#"{{"spec":{{"taints":{taints}}}}}"#)).await;
+    deeds::patch(
+        &nodes(others),
+        node,
+        &format!(r#"{{"spec":{{"taints":{taints}}}}}"#),
+    )
+    .await;
 }
 
 /// A node comes, and is ready at once: the taint that it is born with goes.
@@ -46,15 +53,34 @@ async fn add_node(others: &Others) {
 }
 
 fn effects(node: &Value) -> Vec<&str> {
-    let taints = node.at(&["spec", "taints"]).and_then(Value::as_array).unwrap_or_default();
-    taints.iter().filter_map(|taint| taint.get("effect")?.as_str()).collect()
+    let taints = node
+        .at(&["spec", "taints"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+    taints
+        .iter()
+        .filter_map(|taint| taint.get("effect")?.as_str())
+        .collect()
 }
 
 /// The node that a pod is meant for.
 fn node_of(pod: &Value) -> Option<&str> {
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
-    let terms = pod.at(&["spec", "affinity", "nodeAffinity", required, "nodeSelectorTerms"])?;
-    let field = terms.as_array()?.first()?.get("matchFields")?.as_array()?.first()?;
+    let terms = pod.at(&[
+        "spec",
+        "affinity",
+        "nodeAffinity",
+        required,
+        "nodeSelectorTerms",
+    ])?;
+
+    let field = terms
+        .as_array()?
+        .first()?
+        .get("matchFields")?
+        .as_array()?
+        .first()?;
+
     field.get("values")?.as_array()?.first()?.as_str()
 }
 
@@ -68,23 +94,38 @@ impl Scenario for Daemons {
         for _ in 0..3 {
             add_node(others).await;
         }
-        others.of("apps", "v1", "daemonsets").create(&daemon("a")).await.unwrap();
+        others
+            .of("apps", "v1", "daemonsets")
+            .create(&daemon("a"))
+            .await
+            .unwrap();
     }
 
     async fn deed(&self, others: &Others) {
-        let (sets, pods) = (others.of("apps", "v1", "daemonsets"), others.of("", "v1", "pods"));
+        let (sets, pods) = (
+            others.of("apps", "v1", "daemonsets"),
+            others.of("", "v1", "pods"),
+        );
+
         match others.dice.below(10) {
             0 => add_node(others).await,
             1 => deeds::delete_any(others, &nodes(others)).await,
             2 => {
                 if let Some(node) = deeds::any(others, &nodes(others)).await {
-                    taint(others, node.meta().name(), others.dice.pick(&TAINTS).unwrap()).await;
+                    taint(
+                        others,
+                        node.meta().name(),
+                        others.dice.pick(&TAINTS).unwrap(),
+                    )
+                    .await;
                 }
             }
             3 | 4 => {
                 let image = others.dice.pick(&["a", "b"]).unwrap();
                 let containers = format!(r#"[{{"name":"c","image":"{image}"}}]"#);
-                let patch = format!(r#"{{"spec":{{"template":{{"spec":{{"containers":{containers}}}}}}}}}"#);
+                let patch = format!(
+                    r#"{{"spec":{{"template":{{"spec":{{"containers":{containers}}}}}}}}}"#
+                );
                 deeds::patch(&sets, "agent", &patch).await;
             }
             5 | 6 => deeds::pod_goes_on(others, &pods).await,
@@ -103,28 +144,51 @@ impl Scenario for Daemons {
 
     fn always(&self, history: &History) -> Result<(), String> {
         history.replay(|change, objects| {
-            let ("pods", None, Some(made)) = (change.resource.as_str(), &change.before, &change.after) else {
+            let ("pods", None, Some(made)) =
+                (change.resource.as_str(), &change.before, &change.after)
+            else {
                 return Ok(());
             };
-            let Some(owner) = controller_of(made.meta()) else { return Ok(()) };
+
+            let Some(owner) = controller_of(made.meta()) else {
+                return Ok(());
+            };
+
             let node = node_of(made);
-            match owned(objects, owner.uid).filter(|pod| node_of(pod) == node).count() {
+            match owned(objects, owner.uid)
+                .filter(|pod| node_of(pod) == node)
+                .count()
+            {
                 ..=1 => Ok(()),
-                count => Err(format!("{} is one of {count} on {node:?}", made.meta().name())),
+                count => Err(format!(
+                    "{} is one of {count} on {node:?}",
+                    made.meta().name()
+                )),
             }
         })
     }
 
     fn settled(&self, objects: &Objects) -> Result<(), String> {
-        let set = objects.of("daemonsets").next().ok_or("the DaemonSet is gone")?;
+        let set = objects
+            .of("daemonsets")
+            .next()
+            .ok_or("the DaemonSet is gone")?;
         let uid = set.meta().uid();
+
         let mut open = BTreeSet::new();
         for node in objects.of("nodes") {
             let (name, effects) = (node.meta().name(), effects(node));
-            let there = owned(objects, uid).filter(|pod| node_of(pod) == Some(name)).count();
+            let there = owned(objects, uid)
+                .filter(|pod| node_of(pod) == Some(name))
+                .count();
+
             // Where new ones are kept away one that is there may stay.
-            let right =
-                if effects.is_empty() { 1..=1 } else { 0..=usize::from(!effects.contains(&"NoExecute")) };
+            let right = if effects.is_empty() {
+                1..=1
+            } else {
+                0..=usize::from(!effects.contains(&"NoExecute"))
+            };
+
             if !right.contains(&there) {
                 return Err(format!("{there} pods on {name}, which has {effects:?}"));
             }
@@ -132,30 +196,51 @@ impl Scenario for Daemons {
                 open.insert(name);
             }
         }
-        let lost = |pod: &&Value| objects.of("nodes").all(|node| node_of(pod) != Some(node.meta().name()));
+
+        let lost = |pod: &&Value| {
+            objects
+                .of("nodes")
+                .all(|node| node_of(pod) != Some(node.meta().name()))
+        };
+
         if let Some(lost) = owned(objects, uid).find(lost) {
             return Err(format!("{} is for a node that is gone", lost.meta().name()));
         }
+
         let image = |of: Option<&Value>| {
-            of?.as_array()?.first()?.get("image").and_then(Value::as_str).map(str::to_string)
+            of?.as_array()?
+                .first()?
+                .get("image")
+                .and_then(Value::as_str)
+                .map(str::to_string)
         };
         let newest = image(set.at(&["spec", "template", "spec", "containers"]));
         let is_old = |pod: &&Value| {
             node_of(pod).is_some_and(|node| open.contains(node))
                 && image(pod.at(&["spec", "containers"])) != newest
         };
+
         let old = owned(objects, uid).find(is_old);
         if let Some(old) = old {
             return Err(format!("{} is old", old.meta().name()));
         }
-        let said =
-            ["desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled", "numberReady"]
-                .map(|name| number(set, &["status", name]));
+
+        let said = [
+            "desiredNumberScheduled",
+            "currentNumberScheduled",
+            "updatedNumberScheduled",
+            "numberReady",
+        ]
+        .map(|name| number(set, &["status", name]));
+
         let generation = number(set, &["status", "observedGeneration"]);
         let count = i64::try_from(open.len()).unwrap();
         if said != [count; 4] || generation != set.meta().generation() {
-            return Err(format!("the status says {said:?} of generation {generation}"));
+            return Err(format!(
+                "the status says {said:?} of generation {generation}"
+            ));
         }
+
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! Deployments, with the ReplicaSets below them: a rollout never has more pods than it may, nor fewer that serve.
+//! Deployments, with the ReplicaSets below them: a rollout never has more pods than it may, nor
+//! fewer that serve.
 
 use async_trait::async_trait;
 use coracle_api::Value;
@@ -19,7 +20,11 @@ struct Rollouts;
 #[async_trait(?Send)]
 impl Scenario for Rollouts {
     fn begin(&self, process: &Process) {
-        begin!(process, crate::deployment::run, replicaset::run::<ReplicaSet>);
+        begin!(
+            process,
+            crate::deployment::run,
+            replicaset::run::<ReplicaSet>
+        );
     }
 
     async fn prepare(&self, others: &Others) {
@@ -32,28 +37,53 @@ impl Scenario for Rollouts {
              template: {{metadata: {{labels: {{app: web}}}}, spec: {{containers: [{{name: c, image: a}}]}}}}\n",
             1 + dice.below(3)
         ));
-        web.meta_mut().set_annotation(GENTLE, Some(if dice.percent(50) { "true" } else { "false" }));
-        others.of("apps", "v1", "deployments").create(&web).await.unwrap();
+
+        web.meta_mut().set_annotation(
+            GENTLE,
+            Some(if dice.percent(50) { "true" } else { "false" }),
+        );
+
+        others
+            .of("apps", "v1", "deployments")
+            .create(&web)
+            .await
+            .unwrap();
     }
 
     async fn deed(&self, others: &Others) {
-        let (webs, pods) = (others.of("apps", "v1", "deployments"), others.of("", "v1", "pods"));
-        let Ok(web) = webs.get("web").await else { return };
+        let (webs, pods) = (
+            others.of("apps", "v1", "deployments"),
+            others.of("", "v1", "pods"),
+        );
+
+        let Ok(web) = webs.get("web").await else {
+            return;
+        };
+
         let is_rough = web.meta().annotation(GENTLE) == Some("false");
         match others.dice.below(10) {
             0 | 1 => {
                 let replicas = others.dice.below(5);
-                deeds::patch(&webs, "web", &format!(r#"{{"spec":{{"replicas":{replicas}}}}}"#)).await;
+                deeds::patch(
+                    &webs,
+                    "web",
+                    &format!(r#"{{"spec":{{"replicas":{replicas}}}}}"#),
+                )
+                .await;
             }
             2..=4 => {
                 let image = others.dice.pick(&["a", "b", "c"]).unwrap();
                 let containers = format!(r#"[{{"name":"c","image":"{image}"}}]"#);
-                let patch = format!(r#"{{"spec":{{"template":{{"spec":{{"containers":{containers}}}}}}}}}"#);
+                let patch = format!(
+                    r#"{{"spec":{{"template":{{"spec":{{"containers":{containers}}}}}}}}}"#
+                );
                 deeds::patch(&webs, "web", &patch).await;
             }
             5 if is_rough => deeds::pod_goes_on(others, &pods).await,
             6 if is_rough => deeds::delete_any(others, &pods).await,
-            7 if is_rough => deeds::delete_any(others, &others.of("apps", "v1", "replicasets")).await,
+            7 if is_rough => {
+                deeds::delete_any(others, &others.of("apps", "v1", "replicasets")).await
+            }
             _ => drop(deeds::all_pods_become(&pods, READY).await),
         }
     }
@@ -63,13 +93,21 @@ impl Scenario for Rollouts {
     }
 
     fn always(&self, history: &History) -> Result<(), String> {
-        let mut bounds = Bounds { most: 0, least: i64::MAX, was_up: false };
+        let mut bounds = Bounds {
+            most: 0,
+            least: i64::MAX,
+            was_up: false,
+        };
         history.replay(|change, objects| bounds.check(change, objects))
     }
 
     fn settled(&self, objects: &Objects) -> Result<(), String> {
-        let web = objects.of("deployments").next().ok_or("the Deployment is gone")?;
+        let web = objects
+            .of("deployments")
+            .next()
+            .ok_or("the Deployment is gone")?;
         let wanted = number(web, &["spec", "replicas"]);
+
         let mut current = 0;
         for set in sets(objects, web) {
             let size = number(set, &["spec", "replicas"]);
@@ -79,20 +117,37 @@ impl Scenario for Rollouts {
             } else if size != 0 {
                 return Err(format!("{} still has {size} pods", set.meta().name()));
             }
+
             let pods = owned(objects, set.meta().uid()).count();
             if usize::try_from(size) != Ok(pods) {
-                return Err(format!("{} has {pods} pods instead of {size}", set.meta().name()));
+                return Err(format!(
+                    "{} has {pods} pods instead of {size}",
+                    set.meta().name()
+                ));
             }
         }
+
         if current != wanted {
-            return Err(format!("{current} pods of the newest template instead of {wanted}"));
+            return Err(format!(
+                "{current} pods of the newest template instead of {wanted}"
+            ));
         }
-        let said = ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"]
-            .map(|name| number(web, &["status", name]));
+
+        let said = [
+            "replicas",
+            "updatedReplicas",
+            "readyReplicas",
+            "availableReplicas",
+        ]
+        .map(|name| number(web, &["status", name]));
+
         let generation = number(web, &["status", "observedGeneration"]);
         if said != [wanted; 4] || generation != web.meta().generation() {
-            return Err(format!("the status says {said:?} of generation {generation}"));
+            return Err(format!(
+                "the status says {said:?} of generation {generation}"
+            ));
         }
+
         Ok(())
     }
 }
@@ -103,41 +158,63 @@ fn sets<'a>(objects: &'a Objects, web: &Value) -> impl Iterator<Item = &'a Value
     objects.of("replicasets").filter(mine)
 }
 
-/// What a rollout is held to. How many are wanted may change while a controller works by an older number.
+/// What a rollout is held to. How many are wanted may change while a controller works by an older
+/// number.
 struct Bounds {
     most: i64,
     least: i64,
-    /// Whether the controller has said, in the Deployment's status, that as many are available as are wanted at least.
+    /// Whether the controller has said, in the Deployment's status, that as many are available as
+    /// are wanted at least.
     ///
-    /// Before that nothing is promised. All that a rollout knows of readiness is what the ReplicaSets' statuses say, and
-    /// they say it late: where a pod became ready and its ReplicaSet has not counted it yet, that ReplicaSet still has
-    /// fewer available than it wants, and such ones are made smaller first (upstream: `cleanupUnhealthyReplicas`, the
-    /// oldest before the others), up to what may be taken away beside the pods of the new one that are not ready. Upstream
-    /// takes the same pod away for the same statuses, and has to: one that was never counted may never become ready,
-    /// and a rollout that spared it would hang. Whatever was counted once is spared, so from then on the bound holds.
+    /// Before that nothing is promised. All that a rollout knows of readiness is what the
+    /// ReplicaSets' statuses say, and they say it late: where a pod became ready and its ReplicaSet
+    /// has not counted it yet, that ReplicaSet still has fewer available than it wants, and such
+    /// ones are made smaller first (upstream: `cleanupUnhealthyReplicas`, the oldest before the
+    /// others), up to what may be taken away beside the pods of the new one that are not ready.
+    /// Upstream takes the same pod away for the same statuses, and has to: one that was never
+    /// counted may never become ready, and a rollout that spared it would hang. Whatever was
+    /// counted once is spared, so from then on the bound holds.
     was_up: bool,
 }
 
 impl Bounds {
     fn check(&mut self, change: &Change, objects: &Objects) -> Result<(), String> {
-        let Some(web) = objects.of("deployments").next() else { return Ok(()) };
+        let Some(web) = objects.of("deployments").next() else {
+            return Ok(());
+        };
         let wanted = number(web, &["spec", "replicas"]);
         (self.most, self.least) = (self.most.max(wanted), self.least.min(wanted));
+
         let rolling = |name: &str| number(web, &["spec", "strategy", "rollingUpdate", name]);
-        let size = |set: &Option<Value>| set.as_ref().map_or(0, |set| number(set, &["spec", "replicas"]));
+        let size = |set: &Option<Value>| {
+            set.as_ref()
+                .map_or(0, |set| number(set, &["spec", "replicas"]))
+        };
+
         if change.resource == "replicasets" && size(&change.after) > size(&change.before) {
-            let total: i64 = sets(objects, web).map(|set| number(set, &["spec", "replicas"])).sum();
+            let total: i64 = sets(objects, web)
+                .map(|set| number(set, &["spec", "replicas"]))
+                .sum();
             if total > self.most + rolling("maxSurge") {
-                return Err(format!("{total} pods are wanted of ReplicaSets, of at most {}", self.most));
+                return Err(format!(
+                    "{total} pods are wanted of ReplicaSets, of at most {}",
+                    self.most
+                ));
             }
         }
-        let serving = objects.of("pods").filter(|pod| is_active(pod) && is_ready(pod)).count();
+
+        let serving = objects
+            .of("pods")
+            .filter(|pod| is_active(pod) && is_ready(pod))
+            .count();
         let serving = i64::try_from(serving).unwrap();
+
         self.was_up |= number(web, &["status", "availableReplicas"]) >= self.least;
         let is_gentle = web.meta().annotation(GENTLE) == Some("true");
         if is_gentle && self.was_up && serving + rolling("maxUnavailable") < self.least {
             return Err(format!("{serving} pods serve, of at least {}", self.least));
         }
+
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! The garbage collector: nothing goes that has an owner left, and in the end nothing is left whose owners are gone.
+//! The garbage collector: nothing goes that has an owner left, and in the end nothing is left whose
+//! owners are gone.
 
 use async_trait::async_trait;
 use coracle_api::Value;
@@ -31,12 +32,17 @@ async fn make(others: &Others, owners: &[Value]) {
         block_owner_deletion: others.dice.percent(50),
     });
     map.meta_mut().set_owner_references(references);
+
     // What it is to belong to may have gone meanwhile: all the better.
     drop(maps(others).create(&map).await);
 }
 
 fn owners(object: &Value) -> Vec<String> {
-    object.meta().owner_references().map(|owner| owner.uid.to_string()).collect()
+    object
+        .meta()
+        .owner_references()
+        .map(|owner| owner.uid.to_string())
+        .collect()
 }
 
 fn is_waiting(owner: &Value) -> bool {
@@ -56,16 +62,24 @@ impl Scenario for Families {
     }
 
     async fn deed(&self, others: &Others) {
-        let Some(one) = any(others, &maps(others)).await else { return make(others, &[]).await };
+        let Some(one) = any(others, &maps(others)).await else {
+            return make(others, &[]).await;
+        };
         match others.dice.below(10) {
             0 => make(others, &[]).await,
             1..=4 => make(others, &[one]).await,
             5 => {
-                let other =
-                    any(others, &maps(others)).await.filter(|other| other.meta().uid() != one.meta().uid());
-                make(others, &[Some(one), other].into_iter().flatten().collect::<Vec<_>>()).await;
+                let other = any(others, &maps(others))
+                    .await
+                    .filter(|other| other.meta().uid() != one.meta().uid());
+                make(
+                    others,
+                    &[Some(one), other].into_iter().flatten().collect::<Vec<_>>(),
+                )
+                .await;
             }
-            // Only what belongs to nobody is deleted by users: whatever else goes, the collector took.
+            // Only what belongs to nobody is deleted by users: whatever else goes, the collector
+            // took.
             _ if !owners(&one).is_empty() => {}
             choice => {
                 let propagation = match choice {
@@ -73,7 +87,11 @@ impl Scenario for Families {
                     7 => Propagation::Orphan,
                     _ => Propagation::Background,
                 };
-                let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
+
+                let options = DeleteOptions {
+                    propagation: Some(propagation),
+                    ..DeleteOptions::default()
+                };
                 drop(maps(others).delete(one.meta().name(), &options).await);
             }
         }
@@ -81,11 +99,20 @@ impl Scenario for Families {
 
     fn always(&self, history: &History) -> Result<(), String> {
         history.replay(|change, objects| {
-            let (Some(gone), None) = (&change.before, &change.after) else { return Ok(()) };
-            let is_there =
-                |uid: &String| objects.of(MAPS).any(|owner| owner.meta().uid() == uid && !is_waiting(owner));
+            let (Some(gone), None) = (&change.before, &change.after) else {
+                return Ok(());
+            };
+            let is_there = |uid: &String| {
+                objects
+                    .of(MAPS)
+                    .any(|owner| owner.meta().uid() == uid && !is_waiting(owner))
+            };
+
             match owners(gone).iter().any(is_there) {
-                true => Err(format!("{} is gone, and an owner of it is not", gone.meta().name())),
+                true => Err(format!(
+                    "{} is gone, and an owner of it is not",
+                    gone.meta().name()
+                )),
                 false => Ok(()),
             }
         })

@@ -29,9 +29,22 @@ fn is_held(pod: &Value) -> bool {
 }
 
 fn has_finished(job: &Value) -> bool {
-    let conditions = job.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    let kind = |condition: &Value| condition.get("type").and_then(Value::as_str).map(str::to_string);
-    conditions.iter().filter_map(kind).any(|kind| kind == "Complete" || kind == "Failed")
+    let conditions = job
+        .at(&["status", "conditions"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+
+    let kind = |condition: &Value| {
+        condition
+            .get("type")
+            .and_then(Value::as_str)
+            .map(str::to_string)
+    };
+
+    conditions
+        .iter()
+        .filter_map(kind)
+        .any(|kind| kind == "Complete" || kind == "Failed")
 }
 
 #[async_trait(?Send)]
@@ -41,17 +54,27 @@ impl Scenario for Runs {
     }
 
     async fn prepare(&self, others: &Others) {
-        others.of("batch", "v1", "jobs").create(&job(others)).await.unwrap();
+        others
+            .of("batch", "v1", "jobs")
+            .create(&job(others))
+            .await
+            .unwrap();
     }
 
     async fn deed(&self, others: &Others) {
-        let (jobs, pods) = (others.of("batch", "v1", "jobs"), others.of("", "v1", "pods"));
+        let (jobs, pods) = (
+            others.of("batch", "v1", "jobs"),
+            others.of("", "v1", "pods"),
+        );
+
         match others.dice.below(10) {
             0..=4 => deeds::pod_goes_on(others, &pods).await,
             5 | 6 => deeds::delete_any(others, &pods).await,
             7 => {
-                let background =
-                    DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+                let background = DeleteOptions {
+                    propagation: Some(Propagation::Background),
+                    ..DeleteOptions::default()
+                };
                 drop(jobs.delete("sum", &background).await);
                 drop(jobs.create(&job(others)).await);
             }
@@ -70,13 +93,21 @@ impl Scenario for Runs {
         history.replay(|change, objects| {
             last = objects.clone();
             note(&mut tally, change, objects);
-            let ("jobs", Some(job)) = (change.resource.as_str(), &change.after) else { return Ok(()) };
-            tally.entry(job.meta().uid().to_string()).or_default().check(job)
+            let ("jobs", Some(job)) = (change.resource.as_str(), &change.after) else {
+                return Ok(());
+            };
+
+            tally
+                .entry(job.meta().uid().to_string())
+                .or_default()
+                .check(job)
         })?;
-        last.of("jobs").try_for_each(|job| match tally.get(job.meta().uid()) {
-            Some(tally) => tally.check_all(job),
-            None => Ok(()),
-        })
+
+        last.of("jobs")
+            .try_for_each(|job| match tally.get(job.meta().uid()) {
+                Some(tally) => tally.check_all(job),
+                None => Ok(()),
+            })
     }
 
     fn settled(&self, objects: &Objects) -> Result<(), String> {
@@ -102,12 +133,18 @@ struct Tally {
 
 /// Notes what a change says of a pod.
 fn note(tally: &mut BTreeMap<String, Tally>, change: &Change, objects: &Objects) {
-    let ("pods", Some(pod)) = (change.resource.as_str(), change.after.as_ref().or(change.before.as_ref()))
-    else {
+    let ("pods", Some(pod)) = (
+        change.resource.as_str(),
+        change.after.as_ref().or(change.before.as_ref()),
+    ) else {
         return;
     };
-    let Some(owner) = controller_of(pod.meta()) else { return };
+
+    let Some(owner) = controller_of(pod.meta()) else {
+        return;
+    };
     let tally = tally.entry(owner.uid.to_string()).or_default();
+
     let uid = pod.meta().uid().to_string();
     match phase(pod) {
         "Succeeded" => drop(tally.succeeded.insert(uid.clone())),
@@ -115,9 +152,12 @@ fn note(tally: &mut BTreeMap<String, Tally>, change: &Change, objects: &Objects)
         _ if pod.meta().is_being_deleted() => drop(tally.failed.insert(uid.clone())),
         _ => {}
     }
+
     let was_held = change.before.as_ref().is_some_and(is_held);
     let is_let_go = was_held && !change.after.as_ref().is_some_and(is_held);
-    let goes_on = objects.of("jobs").any(|job| job.meta().uid() == owner.uid && !has_finished(job));
+    let goes_on = objects
+        .of("jobs")
+        .any(|job| job.meta().uid() == owner.uid && !has_finished(job));
     if is_let_go && goes_on && matches!(phase(pod), "Succeeded" | "Failed") {
         tally.let_go += 1;
     }
@@ -127,16 +167,22 @@ impl Tally {
     /// Nothing is counted that did not happen, and nothing twice.
     fn check(&self, job: &Value) -> Result<(), String> {
         let said = |name: &str| {
-            let on_their_way = job.at(&["status", "uncountedTerminatedPods", name]).and_then(Value::as_array);
+            let on_their_way = job
+                .at(&["status", "uncountedTerminatedPods", name])
+                .and_then(Value::as_array);
             number(job, &["status", name]) + as_int(on_their_way.unwrap_or_default().len())
         };
         let (succeeded, failed) = (said("succeeded"), said("failed"));
+
         // One that succeeds while it is deleted may count as either, and as one of them only.
         let ended = as_int(self.succeeded.union(&self.failed).count());
         let truth = (as_int(self.succeeded.len()), as_int(self.failed.len()));
         if succeeded > truth.0 || failed > truth.1 || succeeded + failed > ended {
-            return Err(format!("{succeeded} and {failed} are counted, of {truth:?}, {ended} together"));
+            return Err(format!(
+                "{succeeded} and {failed} are counted, of {truth:?}, {ended} together"
+            ));
         }
+
         Ok(())
     }
 
@@ -144,7 +190,10 @@ impl Tally {
     fn check_all(&self, job: &Value) -> Result<(), String> {
         let counted = number(job, &["status", "succeeded"]) + number(job, &["status", "failed"]);
         match counted < as_int(self.let_go) {
-            true => Err(format!("{counted} are counted, and {} were let go", self.let_go)),
+            true => Err(format!(
+                "{counted} are counted, and {} were let go",
+                self.let_go
+            )),
             false => Ok(()),
         }
     }

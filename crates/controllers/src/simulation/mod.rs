@@ -1,5 +1,6 @@
-//! Controllers in simulated clusters where everything goes wrong: each file is a scenario, with what users and nodes do
-//! and what must hold. (ReplicaSets are in `replicaset/simulation`, with bugs planted into their controller.)
+//! Controllers in simulated clusters where everything goes wrong: each file is a scenario, with
+//! what users and nodes do and what must hold. (ReplicaSets are in `replicaset/simulation`, with
+//! bugs planted into their controller.)
 
 mod daemonset;
 mod deployment;
@@ -41,7 +42,11 @@ fn holds(scenario: &dyn Scenario) {
     survives(scenario, FEW);
     for seed in 0..2 {
         let (one, other) = (play(scenario, seed), play(scenario, seed));
-        let differs = one.trace.iter().zip(&other.trace).find(|(one, other)| one != other);
+        let differs = one
+            .trace
+            .iter()
+            .zip(&other.trace)
+            .find(|(one, other)| one != other);
         assert_eq!(differs, None, "seed {seed}");
         assert_eq!(one.hash, other.hash, "seed {seed}");
     }

@@ -28,20 +28,36 @@ impl Scenario for Numbered {
              resources: {{requests: {{storage: 1Gi}}}}}}}}]\n",
             1 + others.dice.below(3)
         ));
-        others.of("apps", "v1", "statefulsets").create(&set).await.unwrap();
+
+        others
+            .of("apps", "v1", "statefulsets")
+            .create(&set)
+            .await
+            .unwrap();
     }
 
     async fn deed(&self, others: &Others) {
-        let (sets, pods) = (others.of("apps", "v1", "statefulsets"), others.of("", "v1", "pods"));
+        let (sets, pods) = (
+            others.of("apps", "v1", "statefulsets"),
+            others.of("", "v1", "pods"),
+        );
+
         match others.dice.below(10) {
             0..=2 => {
                 let replicas = others.dice.below(4);
-                deeds::patch(&sets, "db", &format!(r#"{{"spec":{{"replicas":{replicas}}}}}"#)).await;
+                deeds::patch(
+                    &sets,
+                    "db",
+                    &format!(r#"{{"spec":{{"replicas":{replicas}}}}}"#),
+                )
+                .await;
             }
             3 => {
                 let image = others.dice.pick(&["a", "b"]).unwrap();
                 let containers = format!(r#"[{{"name":"c","image":"{image}"}}]"#);
-                let patch = format!(r#"{{"spec":{{"template":{{"spec":{{"containers":{containers}}}}}}}}}"#);
+                let patch = format!(
+                    r#"{{"spec":{{"template":{{"spec":{{"containers":{containers}}}}}}}}}"#
+                );
                 deeds::patch(&sets, "db", &patch).await;
             }
             4 => deeds::pod_goes_on(others, &pods).await,
@@ -58,14 +74,23 @@ impl Scenario for Numbered {
     fn always(&self, history: &History) -> Result<(), String> {
         let mut ready: BTreeSet<String> = BTreeSet::new();
         history.replay(|change, _| {
-            let ("pods", Some(pod)) = (change.resource.as_str(), &change.after) else { return Ok(()) };
+            let ("pods", Some(pod)) = (change.resource.as_str(), &change.after) else {
+                return Ok(());
+            };
+
             let name = pod.meta().name();
             if is_ready(pod) {
                 ready.insert(name.to_string());
             }
-            let ordinal = name.strip_prefix("db-").and_then(|ordinal| ordinal.parse().ok()).unwrap_or(0);
-            let missing =
-                (0..ordinal).map(|before| format!("db-{before}")).find(|name| !ready.contains(name));
+
+            let ordinal = name
+                .strip_prefix("db-")
+                .and_then(|ordinal| ordinal.parse().ok())
+                .unwrap_or(0);
+
+            let missing = (0..ordinal)
+                .map(|before| format!("db-{before}"))
+                .find(|name| !ready.contains(name));
             match missing.filter(|_| change.before.is_none()) {
                 Some(missing) => Err(format!("{name} is there, and {missing} was never ready")),
                 None => Ok(()),
@@ -74,32 +99,58 @@ impl Scenario for Numbered {
     }
 
     fn settled(&self, objects: &Objects) -> Result<(), String> {
-        let set = objects.of("statefulsets").next().ok_or("the StatefulSet is gone")?;
+        let set = objects
+            .of("statefulsets")
+            .next()
+            .ok_or("the StatefulSet is gone")?;
         let wanted = number(set, &["spec", "replicas"]);
-        let text = |of: &Value, path: &[&str]| of.at(path).and_then(Value::as_str).map(str::to_string);
+
+        let text =
+            |of: &Value, path: &[&str]| of.at(path).and_then(Value::as_str).map(str::to_string);
         let newest = text(set, &["status", "updateRevision"]);
+
         let mine = owned(objects, set.meta().uid()).count();
         if i64::try_from(mine) != Ok(wanted) {
             return Err(format!("{mine} pods instead of {wanted}"));
         }
+
         for ordinal in 0..wanted {
             let key = |name: String| ObjectKey::new("default", &name);
-            let pod = objects.get("pods", &key(format!("db-{ordinal}"))).filter(|pod| is_active(pod));
+            let pod = objects
+                .get("pods", &key(format!("db-{ordinal}")))
+                .filter(|pod| is_active(pod));
             let pod = pod.ok_or_else(|| format!("there is no db-{ordinal}"))?;
-            let revision = pod.meta().label("controller-revision-hash").map(str::to_string);
+            let revision = pod
+                .meta()
+                .label("controller-revision-hash")
+                .map(str::to_string);
+
             if revision != newest {
-                return Err(format!("db-{ordinal} is of {revision:?} instead of {newest:?}"));
+                return Err(format!(
+                    "db-{ordinal} is of {revision:?} instead of {newest:?}"
+                ));
             }
+
             let claim = objects.get("persistentvolumeclaims", &key(format!("data-db-{ordinal}")));
             claim.ok_or_else(|| format!("db-{ordinal} has no claim"))?;
         }
-        let said = ["replicas", "readyReplicas", "currentReplicas", "updatedReplicas"]
-            .map(|name| number(set, &["status", name]));
+
+        let said = [
+            "replicas",
+            "readyReplicas",
+            "currentReplicas",
+            "updatedReplicas",
+        ]
+        .map(|name| number(set, &["status", name]));
+
         let generation = number(set, &["status", "observedGeneration"]);
         let is_current = text(set, &["status", "currentRevision"]) == newest;
         if said != [wanted; 4] || generation != set.meta().generation() || !is_current {
-            return Err(format!("the status says {said:?} of generation {generation}"));
+            return Err(format!(
+                "the status says {said:?} of generation {generation}"
+            ));
         }
+
         Ok(())
     }
 }

@@ -51,20 +51,33 @@ impl StatefulSets {
         self.own.control.claim(&owner, &plan.claims, &[]).await?;
         let mut status = plan.status;
         let template = observed.set.template().cloned().unwrap_or_default();
+
         let parent = &observed.set.object.object;
-        let settled = self.own.history.settle(&owner, parent, &template, &plan.history).await?;
+        let settled = self
+            .own
+            .history
+            .settle(&owner, parent, &template, &plan.history)
+            .await?;
+
         if let Settled::Written(Some(collisions)) = settled {
             status.insert("collisionCount", collisions);
         }
+
         let done = self.steps(&owner, observed, &plan.steps).await;
         self.note_status(key, observed, &status).await?;
         self.own.history.forget(&owner, &plan.forget).await?;
         done?;
+
         Ok(plan.wake_after.map_or(Requeue::OnEvent, Requeue::After))
     }
 
     /// Takes steps, one after the other or in batches of 1, 2, 4 …; stops at the first that fails.
-    async fn steps(&self, owner: &Owner, observed: &Observed, steps: &[Step]) -> Result<(), ActError> {
+    async fn steps(
+        &self,
+        owner: &Owner,
+        observed: &Observed,
+        steps: &[Step],
+    ) -> Result<(), ActError> {
         let (mut left, mut batch) = (steps, 1);
         while !left.is_empty() {
             let (now, later) = left.split_at(batch.min(left.len()));
@@ -80,8 +93,13 @@ impl StatefulSets {
 
     async fn step(&self, owner: &Owner, observed: &Observed, step: &Step) -> Result<(), ActError> {
         match step {
-            Step::Create { ordinal, template, revision } => {
-                self.create(owner, observed, *ordinal, template, revision).await
+            Step::Create {
+                ordinal,
+                template,
+                revision,
+            } => {
+                self.create(owner, observed, *ordinal, template, revision)
+                    .await
             }
             Step::Delete(pod) => self.delete(owner, pod).await,
             Step::Claims(pod, ordinal) => {
@@ -107,10 +125,19 @@ impl StatefulSets {
         let set = &observed.set;
         let name = set.pod_name(ordinal);
         let pod = new_pod(set, owner, ordinal, template, revision).ok_or(PodError::NoLabels)?;
-        self.claims(owner, observed, ordinal, None).await.inspect_err(|error| {
-            self.tell_pod(owner, "Create", &name, Some(&error.to_string()));
-        })?;
-        match self.own.control.pods_in(&owner.key.namespace).create(&pod).await {
+        self.claims(owner, observed, ordinal, None)
+            .await
+            .inspect_err(|error| {
+                self.tell_pod(owner, "Create", &name, Some(&error.to_string()));
+            })?;
+
+        match self
+            .own
+            .control
+            .pods_in(&owner.key.namespace)
+            .create(&pod)
+            .await
+        {
             Ok(made) => {
                 self.own.written.note(&owner.key, "pods", &made);
                 self.tell_pod(owner, "Create", &name, None);
@@ -137,11 +164,14 @@ impl StatefulSets {
                 return Err(ActError::Delete(name, error));
             }
         }
+
         self.tell_pod(owner, "Delete", &name, None);
+
         Ok(())
     }
 
-    /// Makes the claims of a pod that are missing, and gives those that are there the owners they should have.
+    /// Makes the claims of a pod that are missing, and gives those that are there the owners they
+    /// should have.
     async fn claims(
         &self,
         owner: &Owner,
@@ -157,11 +187,18 @@ impl StatefulSets {
                 Some(there) if there.meta().is_being_deleted() && !is_surplus => {
                     return Err(ActError::ClaimGoes(name));
                 }
-                Some(_) => self.own_claim(&access, owner, observed, &name, about).await?,
+                Some(_) => {
+                    self.own_claim(&access, owner, observed, &name, about)
+                        .await?
+                }
                 None if is_surplus => {}
-                None => self.create_claim(&access, owner, observed, ordinal, &claim).await?,
+                None => {
+                    self.create_claim(&access, owner, observed, ordinal, &claim)
+                        .await?
+                }
             }
         }
+
         Ok(())
     }
 
@@ -173,13 +210,19 @@ impl StatefulSets {
         ordinal: usize,
         claim: &Value,
     ) -> Result<(), ActError> {
-        let (name, pod) = (claim.meta().name().to_string(), observed.set.pod_name(ordinal));
+        let (name, pod) = (
+            claim.meta().name().to_string(),
+            observed.set.pod_name(ordinal),
+        );
+
         let set = &owner.key.name;
         match access.create(claim).await {
             Ok(made) => {
                 self.own.written.note(&owner.key, CLAIMS, &made);
                 let text = format!("Create Claim {name} Pod {pod} in StatefulSet {set} success");
-                self.own.recorder.normal(&owner.about, "SuccessfulCreate", text);
+                self.own
+                    .recorder
+                    .normal(&owner.about, "SuccessfulCreate", text);
                 Ok(())
             }
             Err(error) => {
@@ -187,8 +230,11 @@ impl StatefulSets {
                     let text = format!(
                         "Create Claim {name} for Pod {pod} in StatefulSet {set} failed error: {error}"
                     );
-                    self.own.recorder.warning(&owner.about, "FailedCreate", text);
+                    self.own
+                        .recorder
+                        .warning(&owner.about, "FailedCreate", text);
                 }
+
                 Err(ActError::Claim(name, error))
             }
         }
@@ -207,14 +253,24 @@ impl StatefulSets {
             Err(error) if error.is_not_found() => return Ok(()),
             live => live.map_err(failed)?,
         };
-        let Some(wanted) = owners(&live, &observed.set, owner, about) else { return Ok(()) };
-        live.meta_mut().set_owner_references(wanted.iter().map(OwnerReference::from_value));
+
+        let Some(wanted) = owners(&live, &observed.set, owner, about) else {
+            return Ok(());
+        };
+        live.meta_mut()
+            .set_owner_references(wanted.iter().map(OwnerReference::from_value));
         let written = access.update(&live).await.map_err(failed)?;
         self.own.written.note(&owner.key, CLAIMS, &written);
+
         Ok(())
     }
 
-    async fn identify(&self, owner: &Owner, observed: &Observed, pod: &Cached<Pod>) -> Result<(), ActError> {
+    async fn identify(
+        &self,
+        owner: &Owner,
+        observed: &Observed,
+        pod: &Cached<Pod>,
+    ) -> Result<(), ActError> {
         let name = pod.key.name.as_str();
         let ordinal = observed.set.ordinal_of(name).unwrap_or_default();
         let mut patch = Map::new();
@@ -223,8 +279,12 @@ impl StatefulSets {
         let labels = metadata.object_mut("labels");
         labels.insert(POD_NAME, name);
         labels.insert(POD_INDEX, ordinal.to_string());
+
         let pods = self.own.control.pods_in(&owner.key.namespace);
-        match pods.patch(name, &Patch::Strategic(Value::Object(patch))).await {
+        match pods
+            .patch(name, &Patch::Strategic(Value::Object(patch)))
+            .await
+        {
             Ok(written) => {
                 self.own.written.note(&owner.key, "pods", &written);
                 self.tell_pod(owner, "Update", name, None);
@@ -245,6 +305,7 @@ impl StatefulSets {
             "Update" => ("SuccessfulUpdate", "FailedUpdate"),
             _ => ("SuccessfulDelete", "FailedDelete"),
         };
+
         match failure {
             None => {
                 let text = format!("{verb} Pod {pod} in StatefulSet {set} successful");
@@ -257,7 +318,12 @@ impl StatefulSets {
         }
     }
 
-    async fn note_status(&self, key: &ObjectKey, observed: &Observed, wanted: &Map) -> Result<(), ActError> {
+    async fn note_status(
+        &self,
+        key: &ObjectKey,
+        observed: &Observed,
+        wanted: &Map,
+    ) -> Result<(), ActError> {
         if observed.set.status() == Some(wanted) {
             return Ok(());
         }

@@ -26,32 +26,54 @@ pub(super) fn new_pod(
     let mut meta = pod.meta_mut();
     meta.members().remove("generateName");
     meta.set_name(&name);
+
     meta.set_label(POD_NAME, Some(&name));
     meta.set_label(POD_INDEX, Some(&ordinal.to_string()));
     meta.set_label(POD_REVISION, Some(revision));
-    let service = set.object.at(&["spec", "serviceName"]).and_then(Value::as_str).unwrap_or_default();
+    let service = set
+        .object
+        .at(&["spec", "serviceName"])
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+
     let spec = pod.as_object_mut()?.object_mut("spec");
     spec.insert("hostname", name.as_str());
+
     if !service.is_empty() {
         spec.insert("subdomain", service);
     }
-    let templates = set.claim_templates().iter().map(|claim| claim.meta().name());
-    let mut volumes: Vec<Value> = templates.clone().map(|volume| claimed(set, volume, ordinal)).collect();
+
+    let templates = set
+        .claim_templates()
+        .iter()
+        .map(|claim| claim.meta().name());
+
+    let mut volumes: Vec<Value> = templates
+        .clone()
+        .map(|volume| claimed(set, volume, ordinal))
+        .collect();
+
     let others = spec.items("volumes").iter().filter(|volume| {
-        let name = volume.get("name").and_then(Value::as_str).unwrap_or_default();
+        let name = volume
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         !templates.clone().any(|claim| claim == name)
     });
     volumes.extend(others.cloned());
+
     if !volumes.is_empty() {
         spec.insert("volumes", volumes);
     }
+
     Some(pod)
 }
 
 fn claimed(set: &StatefulSet, volume: &str, ordinal: usize) -> Value {
     let mut of = Map::new();
     of.insert("name", volume);
-    of.object_mut("persistentVolumeClaim").insert("claimName", claim_name(set, volume, ordinal));
+    of.object_mut("persistentVolumeClaim")
+        .insert("claimName", claim_name(set, volume, ordinal));
     Value::Object(of)
 }
 
@@ -62,7 +84,11 @@ pub(super) fn claim_name(set: &StatefulSet, volume: &str, ordinal: usize) -> Str
 
 /// The claims that a pod of this number has.
 pub(super) fn claims(set: &StatefulSet, owner: &Owner, ordinal: usize) -> Vec<Value> {
-    let labels = set.object.at(&["spec", "selector", "matchLabels"]).and_then(Value::as_object);
+    let labels = set
+        .object
+        .at(&["spec", "selector", "matchLabels"])
+        .and_then(Value::as_object);
+
     let new = |template: &Value| {
         let mut claim = template.clone();
         if let Some(members) = claim.as_object_mut() {
@@ -70,20 +96,25 @@ pub(super) fn claims(set: &StatefulSet, owner: &Owner, ordinal: usize) -> Vec<Va
             members.insert("kind", "PersistentVolumeClaim");
             members.remove("status");
         }
+
         let name = claim_name(set, template.meta().name(), ordinal);
         let mut meta = claim.meta_mut();
         meta.members().remove("creationTimestamp");
         meta.set_name(&name);
         meta.set_namespace(&owner.key.namespace);
+
         for (key, value) in labels.into_iter().flat_map(Map::iter) {
             meta.set_label(key, value.as_str());
         }
+
         if let Some(owners) = owners(&claim, set, owner, None) {
             let owners: Vec<_> = owners.iter().map(OwnerReference::from_value).collect();
             claim.meta_mut().set_owner_references(owners);
         }
+
         claim
     };
+
     set.claim_templates().iter().map(new).collect()
 }
 
@@ -104,8 +135,11 @@ pub(super) fn owners(
     pod: Option<ClaimPod<'_>>,
 ) -> Option<Vec<Value>> {
     let is_set = |one: &OwnerReference<'_>| {
-        one.kind == "StatefulSet" && one.api_version == "apps/v1" && one.name == owner.key.name.as_str()
+        one.kind == "StatefulSet"
+            && one.api_version == "apps/v1"
+            && one.name == owner.key.name.as_str()
     };
+
     let is_pod = |one: &OwnerReference<'_>| {
         one.kind == "Pod" && one.api_version == "v1" && pod.is_some_and(|pod| pod.name == one.name)
     };
@@ -114,17 +148,25 @@ pub(super) fn owners(
         (is_set(one) && one.uid != owner.controller.uid.as_str())
             || (is_pod(one) && pod.is_some_and(|pod| pod.uid != one.uid))
     };
+
     // It is about to go with an owner that is gone.
     if there.iter().any(is_stale) {
         return None;
     }
-    let others: Vec<OwnerReference<'_>> =
-        there.iter().filter(|one| !is_set(one) && !is_pod(one)).copied().collect();
+
+    let others: Vec<OwnerReference<'_>> = there
+        .iter()
+        .filter(|one| !is_set(one) && !is_pod(one))
+        .copied()
+        .collect();
+
     let (when_scaled, when_deleted) = set.deletes_claims();
+
     // Somebody else manages it: that is left to them.
     let is_foreign = (when_scaled || when_deleted) && others.iter().any(|one| one.controller);
     let is_surplus = pod.is_some_and(|pod| pod.is_surplus);
     let mut wanted = others;
+
     let uid_and_name = pod.map(|pod| (pod.name, pod.uid));
     if !is_foreign && when_scaled && is_surplus {
         let (name, uid) = uid_and_name.unwrap_or_default();
@@ -139,11 +181,13 @@ pub(super) fn owners(
     } else if !is_foreign && when_deleted && !(when_scaled && is_surplus) {
         wanted.push(owner.controller.reference());
     }
+
     let same = wanted.len() == there.len() && wanted.iter().all(|one| there.contains(one));
     (!same).then(|| wanted.iter().map(OwnerReference::to_value).collect())
 }
 
-/// Whether a claim has an owner of the name of a pod that is not there: it goes, and another must come first.
+/// Whether a claim has an owner of the name of a pod that is not there: it goes, and another must
+/// come first.
 pub(super) fn is_stale(claim: &Value, set: &StatefulSet, ordinal: usize) -> bool {
     let name = set.pod_name(ordinal);
     let mut owners = claim.meta().owner_references();

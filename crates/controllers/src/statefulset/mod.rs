@@ -1,7 +1,8 @@
 //! The StatefulSet controller: pods with numbers, names and claims of their own.
 //!
-//! [`Revised`] turns changes of StatefulSets, pods and revisions into keys, `hear` those of claims; `plan` decides, with the
-//! help of `replace` (what is replaced next), `identity` (what is a pod's own) and `status`; `act` does it.
+//! [`Revised`] turns changes of StatefulSets, pods and revisions into keys, `hear` those of claims;
+//! `plan` decides, with the help of `replace` (what is replaced next), `identity` (what is a pod's
+//! own) and `status`; `act` does it.
 
 mod act;
 mod hear;
@@ -49,7 +50,9 @@ pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("statefulset");
     let mut feeds = Feeds::new();
     let controller = StatefulSets::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, workers).await;
+    Shell::new(controller, queue, context)
+        .run(feeds, workers)
+        .await;
 }
 
 impl StatefulSets {
@@ -57,15 +60,31 @@ impl StatefulSets {
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> StatefulSets {
         let claims_of = Resource::builtin("", "v1", CLAIMS);
         let claims: Informer<Metadata> = context.informers.of(&claims_of);
-        // Names say what is there: nothing that was set in motion can be done twice, and nothing is expected.
-        let names = Names { plural: SETS, account: ACCOUNT, component: ACCOUNT, hash: HASH };
+
+        // Names say what is there: nothing that was set in motion can be done twice, and nothing is
+        // expected.
+        let names = Names {
+            plural: SETS,
+            account: ACCOUNT,
+            component: ACCOUNT,
+            hash: HASH,
+        };
         let own = Revised::follow(context, &names, queue, feeds);
         hear::follow(feeds, &own.sets, &claims, queue);
-        StatefulSets { own, claims, claim_access: context.client(ACCOUNT).resource(&claims_of) }
+
+        StatefulSets {
+            own,
+            claims,
+            claim_access: context.client(ACCOUNT).resource(&claims_of),
+        }
     }
 
     fn is_behind(&self, key: &ObjectKey) -> bool {
-        self.own.is_behind(key) || self.own.written.is_behind(key, &[(CLAIMS, self.claims.version())])
+        self.own.is_behind(key)
+            || self
+                .own
+                .written
+                .is_behind(key, &[(CLAIMS, self.claims.version())])
     }
 
     /// The claims that there are of pods that should be there, or are.
@@ -78,10 +97,15 @@ impl StatefulSets {
         let wanted = set.start()..set.start() + set.replicas();
         let ordinals: std::collections::BTreeSet<usize> = wanted.chain(there).collect();
         let names = set.claim_templates().iter().flat_map(|template| {
-            ordinals.iter().map(|ordinal| claim_name(set, template.meta().name(), *ordinal))
+            ordinals
+                .iter()
+                .map(|ordinal| claim_name(set, template.meta().name(), *ordinal))
         });
         let keys = names.map(|name| ObjectKey::new(&set.key.namespace, &name));
-        keys.filter_map(|key| self.claims.get(&key)).map(|claim| (claim.key.name.clone(), claim)).collect()
+
+        keys.filter_map(|key| self.claims.get(&key))
+            .map(|claim| (claim.key.name.clone(), claim))
+            .collect()
     }
 }
 
@@ -99,23 +123,40 @@ impl Controller for StatefulSets {
             self.own.written.forget(key);
             return Observation::Gone;
         };
+
         if self.is_behind(key) {
             return Observation::Behind;
         }
+
         if set.selector.is_none() {
             tracing::warn!(%key, "the selector makes no sense: nothing is done before it is changed");
             return Observation::Gone;
         }
+
         let (pods, revisions) = (self.own.pods_of(&set), self.own.revisions_of(&set));
         let claims = self.claims_of(&set, &pods);
-        Observation::Seen { uid: set.uid.clone(), observed: Observed { set, pods, revisions, claims } }
+
+        Observation::Seen {
+            uid: set.uid.clone(),
+            observed: Observed {
+                set,
+                pods,
+                revisions,
+                claims,
+            },
+        }
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Plan {
         plan::plan(observed, now)
     }
 
-    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        observed: Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         self.carry_out(key, &observed, plan).await
     }
 }

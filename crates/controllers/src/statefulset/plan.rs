@@ -1,8 +1,9 @@
 //! What one StatefulSet needs now. Pure.
 //!
-//! Pods have numbers, and names and claims by them. In order, each is made when all before it are available, and those
-//! that are too many go from the last; in parallel, all at once. When that is so, pods of an old template are replaced
-//! from the last to the first. Before all this there is a revision of the present template.
+//! Pods have numbers, and names and claims by them. In order, each is made when all before it are
+//! available, and those that are too many go from the last; in parallel, all at once. When that is
+//! so, pods of an old template are replaced from the last to the first. Before all this there is a
+//! revision of the present template.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -87,7 +88,10 @@ pub(super) struct Names {
 
 /// The revision that a pod is of.
 pub(super) fn revision_of(pod: &Pod) -> &str {
-    pod.labels.get(POD_REVISION).and_then(Value::as_str).unwrap_or_default()
+    pod.labels
+        .get(POD_REVISION)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 pub(super) fn is_up(pod: &Pod) -> bool {
@@ -106,64 +110,117 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
         status: set.status().cloned().unwrap_or_default(),
         wake_after: None,
     };
-    let (Some(selector), Some(template)) = (&set.selector, set.template()) else { return plan };
-    let members = observed.pods.iter().filter(|pod| set.ordinal_of(&pod.key.name).is_some());
-    plan.claims = claims(&observed.set, members);
-    plan.history = history::sort(&set.object, selector, template, &observed.revisions);
-    let newest = plan.history.next_number();
-    let Some(update) = plan.history.current.clone().filter(|current| current.number >= newest) else {
+
+    let (Some(selector), Some(template)) = (&set.selector, set.template()) else {
         return plan;
     };
+    let members = observed
+        .pods
+        .iter()
+        .filter(|pod| set.ordinal_of(&pod.key.name).is_some());
+    plan.claims = claims(&observed.set, members);
+
+    plan.history = history::sort(&set.object, selector, template, &observed.revisions);
+    let newest = plan.history.next_number();
+    let Some(update) = plan
+        .history
+        .current
+        .clone()
+        .filter(|current| current.number >= newest)
+    else {
+        return plan;
+    };
+
     plan.is_revised = true;
     let current = current(set, &plan.history).unwrap_or_else(|| update.clone());
-    let names = Names { current: current.key.name.clone(), update: update.key.name.clone() };
+    let names = Names {
+        current: current.key.name.clone(),
+        update: update.key.name.clone(),
+    };
+
     let numbered = number(set, &plan.claims.claimed);
     let mut retired = 0;
     if !set.is_being_deleted() {
-        let mut steps = Steps { observed, names: &names, current: &current, now, steps: Vec::new() };
+        let mut steps = Steps {
+            observed,
+            names: &names,
+            current: &current,
+            now,
+            steps: Vec::new(),
+        };
+
         if steps.establish(&numbered) && set.rolls() {
             let victims = replace::victims(set, &numbered, &names, now);
-            retired = victims.iter().filter(|pod| revision_of(pod) == names.current.as_str()).count();
+            retired = victims
+                .iter()
+                .filter(|pod| revision_of(pod) == names.current.as_str())
+                .count();
             steps.steps.extend(victims.into_iter().map(Step::Delete));
         }
+
         plan.steps = steps.steps;
     }
+
     plan.status = status(set, &plan.claims.claimed, &names, retired, now);
     plan.forget = surplus_revisions(set, &plan, &names);
     plan.wake_after = next_available(&plan.claims.claimed, set.min_ready_seconds(), now);
+
     plan
 }
 
 /// The revision that was rolled out before the present one.
 fn current(set: &StatefulSet, history: &History) -> Option<Arc<Cached<Revision>>> {
     let name = set.status()?.text("currentRevision");
-    history.current.iter().chain(&history.old).find(|revision| revision.key.name.as_str() == name).cloned()
+    history
+        .current
+        .iter()
+        .chain(&history.old)
+        .find(|revision| revision.key.name.as_str() == name)
+        .cloned()
 }
 
 fn number(set: &StatefulSet, pods: &[Arc<Cached<Pod>>]) -> Numbered {
     let range = set.start()..set.start() + set.replicas();
     let mut wanted: BTreeMap<usize, Option<Arc<Cached<Pod>>>> =
         range.map(|ordinal| (ordinal, None)).collect();
+
     let mut surplus = Vec::new();
     for pod in pods {
-        let Some(ordinal) = set.ordinal_of(&pod.key.name) else { continue };
+        let Some(ordinal) = set.ordinal_of(&pod.key.name) else {
+            continue;
+        };
         match wanted.get_mut(&ordinal) {
             Some(place) => *place = Some(pod.clone()),
             None => surplus.push((ordinal, pod.clone())),
         }
     }
+
     surplus.sort_by_key(|(ordinal, _)| std::cmp::Reverse(*ordinal));
+
     Numbered { wanted, surplus }
 }
 
 fn surplus_revisions(set: &StatefulSet, plan: &Plan, names: &Names) -> Vec<Arc<Cached<Revision>>> {
     let is_live = |revision: &Cached<Revision>| {
         let name = revision.key.name.as_str();
-        name == names.current.as_str() || plan.claims.claimed.iter().any(|pod| revision_of(pod) == name)
+        name == names.current.as_str()
+            || plan
+                .claims
+                .claimed
+                .iter()
+                .any(|pod| revision_of(pod) == name)
     };
-    let live = plan.history.old.iter().filter(|revision| is_live(revision)).count();
+
+    let live = plan
+        .history
+        .old
+        .iter()
+        .filter(|revision| is_live(revision))
+        .count();
+
     // Those in use do not count against the limit.
-    plan.history.surplus(set.history_limit().saturating_add(live), is_live)
+    plan.history
+        .surplus(set.history_limit().saturating_add(live), is_live)
 }
 
 /// Steps, as they are found.
@@ -187,7 +244,8 @@ impl Steps<'_> {
         &self.observed.set
     }
 
-    /// Makes what is missing and deletes what is too many; `true`: nothing is in the way of replacing pods.
+    /// Makes what is missing and deletes what is too many; `true`: nothing is in the way of
+    /// replacing pods.
     fn establish(&mut self, numbered: &Numbered) -> bool {
         let ordered = self.set().is_ordered();
         for (ordinal, pod) in &numbered.wanted {
@@ -199,26 +257,34 @@ impl Steps<'_> {
                 return false;
             }
         }
+
         for (ordinal, pod) in &numbered.surplus {
             if self.claims_differ(*ordinal, pod, true) {
                 self.steps.push(Step::Claims(pod.clone(), *ordinal));
             }
         }
+
         let first_down = self.first_down(numbered);
         for (_, pod) in &numbered.surplus {
-            let is_down = !is_up(pod) || !pod.is_available(self.set().min_ready_seconds(), self.now);
-            let is_in_the_way = first_down.as_ref().is_some_and(|first| first.uid == pod.uid);
+            let is_down =
+                !is_up(pod) || !pod.is_available(self.set().min_ready_seconds(), self.now);
+            let is_in_the_way = first_down
+                .as_ref()
+                .is_some_and(|first| first.uid == pod.uid);
             if pod.is_being_deleted || (ordered && is_down && !is_in_the_way) {
                 if ordered {
                     return false;
                 }
                 continue;
             }
+
             self.steps.push(Step::Delete(pod.clone()));
+
             if ordered {
                 return false;
             }
         }
+
         true
     }
 
@@ -230,30 +296,56 @@ impl Steps<'_> {
         if let Some(first) = wanted.find(|pod| pod.as_ref().is_none_or(|pod| is_down(pod))) {
             return first.clone();
         }
-        numbered.surplus.iter().rev().map(|(_, pod)| pod).find(|pod| is_down(pod)).cloned()
+
+        numbered
+            .surplus
+            .iter()
+            .rev()
+            .map(|(_, pod)| pod)
+            .find(|pod| is_down(pod))
+            .cloned()
     }
 
     fn missing(&mut self, ordinal: usize) -> Go {
         let set = self.set();
         let mut claims = set.claim_templates().iter().filter_map(|template| {
-            self.observed.claims.get(claim_name(set, template.meta().name(), ordinal).as_str())
+            self.observed
+                .claims
+                .get(claim_name(set, template.meta().name(), ordinal).as_str())
         });
+
         if claims.any(|claim| is_stale(&with_owners(claim), set, ordinal)) {
             return Go::Stop;
         }
+
         let is_old = set.rolls()
             && match set.partition() {
                 Some(partition) => ordinal < set.start() + partition,
                 None => {
-                    let current = set.status().map_or(0, |status| status.int("currentReplicas"));
+                    let current = set
+                        .status()
+                        .map_or(0, |status| status.int("currentReplicas"));
                     ordinal < set.start() + usize::try_from(current).unwrap_or_default()
                 }
             };
+
         let (template, revision) = match is_old {
-            true => (self.current.template().cloned().unwrap_or_default(), self.names.current.clone()),
-            false => (set.template().cloned().unwrap_or_default(), self.names.update.clone()),
+            true => (
+                self.current.template().cloned().unwrap_or_default(),
+                self.names.current.clone(),
+            ),
+            false => (
+                set.template().cloned().unwrap_or_default(),
+                self.names.update.clone(),
+            ),
         };
-        self.steps.push(Step::Create { ordinal, template: Arc::new(template), revision });
+
+        self.steps.push(Step::Create {
+            ordinal,
+            template: Arc::new(template),
+            revision,
+        });
+
         Go::Stop
     }
 
@@ -264,6 +356,7 @@ impl Steps<'_> {
             }
             return Go::Stop;
         }
+
         let seconds = self.set().min_ready_seconds();
         let is_up = is_up(pod) && pod.is_available(seconds, self.now) && !pod.is_being_deleted;
         if !is_up && self.set().is_ordered() && pod.phase != Phase::Pending {
@@ -272,18 +365,27 @@ impl Steps<'_> {
         if self.claims_differ(ordinal, pod, false) {
             self.steps.push(Step::Claims(pod.clone(), ordinal));
         }
-        let is_named = pod.labels.get(POD_NAME).and_then(Value::as_str) == Some(pod.key.name.as_str());
+
+        let is_named =
+            pod.labels.get(POD_NAME).and_then(Value::as_str) == Some(pod.key.name.as_str());
         if is_up && !is_named {
             self.steps.push(Step::Identify(pod.clone()));
         }
+
         if is_up { Go::On } else { Go::Stop }
     }
 
-    /// Whether a claim of a pod is missing, or goes when it should not, or stays when it should not.
+    /// Whether a claim of a pod is missing, or goes when it should not, or stays when it should
+    /// not.
     fn claims_differ(&self, ordinal: usize, pod: &Cached<Pod>, is_surplus: bool) -> bool {
         let set = self.set();
         let owner = Owner::of(&self.observed.set);
-        let about = ClaimPod { name: &pod.key.name, uid: &pod.uid, is_surplus };
+        let about = ClaimPod {
+            name: &pod.key.name,
+            uid: &pod.uid,
+            is_surplus,
+        };
+
         set.claim_templates().iter().any(|template| {
             let name = claim_name(set, template.meta().name(), ordinal);
             match self.observed.claims.get(name.as_str()) {
@@ -297,6 +399,8 @@ impl Steps<'_> {
 /// A claim as far as its owners go.
 fn with_owners(claim: &Cached<Metadata>) -> Value {
     let mut object = Value::object();
-    object.meta_mut().set_owner_references(claim.meta().owner_references());
+    object
+        .meta_mut()
+        .set_owner_references(claim.meta().owner_references());
     object
 }

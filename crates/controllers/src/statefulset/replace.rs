@@ -16,12 +16,21 @@ pub(super) fn victims(
     now: Timestamp,
 ) -> Vec<Arc<Cached<Pod>>> {
     let is_down = |pod: Option<&Arc<Cached<Pod>>>| {
-        pod.is_none_or(|pod| pod.is_being_deleted || !pod.is_available(set.min_ready_seconds(), now))
+        pod.is_none_or(|pod| {
+            pod.is_being_deleted || !pod.is_available(set.min_ready_seconds(), now)
+        })
     };
+
     let first = set.start() + set.partition().unwrap_or_default();
-    let from_the_last = numbered.wanted.iter().rev().filter(|(ordinal, _)| **ordinal >= first);
+    let from_the_last = numbered
+        .wanted
+        .iter()
+        .rev()
+        .filter(|(ordinal, _)| **ordinal >= first);
     let from_the_last = from_the_last.map(|(_, pod)| pod.as_ref());
-    let is_old = |pod: &Arc<Cached<Pod>>| revision_of(pod) != names.update.as_str() && !pod.is_being_deleted;
+
+    let is_old =
+        |pod: &Arc<Cached<Pod>>| revision_of(pod) != names.update.as_str() && !pod.is_being_deleted;
     let Some(allowed) = set.max_unavailable() else {
         // One at a time, and none while one of the new ones is not available.
         for pod in from_the_last {
@@ -31,8 +40,20 @@ pub(super) fn victims(
                 _ => {}
             }
         }
+
         return Vec::new();
     };
-    let down = numbered.wanted.values().filter(|pod| is_down(pod.as_ref())).count();
-    from_the_last.flatten().filter(|pod| is_old(pod)).take(allowed.saturating_sub(down)).cloned().collect()
+
+    let down = numbered
+        .wanted
+        .values()
+        .filter(|pod| is_down(pod.as_ref()))
+        .count();
+
+    from_the_last
+        .flatten()
+        .filter(|pod| is_old(pod))
+        .take(allowed.saturating_sub(down))
+        .cloned()
+        .collect()
 }

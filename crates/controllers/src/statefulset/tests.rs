@@ -43,17 +43,29 @@ fn revision(set: &Value, number: i64) -> Value {
     revision
 }
 
-/// A pod `db-N` of a set's template: `up`, `pending`, `down` (running and not ready), `failed` or `going`.
+/// A pod `db-N` of a set's template: `up`, `pending`, `down` (running and not ready), `failed` or
+/// `going`.
 fn pod(set: &Value, ordinal: usize, how: &str) -> Value {
     let cached: Cached<StatefulSet> = Cached::of(set.clone()).unwrap();
     let revision = revision(set, 1);
+
     let template = set.at(&["spec", "template"]).unwrap();
-    let mut pod = new_pod(&cached, &owner(set), ordinal, template, revision.meta().name()).unwrap();
+    let mut pod = new_pod(
+        &cached,
+        &owner(set),
+        ordinal,
+        template,
+        revision.meta().name(),
+    )
+    .unwrap();
+
     let name = pod.meta().name().to_string();
     pod.meta_mut().set_uid(&name);
+
     if how == "going" {
         pod.meta_mut().set_deletion_timestamp(Some(noon()));
     }
+
     let status = match how {
         "up" | "going" => {
             r#"{"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-01T12:00:00Z"}]}"#
@@ -63,14 +75,21 @@ fn pod(set: &Value, ordinal: usize, how: &str) -> Value {
         _ => r#"{"phase":"Pending"}"#,
     };
     pod.as_object_mut().unwrap().insert("status", tree(status));
+
     pod
 }
 
 fn observed(set: &Value, pods: Vec<Value>, revisions: Vec<Value>) -> Observed {
     Observed {
         set: Arc::new(Cached::of(set.clone()).unwrap()),
-        pods: pods.into_iter().map(|pod| Arc::new(Cached::of(pod).unwrap())).collect(),
-        revisions: revisions.into_iter().map(|one| Arc::new(Cached::of(one).unwrap())).collect(),
+        pods: pods
+            .into_iter()
+            .map(|pod| Arc::new(Cached::of(pod).unwrap()))
+            .collect(),
+        revisions: revisions
+            .into_iter()
+            .map(|one| Arc::new(Cached::of(one).unwrap()))
+            .collect(),
         claims: BTreeMap::new(),
     }
 }
@@ -86,10 +105,14 @@ fn deeds(plan: &Plan) -> String {
     plan.steps.iter().map(deed).collect::<Vec<_>>().join(" ")
 }
 
-/// Plans for a set of which all pods are of the present template: `up up down` are `db-0`, `db-1`, `db-2`; `.`: missing.
+/// Plans for a set of which all pods are of the present template: `up up down` are `db-0`, `db-1`,
+/// `db-2`; `.`: missing.
 fn check(replicas: usize, spec: &str, there: &str, expected: &str) {
     let set = db(replicas, "a", spec);
-    let pods = there.split_whitespace().enumerate().filter(|(_, how)| *how != ".");
+    let pods = there
+        .split_whitespace()
+        .enumerate()
+        .filter(|(_, how)| *how != ".");
     let pods = pods.map(|(ordinal, how)| pod(&set, ordinal, how)).collect();
     let plan = plan(&observed(&set, pods, vec![revision(&set, 1)]), noon());
     assert_eq!(deeds(&plan), expected, "{replicas} {spec} {there}");
@@ -105,11 +128,13 @@ fn pods_come_one_after_the_other_and_go_from_the_last() {
     check(3, "", "up", "+1");
     check(3, "", "up up up", "");
     check(3, "", "up going up", "");
+
     check(3, "", "up failed up", "-1");
     check(3, "", "up . up", "+1");
     check(1, "", "up up up", "-2");
     check(1, "", "up up going", "");
     check(0, "", "up up", "-1");
+
     // One that is not available goes only if it is the first that is not.
     check(1, "", "up down up", "-2");
     check(1, "", "up up down", "-2");
@@ -136,41 +161,75 @@ fn an_old_template_is_replaced_from_the_last() {
         let mut status = coracle_api::Map::new();
         status.insert("currentRevision", revision(&old, 1).meta().name());
         new.as_object_mut().unwrap().insert("status", status);
-        let pods = there.split_whitespace().enumerate().filter(|(_, how)| *how != ".");
+        let pods = there
+            .split_whitespace()
+            .enumerate()
+            .filter(|(_, how)| *how != ".");
+
         let pods = pods.map(|(ordinal, how)| match how.strip_prefix('n') {
             Some(how) => pod(&new, ordinal, how),
             None => pod(&old, ordinal, how),
         });
-        let plan = plan(&observed(&new, pods.collect(), vec![revision(&old, 1), revision(&new, 2)]), noon());
+
+        let plan = plan(
+            &observed(
+                &new,
+                pods.collect(),
+                vec![revision(&old, 1), revision(&new, 2)],
+            ),
+            noon(),
+        );
         assert_eq!(deeds(&plan), expected, "{spec} {there}");
     };
     check("", "up up up", "-2");
+
     check("", "up up nup", "-1");
     check("", "up up ndown", "");
     check("", "up up going", "");
     check("", "nup nup nup", "");
+
     let partition = |at: usize| {
-        format!(r#","updateStrategy":{{"type":"RollingUpdate","rollingUpdate":{{"partition":{at}}}}}"#)
+        format!(
+            r#","updateStrategy":{{"type":"RollingUpdate","rollingUpdate":{{"partition":{at}}}}}"#
+        )
     };
     check(&partition(2), "up up nup", "");
+
     check(&partition(1), "up up nup", "-1");
     check(r#","updateStrategy":{"type":"OnDelete"}"#, "up up up", "");
     let two = r#","podManagementPolicy":"Parallel","updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":2}}"#;
     check(two, "up up up", "-2 -1");
     check(two, "up up ndown", "-1");
     check(two, "up ndown ndown", "");
+
     // What is missing comes with the template that its place says.
     let missing = |spec: &str, expected: &str| {
         let mut new = db(3, "new", spec);
         let name = revision(&old, 1).meta().name().to_string();
-        new.as_object_mut().unwrap().insert("status", tree(&format!(r#"{{"currentRevision":"{name}"}}"#)));
-        let plan = plan(&observed(&new, vec![], vec![revision(&old, 1), revision(&new, 2)]), noon());
-        let Step::Create { template, .. } = &plan.steps[0] else { panic!("{:?}", plan.steps) };
-        let image =
-            template.at(&["spec", "containers"]).unwrap().as_array().unwrap()[0].get("image").unwrap();
+        new.as_object_mut().unwrap().insert(
+            "status",
+            tree(&format!(r#"{{"currentRevision":"{name}"}}"#)),
+        );
+
+        let plan = plan(
+            &observed(&new, vec![], vec![revision(&old, 1), revision(&new, 2)]),
+            noon(),
+        );
+
+        let Step::Create { template, .. } = &plan.steps[0] else {
+            panic!("{:?}", plan.steps)
+        };
+        let image = template
+            .at(&["spec", "containers"])
+            .unwrap()
+            .as_array()
+            .unwrap()[0]
+            .get("image")
+            .unwrap();
         assert_eq!(image.as_str(), Some(expected), "{spec}");
     };
     missing(&partition(1), "old");
+
     missing(&partition(0), "new");
 }
 
@@ -181,26 +240,51 @@ fn the_status_counts_and_moves_to_the_new_revision_when_all_have_it() {
     let mut set = new.clone();
     let before = format!(r#"{{"currentRevision":"{}"}}"#, first.meta().name());
     set.as_object_mut().unwrap().insert("status", tree(&before));
+
     let rolling = plan(
-        &observed(&set, vec![pod(&old, 0, "up"), pod(&new, 1, "down")], vec![first.clone(), second.clone()]),
+        &observed(
+            &set,
+            vec![pod(&old, 0, "up"), pod(&new, 1, "down")],
+            vec![first.clone(), second.clone()],
+        ),
         noon(),
     );
+
     let status = &rolling.status;
     assert_eq!(
-        (status.int("replicas"), status.int("readyReplicas"), status.int("availableReplicas")),
+        (
+            status.int("replicas"),
+            status.int("readyReplicas"),
+            status.int("availableReplicas")
+        ),
         (2, 1, 1)
     );
-    assert_eq!((status.int("currentReplicas"), status.int("updatedReplicas")), (1, 1));
+
     assert_eq!(
-        (status.text("currentRevision"), status.text("updateRevision")),
+        (status.int("currentReplicas"), status.int("updatedReplicas")),
+        (1, 1)
+    );
+
+    assert_eq!(
+        (
+            status.text("currentRevision"),
+            status.text("updateRevision")
+        ),
         (first.meta().name(), second.meta().name())
     );
+
     assert_eq!(status.int("observedGeneration"), 2);
+
     let done = plan(
-        &observed(&set, vec![pod(&new, 0, "up"), pod(&new, 1, "up")], vec![first, second.clone()]),
+        &observed(
+            &set,
+            vec![pod(&new, 0, "up"), pod(&new, 1, "up")],
+            vec![first, second.clone()],
+        ),
         noon(),
     );
     assert_eq!(done.status.text("currentRevision"), second.meta().name());
+
     assert_eq!(done.status.int("currentReplicas"), 2);
 }
 
@@ -224,19 +308,38 @@ fn a_pod_has_a_name_labels_and_claims_of_its_own() {
     );
     let made = pod(&set, 1, "up");
     assert_eq!(made.meta().name(), "db-1");
-    assert_eq!(made.meta().label("statefulset.kubernetes.io/pod-name"), Some("db-1"));
+
+    assert_eq!(
+        made.meta().label("statefulset.kubernetes.io/pod-name"),
+        Some("db-1")
+    );
+
     assert_eq!(made.meta().label("apps.kubernetes.io/pod-index"), Some("1"));
+
     let at = |path: &[&str]| made.at(path).and_then(Value::as_str).map(ToOwned::to_owned);
     assert_eq!(
         (at(&["spec", "hostname"]), at(&["spec", "subdomain"])),
         (Some("db-1".into()), Some("db".into()))
     );
+
     let volumes = String::from_utf8(json::to_vec(made.at(&["spec", "volumes"]).unwrap())).unwrap();
-    assert_eq!(volumes, r#"[{"name":"data","persistentVolumeClaim":{"claimName":"data-db-1"}}]"#);
+    assert_eq!(
+        volumes,
+        r#"[{"name":"data","persistentVolumeClaim":{"claimName":"data-db-1"}}]"#
+    );
+
     let cached: Cached<StatefulSet> = Cached::of(set.clone()).unwrap();
     let claim = claims(&cached, &owner(&set), 1).remove(0);
-    assert_eq!((claim.meta().name(), claim.meta().label("app")), ("data-db-1", Some("db")));
-    assert_eq!(claim.meta().owner_references().count(), 0, "it stays unless the policy says otherwise");
+    assert_eq!(
+        (claim.meta().name(), claim.meta().label("app")),
+        ("data-db-1", Some("db"))
+    );
+
+    assert_eq!(
+        claim.meta().owner_references().count(),
+        0,
+        "it stays unless the policy says otherwise"
+    );
 }
 
 #[test]
@@ -245,14 +348,25 @@ fn a_claim_goes_with_whom_the_policy_says() {
         let spec = format!(r#","persistentVolumeClaimRetentionPolicy":{{{policy}}}"#);
         let set = db(1, "a", &spec);
         let cached: Cached<StatefulSet> = Cached::of(set.clone()).unwrap();
-        let claim = tree(&format!(r#"{{"metadata":{{"name":"data-db-1","ownerReferences":[{there}]}}}}"#));
-        let about = ClaimPod { name: "db-1", uid: "p", is_surplus };
+
+        let claim = tree(&format!(
+            r#"{{"metadata":{{"name":"data-db-1","ownerReferences":[{there}]}}}}"#
+        ));
+        let about = ClaimPod {
+            name: "db-1",
+            uid: "p",
+            is_surplus,
+        };
+
         let found = owners(&claim, &cached, &owner(&set), Some(about)).map(|owners| {
-            let kinds = owners.iter().map(|one| one.get("kind").unwrap().as_str().unwrap().to_string());
+            let kinds = owners
+                .iter()
+                .map(|one| one.get("kind").unwrap().as_str().unwrap().to_string());
             kinds.collect::<Vec<_>>().join(" ")
         });
         assert_eq!(found.as_deref(), expected, "{policy} {is_surplus} {there}");
     };
+
     let set = r#"{"apiVersion":"apps/v1","kind":"StatefulSet","name":"db","uid":"s","controller":true,"blockOwnerDeletion":true}"#;
     let pod = r#"{"apiVersion":"v1","kind":"Pod","name":"db-1","uid":"p","controller":true,"blockOwnerDeletion":true}"#;
     let stranger = r#"{"apiVersion":"v1","kind":"Backup","name":"b","uid":"b","controller":true}"#;
@@ -262,6 +376,7 @@ fn a_claim_goes_with_whom_the_policy_says() {
     check("", false, "", None);
     check("", false, set, Some(""));
     check(deleted, false, "", Some("StatefulSet"));
+
     check(deleted, false, set, None);
     check(deleted, true, "", Some("StatefulSet"));
     check(scaled, false, "", None);
@@ -275,12 +390,34 @@ fn a_claim_goes_with_whom_the_policy_says() {
 
 #[test]
 fn revisions_that_nothing_uses_are_forgotten_beyond_the_limit() {
-    let sets: Vec<Value> =
-        ["a", "b", "c", "d"].iter().map(|image| db(1, image, r#","revisionHistoryLimit":1"#)).collect();
-    let revisions = sets.iter().zip(1..).map(|(set, number)| revision(set, number)).collect();
-    let plan = plan(&observed(&sets[3], vec![pod(&sets[0], 0, "up")], revisions), noon());
+    let sets: Vec<Value> = ["a", "b", "c", "d"]
+        .iter()
+        .map(|image| db(1, image, r#","revisionHistoryLimit":1"#))
+        .collect();
+
+    let revisions = sets
+        .iter()
+        .zip(1..)
+        .map(|(set, number)| revision(set, number))
+        .collect();
+
+    let plan = plan(
+        &observed(&sets[3], vec![pod(&sets[0], 0, "up")], revisions),
+        noon(),
+    );
+
     let forgotten: Vec<i64> = plan.forget.iter().map(|revision| revision.number).collect();
-    assert_eq!(forgotten, [2], "the first is in use, and one that is not may be kept");
-    let names: Vec<Text> = plan.claims.claimed.iter().map(|pod| pod.key.name.clone()).collect();
+    assert_eq!(
+        forgotten,
+        [2],
+        "the first is in use, and one that is not may be kept"
+    );
+
+    let names: Vec<Text> = plan
+        .claims
+        .claimed
+        .iter()
+        .map(|pod| pod.key.name.clone())
+        .collect();
     assert_eq!(names, ["db-0"]);
 }

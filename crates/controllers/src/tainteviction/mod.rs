@@ -1,6 +1,7 @@
 //! The taint eviction controller: pods leave nodes whose taints they do not tolerate, or no longer.
 //!
-//! Keys are pods. Whatever changes a node's taints wakes all of its pods; `plan` says whether one stays, and until when.
+//! Keys are pods. Whatever changes a node's taints wakes all of its pods; `plan` says whether one
+//! stays, and until when.
 
 pub mod plan;
 
@@ -13,8 +14,8 @@ use coracle_api::taint::effect::NO_EXECUTE;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Text};
 use coracle_client::{
-    Access, Cached, Change, DeleteOptions, Error, Informer, ObjectKey, Patch, Recorder, Resource, WorkQueue,
-    World,
+    Access, Cached, Change, DeleteOptions, Error, Informer, ObjectKey, Patch, Recorder, Resource,
+    WorkQueue, World,
 };
 
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
@@ -49,7 +50,9 @@ pub async fn run(context: &Context) {
     let queue = WorkQueue::new("noexec_taint_pod");
     let mut feeds = Feeds::new();
     let controller = TaintEviction::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, WORKERS).await;
+    Shell::new(controller, queue, context)
+        .run(feeds, WORKERS)
+        .await;
 }
 
 /// The taints of a node that drive pods away.
@@ -60,11 +63,16 @@ fn driving(node: &Node) -> impl Iterator<Item = &Value> {
 
 impl TaintEviction {
     /// The controller, whose feeds fill `queue`.
-    pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> TaintEviction {
+    pub fn new(
+        context: &Context,
+        queue: &WorkQueue<ObjectKey>,
+        feeds: &mut Feeds,
+    ) -> TaintEviction {
         let core = |plural| Resource::builtin("", "v1", plural);
         let nodes: Informer<Node> = context.informers.of(&core("nodes"));
         let pods: Informer<Pod> = context.informers.of(&core("pods"));
         pods.ensure_index(BY_NODE, Pod::by_node);
+
         let (concerned, on_node) = (queue.clone(), pods.clone());
         feeds.follow(&nodes, move |change| {
             let same = match change {
@@ -75,24 +83,35 @@ impl TaintEviction {
                 }
                 Change::Synced => true,
             };
+
             if let (false, Some(node)) = (same, change.object()) {
-                let pods = on_node.index_keys(BY_NODE, &node.key.name).unwrap_or_default();
+                let pods = on_node
+                    .index_keys(BY_NODE, &node.key.name)
+                    .unwrap_or_default();
                 pods.into_iter().for_each(|pod| concerned.add(pod));
             }
         });
+
         let (concerned, tainted) = (queue.clone(), nodes.clone());
         feeds.follow(&pods, move |change| {
             let same = matches!(&change, Change::Updated { old, new }
                 if old.tolerations == new.tolerations && old.node == new.node);
-            let Some(pod) = change.object().filter(|pod| !same && !pod.node.is_empty()) else { return };
+            let Some(pod) = change.object().filter(|pod| !same && !pod.node.is_empty()) else {
+                return;
+            };
+
             let node = tainted.get(&ObjectKey::cluster(&pod.node));
             if node.is_some_and(|node| driving(&node).next().is_some()) {
                 concerned.add(pod.key.clone());
             }
         });
+
         TaintEviction {
             access: context.client("node-controller").resource(&core("pods")),
-            recorder: context.recorder.clone().component("taint-eviction-controller"),
+            recorder: context
+                .recorder
+                .clone()
+                .component("taint-eviction-controller"),
             world: context.world,
             scheduled: Mutex::default(),
             nodes,
@@ -101,7 +120,10 @@ impl TaintEviction {
     }
 
     fn remember(&self, pod: &Cached<Pod>, scheduled: Option<Scheduled>) {
-        let mut all = self.scheduled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self
+            .scheduled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let name = (pod.key.clone(), pod.uid.clone());
         match scheduled {
             Some(scheduled) => all.insert(name, scheduled),
@@ -111,16 +133,26 @@ impl TaintEviction {
 
     async fn evict(&self, key: &ObjectKey, pod: &Arc<Cached<Pod>>) -> Result<(), ActError> {
         let told = format!("Marking for deletion Pod {key}");
-        self.recorder.normal(&Pod::reference(pod), "TaintManagerEviction", told);
+        self.recorder
+            .normal(&Pod::reference(pod), "TaintManagerEviction", told);
         let pods = self.access.clone().namespace(&key.namespace);
+
         let why = Patch::Strategic(disruption(pod, self.world.now()));
-        match pods.clone().subresource("status").patch(&key.name, &why).await {
+        match pods
+            .clone()
+            .subresource("status")
+            .patch(&key.name, &why)
+            .await
+        {
             Ok(_) => {}
             Err(error) if error.is_not_found() || error.is_conflict() => return Ok(()),
             Err(error) => return Err(ActError::Condition(error)),
         }
+
         match pods.delete(&key.name, &DeleteOptions::only(&pod.uid)).await {
-            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(ActError::Delete(error)),
+            Err(error) if !error.is_not_found() && !error.is_conflict() => {
+                Err(ActError::Delete(error))
+            }
             _ => Ok(()),
         }
     }
@@ -128,10 +160,15 @@ impl TaintEviction {
 
 /// Why the pod goes.
 fn disruption(pod: &Cached<Pod>, now: Timestamp) -> Value {
-    let why = ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint");
+    let why = (
+        "DeletionByTaintManager",
+        "Taint manager: deleting due to NoExecute taint",
+    );
     let mut patch = Map::new();
     patch.object_mut("metadata").insert("uid", pod.uid.as_str());
-    patch.object_mut("status").insert("conditions", vec![pod.disruption(Some(why), now)]);
+    patch
+        .object_mut("status")
+        .insert("conditions", vec![pod.disruption(Some(why), now)]);
     Value::Object(patch)
 }
 
@@ -145,25 +182,43 @@ impl Controller for TaintEviction {
     const NAME: &'static str = "taint-eviction-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
-        let mut scheduled = self.scheduled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scheduled = self
+            .scheduled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+
         let Some(pod) = self.pods.get(key) else {
             scheduled.retain(|(pod, _), _| pod != key);
             return Observation::Gone;
         };
+
         let node = self.nodes.get(&ObjectKey::cluster(&pod.node));
         let observed = Observed {
-            taints: node.iter().flat_map(|node| driving(node)).cloned().collect(),
+            taints: node
+                .iter()
+                .flat_map(|node| driving(node))
+                .cloned()
+                .collect(),
             scheduled: scheduled.get(&(key.clone(), pod.uid.clone())).copied(),
             pod,
         };
-        Observation::Seen { uid: observed.pod.uid.clone(), observed }
+
+        Observation::Seen {
+            uid: observed.pod.uid.clone(),
+            observed,
+        }
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Plan {
         plan::plan(observed, now)
     }
 
-    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        observed: Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         let pod = &observed.pod;
         match plan {
             Plan::Stay => Ok(Requeue::OnEvent),
@@ -171,13 +226,18 @@ impl Controller for TaintEviction {
                 self.remember(pod, None);
                 if !pod.is_being_deleted {
                     let told = format!("Cancelling deletion of Pod {key}");
-                    self.recorder.normal(&Pod::reference(pod), "TaintManagerEviction", told);
+                    self.recorder
+                        .normal(&Pod::reference(pod), "TaintManagerEviction", told);
                 }
                 Ok(Requeue::OnEvent)
             }
             Plan::Leave(scheduled) => {
                 self.remember(pod, Some(scheduled));
-                let after = scheduled.at.since(self.world.now()).to_std().unwrap_or_default();
+                let after = scheduled
+                    .at
+                    .since(self.world.now())
+                    .to_std()
+                    .unwrap_or_default();
                 Ok(Requeue::After(after))
             }
             Plan::Evict => {

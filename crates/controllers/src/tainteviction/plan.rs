@@ -42,19 +42,40 @@ pub enum Plan {
 
 /// What the pod has to do.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
-    let stays = if observed.scheduled.is_some() { Plan::Cancel } else { Plan::Stay };
+    let stays = if observed.scheduled.is_some() {
+        Plan::Cancel
+    } else {
+        Plan::Stay
+    };
+
     if observed.pod.is_being_deleted || observed.taints.is_empty() {
         return stays;
     }
-    let tolerations: Vec<Toleration<'_>> =
-        observed.pod.tolerations.iter().map(Toleration::from_value).collect();
-    match stay(observed.taints.iter().map(Taint::from_value), &tolerations, false) {
+
+    let tolerations: Vec<Toleration<'_>> = observed
+        .pod
+        .tolerations
+        .iter()
+        .map(Toleration::from_value)
+        .collect();
+
+    match stay(
+        observed.taints.iter().map(Taint::from_value),
+        &tolerations,
+        false,
+    ) {
         Stay::Forever => stays,
         Stay::Not => Plan::Evict,
         Stay::Seconds(seconds) => {
             // Time that has begun to run is not begun anew: another taint gives nobody more of it.
-            let scheduled = observed.scheduled.unwrap_or(Scheduled { at: now.plus_seconds(seconds) });
-            if scheduled.at <= now { Plan::Evict } else { Plan::Leave(scheduled) }
+            let scheduled = observed.scheduled.unwrap_or(Scheduled {
+                at: now.plus_seconds(seconds),
+            });
+            if scheduled.at <= now {
+                Plan::Evict
+            } else {
+                Plan::Leave(scheduled)
+            }
         }
     }
 }
@@ -75,17 +96,27 @@ mod tests {
         let pod = parsed(&format!(
             r#"{{"metadata":{{"name":"p","namespace":"n","uid":"u"}},"spec":{{"nodeName":"m","tolerations":[{tolerations}]}}}}"#
         ));
+
         let taint = |key: &&str| parsed(&format!(r#"{{"key":"{key}","effect":"NoExecute"}}"#));
         let observed = Observed {
             pod: Arc::new(Cached::of(pod).unwrap()),
             taints: taints.iter().map(taint).collect(),
-            scheduled: scheduled.map(|seconds| Scheduled { at: NOON.plus_seconds(seconds) }),
+            scheduled: scheduled.map(|seconds| Scheduled {
+                at: NOON.plus_seconds(seconds),
+            }),
         };
-        assert_eq!(plan(&observed, NOON), expected, "{tolerations} {taints:?} {scheduled:?}");
+
+        assert_eq!(
+            plan(&observed, NOON),
+            expected,
+            "{tolerations} {taints:?} {scheduled:?}"
+        );
     }
 
     fn leave(seconds: i64) -> Plan {
-        Plan::Leave(Scheduled { at: NOON.plus_seconds(seconds) })
+        Plan::Leave(Scheduled {
+            at: NOON.plus_seconds(seconds),
+        })
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The controller of finished Jobs: those that say how long they stay are deleted when that time is over.
+//! The controller of finished Jobs: those that say how long they stay are deleted when that time is
+//! over.
 
 pub mod plan;
 
@@ -8,8 +9,8 @@ use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_api::typed::TypedError;
 use coracle_client::{
-    Access, Cached, Change, DeleteOptions, Error, Informer, ObjectKey, Propagation, Resource, WorkQueue,
-    World,
+    Access, Cached, Change, DeleteOptions, Error, Informer, ObjectKey, Propagation, Resource,
+    WorkQueue, World,
 };
 
 pub use plan::Plan;
@@ -45,6 +46,7 @@ pub async fn run(context: &Context, workers: usize) {
     let mut feeds = Feeds::new();
     let jobs_of = Resource::builtin("batch", "v1", "jobs");
     let jobs: Informer<Job> = context.informers.of(&jobs_of);
+
     let woken = queue.clone();
     feeds.follow(&jobs, move |change| match change {
         Change::Added { object: job, .. } | Change::Updated { new: job, .. }
@@ -54,9 +56,17 @@ pub async fn run(context: &Context, workers: usize) {
         }
         _ => {}
     });
+
     let access = context.client(ACCOUNT).resource(&jobs_of);
-    let controller = FinishedJobs { jobs, access, world: context.world };
-    Shell::new(controller, queue, context).run(feeds, workers).await;
+    let controller = FinishedJobs {
+        jobs,
+        access,
+        world: context.world,
+    };
+
+    Shell::new(controller, queue, context)
+        .run(feeds, workers)
+        .await;
 }
 
 #[async_trait]
@@ -70,7 +80,10 @@ impl Controller for FinishedJobs {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Job>>> {
         match self.jobs.get(key) {
-            Some(job) => Observation::Seen { uid: job.uid.clone(), observed: job },
+            Some(job) => Observation::Seen {
+                uid: job.uid.clone(),
+                observed: job,
+            },
             None => Observation::Gone,
         }
     }
@@ -79,28 +92,41 @@ impl Controller for FinishedJobs {
         plan::plan(job, now)
     }
 
-    async fn act(&self, key: &ObjectKey, job: Arc<Cached<Job>>, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        job: Arc<Cached<Job>>,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         match plan {
             Plan::Keep => return Ok(Requeue::OnEvent),
             Plan::Wait(left) => return Ok(Requeue::After(left)),
             Plan::Delete => {}
         }
+
         // Somebody may just have given it more time: only the server knows.
         let jobs = self.access.clone().namespace(&key.namespace);
         let live = match jobs.find(&key.name).await.map_err(ActError::Get)? {
             Some(live) if live.meta().uid() == job.uid.as_str() => live,
             _ => return Ok(Requeue::OnEvent),
         };
+
         let fresh = Job::project(&live.into()).map_err(ActError::Read)?;
         match plan::plan(&fresh, self.world.now()) {
             Plan::Keep => return Ok(Requeue::OnEvent),
             Plan::Wait(left) => return Ok(Requeue::After(left)),
             Plan::Delete => {}
         }
-        let options =
-            DeleteOptions { propagation: Some(Propagation::Foreground), ..DeleteOptions::only(&job.uid) };
+
+        let options = DeleteOptions {
+            propagation: Some(Propagation::Foreground),
+            ..DeleteOptions::only(&job.uid)
+        };
+
         match jobs.delete(&key.name, &options).await {
-            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(ActError::Delete(error)),
+            Err(error) if !error.is_not_found() && !error.is_conflict() => {
+                Err(ActError::Delete(error))
+            }
             _ => Ok(Requeue::OnEvent),
         }
     }

@@ -22,10 +22,17 @@ pub fn plan(job: &Job, now: Timestamp) -> Plan {
     let (Some((_, Some(finished))), Some(seconds)) = (job.finished(), job.seconds_to_live()) else {
         return Plan::Keep;
     };
+
     if job.is_being_deleted() {
         return Plan::Keep;
     }
-    let left = finished.plus_seconds(seconds).since(now).to_std().filter(|left| !left.is_zero());
+
+    let left = finished
+        .plus_seconds(seconds)
+        .since(now)
+        .to_std()
+        .filter(|left| !left.is_zero());
+
     left.map_or(Plan::Delete, Plan::Wait)
 }
 
@@ -48,13 +55,26 @@ mod tests {
             let job = Job::project(&json::parse(text.as_bytes()).unwrap().into()).unwrap();
             assert_eq!(plan(&job, now), expected, "{meta} {spec} {kind}");
         };
+
         let minute = r#""ttlSecondsAfterFinished":60"#;
         check("", "", "Complete", Plan::Keep);
         check("", minute, "Suspended", Plan::Keep);
+
         check("", minute, "Complete", Plan::Wait(Duration::from_secs(30)));
         check("", minute, "Failed", Plan::Wait(Duration::from_secs(30)));
-        check("", r#""ttlSecondsAfterFinished":30"#, "Complete", Plan::Delete);
+        check(
+            "",
+            r#""ttlSecondsAfterFinished":30"#,
+            "Complete",
+            Plan::Delete,
+        );
+
         check("", r#""ttlSecondsAfterFinished":0"#, "Failed", Plan::Delete);
-        check(r#","deletionTimestamp":"2026-01-01T12:00:00Z""#, minute, "Complete", Plan::Keep);
+        check(
+            r#","deletionTimestamp":"2026-01-01T12:00:00Z""#,
+            minute,
+            "Complete",
+            Plan::Keep,
+        );
     }
 }

@@ -26,12 +26,16 @@ pub enum Concurrency {
 
 impl CronJob {
     fn spec(&self, name: &str) -> Option<&Value> {
-        self.object.at(&["spec", name]).filter(|value| !value.is_null())
+        self.object
+            .at(&["spec", name])
+            .filter(|value| !value.is_null())
     }
 
     /// When.
     pub fn schedule(&self) -> &str {
-        self.spec("schedule").and_then(Value::as_str).unwrap_or_default()
+        self.spec("schedule")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     /// Where.
@@ -55,13 +59,21 @@ impl CronJob {
 
     /// Whether no Jobs begin for now.
     pub fn is_suspended(&self) -> bool {
-        self.spec("suspend").and_then(Value::as_bool).unwrap_or_default()
+        self.spec("suspend")
+            .and_then(Value::as_bool)
+            .unwrap_or_default()
     }
 
     /// How many Jobs are kept that were complete or have failed.
     pub fn history_limit(&self, kind: &str) -> Option<usize> {
-        let name = if kind == "Complete" { "successfulJobsHistoryLimit" } else { "failedJobsHistoryLimit" };
-        self.spec(name).and_then(Value::as_int).map(|limit| usize::try_from(limit).unwrap_or_default())
+        let name = if kind == "Complete" {
+            "successfulJobsHistoryLimit"
+        } else {
+            "failedJobsHistoryLimit"
+        };
+        self.spec(name)
+            .and_then(Value::as_int)
+            .map(|limit| usize::try_from(limit).unwrap_or_default())
     }
 
     /// What its Jobs are made of.
@@ -76,7 +88,9 @@ impl CronJob {
 
     /// When the last Job was to begin.
     pub fn last_schedule(&self) -> Option<Timestamp> {
-        Time::parse(self.status()?.text("lastScheduleTime")).ok().map(|time| time.0)
+        Time::parse(self.status()?.text("lastScheduleTime"))
+            .ok()
+            .map(|time| time.0)
     }
 
     /// Whether it is going.
@@ -87,6 +101,8 @@ impl CronJob {
 
 impl Projection for CronJob {
     fn project(object: &Arc<Value>) -> Result<CronJob, TypedError> {
-        Ok(CronJob { object: object.clone() })
+        Ok(CronJob {
+            object: object.clone(),
+        })
     }
 }

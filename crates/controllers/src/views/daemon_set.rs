@@ -26,18 +26,27 @@ impl DaemonSet {
 
     /// How long a pod must be ready before it counts as available.
     pub fn min_ready_seconds(&self) -> i64 {
-        self.object.at(&["spec", "minReadySeconds"]).and_then(Value::as_int).unwrap_or_default()
+        self.object
+            .at(&["spec", "minReadySeconds"])
+            .and_then(Value::as_int)
+            .unwrap_or_default()
     }
 
     /// How many old revisions are kept.
     pub fn history_limit(&self) -> usize {
-        let limit = self.object.at(&["spec", "revisionHistoryLimit"]).and_then(Value::as_int);
+        let limit = self
+            .object
+            .at(&["spec", "revisionHistoryLimit"])
+            .and_then(Value::as_int);
         limit.map_or(10, |limit| usize::try_from(limit).unwrap_or_default())
     }
 
     /// Whether pods of an old template are replaced without being deleted by hand.
     pub fn rolls(&self) -> bool {
-        self.object.at(&["spec", "updateStrategy", "type"]).and_then(Value::as_str) == Some("RollingUpdate")
+        self.object
+            .at(&["spec", "updateStrategy", "type"])
+            .and_then(Value::as_str)
+            == Some("RollingUpdate")
     }
 
     /// On how many of so many nodes there may be a new pod beside the old one.
@@ -45,23 +54,37 @@ impl DaemonSet {
         self.scaled("maxSurge", nodes)
     }
 
-    /// On how many of so many nodes there may be no available pod; at least one, where no surge helps.
+    /// On how many of so many nodes there may be no available pod; at least one, where no surge
+    /// helps.
     pub fn unavailable(&self, nodes: usize) -> usize {
         let unavailable = self.scaled("maxUnavailable", nodes);
-        if nodes > 0 && unavailable == 0 && self.surge(nodes) == 0 { 1 } else { unavailable }
+        if nodes > 0 && unavailable == 0 && self.surge(nodes) == 0 {
+            1
+        } else {
+            unavailable
+        }
     }
 
     fn scaled(&self, name: &str, nodes: usize) -> usize {
-        let of = self.object.at(&["spec", "updateStrategy", "rollingUpdate", name]);
-        let of = of.filter(|_| self.rolls()).and_then(IntOrString::from_value);
+        let of = self
+            .object
+            .at(&["spec", "updateStrategy", "rollingUpdate", name]);
+        let of = of
+            .filter(|_| self.rolls())
+            .and_then(IntOrString::from_value);
         let total = i32::try_from(nodes).unwrap_or(i32::MAX);
         let scaled = of.and_then(|of| of.scaled(total, Rounding::Up).ok());
-        scaled.and_then(|scaled| usize::try_from(scaled).ok()).unwrap_or_default()
+        scaled
+            .and_then(|scaled| usize::try_from(scaled).ok())
+            .unwrap_or_default()
     }
 
     /// The number by which pods were told apart before there were revisions.
     pub fn template_generation(&self) -> Option<&str> {
-        let generation = self.object.meta().annotation("deprecated.daemonset.template.generation");
+        let generation = self
+            .object
+            .meta()
+            .annotation("deprecated.daemonset.template.generation");
         generation.filter(|text| text.parse::<i64>().is_ok())
     }
 
@@ -80,14 +103,21 @@ impl PodOwner for DaemonSet {
     }
 
     fn selects(&self, labels: &Map) -> bool {
-        self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
+        self.selector
+            .as_ref()
+            .is_some_and(|selector| selector.matches(labels))
     }
 }
 
 impl Projection for DaemonSet {
     fn project(object: &Arc<Value>) -> Result<DaemonSet, TypedError> {
         let selector = LabelSelector::from_value(object.at(&["spec", "selector"]));
-        let selector = selector.ok().filter(|selector| *selector != LabelSelector::Nothing);
-        Ok(DaemonSet { selector, object: object.clone() })
+        let selector = selector
+            .ok()
+            .filter(|selector| *selector != LabelSelector::Nothing);
+        Ok(DaemonSet {
+            selector,
+            object: object.clone(),
+        })
     }
 }

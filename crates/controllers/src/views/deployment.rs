@@ -12,7 +12,8 @@ use std::sync::Arc;
 pub struct Deployment {
     /// The object, without its fields' owners.
     pub object: Arc<Value>,
-    /// Which ReplicaSets and pods are its own; absent: it does not say, or not in a way that makes sense.
+    /// Which ReplicaSets and pods are its own; absent: it does not say, or not in a way that makes
+    /// sense.
     pub selector: Option<LabelSelector>,
 }
 
@@ -56,23 +57,32 @@ impl Deployment {
 
     /// Whether only its size is seen to.
     pub fn is_paused(&self) -> bool {
-        self.spec("paused").and_then(Value::as_bool).unwrap_or_default()
+        self.spec("paused")
+            .and_then(Value::as_bool)
+            .unwrap_or_default()
     }
 
     /// How long it may take without any progress, in seconds.
     pub fn progress_deadline(&self) -> Option<i64> {
-        self.number("progressDeadlineSeconds").filter(|seconds| *seconds != NO_LIMIT)
+        self.number("progressDeadlineSeconds")
+            .filter(|seconds| *seconds != NO_LIMIT)
     }
 
     /// How many old ReplicaSets are kept.
     pub fn history_limit(&self) -> Option<usize> {
-        let limit = self.number("revisionHistoryLimit").filter(|limit| *limit != NO_LIMIT)?;
+        let limit = self
+            .number("revisionHistoryLimit")
+            .filter(|limit| *limit != NO_LIMIT)?;
         usize::try_from(limit).ok()
     }
 
     /// How new pods take the place of old ones; in numbers of pods.
     pub fn rollout(&self) -> Rollout {
-        match self.object.at(&["spec", "strategy", "type"]).and_then(Value::as_str) {
+        match self
+            .object
+            .at(&["spec", "strategy", "type"])
+            .and_then(Value::as_str)
+        {
             Some("Recreate") => Rollout::Recreate,
             Some("RollingUpdate") => self.rolling(),
             _ => Rollout::Unknown,
@@ -81,15 +91,27 @@ impl Deployment {
 
     fn rolling(&self) -> Rollout {
         let of = |name: &str, rounding| {
-            let value = self.object.at(&["spec", "strategy", "rollingUpdate", name])?;
+            let value = self
+                .object
+                .at(&["spec", "strategy", "rollingUpdate", name])?;
             let total = i32::try_from(self.replicas()).unwrap_or(i32::MAX);
             IntOrString::from_value(value)?.scaled(total, rounding).ok()
         };
         let surge = of("maxSurge", Rounding::Up).unwrap_or_default();
+
         let unavailable = of("maxUnavailable", Rounding::Down).unwrap_or_default();
+
         // Neither one more nor one less would never get anywhere.
-        let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
-        Rollout::Rolling { surge, unavailable: unavailable.min(self.replicas()) }
+        let unavailable = if surge == 0 && unavailable == 0 {
+            1
+        } else {
+            unavailable
+        };
+
+        Rollout::Rolling {
+            surge,
+            unavailable: unavailable.min(self.replicas()),
+        }
     }
 
     /// So many more pods than wanted there may be.
@@ -125,19 +147,28 @@ impl Deployment {
 
     /// Whether something with these labels is its own, as far as labels go.
     pub fn selects(&self, labels: &Map) -> bool {
-        self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
+        self.selector
+            .as_ref()
+            .is_some_and(|selector| selector.matches(labels))
     }
 
     /// Whether it selects whatever there is, which is a mistake.
     pub fn selects_all(&self) -> bool {
-        self.selector.as_ref().is_some_and(LabelSelector::is_everything)
+        self.selector
+            .as_ref()
+            .is_some_and(LabelSelector::is_everything)
     }
 }
 
 impl Projection for Deployment {
     fn project(object: &Arc<Value>) -> Result<Deployment, TypedError> {
         let selector = LabelSelector::from_value(object.at(&["spec", "selector"]));
-        let selector = selector.ok().filter(|selector| *selector != LabelSelector::Nothing);
-        Ok(Deployment { selector, object: object.clone() })
+        let selector = selector
+            .ok()
+            .filter(|selector| *selector != LabelSelector::Nothing);
+        Ok(Deployment {
+            selector,
+            object: object.clone(),
+        })
     }
 }

@@ -8,23 +8,43 @@ use super::pod::{End, is_sidecar};
 /// The end of a pod that has ended or is going.
 pub(super) fn of(pod: &Value) -> Option<End> {
     let none = Map::new();
-    let status = pod.get("status").and_then(Value::as_object).unwrap_or(&none);
+    let status = pod
+        .get("status")
+        .and_then(Value::as_object)
+        .unwrap_or(&none);
+
     let has_ended = matches!(status.text("phase"), "Succeeded" | "Failed");
     if !has_ended && !pod.meta().is_being_deleted() {
         return None;
     }
+
     let statuses = |name| status.items(name).iter().filter_map(Value::as_object);
-    let ended =
-        statuses("containerStatuses").chain(statuses("initContainerStatuses")).filter_map(|container| {
-            let code = container.below("state")?.below("terminated")?.int("exitCode");
+    let ended = statuses("containerStatuses")
+        .chain(statuses("initContainerStatuses"))
+        .filter_map(|container| {
+            let code = container
+                .below("state")?
+                .below("terminated")?
+                .int("exitCode");
             Some((Text::new(container.text("name")), code))
         });
-    let conditions = statuses("conditions")
-        .map(|condition| (Text::new(condition.text("type")), Text::new(condition.text("status"))));
-    Some(End { at: at(pod, status), exit_codes: ended.collect(), conditions: conditions.collect() })
+
+    let conditions = statuses("conditions").map(|condition| {
+        (
+            Text::new(condition.text("type")),
+            Text::new(condition.text("status")),
+        )
+    });
+
+    Some(End {
+        at: at(pod, status),
+        exit_codes: ended.collect(),
+        conditions: conditions.collect(),
+    })
 }
 
-/// When its last container ended; where that is not known, when it was no longer ready, was told to go, or was made.
+/// When its last container ended; where that is not known, when it was no longer ready, was told to
+/// go, or was made.
 fn at(pod: &Value, status: &Map) -> Timestamp {
     let meta = pod.meta();
     let told_to_go = || {
@@ -42,8 +62,8 @@ fn at(pod: &Value, status: &Map) -> Timestamp {
 fn last_container(pod: &Value, status: &Map) -> Option<Timestamp> {
     let spec = pod.get("spec").and_then(Value::as_object);
     let statuses = |name| status.items(name).iter().filter_map(Value::as_object);
-    let sidecars =
-        statuses("initContainerStatuses").filter(|container| is_sidecar(spec, container.text("name")));
+    let sidecars = statuses("initContainerStatuses")
+        .filter(|container| is_sidecar(spec, container.text("name")));
     let mut last = None;
     for container in statuses("containerStatuses").chain(sidecars) {
         let ended = container.below("state")?.below("terminated")?;
@@ -53,9 +73,14 @@ fn last_container(pod: &Value, status: &Map) -> Option<Timestamp> {
 }
 
 fn not_ready_since(status: &Map) -> Option<Timestamp> {
-    let mut conditions = status.items("conditions").iter().filter_map(Value::as_object);
+    let mut conditions = status
+        .items("conditions")
+        .iter()
+        .filter_map(Value::as_object);
     let ready = conditions.find(|condition| condition.text("type") == "Ready")?;
-    (ready.text("status") == "False").then(|| moment(ready.text("lastTransitionTime"))).flatten()
+    (ready.text("status") == "False")
+        .then(|| moment(ready.text("lastTransitionTime")))
+        .flatten()
 }
 
 fn moment(text: &str) -> Option<Timestamp> {

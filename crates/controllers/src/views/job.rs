@@ -27,7 +27,9 @@ pub struct Job {
 
 impl Job {
     fn spec(&self, name: &str) -> Option<&Value> {
-        self.object.at(&["spec", name]).filter(|value| !value.is_null())
+        self.object
+            .at(&["spec", name])
+            .filter(|value| !value.is_null())
     }
 
     fn number(&self, name: &str) -> Option<i64> {
@@ -51,7 +53,8 @@ impl Job {
 
     /// How many pods of one index may fail.
     pub fn backoff_limit_per_index(&self) -> Option<i64> {
-        self.number("backoffLimitPerIndex").filter(|_| self.is_indexed())
+        self.number("backoffLimitPerIndex")
+            .filter(|_| self.is_indexed())
     }
 
     /// How many indexes may fail.
@@ -71,7 +74,9 @@ impl Job {
 
     /// `Indexed`, `NonIndexed`, or what nobody knows.
     pub fn completion_mode(&self) -> &str {
-        self.spec("completionMode").and_then(Value::as_str).unwrap_or("NonIndexed")
+        self.spec("completionMode")
+            .and_then(Value::as_str)
+            .unwrap_or("NonIndexed")
     }
 
     /// Whether each pod has a number of its own.
@@ -81,7 +86,9 @@ impl Job {
 
     /// Whether no pods are to run for now.
     pub fn is_suspended(&self) -> bool {
-        self.spec("suspend").and_then(Value::as_bool).unwrap_or_default()
+        self.spec("suspend")
+            .and_then(Value::as_bool)
+            .unwrap_or_default()
     }
 
     /// Whether a pod is replaced only when it has failed, and not already when it goes.
@@ -107,7 +114,9 @@ impl Job {
 
     /// Whether somebody else sees to it.
     pub fn is_foreign(&self) -> bool {
-        self.spec("managedBy").and_then(Value::as_str).is_some_and(|name| name != MANAGED_BY)
+        self.spec("managedBy")
+            .and_then(Value::as_str)
+            .is_some_and(|name| name != MANAGED_BY)
     }
 
     /// Whether it is going.
@@ -122,27 +131,42 @@ impl Job {
 
     /// A condition that holds.
     pub fn condition(&self, kind: &str) -> Option<&Map> {
-        let mut conditions = self.status()?.items("conditions").iter().filter_map(Value::as_object);
-        conditions.find(|condition| condition.text("type") == kind && condition.text("status") == "True")
+        let mut conditions = self
+            .status()?
+            .items("conditions")
+            .iter()
+            .filter_map(Value::as_object);
+        conditions
+            .find(|condition| condition.text("type") == kind && condition.text("status") == "True")
     }
 
     /// `Complete` or `Failed`, if it has finished, and since when.
     pub fn finished(&self) -> Option<(&'static str, Option<Timestamp>)> {
         ["Complete", "Failed"].into_iter().find_map(|kind| {
             let condition = self.condition(kind)?;
-            Some((kind, Time::parse(condition.text("lastTransitionTime")).ok().map(|time| time.0)))
+            Some((
+                kind,
+                Time::parse(condition.text("lastTransitionTime"))
+                    .ok()
+                    .map(|time| time.0),
+            ))
         })
     }
 
     /// When it began, if it has.
     pub fn start_time(&self) -> Option<Timestamp> {
-        Time::parse(self.status()?.text("startTime")).ok().map(|time| time.0)
+        Time::parse(self.status()?.text("startTime"))
+            .ok()
+            .map(|time| time.0)
     }
 
     /// Where it is found in [`BY_CONTROLLER`](super::BY_CONTROLLER).
     pub fn by_controller(job: &Cached<Job>) -> Vec<Text> {
         let owner = job.controller.as_ref();
-        vec![owner.map_or_else(|| Text::from(orphans_of(&job.key.namespace)), |owner| owner.uid.clone())]
+        vec![owner.map_or_else(
+            || Text::from(orphans_of(&job.key.namespace)),
+            |owner| owner.uid.clone(),
+        )]
     }
 }
 
@@ -155,15 +179,23 @@ impl PodOwner for Job {
     }
 
     fn selects(&self, labels: &Map) -> bool {
-        self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
+        self.selector
+            .as_ref()
+            .is_some_and(|selector| selector.matches(labels))
     }
 }
 
 impl Projection for Job {
     fn project(object: &Arc<Value>) -> Result<Job, TypedError> {
         let selector = LabelSelector::from_value(object.at(&["spec", "selector"]));
-        let selector = selector.ok().filter(|selector| *selector != LabelSelector::Nothing);
+        let selector = selector
+            .ok()
+            .filter(|selector| *selector != LabelSelector::Nothing);
         let controller = Controller::of(object.meta());
-        Ok(Job { selector, controller, object: object.clone() })
+        Ok(Job {
+            selector,
+            controller,
+            object: object.clone(),
+        })
     }
 }

@@ -20,16 +20,16 @@ pub use job::Job;
 pub use node::{Node, NodeCondition};
 pub use owned::{FOREGROUND, ORPHAN, Owned, Owner};
 pub use pod::{
-    End, JOB_INDEX, JOB_INDEX_FAILURES, JOB_INDEX_IGNORED_FAILURES, JOB_TRACKING, JobIndex, NamedPort, Phase,
-    Pod, next_available,
+    End, JOB_INDEX, JOB_INDEX_FAILURES, JOB_INDEX_IGNORED_FAILURES, JOB_TRACKING, JobIndex,
+    NamedPort, Phase, Pod, next_available,
 };
 pub use protection::Protection;
 pub use replica_set::ReplicaSet;
 pub use service::Service;
 pub use stateful_set::StatefulSet;
 
-/// The index of pods, and of whatever else is controlled, by the UID of what controls them. Those that nothing controls
-/// are found under the namespace, after a slash that no UID has.
+/// The index of pods, and of whatever else is controlled, by the UID of what controls them. Those
+/// that nothing controls are found under the namespace, after a slash that no UID has.
 pub const BY_CONTROLLER: &str = "controllerUID";
 
 /// The index of pods by the node that they are on.

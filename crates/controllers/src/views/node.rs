@@ -81,8 +81,14 @@ impl Node {
 impl Projection for Node {
     fn project(object: &Arc<Value>) -> Result<Node, TypedError> {
         let empty = Map::new();
-        let below = |name: &str| object.get(name).and_then(Value::as_object).unwrap_or(&empty);
+        let below = |name: &str| {
+            object
+                .get(name)
+                .and_then(Value::as_object)
+                .unwrap_or(&empty)
+        };
         let (meta, spec, status) = (object.meta(), below("spec"), below("status"));
+
         let range = |range: &Value| range.as_str().map(Text::new);
         Ok(Node {
             labels: meta.labels().cloned().unwrap_or_default(),
@@ -91,9 +97,17 @@ impl Projection for Node {
             taints: spec.items("taints").to_vec(),
             unschedulable: spec.flag("unschedulable"),
             pod_cidrs: spec.items("podCIDRs").iter().filter_map(range).collect(),
-            conditions: status.items("conditions").iter().filter_map(condition).collect(),
+            conditions: status
+                .items("conditions")
+                .iter()
+                .filter_map(condition)
+                .collect(),
             allocatable: status.below("allocatable").cloned().unwrap_or_default(),
-            addresses: status.items("addresses").iter().filter_map(address).collect(),
+            addresses: status
+                .items("addresses")
+                .iter()
+                .filter_map(address)
+                .collect(),
         })
     }
 }
@@ -103,11 +117,16 @@ fn condition(condition: &Value) -> Option<NodeCondition> {
     Some(NodeCondition {
         kind: Text::new(condition.text("type")),
         status: Text::new(condition.text("status")),
-        heartbeat: Time::parse(condition.text("lastHeartbeatTime")).ok().map(|time| time.0),
+        heartbeat: Time::parse(condition.text("lastHeartbeatTime"))
+            .ok()
+            .map(|time| time.0),
     })
 }
 
 fn address(address: &Value) -> Option<(Text, Text)> {
     let address = address.as_object()?;
-    Some((Text::new(address.text("type")), Text::new(address.text("address"))))
+    Some((
+        Text::new(address.text("type")),
+        Text::new(address.text("address")),
+    ))
 }

@@ -1,4 +1,5 @@
-//! Any object, as those see it who care only for whom it belongs to and whether it is going: a hundred bytes or so.
+//! Any object, as those see it who care only for whom it belongs to and whether it is going: a
+//! hundred bytes or so.
 
 use coracle_api::Value;
 use coracle_api::typed::TypedError;
@@ -49,6 +50,7 @@ impl Owned {
             uid: Text::new(owner.uid),
             blocks: owner.block_owner_deletion,
         };
+
         Owned {
             owners: meta.owner_references().map(owner).collect(),
             is_being_deleted: meta.is_being_deleted(),

@@ -64,7 +64,8 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// The condition that says that something outside makes it end, and why; or that nothing does any more.
+    /// The condition that says that something outside makes it end, and why; or that nothing does
+    /// any more.
     pub fn disruption(&self, why: Option<(&str, &str)>, now: Timestamp) -> Value {
         let (reason, message) = why.unzip();
         let mut condition = Map::new();
@@ -158,7 +159,8 @@ impl Pod {
 
     /// Since when it has been ready.
     pub fn ready_since(&self) -> Option<Timestamp> {
-        self.ready.and_then(|(ready, since)| since.filter(|_| ready))
+        self.ready
+            .and_then(|(ready, since)| since.filter(|_| ready))
     }
 
     /// When it will have been ready for so many seconds; `None`: it is not ready.
@@ -174,12 +176,17 @@ impl Pod {
 
     /// Whether it has been ready for so many seconds.
     pub fn is_available(&self, min_ready_seconds: i64, now: Timestamp) -> bool {
-        self.available_at(min_ready_seconds).is_some_and(|at| at <= now)
+        self.available_at(min_ready_seconds)
+            .is_some_and(|at| at <= now)
     }
 
     /// Where it is, or will be if it is placed at all; empty: anywhere.
     pub fn target(&self) -> &Text {
-        if self.node.is_empty() { &self.bound_for } else { &self.node }
+        if self.node.is_empty() {
+            &self.bound_for
+        } else {
+            &self.node
+        }
     }
 
     /// Where it is found in [`BY_CONTROLLER`](super::BY_CONTROLLER).
@@ -205,7 +212,11 @@ impl Pod {
 
     /// Where it is found in [`BY_NODE`](super::BY_NODE).
     pub fn by_node(pod: &Cached<Pod>) -> Vec<Text> {
-        if pod.node.is_empty() { Vec::new() } else { vec![pod.node.clone()] }
+        if pod.node.is_empty() {
+            Vec::new()
+        } else {
+            vec![pod.node.clone()]
+        }
     }
 }
 
@@ -215,7 +226,9 @@ pub fn next_available<'a>(
     min_ready_seconds: i64,
     now: Timestamp,
 ) -> Option<Duration> {
-    let due = pods.into_iter().filter_map(|pod| pod.available_at(min_ready_seconds));
+    let due = pods
+        .into_iter()
+        .filter_map(|pod| pod.available_at(min_ready_seconds));
     due.filter(|at| *at > now).min()?.since(now).to_std()
 }
 
@@ -226,19 +239,28 @@ impl Projection for Pod {
         let spec = object.get("spec").and_then(Value::as_object);
         let statuses = |name: &str| status.map(|status| status.items(name)).unwrap_or_default();
         let cost = meta.annotation("controller.kubernetes.io/pod-deletion-cost");
+
         Ok(Pod {
             labels: meta.labels().cloned().unwrap_or_default(),
             controller: Controller::of(meta),
             is_being_deleted: meta.is_being_deleted(),
             generation: meta.generation(),
             created: meta.creation_timestamp(),
-            phase: phase(status.map(|status| status.text("phase")).unwrap_or_default()),
+            phase: phase(
+                status
+                    .map(|status| status.text("phase"))
+                    .unwrap_or_default(),
+            ),
             node: Text::new(spec.map(|spec| spec.text("nodeName")).unwrap_or_default()),
             ready: statuses("conditions").iter().find_map(ready),
             deletion_cost: cost.and_then(|cost| cost.parse().ok()).unwrap_or_default(),
             restarts: most_restarts(statuses("containerStatuses"), |_| true),
-            sidecar_restarts: most_restarts(statuses("initContainerStatuses"), |name| is_sidecar(spec, name)),
-            tolerations: spec.map(|spec| spec.items("tolerations").to_vec()).unwrap_or_default(),
+            sidecar_restarts: most_restarts(statuses("initContainerStatuses"), |name| {
+                is_sidecar(spec, name)
+            }),
+            tolerations: spec
+                .map(|spec| spec.items("tolerations").to_vec())
+                .unwrap_or_default(),
             is_evicted: status.is_some_and(|status| status.text("reason") == "Evicted"),
             ips: ips(status),
             hostname: Text::new(spec.map(|spec| spec.text("hostname")).unwrap_or_default()),
@@ -266,25 +288,42 @@ fn phase(text: &str) -> Phase {
 }
 
 fn ready(condition: &Value) -> Option<(bool, Option<Timestamp>)> {
-    let condition = condition.as_object().filter(|condition| condition.text("type") == "Ready")?;
-    let since = Time::parse(condition.text("lastTransitionTime")).ok().map(|time| time.0);
+    let condition = condition
+        .as_object()
+        .filter(|condition| condition.text("type") == "Ready")?;
+    let since = Time::parse(condition.text("lastTransitionTime"))
+        .ok()
+        .map(|time| time.0);
     Some((condition.text("status") == "True", since))
 }
 
 fn disrupted_since(condition: &Value) -> Option<Timestamp> {
-    let condition = condition.as_object().filter(|one| one.text("type") == "DisruptionTarget")?;
-    let is_said = condition.text("status") == "True" && condition.text("reason") != "TerminationByKubelet";
-    Time::parse(condition.text("lastTransitionTime")).ok().map(|time| time.0).filter(|_| is_said)
+    let condition = condition
+        .as_object()
+        .filter(|one| one.text("type") == "DisruptionTarget")?;
+    let is_said =
+        condition.text("status") == "True" && condition.text("reason") != "TerminationByKubelet";
+    Time::parse(condition.text("lastTransitionTime"))
+        .ok()
+        .map(|time| time.0)
+        .filter(|_| is_said)
 }
 
 fn most_restarts(statuses: &[Value], counts: impl Fn(&str) -> bool) -> i64 {
     let statuses = statuses.iter().filter_map(Value::as_object);
     let counted = statuses.filter(|status| counts(status.text("name")));
-    counted.map(|status| status.int("restartCount")).max().unwrap_or_default()
+    counted
+        .map(|status| status.int("restartCount"))
+        .max()
+        .unwrap_or_default()
 }
 
 fn all_restarts(statuses: &[Value]) -> i64 {
-    statuses.iter().filter_map(Value::as_object).map(|status| status.int("restartCount")).sum()
+    statuses
+        .iter()
+        .filter_map(Value::as_object)
+        .map(|status| status.int("restartCount"))
+        .sum()
 }
 
 /// The one name that the required node affinity asks for, if it asks for a name at all.
@@ -292,18 +331,27 @@ fn bound_for(spec: &Map) -> Option<&str> {
     let required = spec.below("affinity")?.below("nodeAffinity")?;
     let required = required.below("requiredDuringSchedulingIgnoredDuringExecution")?;
     required.items("nodeSelectorTerms").iter().find_map(|term| {
-        let fields = term.as_object()?.items("matchFields").iter().filter_map(Value::as_object);
+        let fields = term
+            .as_object()?
+            .items("matchFields")
+            .iter()
+            .filter_map(Value::as_object);
+
         let mut named = fields.filter(|field| {
             field.text("key") == "metadata.name"
                 && field.text("operator") == "In"
                 && field.items("values").len() == 1
         });
+
         named.next()?.items("values")[0].as_str()
     })
 }
 
 fn job_index(meta: ObjectMeta<'_>) -> Option<JobIndex> {
-    let number = |name: &str| meta.annotation(name).and_then(|text| text.parse::<u32>().ok());
+    let number = |name: &str| {
+        meta.annotation(name)
+            .and_then(|text| text.parse::<u32>().ok())
+    };
     Some(JobIndex {
         index: number(JOB_INDEX)?,
         failures: number(JOB_INDEX_FAILURES).unwrap_or_default(),
@@ -313,14 +361,24 @@ fn job_index(meta: ObjectMeta<'_>) -> Option<JobIndex> {
 
 /// An init container that is restarted for ever.
 pub(super) fn is_sidecar(spec: Option<&Map>, name: &str) -> bool {
-    let containers = spec.map(|spec| spec.items("initContainers")).unwrap_or_default();
+    let containers = spec
+        .map(|spec| spec.items("initContainers"))
+        .unwrap_or_default();
     let mut containers = containers.iter().filter_map(Value::as_object);
-    containers.any(|container| container.text("name") == name && container.text("restartPolicy") == "Always")
+    containers.any(|container| {
+        container.text("name") == name && container.text("restartPolicy") == "Always"
+    })
 }
 
 fn ips(status: Option<&Map>) -> Vec<Text> {
-    let Some(status) = status else { return Vec::new() };
-    let several = status.items("podIPs").iter().filter_map(|ip| ip.get("ip")?.as_str());
+    let Some(status) = status else {
+        return Vec::new();
+    };
+    let several = status
+        .items("podIPs")
+        .iter()
+        .filter_map(|ip| ip.get("ip")?.as_str());
+
     let several: Vec<Text> = several.filter(|ip| !ip.is_empty()).map(Text::new).collect();
     match (several.is_empty(), status.text("podIP")) {
         (true, ip) if !ip.is_empty() => vec![Text::new(ip)],
@@ -332,14 +390,28 @@ fn ips(status: Option<&Map>) -> Vec<Text> {
 fn named_ports(spec: Option<&Map>) -> Vec<NamedPort> {
     let Some(spec) = spec else { return Vec::new() };
     let containers = spec.items("containers").iter().filter_map(Value::as_object);
-    let sidecars = spec.items("initContainers").iter().filter_map(Value::as_object);
+
+    let sidecars = spec
+        .items("initContainers")
+        .iter()
+        .filter_map(Value::as_object);
     let sidecars = sidecars.filter(|container| container.text("restartPolicy") == "Always");
-    let ports = containers.chain(sidecars).flat_map(|container| container.items("ports"));
-    let ports = ports.filter_map(Value::as_object).filter(|port| !port.text("name").is_empty());
+
+    let ports = containers
+        .chain(sidecars)
+        .flat_map(|container| container.items("ports"));
+    let ports = ports
+        .filter_map(Value::as_object)
+        .filter(|port| !port.text("name").is_empty());
+
     ports
         .map(|port| NamedPort {
             name: Text::new(port.text("name")),
-            protocol: Text::new(if port.text("protocol").is_empty() { "TCP" } else { port.text("protocol") }),
+            protocol: Text::new(if port.text("protocol").is_empty() {
+                "TCP"
+            } else {
+                port.text("protocol")
+            }),
             port: port.int("containerPort"),
         })
         .collect()

@@ -1,4 +1,5 @@
-//! Finalizers that keep an object while it is in use: which objects lack theirs, and which wait to lose it.
+//! Finalizers that keep an object while it is in use: which objects lack theirs, and which wait to
+//! lose it.
 
 use coracle_api::meta::ObjectMeta;
 

@@ -24,13 +24,20 @@ pub struct ReplicaSet {
 impl ReplicaSet {
     /// How many pods there should be.
     pub fn replicas(&self) -> usize {
-        let replicas = self.object.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or(1);
+        let replicas = self
+            .object
+            .at(&["spec", "replicas"])
+            .and_then(Value::as_int)
+            .unwrap_or(1);
         usize::try_from(replicas).unwrap_or_default()
     }
 
     /// A number of its status.
     pub fn counted(&self, name: &str) -> i64 {
-        self.object.at(&["status", name]).and_then(Value::as_int).unwrap_or_default()
+        self.object
+            .at(&["status", name])
+            .and_then(Value::as_int)
+            .unwrap_or_default()
     }
 
     /// Whether its status tells of the size that it has now.
@@ -40,7 +47,10 @@ impl ReplicaSet {
 
     /// How long a pod must be ready before it counts as available.
     pub fn min_ready_seconds(&self) -> i64 {
-        self.object.at(&["spec", "minReadySeconds"]).and_then(Value::as_int).unwrap_or_default()
+        self.object
+            .at(&["spec", "minReadySeconds"])
+            .and_then(Value::as_int)
+            .unwrap_or_default()
     }
 
     /// What its pods are made of.
@@ -60,7 +70,9 @@ impl ReplicaSet {
 
     /// Whether a pod with these labels is its own, as far as labels go.
     pub fn selects(&self, labels: &Map) -> bool {
-        self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
+        self.selector
+            .as_ref()
+            .is_some_and(|selector| selector.matches(labels))
     }
 
     /// Where it is found in [`BY_CONTROLLER`](super::BY_CONTROLLER).
@@ -88,8 +100,14 @@ impl PodOwner for ReplicaSet {
 impl Projection for ReplicaSet {
     fn project(object: &Arc<Value>) -> Result<ReplicaSet, TypedError> {
         let selector = LabelSelector::from_value(object.at(&["spec", "selector"]));
-        let selector = selector.ok().filter(|selector| *selector != LabelSelector::Nothing);
+        let selector = selector
+            .ok()
+            .filter(|selector| *selector != LabelSelector::Nothing);
         let controller = Controller::of(object.meta());
-        Ok(ReplicaSet { selector, controller, object: object.clone() })
+        Ok(ReplicaSet {
+            selector,
+            controller,
+            object: object.clone(),
+        })
     }
 }

@@ -35,7 +35,9 @@ impl Service {
 
     /// Whether a pod is behind it, as far as labels go.
     pub fn selects(&self, labels: &Map) -> bool {
-        self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
+        self.selector
+            .as_ref()
+            .is_some_and(|selector| selector.matches(labels))
     }
 
     /// Whether it has no address of its own.
@@ -45,23 +47,33 @@ impl Service {
 
     /// Whether pods count before they are ready, and after.
     pub fn publishes_not_ready(&self) -> bool {
-        self.spec("publishNotReadyAddresses").and_then(Value::as_bool) == Some(true)
+        self.spec("publishNotReadyAddresses")
+            .and_then(Value::as_bool)
+            == Some(true)
     }
 
     /// Its ports, as they stand in the object.
     pub fn ports(&self) -> impl Iterator<Item = &Map> {
-        let ports = self.spec("ports").and_then(Value::as_array).unwrap_or_default();
+        let ports = self
+            .spec("ports")
+            .and_then(Value::as_array)
+            .unwrap_or_default();
         ports.iter().filter_map(Value::as_object)
     }
 
     /// The families of addresses that it has, in their order: `IPv4`, `IPv6`.
     pub fn families(&self) -> Vec<&'static str> {
-        let families = self.spec("ipFamilies").and_then(Value::as_array).unwrap_or_default();
+        let families = self
+            .spec("ipFamilies")
+            .and_then(Value::as_array)
+            .unwrap_or_default();
+
         let known = |family: &Value| match family.as_str() {
             Some("IPv4") => Some("IPv4"),
             Some("IPv6") => Some("IPv6"),
             _ => None,
         };
+
         let families: Vec<_> = families.iter().filter_map(known).collect();
         match self.text("clusterIP") {
             _ if !families.is_empty() => families,
@@ -71,12 +83,16 @@ impl Service {
         }
     }
 
-    /// The number of a pod's port that a port of this Service leads to; `None`: the pod has no port of that name.
+    /// The number of a pod's port that a port of this Service leads to; `None`: the pod has no port
+    /// of that name.
     pub fn target_port(port: &Map, pod: &Pod) -> Option<i64> {
         match port.get("targetPort") {
             Some(Value::String(name)) => {
                 let protocol = port.text("protocol");
-                let named = pod.ports.iter().find(|named| named.name == *name && named.protocol == protocol);
+                let named = pod
+                    .ports
+                    .iter()
+                    .find(|named| named.name == *name && named.protocol == protocol);
                 named.map(|named| named.port)
             }
             Some(target) => target.as_int(),
@@ -100,6 +116,9 @@ impl Projection for Service {
     fn project(object: &Arc<Value>) -> Result<Service, TypedError> {
         let selector = object.at(&["spec", "selector"]).and_then(Value::as_object);
         let selector = selector.map(LabelSelector::from_labels);
-        Ok(Service { selector, object: object.clone() })
+        Ok(Service {
+            selector,
+            object: object.clone(),
+        })
     }
 }

@@ -20,7 +20,9 @@ pub struct StatefulSet {
 
 impl StatefulSet {
     fn spec(&self, name: &str) -> Option<&Value> {
-        self.object.at(&["spec", name]).filter(|value| !value.is_null())
+        self.object
+            .at(&["spec", name])
+            .filter(|value| !value.is_null())
     }
 
     /// How many pods there should be.
@@ -31,8 +33,13 @@ impl StatefulSet {
 
     /// The number of the first pod.
     pub fn start(&self) -> usize {
-        let start = self.object.at(&["spec", "ordinals", "start"]).and_then(Value::as_int);
-        start.and_then(|start| usize::try_from(start).ok()).unwrap_or_default()
+        let start = self
+            .object
+            .at(&["spec", "ordinals", "start"])
+            .and_then(Value::as_int);
+        start
+            .and_then(|start| usize::try_from(start).ok())
+            .unwrap_or_default()
     }
 
     /// Whether there should be a pod of this number.
@@ -47,8 +54,13 @@ impl StatefulSet {
 
     /// The number of a pod of this name, if it is one of its own.
     pub fn ordinal_of(&self, pod: &str) -> Option<usize> {
-        let digits = pod.strip_prefix(self.object.meta().name())?.strip_prefix('-')?;
-        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+        let digits = pod
+            .strip_prefix(self.object.meta().name())?
+            .strip_prefix('-')?;
+        digits
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then(|| digits.parse().ok())?
     }
 
     /// Whether pods come and go one after the other.
@@ -58,17 +70,23 @@ impl StatefulSet {
 
     /// Whether pods of an old template are replaced without being deleted by hand.
     pub fn rolls(&self) -> bool {
-        self.object.at(&["spec", "updateStrategy", "type"]).and_then(Value::as_str) != Some("OnDelete")
+        self.object
+            .at(&["spec", "updateStrategy", "type"])
+            .and_then(Value::as_str)
+            != Some("OnDelete")
     }
 
     /// How it rolls, if it says so.
     fn rolling(&self) -> Option<&Map> {
-        self.object.at(&["spec", "updateStrategy", "rollingUpdate"]).and_then(Value::as_object)
+        self.object
+            .at(&["spec", "updateStrategy", "rollingUpdate"])
+            .and_then(Value::as_object)
     }
 
     /// How many pods from the first on keep the old template.
     pub fn partition(&self) -> Option<usize> {
-        self.rolling().map(|rolling| usize::try_from(rolling.int("partition")).unwrap_or_default())
+        self.rolling()
+            .map(|rolling| usize::try_from(rolling.int("partition")).unwrap_or_default())
     }
 
     /// How many pods may be unavailable while it rolls, if it says so.
@@ -81,12 +99,17 @@ impl StatefulSet {
 
     /// How long a pod must be ready before it counts as available.
     pub fn min_ready_seconds(&self) -> i64 {
-        self.spec("minReadySeconds").and_then(Value::as_int).unwrap_or_default()
+        self.spec("minReadySeconds")
+            .and_then(Value::as_int)
+            .unwrap_or_default()
     }
 
     /// How many revisions are kept that nothing uses.
     pub fn history_limit(&self) -> usize {
-        let limit = self.spec("revisionHistoryLimit").and_then(Value::as_int).unwrap_or(10);
+        let limit = self
+            .spec("revisionHistoryLimit")
+            .and_then(Value::as_int)
+            .unwrap_or(10);
         usize::try_from(limit).unwrap_or(usize::MAX)
     }
 
@@ -97,12 +120,17 @@ impl StatefulSet {
 
     /// The volumes that each pod has for itself.
     pub fn claim_templates(&self) -> &[Value] {
-        self.spec("volumeClaimTemplates").and_then(Value::as_array).unwrap_or_default()
+        self.spec("volumeClaimTemplates")
+            .and_then(Value::as_array)
+            .unwrap_or_default()
     }
 
-    /// Whether claims go when their pods do because there should be fewer, and when the StatefulSet does.
+    /// Whether claims go when their pods do because there should be fewer, and when the StatefulSet
+    /// does.
     pub fn deletes_claims(&self) -> (bool, bool) {
-        let policy = self.spec("persistentVolumeClaimRetentionPolicy").and_then(Value::as_object);
+        let policy = self
+            .spec("persistentVolumeClaimRetentionPolicy")
+            .and_then(Value::as_object);
         let is_delete = |name: &str| policy.is_some_and(|policy| policy.text(name) == "Delete");
         (is_delete("whenScaled"), is_delete("whenDeleted"))
     }
@@ -127,14 +155,21 @@ impl PodOwner for StatefulSet {
     }
 
     fn selects(&self, labels: &Map) -> bool {
-        self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
+        self.selector
+            .as_ref()
+            .is_some_and(|selector| selector.matches(labels))
     }
 }
 
 impl Projection for StatefulSet {
     fn project(object: &Arc<Value>) -> Result<StatefulSet, TypedError> {
         let selector = LabelSelector::from_value(object.at(&["spec", "selector"]));
-        let selector = selector.ok().filter(|selector| *selector != LabelSelector::Nothing);
-        Ok(StatefulSet { selector, object: object.clone() })
+        let selector = selector
+            .ok()
+            .filter(|selector| *selector != LabelSelector::Nothing);
+        Ok(StatefulSet {
+            selector,
+            object: object.clone(),
+        })
     }
 }

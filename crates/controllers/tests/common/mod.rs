@@ -16,7 +16,9 @@ pub(crate) fn authority() -> &'static (String, String) {
     MADE.get_or_init(|| {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "test-ca");
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "test-ca");
         let key = KeyPair::generate().unwrap();
         (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
     })
@@ -42,25 +44,46 @@ impl Controlled {
             signing: signing::Config::with(&signer),
             ..manager
         };
+
         let cluster = Cluster::start().await;
         let manager = cluster.client_as("system:kube-controller-manager", &[]);
         let context = Context::new(&manager, cluster.accounts(), Tasks::new());
         let client = cluster.client();
+
         // What another controller will see to: pods are refused without it.
-        let account =
-            object("{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: default}}");
-        client.resource(&Resource::builtin("", "v1", "serviceaccounts")).create(&account).await.unwrap();
+        let account = object(
+            "{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: default}}",
+        );
+        client
+            .resource(&Resource::builtin("", "v1", "serviceaccounts"))
+            .create(&account)
+            .await
+            .unwrap();
+
         let running = context.clone();
-        context.tasks.spawn(async move { controllers.run(&running).await });
-        Controlled { client, cluster, context }
+        context
+            .tasks
+            .spawn(async move { controllers.run(&running).await });
+
+        Controlled {
+            client,
+            cluster,
+            context,
+        }
     }
 
     pub(crate) fn of(&self, group: &str, plural: &str) -> Access {
-        self.client.resource(&Resource::builtin(group, "v1", plural)).namespace("default")
+        self.client
+            .resource(&Resource::builtin(group, "v1", plural))
+            .namespace("default")
     }
 
     pub(crate) async fn list(&self, plural: &str) -> Vec<Value> {
-        self.of("", plural).list_all(&ListOptions::default()).await.unwrap().items
+        self.of("", plural)
+            .list_all(&ListOptions::default())
+            .await
+            .unwrap()
+            .items
     }
 
     pub(crate) async fn stop(self) {

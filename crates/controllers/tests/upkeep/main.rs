@@ -1,4 +1,5 @@
-//! The controllers that look after what others leave or need, against a real server, under their upstream identities.
+//! The controllers that look after what others leave or need, against a real server, under their
+//! upstream identities.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -23,25 +24,41 @@ fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
 }
 
 fn of_cluster(cluster: &Controlled, group: &str, plural: &str) -> Access {
-    cluster.client.resource(&Resource::builtin(group, "v1", plural))
+    cluster
+        .client
+        .resource(&Resource::builtin(group, "v1", plural))
 }
 
 async fn create(cluster: &Controlled, group: &str, plural: &str, yaml: &str) -> Value {
-    of_cluster(cluster, group, plural).create(&object(yaml)).await.unwrap()
+    of_cluster(cluster, group, plural)
+        .create(&object(yaml))
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
 async fn a_namespace_that_is_deleted_is_emptied_and_says_what_holds_it() {
     let cluster = Controlled::start().await;
     let namespaces = of_cluster(&cluster, "", "namespaces");
-    create(&cluster, "", "namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: zoux}}").await;
+    create(
+        &cluster,
+        "",
+        "namespaces",
+        "{apiVersion: v1, kind: Namespace, metadata: {name: zoux}}",
+    )
+    .await;
+
     for (group, plural, yaml) in [
         (
             "",
             "configmaps",
             "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: zoux, finalizers: [test/held]}}",
         ),
-        ("", "secrets", "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: zoux}}"),
+        (
+            "",
+            "secrets",
+            "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: zoux}}",
+        ),
         (
             "",
             "pods",
@@ -55,34 +72,71 @@ async fn a_namespace_that_is_deleted_is_emptied_and_says_what_holds_it() {
     ] {
         create(&cluster, group, plural, yaml).await;
     }
-    namespaces.delete("zoux", &DeleteOptions::default()).await.unwrap();
+
+    namespaces
+        .delete("zoux", &DeleteOptions::default())
+        .await
+        .unwrap();
+
     let held = eventually("the namespace says what holds it", async || {
         let namespace = namespaces.get("zoux").await.unwrap();
-        let conditions = namespace.at(&["status", "conditions"])?.as_array()?.to_vec();
+        let conditions = namespace
+            .at(&["status", "conditions"])?
+            .as_array()?
+            .to_vec();
+
         conditions.into_iter().find(|one| {
-            text(one, &["type"]) == "NamespaceFinalizersRemaining" && text(one, &["status"]) == "True"
+            text(one, &["type"]) == "NamespaceFinalizersRemaining"
+                && text(one, &["status"]) == "True"
         })
     })
     .await;
+
     assert_eq!(
         text(&held, &["message"]),
         "Some content in the namespace has finalizers remaining: test/held in 1 resource instances"
     );
+
     let left = of_cluster(&cluster, "", "configmaps").namespace("zoux");
-    let refused =
-        left.create(&object("{apiVersion: v1, kind: ConfigMap, metadata: {name: new}}")).await.unwrap_err();
+    let refused = left
+        .create(&object(
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: new}}",
+        ))
+        .await
+        .unwrap_err();
     assert!(refused.has_cause("NamespaceTerminating"), "{refused}");
-    for (group, plural) in
-        [("", "secrets"), ("", "pods"), ("coordination.k8s.io", "leases"), ("", "serviceaccounts")]
-    {
+
+    for (group, plural) in [
+        ("", "secrets"),
+        ("", "pods"),
+        ("coordination.k8s.io", "leases"),
+        ("", "serviceaccounts"),
+    ] {
         let found = of_cluster(&cluster, group, plural).namespace("zoux");
-        assert!(found.list_all(&Default::default()).await.unwrap().items.is_empty(), "{plural}");
+        assert!(
+            found
+                .list_all(&Default::default())
+                .await
+                .unwrap()
+                .items
+                .is_empty(),
+            "{plural}"
+        );
     }
-    left.patch("held", &merge(r#"{"metadata":{"finalizers":[]}}"#)).await.unwrap();
+
+    left.patch("held", &merge(r#"{"metadata":{"finalizers":[]}}"#))
+        .await
+        .unwrap();
     eventually("the namespace is gone", async || {
-        namespaces.find("zoux").await.unwrap().is_none().then_some(())
+        namespaces
+            .find("zoux")
+            .await
+            .unwrap()
+            .is_none()
+            .then_some(())
     })
     .await;
+
     cluster.stop().await;
 }
 
@@ -95,9 +149,18 @@ async fn every_namespace_has_the_authority_and_gets_it_back() {
         (text(&found, &["data", "ca.crt"]) == authority().0).then_some(())
     };
     eventually("it is there", is_there).await;
-    config_maps.patch("kube-root-ca.crt", &merge(r#"{"data":{"ca.crt":"false"}}"#)).await.unwrap();
+
+    config_maps
+        .patch("kube-root-ca.crt", &merge(r#"{"data":{"ca.crt":"false"}}"#))
+        .await
+        .unwrap();
+
     eventually("it is put right", is_there).await;
-    config_maps.delete("kube-root-ca.crt", &DeleteOptions::default()).await.unwrap();
+    config_maps
+        .delete("kube-root-ca.crt", &DeleteOptions::default())
+        .await
+        .unwrap();
+
     eventually("it is made again", is_there).await;
     cluster.stop().await;
 }
@@ -106,17 +169,29 @@ async fn every_namespace_has_the_authority_and_gets_it_back() {
 async fn roles_gather_the_rules_of_those_that_they_select() {
     let cluster = Controlled::start().await;
     let group = "rbac.authorization.k8s.io";
+
     let roles = of_cluster(&cluster, group, "clusterroles");
     let has = async |role: &str, resource: &str| {
         let role = roles.get(role).await.unwrap();
-        let rules = role.get("rules").and_then(Value::as_array).unwrap_or_default();
+        let rules = role
+            .get("rules")
+            .and_then(Value::as_array)
+            .unwrap_or_default();
+
         rules.iter().any(|rule| {
-            let resources = rule.get("resources").and_then(Value::as_array).unwrap_or_default();
+            let resources = rule
+                .get("resources")
+                .and_then(Value::as_array)
+                .unwrap_or_default();
             resources.iter().any(|one| one.as_str() == Some(resource))
         })
     };
-    eventually("the roles of the beginning are gathered", async || has("view", "pods").await.then_some(()))
-        .await;
+
+    eventually("the roles of the beginning are gathered", async || {
+        has("view", "pods").await.then_some(())
+    })
+    .await;
+
     create(
         &cluster,
         group,
@@ -126,11 +201,28 @@ async fn roles_gather_the_rules_of_those_that_they_select() {
          verbs: [get]}]}",
     )
     .await;
-    eventually("a new role is gathered", async || has("view", "gadgets").await.then_some(())).await;
+
+    eventually("a new role is gathered", async || {
+        has("view", "gadgets").await.then_some(())
+    })
+    .await;
+
     // What gathers is gathered in turn.
-    eventually("by those above as well", async || has("admin", "gadgets").await.then_some(())).await;
-    roles.delete("gadgets", &DeleteOptions::default()).await.unwrap();
-    eventually("a role that is gone is not", async || (!has("view", "gadgets").await).then_some(())).await;
+    eventually("by those above as well", async || {
+        has("admin", "gadgets").await.then_some(())
+    })
+    .await;
+
+    roles
+        .delete("gadgets", &DeleteOptions::default())
+        .await
+        .unwrap();
+
+    eventually("a role that is gone is not", async || {
+        (!has("view", "gadgets").await).then_some(())
+    })
+    .await;
+
     cluster.stop().await;
 }
 
@@ -139,7 +231,12 @@ async fn a_quota_says_what_is_used_and_gets_back_what_goes() {
     let cluster = Controlled::start().await;
     let quotas = cluster.of("", "resourcequotas");
     let kept = cluster.of("", "configmaps");
-    kept.create(&object("{apiVersion: v1, kind: ConfigMap, metadata: {name: first}}")).await.unwrap();
+    kept.create(&object(
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: first}}",
+    ))
+    .await
+    .unwrap();
+
     quotas
         .create(&object(
             "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {pods: 1, requests.cpu: 1, \
@@ -147,6 +244,7 @@ async fn a_quota_says_what_is_used_and_gets_back_what_goes() {
         ))
         .await
         .unwrap();
+
     let says = async |expected: [&str; 3]| {
         eventually(&format!("the quota says {expected:?}"), async || {
             let quota = quotas.get("q").await.unwrap();
@@ -157,7 +255,9 @@ async fn a_quota_says_what_is_used_and_gets_back_what_goes() {
         .await;
     };
     says(["0", "0", "0"]).await;
+
     let pods = cluster.of("", "pods");
+
     let pod = |name: &str| {
         object(&format!(
             "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}, spec: {{containers: [{{name: c, image: i, \
@@ -165,29 +265,58 @@ async fn a_quota_says_what_is_used_and_gets_back_what_goes() {
         ))
     };
     pods.create(&pod("one")).await.unwrap();
+
     says(["1", "500m", "0"]).await;
     let refused = pods.create(&pod("two")).await.unwrap_err();
-    assert!(refused.to_string().contains("exceeded quota: q, requested: pods=1"), "{refused}");
+    assert!(
+        refused
+            .to_string()
+            .contains("exceeded quota: q, requested: pods=1"),
+        "{refused}"
+    );
+
     // One that has ended makes room.
     let ended = r#"{"status":{"phase":"Succeeded"}}"#;
-    pods.clone().subresource("status").patch("one", &merge(ended)).await.unwrap();
+    pods.clone()
+        .subresource("status")
+        .patch("one", &merge(ended))
+        .await
+        .unwrap();
+
     says(["0", "0", "0"]).await;
     pods.create(&pod("two")).await.unwrap();
     says(["1", "500m", "0"]).await;
+
     // The pod collector may be quicker: nobody else sees to pods that go and are nowhere.
     let deleted = pods.delete("two", &DeleteOptions::default()).await;
     assert!(deleted.map_or_else(|error| error.is_not_found(), |_| true));
+
     says(["0", "0", "0"]).await;
     let secrets = cluster.of("", "secrets");
-    secrets.create(&object("{apiVersion: v1, kind: Secret, metadata: {name: s}}")).await.unwrap();
+    secrets
+        .create(&object(
+            "{apiVersion: v1, kind: Secret, metadata: {name: s}}",
+        ))
+        .await
+        .unwrap();
+
     says(["0", "0", "1"]).await;
-    secrets.delete("s", &DeleteOptions::default()).await.unwrap();
+    secrets
+        .delete("s", &DeleteOptions::default())
+        .await
+        .unwrap();
+
     says(["0", "0", "0"]).await;
-    quotas.patch("q", &merge(r#"{"spec":{"hard":{"pods":"5"}}}"#)).await.unwrap();
+    quotas
+        .patch("q", &merge(r#"{"spec":{"hard":{"pods":"5"}}}"#))
+        .await
+        .unwrap();
+
     eventually("the limit is the new one", async || {
         (text(&quotas.get("q").await.unwrap(), &["status", "hard", "pods"]) == "5").then_some(())
     })
     .await;
+
     cluster.stop().await;
 }
 
@@ -207,9 +336,16 @@ fn volume(name: &str) -> Value {
 
 /// Somebody takes the protection of an object away; it is given back.
 async fn gets_it_back(of: &Access, name: &str, finalizer: &str) {
-    of.patch(name, &merge(r#"{"metadata":{"finalizers":null}}"#)).await.unwrap();
+    of.patch(name, &merge(r#"{"metadata":{"finalizers":null}}"#))
+        .await
+        .unwrap();
     eventually("it is protected", async || {
-        of.get(name).await.unwrap().meta().has_finalizer(finalizer).then_some(())
+        of.get(name)
+            .await
+            .unwrap()
+            .meta()
+            .has_finalizer(finalizer)
+            .then_some(())
     })
     .await;
 }
@@ -217,7 +353,11 @@ async fn gets_it_back(of: &Access, name: &str, finalizer: &str) {
 #[tokio::test]
 async fn a_claim_stays_while_a_pod_has_it_and_a_volume_while_a_claim_has_it() {
     let cluster = Controlled::start().await;
-    let (claims, pods) = (cluster.of("", "persistentvolumeclaims"), cluster.of("", "pods"));
+    let (claims, pods) = (
+        cluster.of("", "persistentvolumeclaims"),
+        cluster.of("", "pods"),
+    );
+
     let volumes = of_cluster(&cluster, "", "persistentvolumes");
     claims.create(&claim("c")).await.unwrap();
     pods.create(&object(
@@ -226,25 +366,55 @@ async fn a_claim_stays_while_a_pod_has_it_and_a_volume_while_a_claim_has_it() {
     ))
     .await
     .unwrap();
+
     gets_it_back(&claims, "c", "kubernetes.io/pvc-protection").await;
     claims.delete("c", &DeleteOptions::default()).await.unwrap();
+
     // The controller has had its turn: it has seen to one that came later.
     claims.create(&claim("later")).await.unwrap();
     gets_it_back(&claims, "later", "kubernetes.io/pvc-protection").await;
     assert!(claims.get("c").await.unwrap().meta().is_being_deleted());
-    pods.delete("p", &DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() })
-        .await
-        .unwrap();
-    eventually("the claim is gone", async || claims.find("c").await.unwrap().is_none().then_some(())).await;
+
+    pods.delete(
+        "p",
+        &DeleteOptions {
+            grace_period_seconds: Some(0),
+            ..DeleteOptions::default()
+        },
+    )
+    .await
+    .unwrap();
+
+    eventually("the claim is gone", async || {
+        claims.find("c").await.unwrap().is_none().then_some(())
+    })
+    .await;
 
     volumes.create(&volume("v")).await.unwrap();
     let statuses = volumes.clone().subresource("status");
-    statuses.patch("v", &merge(r#"{"status":{"phase":"Bound"}}"#)).await.unwrap();
-    volumes.delete("v", &DeleteOptions::default()).await.unwrap();
+    statuses
+        .patch("v", &merge(r#"{"status":{"phase":"Bound"}}"#))
+        .await
+        .unwrap();
+
+    volumes
+        .delete("v", &DeleteOptions::default())
+        .await
+        .unwrap();
+
     volumes.create(&volume("later")).await.unwrap();
     gets_it_back(&volumes, "later", "kubernetes.io/pv-protection").await;
     assert!(volumes.get("v").await.unwrap().meta().is_being_deleted());
-    statuses.patch("v", &merge(r#"{"status":{"phase":"Released"}}"#)).await.unwrap();
-    eventually("the volume is gone", async || volumes.find("v").await.unwrap().is_none().then_some(())).await;
+
+    statuses
+        .patch("v", &merge(r#"{"status":{"phase":"Released"}}"#))
+        .await
+        .unwrap();
+
+    eventually("the volume is gone", async || {
+        volumes.find("v").await.unwrap().is_none().then_some(())
+    })
+    .await;
+
     cluster.stop().await;
 }

@@ -20,7 +20,8 @@ pub(crate) fn in_use() -> usize {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the promises that this function asks for, and that one asks for the same.
+        // SAFETY: the caller keeps the promises that this function asks for, and that one asks for
+        // the same.
         unsafe { System.alloc(layout) }
     }
 

@@ -10,8 +10,8 @@ use coracle_api::Value;
 use coracle_api::codec::json;
 use coracle_api::typed::TypedError;
 use coracle_client::{
-    Access, Client, Config, DeleteOptions, Environment, Informer, Informers, Projection, Resource, Selection,
-    Subscription, Tasks,
+    Access, Client, Config, DeleteOptions, Environment, Informer, Informers, Projection, Resource,
+    Selection, Subscription, Tasks,
 };
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
@@ -47,26 +47,46 @@ impl Cluster<'_> {
     pub(crate) fn coming_up(machine: &Machine) -> Came {
         let begun = Instant::now();
         machine.begin();
+
         let kubeconfig = kubeconfig(machine);
         let using = machine.inside(move || {
             runtime().block_on(async {
                 let client = answering(&kubeconfig).await;
                 let api = begun.elapsed();
-                let services = client.resource(&Resource::builtin("", "v1", "services")).namespace("default");
-                create(&client.resource(&Resource::builtin("apps", "v1", "deployments")), &deployment())
-                    .await;
+
+                let services = client
+                    .resource(&Resource::builtin("", "v1", "services"))
+                    .namespace("default");
+                create(
+                    &client.resource(&Resource::builtin("apps", "v1", "deployments")),
+                    &deployment(),
+                )
+                .await;
+
                 let address = create(&services, &service()).await;
                 let first = services.get("kubernetes").await.unwrap();
                 let dns = tenth(address_of(&first).unwrap());
                 let asking = thread::spawn(move || answers_by_name(dns, address.unwrap(), begun));
                 let node = node_is_ready(&client).await;
+
                 (api, node.duration_since(begun), asking.join().unwrap())
             })
         });
-        assert!(machine.is_ready_within(PATIENCE), "the server does not get ready");
+
+        assert!(
+            machine.is_ready_within(PATIENCE),
+            "the server does not get ready"
+        );
+
         let said = begun.elapsed();
         let (api, node, answer) = using.join().unwrap();
-        Came { api, node, answer, said }
+
+        Came {
+            api,
+            node,
+            answer,
+            said,
+        }
     }
 
     /// Makes so many pods, so many times; how long each time took.
@@ -76,19 +96,26 @@ impl Cluster<'_> {
             runtime().block_on(async {
                 let client = answering(&kubeconfig).await;
                 let tasks = Tasks::new();
-                let pods = Selection::all(&Resource::builtin("", "v1", "pods")).namespace("default");
+                let pods =
+                    Selection::all(&Resource::builtin("", "v1", "pods")).namespace("default");
                 let pods: Informer<Seen> = Informers::new(client.clone(), tasks.clone()).of(pods);
                 pods.synced().await;
-                let access = client.resource(&Resource::builtin("", "v1", "pods")).namespace("default");
+                let access = client
+                    .resource(&Resource::builtin("", "v1", "pods"))
+                    .namespace("default");
+
                 let mut all = Vec::new();
                 for _ in 0..times {
                     all.push(make_pods(&access, &pods, count).await);
                     remove_pods(&access, &pods, count).await;
                 }
+
                 drop(tasks);
+
                 all
             })
         });
+
         making.join().unwrap()
     }
 }
@@ -105,12 +132,19 @@ fn runtime() -> Runtime {
 async fn answering(kubeconfig: &Path) -> Client {
     loop {
         if let Ok(config) = Config::load(Some(kubeconfig), None, &Environment::default()) {
-            let client = Client::connect(config, WORLD).await.unwrap().named("coracle-bench");
-            let request = http::Request::get("/readyz").body(bytes::Bytes::new()).unwrap();
+            let client = Client::connect(config, WORLD)
+                .await
+                .unwrap()
+                .named("coracle-bench");
+
+            let request = http::Request::get("/readyz")
+                .body(bytes::Bytes::new())
+                .unwrap();
             if client.request(request).await.is_ok() {
                 return client;
             }
         }
+
         tokio::time::sleep(PAUSE).await;
     }
 }
@@ -118,17 +152,27 @@ async fn answering(kubeconfig: &Path) -> Client {
 /// Makes an object; the address that it got, if it is a Service.
 async fn create(access: &Access, object: &serde_json::Value) -> Option<IpAddr> {
     let object = json::parse(object.to_string().as_bytes()).unwrap();
-    let made = access.clone().namespace("default").create(&object).await.unwrap();
+    let made = access
+        .clone()
+        .namespace("default")
+        .create(&object)
+        .await
+        .unwrap();
     address_of(&made)
 }
 
 fn address_of(service: &Value) -> Option<IpAddr> {
-    service.at(&["spec", "clusterIP"]).and_then(Value::as_str).map(|address| address.parse().unwrap())
+    service
+        .at(&["spec", "clusterIP"])
+        .and_then(Value::as_str)
+        .map(|address| address.parse().unwrap())
 }
 
 /// The tenth address of the range whose first one the API has is the DNS's, as everywhere.
 fn tenth(first: IpAddr) -> IpAddr {
-    let IpAddr::V4(first) = first else { panic!("{first} is not of IPv4") };
+    let IpAddr::V4(first) = first else {
+        panic!("{first} is not of IPv4")
+    };
     IpAddr::from((first.to_bits() + 9).to_be_bytes())
 }
 
@@ -157,7 +201,10 @@ fn container() -> serde_json::Value {
 /// Asks the cluster's DNS for the Service, and what answers there, until both do.
 fn answers_by_name(dns: IpAddr, service: IpAddr, begun: Instant) -> Duration {
     for number in 0.. {
-        if resolve(dns, service, number, TRY).and_then(|()| fetch(service, TRY)).is_ok() {
+        if resolve(dns, service, number, TRY)
+            .and_then(|()| fetch(service, TRY))
+            .is_ok()
+        {
             break;
         }
         assert!(begun.elapsed() < PATIENCE, "nobody answers");
@@ -170,7 +217,10 @@ async fn node_is_ready(client: &Client) -> Instant {
     let tasks = Tasks::new();
     let nodes = Selection::all(&Resource::builtin("", "v1", "nodes"));
     let nodes: Informer<Seen> = Informers::new(client.clone(), tasks.clone()).of(nodes);
-    until(&mut nodes.subscribe(), || nodes.list().iter().any(|node| node.object.is_ready)).await;
+    until(&mut nodes.subscribe(), || {
+        nodes.list().iter().any(|node| node.object.is_ready)
+    })
+    .await;
     Instant::now()
 }
 
@@ -182,14 +232,29 @@ struct Seen {
 
 impl Projection for Seen {
     fn project(object: &Arc<Value>) -> Result<Seen, TypedError> {
-        let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+        let conditions = object
+            .at(&["status", "conditions"])
+            .and_then(Value::as_array)
+            .unwrap_or_default();
+
         let says = |object: &Value, name: &str, what: &str| {
-            object.get(name).and_then(Value::as_str).is_some_and(|text| text == what)
+            object
+                .get(name)
+                .and_then(Value::as_str)
+                .is_some_and(|text| text == what)
         };
-        let is_ready =
-            |condition: &Value| says(condition, "type", "Ready") && says(condition, "status", "True");
-        let is_running = object.get("status").is_some_and(|status| says(status, "phase", "Running"));
-        Ok(Seen { is_ready: conditions.iter().any(is_ready), is_running })
+
+        let is_ready = |condition: &Value| {
+            says(condition, "type", "Ready") && says(condition, "status", "True")
+        };
+        let is_running = object
+            .get("status")
+            .is_some_and(|status| says(status, "phase", "Running"));
+
+        Ok(Seen {
+            is_ready: conditions.iter().any(is_ready),
+            is_running,
+        })
     }
 }
 
@@ -204,24 +269,38 @@ async fn make_pods(access: &Access, pods: &Informer<Seen>, count: usize) -> Dura
     let mut changes = pods.subscribe();
     let objects: Vec<_> = (0..count).map(pod).collect();
     let begun = Instant::now();
+
     let creating = objects.iter().map(|pod| access.create(pod));
     for made in futures_util::future::join_all(creating).await {
         made.unwrap();
     }
-    let all_run = || pods.list().iter().filter(|pod| pod.object.is_running).count() == count;
+
+    let all_run = || {
+        pods.list()
+            .iter()
+            .filter(|pod| pod.object.is_running)
+            .count()
+            == count
+    };
     until(&mut changes, all_run).await;
+
     begun.elapsed()
 }
 
 async fn remove_pods(access: &Access, pods: &Informer<Seen>, count: usize) {
     let mut changes = pods.subscribe();
     let removing = (0..count).map(|number| {
-        let options = DeleteOptions { grace_period_seconds: Some(1), ..DeleteOptions::default() };
+        let options = DeleteOptions {
+            grace_period_seconds: Some(1),
+            ..DeleteOptions::default()
+        };
         async move { access.delete(&name(number), &options).await }
     });
+
     for gone in futures_util::future::join_all(removing).await {
         gone.unwrap();
     }
+
     until(&mut changes, || pods.is_empty()).await;
 }
 

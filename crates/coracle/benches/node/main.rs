@@ -1,7 +1,8 @@
-//! A node, measured as its user sees it: how long until a cluster is there, until pods run, and what it costs when nothing
-//! happens. `cargo bench -p coracle --bench node`; as root, like a node.
+//! A node, measured as its user sees it: how long until a cluster is there, until pods run, and
+//! what it costs when nothing happens. `cargo bench -p coracle --bench node`; as root, like a node.
 //!
-//! Each cluster is in a network namespace of its own that leads nowhere. Client and cluster share the machine.
+//! Each cluster is in a network namespace of its own that leads nowhere. Client and cluster share
+//! the machine.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -42,7 +43,11 @@ const SETTLING: Duration = Duration::from_secs(15);
 const IDLE: Duration = Duration::from_secs(60);
 
 fn main() {
-    println!("{:<52} {:>9} {:>9} {:>9}  goal", "", "best", "median", "worst");
+    println!(
+        "{:<52} {:>9} {:>9} {:>9}  goal",
+        "", "best", "median", "worst"
+    );
+
     starts();
     let machine = Machine::new();
     machine.start();
@@ -60,8 +65,14 @@ fn starts() {
         row(about, all.iter().map(which).collect(), goal);
     };
     row("start to an API that is ready, s", "< 0.3", |came| came.api);
+
     row("  to a Ready node, s", "< 2", |came| came.node);
-    row("  to a pod that answers by its Service's name, s", "< 5", |came| came.answer);
+    row(
+        "  to a pod that answers by its Service's name, s",
+        "< 5",
+        |came| came.answer,
+    );
+
     // The same without what is measured: what people wait for who read what the server says.
     row("  to the line that says so, s", "", |came| came.said);
 }
@@ -77,7 +88,11 @@ fn start() -> Came {
 fn pods(machine: &Machine) {
     for (count, goal) in PODS {
         let took = Cluster::on(machine).makes_pods(count, TIMES);
-        row(&format!("{count} pods, from create to Running, s"), took, goal);
+        row(
+            &format!("{count} pods, from create to Running, s"),
+            took,
+            goal,
+        );
     }
 }
 
@@ -85,13 +100,26 @@ fn idle(machine: &Machine, when: &str) {
     thread::sleep(SETTLING);
     let before = Used::by(machine);
     thread::sleep(IDLE);
+
     let after = Used::by(machine);
-    println!("{:<52} {:>9.1}  <= 80", format!("{when}: memory of all (PSS), MiB"), after.memory_mib());
+    println!(
+        "{:<52} {:>9.1}  <= 80",
+        format!("{when}: memory of all (PSS), MiB"),
+        after.memory_mib()
+    );
+
     for (words, mib) in after.each() {
-        println!("  {:<50} {mib:>9.1}", words.chars().take(50).collect::<String>());
+        println!(
+            "  {:<50} {mib:>9.1}",
+            words.chars().take(50).collect::<String>()
+        );
     }
+
     let share = after.cpu_since(&before).as_secs_f64() / IDLE.as_secs_f64() * 100.0;
-    println!("{:<52} {share:>9.3}  < 0.5", format!("{when}: CPU, % of a core"));
+    println!(
+        "{:<52} {share:>9.3}  < 0.5",
+        format!("{when}: CPU, % of a core")
+    );
 }
 
 fn row(about: &str, mut all: Vec<Duration>, goal: &str) {

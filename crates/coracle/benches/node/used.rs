@@ -20,7 +20,14 @@ impl Used {
     pub(crate) fn by(machine: &Machine) -> Used {
         let server = (machine.server_pid().unwrap(), "server".to_owned());
         let all = machine.processes().into_iter().chain([server]);
-        Used(all.map(|(pid, words)| Process { words, memory_kib: memory_kib(pid), cpu: cpu(pid) }).collect())
+        Used(
+            all.map(|(pid, words)| Process {
+                words,
+                memory_kib: memory_kib(pid),
+                cpu: cpu(pid),
+            })
+            .collect(),
+        )
     }
 
     pub(crate) fn memory_mib(&self) -> f64 {
@@ -28,7 +35,9 @@ impl Used {
     }
 
     pub(crate) fn each(&self) -> impl Iterator<Item = (&str, f64)> {
-        self.0.iter().map(|process| (process.words.as_str(), process.memory_kib / 1024.0))
+        self.0
+            .iter()
+            .map(|process| (process.words.as_str(), process.memory_kib / 1024.0))
     }
 
     pub(crate) fn cpu_since(&self, before: &Used) -> Duration {
@@ -39,7 +48,10 @@ impl Used {
 
 fn memory_kib(pid: u32) -> f64 {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss:"))
+        .unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 

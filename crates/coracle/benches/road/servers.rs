@@ -38,13 +38,25 @@ impl Ours {
 
     fn start(folder: &Path, port: u16, flags: &[&str]) -> Running {
         let mut command = Command::new(CORACLE);
-        command.args(["server", "--no-node"]).args(flags).arg("--data-dir");
-        command.arg(folder).args(["--https-port", &port.to_string()]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a server");
+        command
+            .args(["server", "--no-node"])
+            .args(flags)
+            .arg("--data-dir");
+
+        command
+            .arg(folder)
+            .args(["--https-port", &port.to_string()]);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a server");
+
         let mut line = String::new();
         let stdout = child.stdout.take().expect("it is piped");
         BufReader::new(stdout).read_line(&mut line).expect("a line");
         assert!(line.starts_with("coracle is ready"), "{line:?}");
+
         Running(child)
     }
 }
@@ -74,27 +86,50 @@ impl Peer {
         if !program.exists() || !etcd.exists() {
             return None;
         }
+
         let folder = tempfile::tempdir().expect("a folder");
         let [port, client, member] = free_ports();
+
         // Certificates, keys and a kubeconfig, as ours makes them.
         drop(Ours::start(folder.path(), port, ALONE));
         let store = start_etcd(&etcd, folder.path(), client, member);
         let server = start_kube_apiserver(&program, folder.path(), port, client);
-        let peer = Peer { server, store, folder };
+        let peer = Peer {
+            server,
+            store,
+            folder,
+        };
         peer.wait_until_ready();
+
         Some(peer)
     }
 
     fn wait_until_ready(&self) {
         for _ in 0..300 {
             let mut probe = Command::new(CORACLE);
-            probe.args(["bench", "get", "--seconds", "1", "--clients", "1", "--kubeconfig"]);
-            let probed = probe.arg(self.kubeconfig()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+            probe.args([
+                "bench",
+                "get",
+                "--seconds",
+                "1",
+                "--clients",
+                "1",
+                "--kubeconfig",
+            ]);
+
+            let probed = probe
+                .arg(self.kubeconfig())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+
             if probed.expect("it runs").success() {
                 return;
             }
+
             thread::sleep(Duration::from_millis(200));
         }
+
         panic!("kube-apiserver does not become ready");
     }
 }
@@ -121,6 +156,7 @@ fn start_etcd(program: &Path, folder: &Path, client: u16, member: u16) -> Runnin
         format!("--initial-cluster=default={member}"),
         "--log-level=error".to_owned(),
     ]);
+
     Running::start(&mut command)
 }
 
@@ -135,13 +171,18 @@ fn start_kube_apiserver(program: &Path, folder: &Path, port: u16, store: u16) ->
         format!("--tls-cert-file={}", pki("apiserver.crt")),
         format!("--tls-private-key-file={}", pki("apiserver.key")),
         format!("--client-ca-file={}", pki("ca.crt")),
-        // It reads no public key out of a PKCS #8 private one; no token is shown to it, so any key will do.
+        // It reads no public key out of a PKCS #8 private one; no token is shown to it, so any key
+        // will do.
         format!("--service-account-key-file={}", pki("ca.crt")),
-        format!("--service-account-signing-key-file={}", pki("service-account.key")),
+        format!(
+            "--service-account-signing-key-file={}",
+            pki("service-account.key")
+        ),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
         "--authorization-mode=Node,RBAC".to_owned(),
     ]);
+
     Running::start(&mut command)
 }
 
@@ -150,7 +191,10 @@ struct Running(Child);
 
 impl Running {
     fn start(command: &mut Command) -> Running {
-        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let command = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         Running(command.spawn().expect("it starts"))
     }
 }
@@ -171,9 +215,18 @@ fn free_ports() -> [u16; 3] {
 pub(crate) fn resident_mib(processes: &[u32]) -> f64 {
     let of = |pid: &u32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
-        line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") / 1024.0
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .expect("it has memory");
+
+        line.trim()
+            .trim_end_matches(" kB")
+            .parse::<f64>()
+            .expect("a number")
+            / 1024.0
     };
+
     processes.iter().map(of).sum()
 }
 
@@ -181,16 +234,28 @@ pub(crate) fn resident_mib(processes: &[u32]) -> f64 {
 pub(crate) fn bench(server: &impl Server, arguments: &[&str]) -> HashMap<String, f64> {
     let mut command = Command::new(CORACLE);
     command.args(["bench", "--plain"]);
+
     for pid in server.processes() {
         command.args(["--server-pid", &pid.to_string()]);
     }
-    command.arg("--kubeconfig").arg::<&Path>(server.kubeconfig().as_ref()).args(arguments);
-    let output = command.stderr(Stdio::inherit()).output().expect("the benchmark runs");
+
+    command
+        .arg("--kubeconfig")
+        .arg::<&Path>(server.kubeconfig().as_ref())
+        .args(arguments);
+
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("the benchmark runs");
     assert!(output.status.success(), "{arguments:?} failed");
+
     let text = String::from_utf8(output.stdout).expect("figures are text");
+
     let figure = |line: &str| {
         let (name, value) = line.split_once(' ')?;
         Some((name.to_string(), value.parse().ok()?))
     };
+
     text.lines().filter_map(figure).collect()
 }

@@ -39,7 +39,11 @@ pub(crate) enum RequestError {
     #[error("no answer within {} seconds", ANSWERED_WITHIN.as_secs())]
     TooSlow,
     #[error("{path}: {status}: {body}")]
-    Refused { path: String, status: StatusCode, body: String },
+    Refused {
+        path: String,
+        status: StatusCode,
+        body: String,
+    },
 }
 
 /// What is asked.
@@ -55,35 +59,64 @@ pub(super) struct Question {
 impl Question {
     pub(super) fn get(path: impl Into<String>) -> Question {
         let body = Bytes::new();
-        Question { method: Method::GET, path: path.into(), content_type: "", body, gzip: false }
+        Question {
+            method: Method::GET,
+            path: path.into(),
+            content_type: "",
+            body,
+            gzip: false,
+        }
     }
 
     pub(super) fn delete(path: impl Into<String>) -> Question {
-        Question { method: Method::DELETE, ..Question::get(path) }
+        Question {
+            method: Method::DELETE,
+            ..Question::get(path)
+        }
     }
 
     pub(super) fn post(path: impl Into<String>, body: impl Into<Bytes>) -> Question {
         let question = Question::get(path);
-        Question { method: Method::POST, content_type: "application/json", body: body.into(), ..question }
+        Question {
+            method: Method::POST,
+            content_type: "application/json",
+            body: body.into(),
+            ..question
+        }
     }
 
     pub(super) fn patch(path: impl Into<String>, body: impl Into<Bytes>) -> Question {
         let content_type = "application/merge-patch+json";
-        Question { method: Method::PATCH, content_type, ..Question::post(path, body) }
+        Question {
+            method: Method::PATCH,
+            content_type,
+            ..Question::post(path, body)
+        }
     }
 }
 
 impl Connection {
     pub(super) async fn open(target: &Target) -> Result<Connection, RequestError> {
-        let failed = |error| RequestError::Connect { address: target.address.clone(), error };
+        let failed = |error| RequestError::Connect {
+            address: target.address.clone(),
+            error,
+        };
         let socket = TcpStream::connect(&target.address).await.map_err(failed)?;
         socket.set_nodelay(true).map_err(failed)?;
-        let stream = target.tls.connect(target.name.clone(), socket).await.map_err(failed)?;
+
+        let stream = target
+            .tls
+            .connect(target.name.clone(), socket)
+            .await
+            .map_err(failed)?;
         let stream = TokioIo::new(stream);
+
         let mut driver = JoinSet::new();
         let sender = if target.http2 {
             let mut builder = http2::Builder::new(TokioExecutor::new());
-            builder.initial_stream_window_size(WINDOW).initial_connection_window_size(WINDOW);
+            builder
+                .initial_stream_window_size(WINDOW)
+                .initial_connection_window_size(WINDOW);
             let (sender, connection) = builder.handshake(stream).await?;
             driver.spawn(async { drop(connection.await) });
             Sender::Http2(sender)
@@ -92,7 +125,13 @@ impl Connection {
             driver.spawn(async { drop(connection.await) });
             Sender::Http1(sender)
         };
-        Ok(Connection { sender, host: target.address.clone(), token: target.token.clone(), _driver: driver })
+
+        Ok(Connection {
+            sender,
+            host: target.address.clone(),
+            token: target.token.clone(),
+            _driver: driver,
+        })
     }
 
     /// Asks, and reads the whole answer; how many bytes it had.
@@ -103,14 +142,18 @@ impl Connection {
             let status = response.status();
             let mut body = response.into_body();
             let mut length = 0;
+
             let mut beginning = Vec::new();
             while let Some(frame) = body.frame().await {
-                let Ok(data) = frame?.into_data() else { continue };
+                let Ok(data) = frame?.into_data() else {
+                    continue;
+                };
                 length += data.len();
                 if !status.is_success() {
                     beginning.extend_from_slice(&data);
                 }
             }
+
             match status.is_success() {
                 true => Ok(length),
                 false => {
@@ -119,15 +162,22 @@ impl Connection {
                 }
             }
         };
-        tokio::time::timeout(ANSWERED_WITHIN, answered).await.map_err(|_| RequestError::TooSlow)?
+
+        tokio::time::timeout(ANSWERED_WITHIN, answered)
+            .await
+            .map_err(|_| RequestError::TooSlow)?
     }
 
     /// Asks; the answer is read by whoever asked.
-    pub(super) async fn begin(&mut self, question: Question) -> Result<Response<Incoming>, RequestError> {
+    pub(super) async fn begin(
+        &mut self,
+        question: Question,
+    ) -> Result<Response<Incoming>, RequestError> {
         let uri = match &self.sender {
             Sender::Http1(_) => question.path,
             Sender::Http2(_) => format!("https://{}{}", self.host, question.path),
         };
+
         let mut request = Request::builder().method(question.method).uri(uri);
         if matches!(self.sender, Sender::Http1(_)) {
             request = request.header(header::HOST, &self.host);
@@ -135,15 +185,21 @@ impl Connection {
         if let Some(token) = &self.token {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
+
         if !question.content_type.is_empty() {
             request = request.header(header::CONTENT_TYPE, question.content_type);
         }
         if question.gzip {
             request = request.header(header::ACCEPT_ENCODING, "gzip");
         }
-        let request =
-            request.header(header::USER_AGENT, "coracle-bench").header(header::ACCEPT, "application/json");
-        let request = request.body(Full::new(question.body)).expect("every part is a valid one");
+
+        let request = request
+            .header(header::USER_AGENT, "coracle-bench")
+            .header(header::ACCEPT, "application/json");
+        let request = request
+            .body(Full::new(question.body))
+            .expect("every part is a valid one");
+
         Ok(match &mut self.sender {
             Sender::Http1(sender) => {
                 sender.ready().await?;

@@ -39,6 +39,7 @@ where
     for _ in 0..clients {
         connections.push(Connection::open(target).await?);
     }
+
     let began = Instant::now();
     let mut tasks = JoinSet::new();
     for (client, connection) in connections.into_iter().enumerate() {
@@ -47,19 +48,25 @@ where
             Until::Time(_) => usize::MAX,
             Until::Count(count) => count / clients + usize::from(client < count % clients),
         };
+
         let ends = match until {
             Until::Time(lasts) => Some(began + lasts),
             Until::Count(_) => None,
         };
-        tasks.spawn(async move { one(connection, share, ends, move |n| question(client, n)).await });
+
+        tasks
+            .spawn(async move { one(connection, share, ends, move |n| question(client, n)).await });
     }
+
     let mut all = Asked::default();
     while let Some(asked) = tasks.join_next().await {
         let asked = asked.expect("a client does not panic")?;
         all.latencies.extend(asked.latencies);
         all.bytes += asked.bytes;
     }
+
     all.took = began.elapsed();
+
     Ok(all)
 }
 

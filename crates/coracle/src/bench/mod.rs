@@ -1,8 +1,9 @@
 //! `coracle bench`: what a server can do, measured from outside through its API.
 //!
-//! A [`target`] is read from a kubeconfig; each client is one [`connection`] to it that asks again as soon as it is
-//! answered. A [`scene`] says what is asked, [`load`] asks it, and [`report`] tells how long it took and, of a server on
-//! this machine, what it cost it. Everything happens in a namespace of its own, which is deleted in the end.
+//! A [`target`] is read from a kubeconfig; each client is one [`connection`] to it that asks again
+//! as soon as it is answered. A [`scene`] says what is asked, [`load`] asks it, and [`report`]
+//! tells how long it took and, of a server on this machine, what it cost it. Everything happens in
+//! a namespace of its own, which is deleted in the end.
 
 mod connection;
 mod load;
@@ -30,7 +31,8 @@ pub(crate) struct Bench {
     /// How to reach the server
     #[arg(long, value_name = "FILE", global = true)]
     kubeconfig: Option<PathBuf>,
-    /// The server's process, if it is on this machine: its CPU and memory are reported; of several, their sum
+    /// The server's process, if it is on this machine: its CPU and memory are reported; of several,
+    /// their sum
     #[arg(long, value_name = "PID", global = true)]
     server_pid: Vec<u32>,
     /// How many clients ask at once, each on a connection of its own
@@ -90,13 +92,15 @@ enum What {
         #[arg(long)]
         config_maps: bool,
     },
-    /// Create single pods, and see how fast they get nodes and become ready; needs nodes, real or simulated
+    /// Create single pods, and see how fast they get nodes and become ready; needs nodes, real or
+    /// simulated
     Schedule {
         /// How many
         #[arg(long, value_name = "COUNT", default_value_t = 3_000)]
         pods: usize,
     },
-    /// Create a Deployment, and see how fast its pods get nodes and become ready; needs nodes, real or simulated
+    /// Create a Deployment, and see how fast its pods get nodes and become ready; needs nodes, real
+    /// or simulated
     Deploy {
         /// How many pods it has
         #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
@@ -124,11 +128,21 @@ pub(crate) enum BenchError {
     Usage(u32, std::io::Error),
 }
 
-#[expect(clippy::print_stdout, reason = "a benchmark reports to whoever started it")]
+#[expect(
+    clippy::print_stdout,
+    reason = "a benchmark reports to whoever started it"
+)]
 pub(crate) fn run(command: &Bench) -> Result<(), BenchError> {
     let target = Target::read(command.kubeconfig.as_deref(), command.http2)?;
     let report = process::block_on(scene::play(command, &target))??;
-    print!("{}", if command.plain { report.plain() } else { report.to_string() });
+    print!(
+        "{}",
+        if command.plain {
+            report.plain()
+        } else {
+            report.to_string()
+        }
+    );
     Ok(())
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use coracle_api::Value;
 use coracle_api::typed::TypedError;
 use coracle_client::{
-    Change, Client, Config, Environment, Informer, Informers, Projection, Resource, Selection, Tasks,
+    Change, Client, Config, Environment, Informer, Informers, Projection, Resource, Selection,
+    Tasks,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -31,17 +32,25 @@ struct Seen {
 
 impl Projection for Seen {
     fn project(object: &Arc<Value>) -> Result<Seen, TypedError> {
-        let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+        let conditions = object
+            .at(&["status", "conditions"])
+            .and_then(Value::as_array)
+            .unwrap_or_default();
+
         let is = |condition: &Value, name: &str, wanted: &str| {
             condition.get(name).and_then(Value::as_str) == Some(wanted)
         };
-        let is_ready = |condition: &Value| is(condition, "type", "Ready") && is(condition, "status", "True");
-        Ok(Seen { ready: conditions.iter().any(is_ready) })
+        let is_ready =
+            |condition: &Value| is(condition, "type", "Ready") && is(condition, "status", "True");
+
+        Ok(Seen {
+            ready: conditions.iter().any(is_ready),
+        })
     }
 }
 
-/// Pods that are watched on their way, by a client that costs the machine as little as it can: those with a node are told
-/// of in metadata, and whole only once they run.
+/// Pods that are watched on their way, by a client that costs the machine as little as it can:
+/// those with a node are told of in metadata, and whole only once they run.
 pub(super) struct Watched {
     bound: Counted,
     ready: Counted,
@@ -69,7 +78,11 @@ impl Watched {
         let running = informers.of::<Seen>(pods.fields("status.phase=Running"));
         let bound = counted(&bound, |_| true, &tasks).await;
         let ready = counted(&running, |pod| pod.ready, &tasks).await;
-        Ok(Watched { bound, ready, _tasks: tasks })
+        Ok(Watched {
+            bound,
+            ready,
+            _tasks: tasks,
+        })
     }
 
     /// Waits until so many have nodes and are ready; it began at `begun`.
@@ -78,21 +91,31 @@ impl Watched {
         drop(self.bound.wait_for(|bound| *bound >= pods).await);
         let bound = begun.elapsed();
         drop(self.ready.wait_for(|ready| *ready >= pods).await);
-        Took { bound, ready: begun.elapsed() }
+        Took {
+            bound,
+            ready: begun.elapsed(),
+        }
     }
 }
 
 async fn informers(kubeconfig: Option<&std::path::Path>) -> Result<(Informers, Tasks), BenchError> {
     let config = Config::load(kubeconfig, None, &Environment::default())?;
-    let client = Client::connect(config, crate::world::WORLD).await?.named("coracle-bench");
+    let client = Client::connect(config, crate::world::WORLD)
+        .await?
+        .named("coracle-bench");
     let tasks = Tasks::new();
     Ok((Informers::new(client, tasks.clone()), tasks))
 }
 
 /// How many of what an informer holds are what is looked for.
-async fn counted<T: Projection>(informer: &Informer<T>, is: fn(&T) -> bool, tasks: &Tasks) -> Counted {
+async fn counted<T: Projection>(
+    informer: &Informer<T>,
+    is: fn(&T) -> bool,
+    tasks: &Tasks,
+) -> Counted {
     informer.synced().await;
     let (count, counted) = watch::channel(0);
+
     let mut changes = informer.subscribe();
     tasks.spawn(async move {
         loop {
@@ -106,6 +129,7 @@ async fn counted<T: Projection>(informer: &Informer<T>, is: fn(&T) -> bool, task
             count.send_modify(|count| *count = *count + usize::from(more) - usize::from(less));
         }
     });
+
     counted
 }
 

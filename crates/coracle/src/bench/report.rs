@@ -22,11 +22,23 @@ struct Figure {
 }
 
 impl Report {
-    pub(super) fn add(&mut self, name: &'static str, about: &'static str, value: f64, unit: &'static str) {
-        self.figures.push(Figure { name, about, value, unit });
+    pub(super) fn add(
+        &mut self,
+        name: &'static str,
+        about: &'static str,
+        value: f64,
+        unit: &'static str,
+    ) {
+        self.figures.push(Figure {
+            name,
+            about,
+            value,
+            unit,
+        });
     }
 
-    /// How often something was done, and, where the server's CPU is known, how often for a second of it.
+    /// How often something was done, and, where the server's CPU is known, how often for a second
+    /// of it.
     pub(super) fn rate(
         &mut self,
         what: [(&'static str, &'static str); 2],
@@ -44,33 +56,58 @@ impl Report {
 
     pub(super) fn latencies(&mut self, latencies: &mut [Duration]) {
         latencies.sort_unstable();
-        let Some(last) = latencies.len().checked_sub(1) else { return };
+        let Some(last) = latencies.len().checked_sub(1) else {
+            return;
+        };
         let quantiles = [
             ("latency_p50", "half are answered within", 50),
             ("latency_p90", "nine of ten within", 90),
             ("latency_p99", "99 of 100 within", 99),
             ("latency_max", "all within", 100),
         ];
+
         for (name, about, percent) in quantiles {
-            self.add(name, about, latencies[last * percent / 100].as_secs_f64() * 1e3, "ms");
+            self.add(
+                name,
+                about,
+                latencies[last * percent / 100].as_secs_f64() * 1e3,
+                "ms",
+            );
         }
     }
 
     pub(super) fn usage(&mut self, before: Usage, after: Usage) {
-        self.add("server_cpu", "CPU of the server", (after.cpu - before.cpu).as_secs_f64(), "s");
+        self.add(
+            "server_cpu",
+            "CPU of the server",
+            (after.cpu - before.cpu).as_secs_f64(),
+            "s",
+        );
+
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-        self.add("server_memory", "memory of the server", mib(after.resident), "MiB");
+        self.add(
+            "server_memory",
+            "memory of the server",
+            mib(after.resident),
+            "MiB",
+        );
     }
 
     /// A line `name value` for each figure.
     pub(super) fn plain(&self) -> String {
-        self.figures.iter().map(|figure| format!("{} {:.3}\n", figure.name, figure.value)).collect()
+        self.figures
+            .iter()
+            .map(|figure| format!("{} {:.3}\n", figure.name, figure.value))
+            .collect()
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Figure { about, value, unit, .. } in &self.figures {
+        for Figure {
+            about, value, unit, ..
+        } in &self.figures
+        {
             let digits = if *value >= 1000.0 { 0 } else { 3 };
             writeln!(f, "{about:<40} {value:>14.digits$} {unit}")?;
         }

@@ -31,7 +31,9 @@ pub(crate) enum TargetError {
     Config(#[from] ConfigError),
     #[error("{0}: only https://HOST:PORT can be measured")]
     Server(String),
-    #[error("the kubeconfig names no authority and no client certificate, or they cannot be read: {0}")]
+    #[error(
+        "the kubeconfig names no authority and no client certificate, or they cannot be read: {0}"
+    )]
     Certificates(String),
     #[error("TLS cannot be set up")]
     Tls(#[from] rustls::Error),
@@ -42,51 +44,81 @@ pub(crate) enum TargetError {
 impl Target {
     pub(super) fn read(file: Option<&Path>, http2: bool) -> Result<Target, TargetError> {
         let file = file.ok_or(TargetError::NoFile)?;
-        let kubeconfig = Kubeconfig::read(file)?.ok_or_else(|| TargetError::Missing(file.to_path_buf()))?;
+        let kubeconfig =
+            Kubeconfig::read(file)?.ok_or_else(|| TargetError::Missing(file.to_path_buf()))?;
         let config = Config::of_context(&kubeconfig, None)?;
-        let address = config.server.strip_prefix("https://").filter(|address| !address.contains('/'));
-        let address = address.ok_or_else(|| TargetError::Server(config.server.clone()))?.to_string();
-        let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
-        let host = config.server_name.clone().unwrap_or_else(|| host.trim_matches(['[', ']']).to_string());
-        let name = ServerName::try_from(host.clone()).map_err(|error| TargetError::Name(host, error))?;
+        let address = config
+            .server
+            .strip_prefix("https://")
+            .filter(|address| !address.contains('/'));
+
+        let address = address
+            .ok_or_else(|| TargetError::Server(config.server.clone()))?
+            .to_string();
+        let host = address
+            .rsplit_once(':')
+            .map_or(address.as_str(), |(host, _)| host);
+        let host = config
+            .server_name
+            .clone()
+            .unwrap_or_else(|| host.trim_matches(['[', ']']).to_string());
+
+        let name =
+            ServerName::try_from(host.clone()).map_err(|error| TargetError::Name(host, error))?;
         let token = match &config.credentials.token {
             Token::Fixed(token) => Some(token.clone()),
             _ => None,
         };
+
         let tls = TlsConnector::from(Arc::new(settings(&config, http2)?));
-        Ok(Target { address, name, tls, token, http2 })
+        Ok(Target {
+            address,
+            name,
+            tls,
+            token,
+            http2,
+        })
     }
 }
 
 fn settings(config: &Config, http2: bool) -> Result<ClientConfig, TargetError> {
     let bad = |error: rustls::pki_types::pem::Error| TargetError::Certificates(error.to_string());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&read(config.authorities.as_ref())?) {
         roots.add(certificate.map_err(bad)?)?;
     }
+
     let builder = builder.with_root_certificates(roots);
     let mut settings = match &config.credentials.certificate {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
             let certificates = read(Some(certificate))?;
-            let chain =
-                CertificateDer::pem_slice_iter(&certificates).collect::<Result<_, _>>().map_err(bad)?;
+            let chain = CertificateDer::pem_slice_iter(&certificates)
+                .collect::<Result<_, _>>()
+                .map_err(bad)?;
             let key = PrivateKeyDer::from_pem_slice(&read(Some(key))?).map_err(bad)?;
             builder.with_client_auth_cert(chain, key)?
         }
     };
-    settings.alpn_protocols = vec![if http2 { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
+
+    settings.alpn_protocols = vec![if http2 {
+        b"h2".to_vec()
+    } else {
+        b"http/1.1".to_vec()
+    }];
+
     Ok(settings)
 }
 
 fn read(pem: Option<&Pem>) -> Result<Vec<u8>, TargetError> {
     match pem {
         Some(Pem::Content(text)) => Ok(text.clone()),
-        Some(Pem::File(file)) => {
-            fs::read(file).map_err(|error| TargetError::Certificates(format!("{}: {error}", file.display())))
-        }
+        Some(Pem::File(file)) => fs::read(file)
+            .map_err(|error| TargetError::Certificates(format!("{}: {error}", file.display()))),
         None => Err(TargetError::Certificates("not given".to_string())),
     }
 }

@@ -16,12 +16,24 @@ impl Usage {
         let mut nanoseconds = 0;
         for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
             // A thread may end while we look.
-            let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
-            nanoseconds += text.split(' ').next().and_then(|number| number.parse::<u64>().ok()).unwrap_or(0);
+            let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else {
+                continue;
+            };
+            nanoseconds += text
+                .split(' ')
+                .next()
+                .and_then(|number| number.parse::<u64>().ok())
+                .unwrap_or(0);
         }
+
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let resident = resident.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        Ok(Usage { cpu: Duration::from_nanos(nanoseconds), resident: resident.unwrap_or(0) * 1024 })
+        let resident =
+            resident.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok());
+
+        Ok(Usage {
+            cpu: Duration::from_nanos(nanoseconds),
+            resident: resident.unwrap_or(0) * 1024,
+        })
     }
 }

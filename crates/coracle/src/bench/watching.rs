@@ -37,22 +37,38 @@ pub(super) async fn watch(
         let question = Question::get(format!("{maps}?watch=1&timeoutSeconds=600"));
         tasks.spawn(async move { one(&target, question, events, begun).await });
     }
+
     for _ in 0..watchers {
-        all_begun.recv().await.expect("every watcher says that it has begun");
+        all_begun
+            .recv()
+            .await
+            .expect("every watcher says that it has begun");
     }
+
     let began = Instant::now();
     let path = maps.to_string();
     let write = move |client: usize, n: usize| {
-        Question::post(path.clone(), config_map(&format!("watched-{client}-{n}"), size))
+        Question::post(
+            path.clone(),
+            config_map(&format!("watched-{client}-{n}"), size),
+        )
     };
     load::ask(target, WRITERS, Until::Count(events), write).await?;
-    let mut watched = Watched { took: Duration::ZERO, deliveries: 0, bytes: 0 };
+
+    let mut watched = Watched {
+        took: Duration::ZERO,
+        deliveries: 0,
+        bytes: 0,
+    };
+
     while let Some(told) = tasks.join_next().await {
         let (lines, bytes) = told.expect("a watcher does not panic")?;
         watched.deliveries += lines;
         watched.bytes += bytes;
     }
+
     watched.took = began.elapsed();
+
     Ok(watched)
 }
 
@@ -65,20 +81,35 @@ async fn one(
 ) -> Result<(u64, u64), RequestError> {
     let mut connection = Connection::open(target).await?;
     let mut body = connection.begin(question).await?.into_body();
-    begun.send(()).await.expect("somebody waits for all to begin");
+    begun
+        .send(())
+        .await
+        .expect("somebody waits for all to begin");
+
     let (mut lines, mut bytes) = (0, 0);
     while lines < events as u64 {
-        let Some(frame) = body.frame().await else { break };
-        let Ok(data) = frame?.into_data() else { continue };
+        let Some(frame) = body.frame().await else {
+            break;
+        };
+        let Ok(data) = frame?.into_data() else {
+            continue;
+        };
         bytes += data.len() as u64;
         lines += ends_of_lines(&data);
     }
+
     Ok((lines, bytes))
 }
 
-/// Counted in pieces of fewer than 256 bytes, whose sums fit into a byte: so that many bytes are compared at a time.
+/// Counted in pieces of fewer than 256 bytes, whose sums fit into a byte: so that many bytes are
+/// compared at a time.
 fn ends_of_lines(data: &[u8]) -> u64 {
-    let ends = |piece: &[u8]| piece.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>();
+    let ends = |piece: &[u8]| {
+        piece
+            .iter()
+            .map(|byte| u8::from(*byte == b'\n'))
+            .sum::<u8>()
+    };
     data.chunks(240).map(|piece| u64::from(ends(piece))).sum()
 }
 
@@ -90,7 +121,10 @@ mod tests {
     fn every_end_of_a_line_counts() {
         for lines in [0, 1, 255, 256, 1000] {
             assert_eq!(ends_of_lines("\n".repeat(lines).as_bytes()), lines as u64);
-            assert_eq!(ends_of_lines("a line\n".repeat(lines).as_bytes()), lines as u64);
+            assert_eq!(
+                ends_of_lines("a line\n".repeat(lines).as_bytes()),
+                lines as u64
+            );
         }
     }
 }

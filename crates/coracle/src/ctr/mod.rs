@@ -1,4 +1,5 @@
-//! `coracle ctr`: pods and containers of this node, without an API server: what runs, its logs, a command inside.
+//! `coracle ctr`: pods and containers of this node, without an API server: what runs, its logs, a
+//! command inside.
 
 mod show;
 
@@ -96,8 +97,10 @@ impl CtrError {
 }
 
 pub(crate) fn run(ctr: Ctr) -> Result<(), CtrError> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CtrError::Start)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(CtrError::Start)?;
     let done = runtime.block_on(look(ctr));
     // Our own input may be read in a thread that waits for a key for ever.
     runtime.shutdown_background();
@@ -111,12 +114,26 @@ async fn look(ctr: Ctr) -> Result<(), CtrError> {
         Command::Ps { all } => containers(&observer, all),
         Command::Logs { container } => return logs(&observer, &observer.find(&container)?),
         Command::Inspect { id } => return inspect(&observer, &observer.find(&id)?),
-        Command::Exec { stdin, tty, container, command } => {
+        Command::Exec {
+            stdin,
+            tty,
+            container,
+            command,
+        } => {
             let container_id = observer.find(&container)?;
-            let request = ExecRequest { container_id, cmd: command, tty, stdin, stdout: true, stderr: !tty };
+            let request = ExecRequest {
+                container_id,
+                cmd: command,
+                tty,
+                stdin,
+                stdout: true,
+                stderr: !tty,
+            };
+
             return exec(observer.exec(request).await?).await;
         }
     }
+
     Ok(())
 }
 
@@ -132,11 +149,15 @@ fn config(ctr: &Ctr) -> Result<Config, CtrError> {
             open_files: None,
         });
     }
+
     let no_cluster = || CtrError::NoCluster(ctr.data_dir.clone());
-    let known = Instance::of(&ctr.data_dir).map_err(|_| no_cluster())?.runtime();
+    let known = Instance::of(&ctr.data_dir)
+        .map_err(|_| no_cluster())?
+        .runtime();
     if ctr.root.is_none() && !known.root.exists() {
         return Err(no_cluster());
     }
+
     Ok(Config {
         root: ctr.root.clone().unwrap_or(known.root),
         state: ctr.state.clone().unwrap_or(known.state),
@@ -147,16 +168,25 @@ fn config(ctr: &Ctr) -> Result<Config, CtrError> {
 fn pods(observer: &Observer) {
     let mut lines = format!("{:<14}{:<10}{:<20}NAME\n", "POD ID", "STATE", "NAMESPACE");
     for pod in observer.pods() {
-        let state = if pod.state() == PodSandboxState::SandboxReady { "Ready" } else { "NotReady" };
+        let state = if pod.state() == PodSandboxState::SandboxReady {
+            "Ready"
+        } else {
+            "NotReady"
+        };
         let metadata = pod.metadata.unwrap_or_default();
         let (id, namespace, name) = (short(&pod.id), metadata.namespace, metadata.name);
         lines += &format!("{id:<14}{state:<10}{namespace:<20}{name}\n");
     }
+
     process::print(lines);
 }
 
 fn containers(observer: &Observer, all: bool) {
-    let mut lines = format!("{:<14}{:<14}{:<10}{:<20}IMAGE\n", "CONTAINER", "POD ID", "STATE", "NAME");
+    let mut lines = format!(
+        "{:<14}{:<14}{:<10}{:<20}IMAGE\n",
+        "CONTAINER", "POD ID", "STATE", "NAME"
+    );
+
     for container in observer.containers() {
         let state = match container.state() {
             ContainerState::ContainerCreated => "Created",
@@ -164,17 +194,24 @@ fn containers(observer: &Observer, all: bool) {
             ContainerState::ContainerExited => "Exited",
             ContainerState::ContainerUnknown => "Unknown",
         };
+
         if state != "Running" && !all {
             continue;
         }
+
         let (id, pod) = (short(&container.id), short(&container.pod_sandbox_id));
         let name = container.metadata.unwrap_or_default().name;
         let image = container.image.unwrap_or_default();
+
         // A kubelet asks for the id that it resolved, and tells what the user wrote.
-        let image =
-            if image.user_specified_image.is_empty() { image.image } else { image.user_specified_image };
+        let image = if image.user_specified_image.is_empty() {
+            image.image
+        } else {
+            image.user_specified_image
+        };
         lines += &format!("{id:<14}{pod:<14}{state:<10}{name:<20}{image}\n");
     }
+
     process::print(lines);
 }
 
@@ -185,21 +222,33 @@ fn short(id: &str) -> &str {
 /// Prints the texts of a log, each to the stream it came from.
 fn logs(observer: &Observer, id: &str) -> Result<(), CtrError> {
     let path = observer.container(id)?.status.unwrap_or_default().log_path;
-    let broken = |source: io::Error| CtrError::Log { path: path.clone(), source };
+    let broken = |source: io::Error| CtrError::Log {
+        path: path.clone(),
+        source,
+    };
     let log = BufReader::new(File::open(&path).map_err(broken)?);
+
     let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
     for line in log.split(b'\n') {
         let line = line.map_err(broken)?;
         let mut parts = line.splitn(4, |byte| *byte == b' ').skip(1);
-        let (Some(stream), Some(tag), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
+        let (Some(stream), Some(tag), Some(text)) = (parts.next(), parts.next(), parts.next())
+        else {
             continue;
         };
-        let sink: &mut dyn io::Write = if stream == b"stderr" { &mut err } else { &mut out };
+
+        let sink: &mut dyn io::Write = if stream == b"stderr" {
+            &mut err
+        } else {
+            &mut out
+        };
+
         let end: &[u8] = if tag == b"P" { b"" } else { b"\n" };
         if let Err(error) = sink.write_all(text).and_then(|()| sink.write_all(end)) {
             process::unread(&error);
         }
     }
+
     Ok(())
 }
 
@@ -213,15 +262,32 @@ fn inspect(observer: &Observer, id: &str) -> Result<(), CtrError> {
 
 /// Connects the streams of a command with ours until it ends.
 async fn exec(session: Session) -> Result<(), CtrError> {
-    let Session { stdin, stdout, stderr, resize: _resize, exit } = session;
+    let Session {
+        stdin,
+        stdout,
+        stderr,
+        resize: _resize,
+        exit,
+    } = session;
+
     if let Some(mut input) = stdin {
-        tokio::spawn(async move { tokio::io::copy(&mut tokio::io::stdin(), &mut input).await.map(drop) });
+        tokio::spawn(async move {
+            tokio::io::copy(&mut tokio::io::stdin(), &mut input)
+                .await
+                .map(drop)
+        });
     }
-    let (out, err) = tokio::join!(copy(stdout, tokio::io::stdout()), copy(stderr, tokio::io::stderr()));
+
+    let (out, err) = tokio::join!(
+        copy(stdout, tokio::io::stdout()),
+        copy(stderr, tokio::io::stderr())
+    );
+
     match out.and(err) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => process::unread(&error),
         done => done.map_err(CtrError::Streams)?,
     }
+
     match exit.await {
         Ok(0) => Ok(()),
         Ok(code) => Err(CtrError::Exit(code)),

@@ -1,4 +1,5 @@
-//! All that is known of a pod or container, as JSON: what CRI tells as `status`, what our runtime knows besides as `info`.
+//! All that is known of a pod or container, as JSON: what CRI tells as `status`, what our runtime
+//! knows besides as `info`.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,10 @@ pub(super) fn container(told: &ContainerStatusResponse) -> String {
     let status = told.status.clone().unwrap_or_default();
     let mut info = info(&told.info);
     if let Some(Value::String(processes)) = info.get("processes") {
-        let pids: Vec<i32> = processes.split(' ').filter_map(|pid| pid.parse().ok()).collect();
+        let pids: Vec<i32> = processes
+            .split(' ')
+            .filter_map(|pid| pid.parse().ok())
+            .collect();
         info.insert("pid".to_owned(), json!(pids.first()));
         info.insert("processes".to_owned(), json!(pids));
     }
@@ -27,7 +31,11 @@ pub(super) fn pod(told: &PodSandboxStatusResponse) -> String {
 fn container_status(status: &ContainerStatus) -> Value {
     let metadata = status.metadata.clone().unwrap_or_default();
     let user = status.user.as_ref().and_then(|user| user.linux.as_ref());
-    let resources = status.resources.as_ref().and_then(|resources| resources.linux.as_ref());
+    let resources = status
+        .resources
+        .as_ref()
+        .and_then(|resources| resources.linux.as_ref());
+
     json!({
         "id": status.id,
         "metadata": { "name": metadata.name, "attempt": metadata.attempt },
@@ -105,12 +113,17 @@ fn info(told: &HashMap<String, String>) -> serde_json::Map<String, Value> {
         Ok(tree @ (Value::Object(_) | Value::Array(_))) => tree,
         _ => json!(text),
     };
-    told.iter().map(|(name, text)| (name.clone(), value(text))).collect()
+    told.iter()
+        .map(|(name, text)| (name.clone(), value(text)))
+        .collect()
 }
 
 /// A moment in nanoseconds since 1970; none has not come yet.
 fn moment(nanos: i64) -> Option<String> {
-    let (seconds, rest) = (nanos.div_euclid(1_000_000_000), nanos.rem_euclid(1_000_000_000));
+    let (seconds, rest) = (
+        nanos.div_euclid(1_000_000_000),
+        nanos.rem_euclid(1_000_000_000),
+    );
     let time = MicroTime(Timestamp::from_unix(seconds, u32::try_from(rest).ok()?));
     (nanos != 0).then(|| time.to_string())
 }
@@ -130,22 +143,39 @@ mod tests {
     fn a_container_is_shown_with_its_process() {
         let status = ContainerStatus {
             id: "c1".to_owned(),
-            metadata: Some(ContainerMetadata { name: "web".to_owned(), attempt: 2 }),
+            metadata: Some(ContainerMetadata {
+                name: "web".to_owned(),
+                attempt: 2,
+            }),
             state: ContainerState::ContainerRunning.into(),
             created_at: 1_500_000_000_250_000_000,
             ..ContainerStatus::default()
         };
-        let told = [("processes", "17 18"), ("cgroup", "/a/b"), ("config", r#"{"a":1}"#)];
-        let info = told.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
-        let shown: Value =
-            serde_json::from_str(&container(&ContainerStatusResponse { status: Some(status), info }))
-                .unwrap();
+
+        let told = [
+            ("processes", "17 18"),
+            ("cgroup", "/a/b"),
+            ("config", r#"{"a":1}"#),
+        ];
+
+        let info = told
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+            .into();
+        let shown: Value = serde_json::from_str(&container(&ContainerStatusResponse {
+            status: Some(status),
+            info,
+        }))
+        .unwrap();
+
         let status = &shown["status"];
         assert_eq!(status["metadata"], json!({ "name": "web", "attempt": 2 }));
+
         assert_eq!(status["state"], "CONTAINER_RUNNING");
         assert_eq!(status["createdAt"], "2017-07-14T02:40:00.250000Z");
         assert_eq!(status["finishedAt"], Value::Null);
-        let expected = json!({ "pid": 17, "processes": [17, 18], "cgroup": "/a/b", "config": { "a": 1 } });
+
+        let expected =
+            json!({ "pid": 17, "processes": [17, 18], "cgroup": "/a/b", "config": { "a": 1 } });
         assert_eq!(shown["info"], expected);
     }
 }

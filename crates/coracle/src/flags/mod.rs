@@ -1,7 +1,8 @@
 //! Command lines in the manner of upstream's components: one table of flags per component.
 //!
-//! A flag is a line of a table: its name, what it takes, what it does to the component's options. [`parse`] goes over the
-//! arguments and gathers every mistake, [`help`] prints the table for a person. `_` and `-` in names are the same.
+//! A flag is a line of a table: its name, what it takes, what it does to the component's options.
+//! [`parse`] goes over the arguments and gathers every mistake, [`help`] prints the table for a
+//! person. `_` and `-` in names are the same.
 
 mod help;
 pub(crate) mod values;
@@ -56,12 +57,19 @@ pub(crate) struct Table<T: 'static> {
 
 impl<T> Table<T> {
     fn find(&self, name: &str) -> Option<&'static Flag<T>> {
-        self.flags.iter().flat_map(|part| part.iter()).find(|flag| flag.name == name)
+        self.flags
+            .iter()
+            .flat_map(|part| part.iter())
+            .find(|flag| flag.name == name)
     }
 }
 
 /// Reads `arguments` into `options`.
-pub(crate) fn parse<T>(table: &Table<T>, arguments: &[String], options: &mut T) -> Result<Asked, Mistakes> {
+pub(crate) fn parse<T>(
+    table: &Table<T>,
+    arguments: &[String],
+    options: &mut T,
+) -> Result<Asked, Mistakes> {
     let mut mistakes = Vec::new();
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -75,24 +83,35 @@ pub(crate) fn parse<T>(table: &Table<T>, arguments: &[String], options: &mut T) 
             }
             continue;
         };
+
         let (name, value) = match given.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (given, None),
         };
+
         let name = name.replace('_', "-");
         match name.as_str() {
             "help" => return Ok(Asked::Help),
             "version" => return Ok(Asked::Version),
             _ => {}
         }
+
         let Some(flag) = table.find(&name) else {
             mistakes.push(unknown(table, &name));
+
             // The value that may follow is not a mistake of its own.
-            if value.is_none() && arguments.as_slice().first().is_some_and(|next| !next.starts_with('-')) {
+            if value.is_none()
+                && arguments
+                    .as_slice()
+                    .first()
+                    .is_some_and(|next| !next.starts_with('-'))
+            {
                 arguments.next();
             }
+
             continue;
         };
+
         let value = match (flag.takes, value) {
             (_, Some(value)) => value,
             (Takes::Switch, None) => "true",
@@ -104,11 +123,19 @@ pub(crate) fn parse<T>(table: &Table<T>, arguments: &[String], options: &mut T) 
                 }
             },
         };
+
         if let Err(why) = (flag.set)(options, value) {
-            mistakes.push(format!("invalid argument {value:?} for \"--{name}\" flag: {why}"));
+            mistakes.push(format!(
+                "invalid argument {value:?} for \"--{name}\" flag: {why}"
+            ));
         }
     }
-    if mistakes.is_empty() { Ok(Asked::Run) } else { Err(Mistakes(mistakes)) }
+
+    if mistakes.is_empty() {
+        Ok(Asked::Run)
+    } else {
+        Err(Mistakes(mistakes))
+    }
 }
 
 fn positional(component: &str, argument: &str) -> String {
@@ -179,8 +206,9 @@ mod tests {
             }
             Err(Mistakes(mistakes)) => Err(mistakes),
         };
-        let expected =
-            expected.map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>());
+
+        let expected = expected
+            .map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!(read, expected, "{arguments:?}");
     }
 
@@ -195,7 +223,14 @@ mod tests {
     #[test]
     fn all_mistakes_are_told_at_once() {
         check(
-            &["--nope", "value", "--slow=1", "word", "--secure-port=x", "--secure-port"],
+            &[
+                "--nope",
+                "value",
+                "--slow=1",
+                "word",
+                "--secure-port=x",
+                "--secure-port",
+            ],
             Err(&[
                 "unknown flag: --nope",
                 "flag --slow is not supported yet: upstream has it, this thing has not",

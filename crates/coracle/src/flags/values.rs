@@ -15,7 +15,12 @@ pub(crate) fn switch(option: &mut bool, text: &str) -> Set {
     *option = match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
         "0" | "f" | "F" | "false" | "FALSE" | "False" => false,
-        _ => return Err(format!("strconv.ParseBool: parsing {}: invalid syntax", Quoted(text))),
+        _ => {
+            return Err(format!(
+                "strconv.ParseBool: parsing {}: invalid syntax",
+                Quoted(text)
+            ));
+        }
     };
     Ok(())
 }
@@ -26,27 +31,36 @@ pub(crate) fn file(option: &mut Option<PathBuf>, text: &str) -> Set {
 }
 
 pub(crate) fn ip(option: &mut Option<IpAddr>, text: &str) -> Set {
-    *option = Some(text.parse().map_err(|_| format!("failed to parse IP: {}", Quoted(text)))?);
+    *option = Some(
+        text.parse()
+            .map_err(|_| format!("failed to parse IP: {}", Quoted(text)))?,
+    );
     Ok(())
 }
 
 /// Whether the number makes sense is judged later, with everything else.
 pub(crate) fn number(option: &mut i64, text: &str) -> Set {
-    *option =
-        parse_int(text).map_err(|cause| format!("strconv.ParseInt: parsing {}: {cause}", Quoted(text)))?;
+    *option = parse_int(text)
+        .map_err(|cause| format!("strconv.ParseInt: parsing {}: {cause}", Quoted(text)))?;
     Ok(())
 }
 
 /// `a-b`, both included, or `a+n`: n ports after a.
 pub(crate) fn ports(option: &mut RangeInclusive<u16>, text: &str) -> Set {
     let number = |text: &str| {
-        text.trim().parse::<u32>().map_err(|_| format!("{} is not a valid range of ports", Quoted(text)))
+        text.trim()
+            .parse::<u32>()
+            .map_err(|_| format!("{} is not a valid range of ports", Quoted(text)))
     };
+
     let (first, last) = match (text.split_once('-'), text.split_once('+')) {
         (Some((first, last)), _) => (number(first)?, number(last)?),
-        (None, Some((first, more))) => (number(first)?, number(first)?.saturating_add(number(more)?)),
+        (None, Some((first, more))) => {
+            (number(first)?, number(first)?.saturating_add(number(more)?))
+        }
         (None, None) => (number(text)?, number(text)?),
     };
+
     let port = |number: u32| u16::try_from(number).ok().filter(|port| *port > 0);
     match (port(first), port(last)) {
         (Some(first), Some(last)) if first <= last => *option = first..=last,
@@ -56,18 +70,25 @@ pub(crate) fn ports(option: &mut RangeInclusive<u16>, text: &str) -> Set {
             ));
         }
     }
+
     Ok(())
 }
 
 pub(crate) fn duration(option: &mut Duration, text: &str) -> Set {
     let given = parse_duration(text).map_err(|error| error.to_string())?;
-    *option = given.to_std().ok_or_else(|| "must not be negative".to_string())?;
+    *option = given
+        .to_std()
+        .ok_or_else(|| "must not be negative".to_string())?;
     Ok(())
 }
 
 /// `a,b`; several flags add up.
 pub(crate) fn list(option: &mut Vec<String>, text: &str) -> Set {
-    option.extend(text.split(',').filter(|part| !part.is_empty()).map(|part| part.trim().to_string()));
+    option.extend(
+        text.split(',')
+            .filter(|part| !part.is_empty())
+            .map(|part| part.trim().to_string()),
+    );
     Ok(())
 }
 
@@ -77,8 +98,19 @@ pub(crate) fn text(option: &mut String, text: &str) -> Set {
 }
 
 pub(crate) fn float(option: &mut f64, text: &str) -> Set {
-    let invalid = || format!("strconv.ParseFloat: parsing {}: invalid syntax", Quoted(text));
-    *option = text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(invalid)?;
+    let invalid = || {
+        format!(
+            "strconv.ParseFloat: parsing {}: invalid syntax",
+            Quoted(text)
+        )
+    };
+
+    *option = text
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite())
+        .ok_or_else(invalid)?;
+
     Ok(())
 }
 
@@ -93,10 +125,20 @@ mod tests {
             ports(&mut range, text).map(|()| range)
         };
         assert_eq!(read("30000-32767"), Ok(30000..=32767));
+
         assert_eq!(read("100 - 200"), Ok(100..=200));
         assert_eq!(read("100+50"), Ok(100..=150));
         assert_eq!(read("8080"), Ok(8080..=8080));
-        for wrong in ["", "a-b", "200-100", "0-10", "65000-70000", "65000+1000", "1-2-3"] {
+
+        for wrong in [
+            "",
+            "a-b",
+            "200-100",
+            "0-10",
+            "65000-70000",
+            "65000+1000",
+            "1-2-3",
+        ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

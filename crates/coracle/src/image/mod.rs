@@ -1,7 +1,8 @@
 //! `coracle image`: bring images to a node, look at them, remove them.
 //!
-//! The images of a data directory are worked on directly, which only one process does at a time: where a node runs, it
-//! does what it is asked for. Those of another runtime are reached through its socket (`--endpoint`).
+//! The images of a data directory are worked on directly, which only one process does at a time:
+//! where a node runs, it does what it is asked for. Those of another runtime are reached through
+//! its socket (`--endpoint`).
 
 mod progress;
 mod show;
@@ -70,7 +71,12 @@ enum Command {
 #[derive(Args)]
 struct Place {
     /// Data directory of the node
-    #[arg(long, global = true, value_name = "DIR", default_value = "/var/lib/coracle")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        default_value = "/var/lib/coracle"
+    )]
     data_dir: PathBuf,
     /// Socket of a runtime that has them instead, for example /run/containerd/containerd.sock
     #[arg(long, global = true, value_name = "SOCKET")]
@@ -113,17 +119,28 @@ pub(crate) enum CommandError {
 }
 
 pub(crate) fn run(image: &Image) -> Result<(), CommandError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.map_err(CommandError::Runtime)?.block_on(act(&image.place, &image.command))
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    runtime
+        .map_err(CommandError::Runtime)?
+        .block_on(act(&image.place, &image.command))
 }
 
 async fn act(place: &Place, command: &Command) -> Result<(), CommandError> {
     match command {
         Command::Import { name, pin, files } => import(place, name.as_deref(), *pin, files).await?,
-        Command::Pull { registry, image } => process::print_line(pull(place, registry, image).await?),
+        Command::Pull { registry, image } => {
+            process::print_line(pull(place, registry, image).await?)
+        }
         Command::Ls { quiet } => {
             let images = place.to_look()?.list_images(ImageFilter::default()).await?;
-            process::print(if *quiet { show::ids(&images) } else { show::table(&images) });
+            process::print(if *quiet {
+                show::ids(&images)
+            } else {
+                show::table(&images)
+            });
         }
         Command::Rm { images } => {
             for image in images {
@@ -132,10 +149,13 @@ async fn act(place: &Place, command: &Command) -> Result<(), CommandError> {
         }
         Command::Inspect { image } => {
             let status = place.to_look()?.image_status(spec(image), true).await?;
-            let found = status.image.ok_or_else(|| ImageError::Absent(image.clone()))?;
+            let found = status
+                .image
+                .ok_or_else(|| ImageError::Absent(image.clone()))?;
             process::print_line(show::json(&found, &status.info));
         }
     }
+
     Ok(())
 }
 
@@ -151,26 +171,43 @@ async fn import(
     if let Some(name) = name {
         parse(name)?;
     }
+
     for file in files {
         let path = absolute(file)?;
-        let deed = Deed::Import { path, name: name.map(str::to_owned), pinned };
+        let deed = Deed::Import {
+            path,
+            name: name.map(str::to_owned),
+            pinned,
+        };
+
         for image in place.change(&deed).await? {
             process::print_line(title(&image));
         }
     }
+
     Ok(())
 }
 
 /// Removes an image, and answers with its id.
 async fn remove(place: &Place, image: &str) -> Result<String, CommandError> {
     let Some(socket) = &place.endpoint else {
-        let removed = place.change(&Deed::Remove { image: image.to_owned() }).await?;
-        return Ok(removed.first().map(|image| image.id.to_string()).unwrap_or_default());
+        let removed = place
+            .change(&Deed::Remove {
+                image: image.to_owned(),
+            })
+            .await?;
+
+        return Ok(removed
+            .first()
+            .map(|image| image.id.to_string())
+            .unwrap_or_default());
     };
     let there = Client::new(socket)?;
     let found = there.image_status(spec(image), false).await?.image;
+
     let found = found.ok_or_else(|| ImageError::Absent(image.to_owned()))?;
     there.remove_image(spec(&found.id)).await?;
+
     Ok(found.id)
 }
 
@@ -180,14 +217,23 @@ async fn pull(place: &Place, registry: &Registry, image: &str) -> Result<String,
         Some(file) => {
             let failed = |error| CommandError::Credentials(file.clone(), error);
             let bytes = fs::read(file).map_err(failed)?;
-            Keyring::read(&bytes).map_err(|error| CommandError::Credentials(file.clone(), error.into()))?
+            Keyring::read(&bytes)
+                .map_err(|error| CommandError::Credentials(file.clone(), error.into()))?
         }
         None => Keyring::default(),
     };
+
     if let Some(socket) = &place.endpoint {
-        return Ok(Client::new(socket)?.pull_image(spec(image), None, None).await?);
+        return Ok(Client::new(socket)?
+            .pull_image(spec(image), None, None)
+            .await?);
     }
-    let authorities = registry.certificate_authority.iter().map(|file| absolute(file));
+
+    let authorities = registry
+        .certificate_authority
+        .iter()
+        .map(|file| absolute(file));
+
     let deed = Deed::Pull {
         image: image.to_owned(),
         credentials: keyring.for_image(&reference),
@@ -195,8 +241,13 @@ async fn pull(place: &Place, registry: &Registry, image: &str) -> Result<String,
         plain: registry.plain_http.clone(),
     };
     let pulled = place.change(&deed).await?;
+
     // It may have other names too; this is the one that was asked for.
-    let id = pulled.first().map(|image| image.id.to_string()).unwrap_or_default();
+    let id = pulled
+        .first()
+        .map(|image| image.id.to_string())
+        .unwrap_or_default();
+
     Ok(format!("{reference} {id}"))
 }
 
@@ -236,13 +287,17 @@ impl Place {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is where the wall clock is handed in from")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is where the wall clock is handed in from"
+)]
 fn now() -> SystemTime {
     SystemTime::now()
 }
 
 fn parse(name: &str) -> Result<Reference, CommandError> {
-    name.parse().map_err(|error| CommandError::Name(name.to_owned(), error))
+    name.parse()
+        .map_err(|error| CommandError::Name(name.to_owned(), error))
 }
 
 /// A path as a process finds it that is elsewhere.
@@ -251,7 +306,10 @@ fn absolute(path: &Path) -> Result<PathBuf, CommandError> {
 }
 
 fn spec(image: &str) -> ImageSpec {
-    ImageSpec { image: image.to_owned(), ..ImageSpec::default() }
+    ImageSpec {
+        image: image.to_owned(),
+        ..ImageSpec::default()
+    }
 }
 
 /// By what a user calls it, and by what it is.

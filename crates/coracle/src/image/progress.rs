@@ -13,7 +13,11 @@ pub(super) fn report() -> Report {
     let shown = Mutex::new(Shown::default());
     Arc::new(move |told| {
         let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = if is_terminal { shown.bars(&told) } else { shown.line(&told) };
+        let text = if is_terminal {
+            shown.bars(&told)
+        } else {
+            shown.line(&told)
+        };
         // Nobody is helped by a pull that fails because it cannot be watched.
         drop(std::io::stderr().write_all(text.as_bytes()));
     })
@@ -54,33 +58,55 @@ impl Shown {
         if !self.note(told) {
             return String::new();
         }
-        let back = if self.drawn == 0 { String::new() } else { format!("\x1b[{}A", self.drawn) };
+
+        let back = if self.drawn == 0 {
+            String::new()
+        } else {
+            format!("\x1b[{}A", self.drawn)
+        };
+
         self.drawn = self.layers.len();
-        self.layers.iter().fold(back, |text, layer| format!("{text}\x1b[2K{}\n", layer.bar()))
+
+        self.layers.iter().fold(back, |text, layer| {
+            format!("{text}\x1b[2K{}\n", layer.bar())
+        })
     }
 
     /// Takes note, and answers whether a bar looks different now.
     fn note(&mut self, told: &Progress) -> bool {
-        let find = |layers: &[Layer], digest: Digest| layers.iter().position(|layer| layer.digest == digest);
+        let find = |layers: &[Layer], digest: Digest| {
+            layers.iter().position(|layer| layer.digest == digest)
+        };
         match told {
             Progress::UpToDate { .. } => {}
             Progress::Resolved { layers, .. } => {
-                let fresh =
-                    |&(digest, total): &(Digest, u64)| Layer { digest, total, arrived: 0, unpacked: false };
+                let fresh = |&(digest, total): &(Digest, u64)| Layer {
+                    digest,
+                    total,
+                    arrived: 0,
+                    unpacked: false,
+                };
                 self.layers = layers.iter().map(fresh).collect();
             }
             Progress::Arrived { layer, bytes } => {
-                let Some(at) = find(&self.layers, *layer) else { return false };
+                let Some(at) = find(&self.layers, *layer) else {
+                    return false;
+                };
                 let before = self.layers[at].percent();
                 self.layers[at].arrived = *bytes;
                 return self.layers[at].percent() != before;
             }
             Progress::Unpacked { layer } => {
-                for layer in self.layers.iter_mut().filter(|known| known.digest == *layer) {
+                for layer in self
+                    .layers
+                    .iter_mut()
+                    .filter(|known| known.digest == *layer)
+                {
                     layer.unpacked = true;
                 }
             }
         }
+
         true
     }
 }
@@ -97,7 +123,11 @@ impl Layer {
         }
         let filled = usize::try_from(self.percent()).unwrap_or(100).min(100) * WIDTH / 100;
         let bar = format!("{}{}", "=".repeat(filled), " ".repeat(WIDTH - filled));
-        format!("{name}  [{bar}]  {} of {}", size(self.arrived), size(self.total))
+        format!(
+            "{name}  [{bar}]  {} of {}",
+            size(self.arrived),
+            size(self.total)
+        )
     }
 }
 
@@ -113,12 +143,29 @@ mod tests {
     fn bars_are_drawn_over_each_other_and_only_when_they_change() {
         let layer = Digest::of(b"layer");
         let mut shown = Shown::default();
-        let first = shown.bars(&Progress::Resolved { digest: layer, layers: vec![(layer, 1000)] });
-        assert!(first.starts_with("\x1b[2K") && first.contains("0B of 1.0kB"), "{first:?}");
+        let first = shown.bars(&Progress::Resolved {
+            digest: layer,
+            layers: vec![(layer, 1000)],
+        });
+
+        assert!(
+            first.starts_with("\x1b[2K") && first.contains("0B of 1.0kB"),
+            "{first:?}"
+        );
+
         assert_eq!(shown.bars(&Progress::Arrived { layer, bytes: 9 }), "");
+
         let half = shown.bars(&Progress::Arrived { layer, bytes: 500 });
-        assert!(half.starts_with("\x1b[1A\x1b[2K") && half.contains(&"=".repeat(15)), "{half:?}");
-        assert!(shown.bars(&Progress::Unpacked { layer }).contains("unpacked"));
+        assert!(
+            half.starts_with("\x1b[1A\x1b[2K") && half.contains(&"=".repeat(15)),
+            "{half:?}"
+        );
+
+        assert!(
+            shown
+                .bars(&Progress::Unpacked { layer })
+                .contains("unpacked")
+        );
     }
 
     #[test]
@@ -126,6 +173,9 @@ mod tests {
         let layer = Digest::of(b"layer");
         let mut shown = Shown::default();
         assert_eq!(shown.line(&Progress::Arrived { layer, bytes: 9 }), "");
-        assert_eq!(shown.line(&Progress::Unpacked { layer }), format!("{}: unpacked\n", short(layer)));
+        assert_eq!(
+            shown.line(&Progress::Unpacked { layer }),
+            format!("{}: unpacked\n", short(layer))
+        );
     }
 }

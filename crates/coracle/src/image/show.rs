@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 
 /// Their ids, one a line.
 pub(super) fn ids(images: &[Image]) -> String {
-    images.iter().map(|image| format!("{}\n", image.id)).collect()
+    images
+        .iter()
+        .map(|image| format!("{}\n", image.id))
+        .collect()
 }
 
 /// A table with a line per name; an image without one is shown once.
@@ -16,23 +19,61 @@ pub(super) fn table(images: &[Image]) -> String {
     let mut lines: Vec<[String; 4]> = images.iter().flat_map(lines_of).collect();
     lines.sort();
     lines.insert(0, ["IMAGE", "TAG", "IMAGE ID", "SIZE"].map(str::to_owned));
-    let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0) + 3;
+
+    let width = |column: usize| {
+        lines
+            .iter()
+            .map(|line| line[column].len())
+            .max()
+            .unwrap_or(0)
+            + 3
+    };
+
     let widths = [width(0), width(1), width(2)];
     let text = lines.iter().map(|[image, tag, id, size]| {
-        format!("{image:<0$}{tag:<1$}{id:<2$}{size}\n", widths[0], widths[1], widths[2])
+        format!(
+            "{image:<0$}{tag:<1$}{id:<2$}{size}\n",
+            widths[0], widths[1], widths[2]
+        )
     });
+
     text.collect()
 }
 
 fn lines_of(image: &Image) -> Vec<[String; 4]> {
-    let id = image.id.trim_start_matches("sha256:").chars().take(13).collect::<String>();
-    let line = |name: &str, tag: &str| [name.to_owned(), tag.to_owned(), id.clone(), size(image.size)];
-    let tags = image.repo_tags.iter().filter_map(|tag| tag.rsplit_once(':'));
+    let id = image
+        .id
+        .trim_start_matches("sha256:")
+        .chars()
+        .take(13)
+        .collect::<String>();
+
+    let line = |name: &str, tag: &str| {
+        [
+            name.to_owned(),
+            tag.to_owned(),
+            id.clone(),
+            size(image.size),
+        ]
+    };
+
+    let tags = image
+        .repo_tags
+        .iter()
+        .filter_map(|tag| tag.rsplit_once(':'));
+
     let mut lines: Vec<_> = tags.map(|(name, tag)| line(name, tag)).collect();
     if lines.is_empty() {
-        let digest = image.repo_digests.first().and_then(|name| name.parse::<Reference>().ok());
-        lines.push(line(&digest.map_or("<none>".to_owned(), |name| name.name()), "<none>"));
+        let digest = image
+            .repo_digests
+            .first()
+            .and_then(|name| name.parse::<Reference>().ok());
+        lines.push(line(
+            &digest.map_or("<none>".to_owned(), |name| name.name()),
+            "<none>",
+        ));
     }
+
     lines
 }
 
@@ -49,8 +90,14 @@ pub(super) fn size(bytes: u64) -> String {
 pub(super) fn json(image: &Image, info: &HashMap<String, String>) -> String {
     let told: serde_json::Map<String, Value> = info
         .iter()
-        .map(|(name, text)| (name.clone(), serde_json::from_str(text).unwrap_or_else(|_| json!(text))))
+        .map(|(name, text)| {
+            (
+                name.clone(),
+                serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
+            )
+        })
         .collect();
+
     let all = json!({
         "id": image.id,
         "repoTags": image.repo_tags,
@@ -61,6 +108,7 @@ pub(super) fn json(image: &Image, info: &HashMap<String, String>) -> String {
         "pinned": image.pinned,
         "info": told,
     });
+
     serde_json::to_string_pretty(&all).expect("a tree of texts and numbers is JSON")
 }
 
@@ -77,11 +125,13 @@ mod tests {
             size,
             ..Image::default()
         };
+
         let digest = format!("h.io/x@sha256:{}", "0".repeat(64));
         let images = [
             image('b', &["h.io:5000/b:v1", "h.io:5000/b:v2"], &[], 1_234_567),
             image('a', &[], &[&digest], 12),
         ];
+
         let expected = "\
 IMAGE         TAG      IMAGE ID        SIZE
 h.io/x        <none>   aaaaaaaaaaaaa   12B

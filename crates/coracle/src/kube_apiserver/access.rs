@@ -181,14 +181,24 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "DURATION",
         "0s",
         "No token of a service account lives longer; 0s: as long as its request says",
-        |options, given| duration(&mut options.access.service_account_max_token_expiration, given),
+        |options, given| {
+            duration(
+                &mut options.access.service_account_max_token_expiration,
+                given,
+            )
+        },
     ),
     yes_or_no(
         "authentication",
         "service-account-extend-token-expiration",
         "true",
         "Let tokens of pods live for a year though they say an hour, for programs that read theirs once",
-        |options, given| switch(&mut options.access.service_account_extend_token_expiration, given),
+        |options, given| {
+            switch(
+                &mut options.access.service_account_extend_token_expiration,
+                given,
+            )
+        },
     ),
     value(
         "authorization",
@@ -209,7 +219,11 @@ pub(super) struct Settings {
 }
 
 /// `address` is where others find this server.
-pub(super) fn complete(options: &AccessOptions, address: SocketAddr, mistakes: &mut Vec<String>) -> Settings {
+pub(super) fn complete(
+    options: &AccessOptions,
+    address: SocketAddr,
+    mistakes: &mut Vec<String>,
+) -> Settings {
     let authorization = modes(&options.authorization_mode, mistakes);
     Settings {
         // Where everything is allowed nobody is let in without saying who: upstream's rule.
@@ -222,7 +236,12 @@ pub(super) fn complete(options: &AccessOptions, address: SocketAddr, mistakes: &
 
 fn tokens(options: &AccessOptions, address: SocketAddr, mistakes: &mut Vec<String>) -> TokenConfig {
     let issuers = &options.service_account_issuer;
-    let audiences = if options.api_audiences.is_empty() { issuers } else { &options.api_audiences };
+    let audiences = if options.api_audiences.is_empty() {
+        issuers
+    } else {
+        &options.api_audiences
+    };
+
     TokenConfig {
         static_file: options.token_auth_file.clone(),
         bootstrap: options.enable_bootstrap_token_auth,
@@ -236,36 +255,60 @@ fn service_accounts(
     address: SocketAddr,
     mistakes: &mut Vec<String>,
 ) -> Option<ServiceAccountConfig> {
-    let (issuers, key) = (&options.service_account_issuer, &options.service_account_signing_key_file);
+    let (issuers, key) = (
+        &options.service_account_issuer,
+        &options.service_account_signing_key_file,
+    );
+
     if issuers.is_empty() && key.is_none() {
         return None;
     }
+
     if issuers.is_empty() {
-        mistakes.push("--service-account-issuer is a required flag where tokens are signed".to_string());
+        mistakes.push(
+            "--service-account-issuer is a required flag where tokens are signed".to_string(),
+        );
     }
-    for issuer in issuers.iter().filter(|issuer| issuer.contains(':') && !issuer.contains("://")) {
-        mistakes.push(format!("service-account-issuer {issuer:?} contained a ':' but was not a valid URL"));
+
+    for issuer in issuers
+        .iter()
+        .filter(|issuer| issuer.contains(':') && !issuer.contains("://"))
+    {
+        mistakes.push(format!(
+            "service-account-issuer {issuer:?} contained a ':' but was not a valid URL"
+        ));
     }
+
     let Some(signing_key_file) = key.clone() else {
         mistakes.push(
-            "--service-account-signing-key-file and --service-account-issuer are required flags".to_string(),
+            "--service-account-signing-key-file and --service-account-issuer are required flags"
+                .to_string(),
         );
         return None;
     };
-    let most = i64::try_from(options.service_account_max_token_expiration.as_secs()).unwrap_or(i64::MAX);
+
+    let most =
+        i64::try_from(options.service_account_max_token_expiration.as_secs()).unwrap_or(i64::MAX);
     if most > 0 && !(3600..=1 << 32).contains(&most) {
         mistakes.push(
-            "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds".to_string(),
+            "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds"
+                .to_string(),
         );
     }
+
     let jwks_uri = match options.service_account_jwks_uri.as_str() {
         "" => format!("https://{address}/openid/v1/jwks"),
         given => given.to_string(),
     };
+
     Some(ServiceAccountConfig {
         issuers: issuers.clone(),
         signing_key_file,
-        key_files: options.service_account_key_file.iter().map(PathBuf::from).collect(),
+        key_files: options
+            .service_account_key_file
+            .iter()
+            .map(PathBuf::from)
+            .collect(),
         jwks_uri,
         extends: options.service_account_extend_token_expiration,
         max_seconds: (most > 0).then_some(most),
@@ -276,8 +319,11 @@ fn modes(given: &[String], mistakes: &mut Vec<String>) -> Vec<Mode> {
     let mut modes = Vec::new();
     for (place, mode) in given.iter().enumerate() {
         if given[..place].contains(mode) {
-            mistakes.push(format!("authorization-mode {mode:?} has mode specified more than once"));
+            mistakes.push(format!(
+                "authorization-mode {mode:?} has mode specified more than once"
+            ));
         }
+
         match mode.as_str() {
             "AlwaysAllow" => modes.push(Mode::AlwaysAllow),
             "AlwaysDeny" => modes.push(Mode::AlwaysDeny),
@@ -289,7 +335,12 @@ fn modes(given: &[String], mistakes: &mut Vec<String>) -> Vec<Mode> {
             _ => mistakes.push(format!("authorization-mode {mode:?} is not a valid mode")),
         }
     }
-    if given.is_empty() { vec![Mode::AlwaysAllow] } else { modes }
+
+    if given.is_empty() {
+        vec![Mode::AlwaysAllow]
+    } else {
+        modes
+    }
 }
 
 fn front_proxy(options: &AccessOptions, mistakes: &mut Vec<String>) -> Option<FrontProxyConfig> {
@@ -305,15 +356,26 @@ fn front_proxy(options: &AccessOptions, mistakes: &mut Vec<String>) -> Option<Fr
                 .to_string(),
         );
     }
-    Some(FrontProxyConfig { authorities, ..options.requestheader.clone() })
+
+    Some(FrontProxyConfig {
+        authorities,
+        ..options.requestheader.clone()
+    })
 }
 
-/// Whether two files have an authority in common. Files that cannot be read are complained about elsewhere.
+/// Whether two files have an authority in common. Files that cannot be read are complained about
+/// elsewhere.
 fn overlap(one: &PathBuf, other: &PathBuf) -> bool {
-    let read =
-        |file| fs::read(file).ok().and_then(|bytes| serve::certificates(&bytes).ok()).unwrap_or_default();
+    let read = |file| {
+        fs::read(file)
+            .ok()
+            .and_then(|bytes| serve::certificates(&bytes).ok())
+            .unwrap_or_default()
+    };
     let others = read(other);
-    read(one).iter().any(|certificate| others.contains(certificate))
+    read(one)
+        .iter()
+        .any(|certificate| others.contains(certificate))
 }
 
 #[cfg(test)]
@@ -336,7 +398,13 @@ mod tests {
             &[Mode::Rbac, Mode::Rbac],
             &[r#"authorization-mode "RBAC" has mode specified more than once"#],
         );
-        check(&["Nobody"], &[], &[r#"authorization-mode "Nobody" is not a valid mode"#]);
+
+        check(
+            &["Nobody"],
+            &[],
+            &[r#"authorization-mode "Nobody" is not a valid mode"#],
+        );
+
         check(
             &["Webhook"],
             &[],

@@ -1,4 +1,5 @@
-//! From flags to a configuration: what follows from them is filled in, and everything that is wrong is told at once.
+//! From flags to a configuration: what follows from them is filled in, and everything that is wrong
+//! is told at once.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -45,38 +46,61 @@ const HTTP2_STREAMS: u32 = 100;
 
 pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
     let mut mistakes = Vec::new();
-    let bind = options.bind_address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let bind = options
+        .bind_address
+        .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let port = port(options, &mut mistakes);
     let advertise = advertise_address(options, bind);
     let service_cidrs = service_cidrs(options, advertise, &mut mistakes);
+
     let tls13_only = tls13_only(options, &mut mistakes);
     let streams = http2_streams(options, &mut mistakes);
     let node_port = node_port(options, &mut mistakes);
     let own_certificate = own_certificate(options, bind, advertise, &service_cidrs, &mut mistakes);
-    let access = access::complete(&options.access, SocketAddr::new(advertise, port), &mut mistakes);
+    let access = access::complete(
+        &options.access,
+        SocketAddr::new(advertise, port),
+        &mut mistakes,
+    );
+
     let admission = Wishes {
         enable: options.enable_admission_plugins.clone(),
         disable: options.disable_admission_plugins.clone(),
     };
     mistakes.extend(admission.mistakes());
+
     let storage = storage(options, &mut mistakes);
+
     if options.request_timeout.is_zero() {
         mistakes.push("--request-timeout can not be negative value".to_string());
     }
+
     let min_request_timeout = u64::try_from(options.min_request_timeout).unwrap_or_else(|_| {
         mistakes.push("--min-request-timeout can not be negative value".to_string());
         0
     });
+
     let kubelets = super::kubelets::complete(options, &mut mistakes);
+
     if !mistakes.is_empty() {
         return Err(Mistakes(mistakes));
     }
-    let certificate = match (&own_certificate, &options.tls_cert_file, &options.tls_private_key_file) {
-        (None, Some(certificate), Some(key)) => {
-            CertificateFiles { certificate: certificate.clone(), key: key.clone() }
-        }
-        (own, ..) => own.as_ref().map(|own| own.files.clone()).expect("files are given, or our own"),
+
+    let certificate = match (
+        &own_certificate,
+        &options.tls_cert_file,
+        &options.tls_private_key_file,
+    ) {
+        (None, Some(certificate), Some(key)) => CertificateFiles {
+            certificate: certificate.clone(),
+            key: key.clone(),
+        },
+        (own, ..) => own
+            .as_ref()
+            .map(|own| own.files.clone())
+            .expect("files are given, or our own"),
     };
+
     Ok(Settings {
         listen: SocketAddr::new(bind, port),
         config: Config {
@@ -99,7 +123,12 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             min_request_timeout: std::time::Duration::from_secs(min_request_timeout),
             shutdown_delay: options.shutdown_delay,
             event_ttl: options.event_ttl,
-            advertised: Advertised { address: advertise, port, service_cidrs, node_port },
+            advertised: Advertised {
+                address: advertise,
+                port,
+                service_cidrs,
+                node_port,
+            },
             node_ports: options.service_node_port_range.clone(),
             kubelets,
         },
@@ -115,6 +144,7 @@ fn storage(options: &Options, mistakes: &mut Vec<String>) -> Storage {
             options.storage_backend
         ));
     }
+
     let media = match options.storage_media_type.as_str() {
         PROTOBUF => Media::Protobuf,
         "application/json" => Media::Json,
@@ -125,24 +155,35 @@ fn storage(options: &Options, mistakes: &mut Vec<String>) -> Storage {
             Media::Json
         }
     };
+
     let identity = match (&options.etcd_certfile, &options.etcd_keyfile) {
         (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
         (None, None) => None,
         _ => {
-            mistakes.push("--etcd-certfile and --etcd-keyfile must be specified together".to_string());
+            mistakes
+                .push("--etcd-certfile and --etcd-keyfile must be specified together".to_string());
             None
         }
     };
+
     match (&options.data_dir, options.etcd_servers.is_empty()) {
-        (Some(_), false) => mistakes.push("--data-dir and --etcd-servers exclude each other".to_string()),
-        (None, true) => mistakes
-            .push("--etcd-servers must be specified, or --data-dir for the embedded store".to_string()),
+        (Some(_), false) => {
+            mistakes.push("--data-dir and --etcd-servers exclude each other".to_string())
+        }
+        (None, true) => mistakes.push(
+            "--etcd-servers must be specified, or --data-dir for the embedded store".to_string(),
+        ),
         (Some(folder), true) => {
-            let node_lease_delay = Some(options.node_lease_write_delay).filter(|delay| !delay.is_zero());
-            return Storage::Embedded(EmbeddedSettings { data_dir: folder.clone(), node_lease_delay });
+            let node_lease_delay =
+                Some(options.node_lease_write_delay).filter(|delay| !delay.is_zero());
+            return Storage::Embedded(EmbeddedSettings {
+                data_dir: folder.clone(),
+                node_lease_delay,
+            });
         }
         (None, false) => {}
     }
+
     Storage::Etcd(EtcdSettings {
         servers: options.etcd_servers.clone(),
         authority: options.etcd_cafile.clone(),
@@ -164,7 +205,9 @@ fn port(options: &Options, mistakes: &mut Vec<String>) -> u16 {
 }
 
 fn advertise_address(options: &Options, bind: IpAddr) -> IpAddr {
-    let given = options.advertise_address.filter(|address| !address.is_unspecified());
+    let given = options
+        .advertise_address
+        .filter(|address| !address.is_unspecified());
     given.unwrap_or_else(|| host::reachable_address(bind))
 }
 
@@ -173,16 +216,21 @@ fn service_cidrs(options: &Options, advertise: IpAddr, mistakes: &mut Vec<String
     if given.is_empty() {
         return vec!["10.0.0.0/24".parse().expect("it is a range")];
     }
+
     let mut ranges = Vec::new();
     for text in given {
         match text.parse::<IpNet>() {
             Ok(range) => ranges.push(range.trunc()),
-            Err(_) => mistakes.push(format!("--service-cluster-ip-range is not a valid CIDR: {text}")),
+            Err(_) => mistakes.push(format!(
+                "--service-cluster-ip-range is not a valid CIDR: {text}"
+            )),
         }
     }
+
     if given.len() > 2 {
         mistakes.push("--service-cluster-ip-range must not hold more than two values".to_string());
     }
+
     if let [first, second, ..] = ranges[..]
         && first.addr().is_ipv4() == second.addr().is_ipv4()
     {
@@ -191,6 +239,7 @@ fn service_cidrs(options: &Options, advertise: IpAddr, mistakes: &mut Vec<String
                 .to_string(),
         );
     }
+
     for range in &ranges {
         if range.max_prefix_len() - range.prefix_len() < 3 {
             mistakes.push(format!(
@@ -199,6 +248,7 @@ fn service_cidrs(options: &Options, advertise: IpAddr, mistakes: &mut Vec<String
             ));
         }
     }
+
     if let Some(first) = ranges.first()
         && first.addr().is_ipv4() != advertise.is_ipv4()
     {
@@ -207,6 +257,7 @@ fn service_cidrs(options: &Options, advertise: IpAddr, mistakes: &mut Vec<String
             advertise.to_string()
         ));
     }
+
     ranges
 }
 
@@ -215,8 +266,9 @@ fn tls13_only(options: &Options, mistakes: &mut Vec<String>) -> bool {
         "" | "VersionTLS12" => false,
         "VersionTLS13" => true,
         old @ ("VersionTLS10" | "VersionTLS11") => {
-            mistakes
-                .push(format!("--tls-min-version {old:?} is too old for this server: it has 1.2 and 1.3"));
+            mistakes.push(format!(
+                "--tls-min-version {old:?} is too old for this server: it has 1.2 and 1.3"
+            ));
             false
         }
         other => {
@@ -231,7 +283,8 @@ fn http2_streams(options: &Options, mistakes: &mut Vec<String>) -> u32 {
         Ok(0) => HTTP2_STREAMS,
         Ok(streams) => streams,
         Err(_) => {
-            mistakes.push("--http2-max-streams-per-connection can not be negative value".to_string());
+            mistakes
+                .push("--http2-max-streams-per-connection can not be negative value".to_string());
             0
         }
     }
@@ -240,6 +293,7 @@ fn http2_streams(options: &Options, mistakes: &mut Vec<String>) -> u32 {
 fn node_port(options: &Options, mistakes: &mut Vec<String>) -> u16 {
     let given = options.kubernetes_service_node_port;
     let range = &options.service_node_port_range;
+
     let port = u16::try_from(given).unwrap_or_default();
     if given != 0 && !range.contains(&port) {
         mistakes.push(format!(
@@ -249,6 +303,7 @@ fn node_port(options: &Options, mistakes: &mut Vec<String>) -> u16 {
             range.end()
         ));
     }
+
     port
 }
 
@@ -264,26 +319,40 @@ fn own_certificate(
         (Some(_), Some(_)) => return None,
         (None, None) => {}
         (Some(_), None) | (None, Some(_)) => {
-            mistakes
-                .push("--tls-cert-file and --tls-private-key-file must be specified together".to_string());
+            mistakes.push(
+                "--tls-cert-file and --tls-private-key-file must be specified together".to_string(),
+            );
             return None;
         }
     }
+
     let Some(folder) = &options.cert_dir else {
         mistakes.push("--cert-dir must not be empty where no certificate is given".to_string());
         return None;
     };
-    let files =
-        CertificateFiles { certificate: folder.join("apiserver.crt"), key: folder.join("apiserver.key") };
-    let mut names: Vec<String> =
-        ["kubernetes.default.svc", "kubernetes.default", "kubernetes"].map(str::to_string).into();
+
+    let files = CertificateFiles {
+        certificate: folder.join("apiserver.crt"),
+        key: folder.join("apiserver.key"),
+    };
+
+    let mut names: Vec<String> = ["kubernetes.default.svc", "kubernetes.default", "kubernetes"]
+        .map(str::to_string)
+        .into();
     let mut addresses = vec![advertise];
     addresses.extend(service_cidrs.first().and_then(|range| range.hosts().next()));
+
     if bind.is_unspecified() {
         names.push("localhost".to_string());
     } else {
         addresses.push(bind);
     }
+
     addresses.dedup();
-    Some(OwnCertificate { files, addresses, names })
+
+    Some(OwnCertificate {
+        files,
+        addresses,
+        names,
+    })
 }

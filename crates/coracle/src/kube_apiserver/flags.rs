@@ -18,7 +18,16 @@ pub(super) const TABLE: Table<Options> = Table {
         "misc",
         "logs",
     ],
-    flags: &[GENERIC, STORAGE, SERVING, super::access::FLAGS, ADMISSION, MISC, super::kubelets::FLAGS, LOGS],
+    flags: &[
+        GENERIC,
+        STORAGE,
+        SERVING,
+        super::access::FLAGS,
+        ADMISSION,
+        MISC,
+        super::kubelets::FLAGS,
+        LOGS,
+    ],
     not_yet: NOT_YET,
 };
 
@@ -30,7 +39,14 @@ pub(super) const fn value(
     about: &'static str,
     set: fn(&mut Options, &str) -> Result<(), String>,
 ) -> Flag<Options> {
-    Flag { name, section, takes: Takes::Value(what), default, about, set }
+    Flag {
+        name,
+        section,
+        takes: Takes::Value(what),
+        default,
+        about,
+        set,
+    }
 }
 
 pub(super) const fn yes_or_no(
@@ -40,7 +56,14 @@ pub(super) const fn yes_or_no(
     about: &'static str,
     set: fn(&mut Options, &str) -> Result<(), String>,
 ) -> Flag<Options> {
-    Flag { name, section, takes: Takes::Switch, default, about, set }
+    Flag {
+        name,
+        section,
+        takes: Takes::Switch,
+        default,
+        about,
+        set,
+    }
 }
 
 const GENERIC: &[Flag<Options>] = &[
@@ -120,9 +143,14 @@ const STORAGE: &[Flag<Options>] = &[
         "The certificate that the etcd knows this server by",
         |options, given| file(&mut options.etcd_certfile, given),
     ),
-    value("storage", "etcd-keyfile", "FILE", "", "The key of --etcd-certfile", |options, given| {
-        file(&mut options.etcd_keyfile, given)
-    }),
+    value(
+        "storage",
+        "etcd-keyfile",
+        "FILE",
+        "",
+        "The key of --etcd-certfile",
+        |options, given| file(&mut options.etcd_keyfile, given),
+    ),
     value(
         "storage",
         "etcd-prefix",
@@ -284,7 +312,11 @@ const MISC: &[Flag<Options>] = &[
         "Make the Service kubernetes one of type NodePort, with this port on every node",
         |options, given| number(&mut options.kubernetes_service_node_port, given),
     ),
-    yes_or_no("misc", "allow-privileged", "false", "Let containers be privileged", |options, given| {
-        switch(&mut options.allow_privileged, given)
-    }),
+    yes_or_no(
+        "misc",
+        "allow-privileged",
+        "false",
+        "Let containers be privileged",
+        |options, given| switch(&mut options.allow_privileged, given),
+    ),
 ];

@@ -1,4 +1,5 @@
-//! The flags about kubelets: how this server reaches them for logs, exec, attach, port-forward and proxies.
+//! The flags about kubelets: how this server reaches them for logs, exec, attach, port-forward and
+//! proxies.
 
 use coracle_apiserver::connect::KubeletConfig;
 
@@ -8,7 +9,13 @@ use crate::flags::Flag;
 use crate::flags::values::{duration, file, list, number};
 
 /// Kinds of addresses that nodes have.
-const ADDRESS_TYPES: [&str; 5] = ["Hostname", "InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS"];
+const ADDRESS_TYPES: [&str; 5] = [
+    "Hostname",
+    "InternalIP",
+    "ExternalIP",
+    "InternalDNS",
+    "ExternalDNS",
+];
 
 pub(super) const FLAGS: &[Flag<Options>] = &[
     value(
@@ -63,31 +70,47 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
 
 /// What the flags come to.
 pub(super) fn complete(options: &Options, mistakes: &mut Vec<String>) -> KubeletConfig {
-    let client_certificate = match (&options.kubelet_client_certificate, &options.kubelet_client_key) {
+    let client_certificate = match (
+        &options.kubelet_client_certificate,
+        &options.kubelet_client_key,
+    ) {
         (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
         (None, None) => None,
         _ => {
-            let text = "--kubelet-client-certificate and --kubelet-client-key must be specified together";
+            let text =
+                "--kubelet-client-certificate and --kubelet-client-key must be specified together";
             mistakes.push(text.to_string());
             None
         }
     };
+
     for given in &options.kubelet_preferred_address_types {
         if !ADDRESS_TYPES.contains(&given.as_str()) {
-            mistakes.push(format!("--kubelet-preferred-address-types: unknown type {given:?}"));
+            mistakes.push(format!(
+                "--kubelet-preferred-address-types: unknown type {given:?}"
+            ));
         }
     }
+
     let defaults = KubeletConfig::default();
     let port = u16::try_from(options.kubelet_port).unwrap_or_else(|_| {
-        mistakes.push(format!("--kubelet-port {} must be between 0 and 65535", options.kubelet_port));
+        mistakes.push(format!(
+            "--kubelet-port {} must be between 0 and 65535",
+            options.kubelet_port
+        ));
         0
     });
+
     let given = options.kubelet_preferred_address_types.clone();
     KubeletConfig {
         certificate_authority: options.kubelet_certificate_authority.clone(),
         client_certificate,
         timeout: options.kubelet_timeout,
-        preferred_address_types: if given.is_empty() { defaults.preferred_address_types } else { given },
+        preferred_address_types: if given.is_empty() {
+            defaults.preferred_address_types
+        } else {
+            given
+        },
         port,
     }
 }

@@ -1,4 +1,5 @@
-//! `coracle kube-apiserver`: the API server alone, with upstream's flags, on the embedded store or an etcd.
+//! `coracle kube-apiserver`: the API server alone, with upstream's flags, on the embedded store or
+//! an etcd.
 
 mod access;
 mod complete;
@@ -25,7 +26,11 @@ use options::Options;
 #[derive(Args)]
 pub(crate) struct KubeApiserver {
     /// Upstream's flags; `--help` lists them
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "FLAGS"
+    )]
     arguments: Vec<String>,
 }
 
@@ -40,7 +45,10 @@ pub(crate) enum ServerError {
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     #[error("{address}: cannot be listened on: {error}")]
-    Bind { address: SocketAddr, error: io::Error },
+    Bind {
+        address: SocketAddr,
+        error: io::Error,
+    },
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -49,12 +57,15 @@ pub(crate) fn run(command: &KubeApiserver) -> Result<(), ServerError> {
     let mut options = Options::default();
     match command_line::parse(&flags::TABLE, &command.arguments, &mut options)? {
         Asked::Help => process::print(command_line::help(&flags::TABLE)),
-        Asked::Version => process::print_line(format_args!("Kubernetes {}", coracle_apiserver::VERSION)),
+        Asked::Version => {
+            process::print_line(format_args!("Kubernetes {}", coracle_apiserver::VERSION))
+        }
         Asked::Run => {
             process::log(options.verbosity);
             process::block_on(serve(&options))??;
         }
     }
+
     Ok(())
 }
 
@@ -63,15 +74,32 @@ async fn serve(options: &Options) -> Result<(), ServerError> {
     if let Some(own) = &settings.own_certificate {
         own.ensure()?;
     }
+
     let opened = settings.storage.open()?;
     let address = settings.listen;
-    let listener = serve::bind(address).await.map_err(|error| ServerError::Bind { address, error })?;
+    let listener = serve::bind(address)
+        .await
+        .map_err(|error| ServerError::Bind { address, error })?;
+
     let ready = || process::announce(&format!("kube-apiserver is ready at https://{address}\n"));
     let result = process::until_signalled(|stop| {
-        let doors = Doors { listener: Some(listener), in_process: InProcess::default() };
-        coracle_apiserver::run(&settings.config, doors, opened.store.clone(), WORLD, stop, ready)
+        let doors = Doors {
+            listener: Some(listener),
+            in_process: InProcess::default(),
+        };
+
+        coracle_apiserver::run(
+            &settings.config,
+            doors,
+            opened.store.clone(),
+            WORLD,
+            stop,
+            ready,
+        )
     })
     .await;
+
     opened.close().await;
+
     Ok(result??)
 }

@@ -1,4 +1,5 @@
-//! The flags of the controller manager: upstream's names, sections and defaults, for what works here.
+//! The flags of the controller manager: upstream's names, sections and defaults, for what works
+//! here.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -128,7 +129,14 @@ pub(super) const fn value(
     about: &'static str,
     set: fn(&mut Options, &str) -> Result<(), String>,
 ) -> Flag<Options> {
-    Flag { name, section, takes: Takes::Value(what), default, about, set }
+    Flag {
+        name,
+        section,
+        takes: Takes::Value(what),
+        default,
+        about,
+        set,
+    }
 }
 
 const GENERIC: &[Flag<Options>] = &[
@@ -172,12 +180,22 @@ const GENERIC: &[Flag<Options>] = &[
         "Where the server is, and who the controllers are to it. Without it the account of the pod is used",
         |options, given| file(&mut options.kubeconfig, given),
     ),
-    value("misc", "master", "URL", "", "Where the server is, whatever the file says", |options, given| {
-        text(&mut options.master, given)
-    }),
-    value("logs", "v", "LEVEL", "0", "How much is logged", |options, given| {
-        number(&mut options.verbosity, given)
-    }),
+    value(
+        "misc",
+        "master",
+        "URL",
+        "",
+        "Where the server is, whatever the file says",
+        |options, given| text(&mut options.master, given),
+    ),
+    value(
+        "logs",
+        "v",
+        "LEVEL",
+        "0",
+        "How much is logged",
+        |options, given| number(&mut options.verbosity, given),
+    ),
 ];
 
 const ELECTION: &[Flag<Options>] = &[
@@ -302,7 +320,12 @@ const CONTROLLERS: &[Flag<Options>] = &[
         "NUMBER",
         "5",
         "Finished Jobs that are looked at in parallel",
-        |options, given| workers(&mut options.manager.concurrent_ttl_after_finished_syncs, given),
+        |options, given| {
+            workers(
+                &mut options.manager.concurrent_ttl_after_finished_syncs,
+                given,
+            )
+        },
     ),
 ];
 
@@ -353,7 +376,12 @@ const UPKEEP: &[Flag<Options>] = &[
         "NUMBER",
         "5",
         "Secrets with tokens that are looked at in parallel",
-        |options, given| workers(&mut options.manager.concurrent_serviceaccount_token_syncs, given),
+        |options, given| {
+            workers(
+                &mut options.manager.concurrent_serviceaccount_token_syncs,
+                given,
+            )
+        },
     ),
 ];
 
@@ -363,13 +391,22 @@ const fn signing(
     about: &'static str,
     set: fn(&mut Options, &str) -> Result<(), String>,
 ) -> Flag<Options> {
-    value("certificatesigningrequest-signing-controller", name, "FILE", "", about, set)
+    value(
+        "certificatesigningrequest-signing-controller",
+        name,
+        "FILE",
+        "",
+        about,
+        set,
+    )
 }
 
 const SIGNING: &[Flag<Options>] = &[
-    signing("cluster-signing-cert-file", "The authority that signs, for all signers", |options, given| {
-        file(&mut options.signing.all.certificate, given)
-    }),
+    signing(
+        "cluster-signing-cert-file",
+        "The authority that signs, for all signers",
+        |options, given| file(&mut options.signing.all.certificate, given),
+    ),
     signing("cluster-signing-key-file", "Its key", |options, given| {
         file(&mut options.signing.all.key, given)
     }),
@@ -386,31 +423,39 @@ const SIGNING: &[Flag<Options>] = &[
         "The authority of kubernetes.io/kubelet-serving",
         |options, given| file(&mut options.signing.kubelet_serving.certificate, given),
     ),
-    signing("cluster-signing-kubelet-serving-key-file", "Its key", |options, given| {
-        file(&mut options.signing.kubelet_serving.key, given)
-    }),
+    signing(
+        "cluster-signing-kubelet-serving-key-file",
+        "Its key",
+        |options, given| file(&mut options.signing.kubelet_serving.key, given),
+    ),
     signing(
         "cluster-signing-kubelet-client-cert-file",
         "The authority of kubernetes.io/kube-apiserver-client-kubelet",
         |options, given| file(&mut options.signing.kubelet_client.certificate, given),
     ),
-    signing("cluster-signing-kubelet-client-key-file", "Its key", |options, given| {
-        file(&mut options.signing.kubelet_client.key, given)
-    }),
+    signing(
+        "cluster-signing-kubelet-client-key-file",
+        "Its key",
+        |options, given| file(&mut options.signing.kubelet_client.key, given),
+    ),
     signing(
         "cluster-signing-kube-apiserver-client-cert-file",
         "The authority of kubernetes.io/kube-apiserver-client",
         |options, given| file(&mut options.signing.apiserver_client.certificate, given),
     ),
-    signing("cluster-signing-kube-apiserver-client-key-file", "Its key", |options, given| {
-        file(&mut options.signing.apiserver_client.key, given)
-    }),
+    signing(
+        "cluster-signing-kube-apiserver-client-key-file",
+        "Its key",
+        |options, given| file(&mut options.signing.apiserver_client.key, given),
+    ),
     signing(
         "cluster-signing-legacy-unknown-cert-file",
         "The authority of kubernetes.io/legacy-unknown",
         |options, given| file(&mut options.signing.legacy_unknown.certificate, given),
     ),
-    signing("cluster-signing-legacy-unknown-key-file", "Its key", |options, given| {
-        file(&mut options.signing.legacy_unknown.key, given)
-    }),
+    signing(
+        "cluster-signing-legacy-unknown-key-file",
+        "Its key",
+        |options, given| file(&mut options.signing.legacy_unknown.key, given),
+    ),
 ];

@@ -1,4 +1,5 @@
-//! `coracle kube-controller-manager`: the controllers as a process of their own, over HTTPS, with upstream's flags.
+//! `coracle kube-controller-manager`: the controllers as a process of their own, over HTTPS, with
+//! upstream's flags.
 
 mod flags;
 mod nodes;
@@ -26,7 +27,11 @@ use settings::SettingsError;
 #[derive(Args)]
 pub(crate) struct KubeControllerManager {
     /// Upstream's flags; `--help` lists them
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "FLAGS"
+    )]
     arguments: Vec<String>,
 }
 
@@ -52,33 +57,53 @@ pub(crate) fn run(command: &KubeControllerManager) -> Result<(), ManagerError> {
     let mut options = Options::default();
     match command_line::parse(&flags::TABLE, &command.arguments, &mut options)? {
         Asked::Help => process::print(command_line::help(&flags::TABLE)),
-        Asked::Version => process::print_line(format_args!("Kubernetes {}", coracle_apiserver::VERSION)),
+        Asked::Version => {
+            process::print_line(format_args!("Kubernetes {}", coracle_apiserver::VERSION))
+        }
         Asked::Run => {
             process::log(options.verbosity);
             process::block_on(manage(&options))??;
         }
     }
+
     Ok(())
 }
 
 async fn manage(options: &Options) -> Result<(), ManagerError> {
     let everything = ["*".to_string()];
-    let named = if options.controllers.is_empty() { &everything } else { options.controllers.as_slice() };
+    let named = if options.controllers.is_empty() {
+        &everything
+    } else {
+        options.controllers.as_slice()
+    };
+
     let selected = Selected::parse(named)?;
-    let manager = options.nodes.complete(Manager { selected, ..options.manager.clone() })?;
+    let manager = options.nodes.complete(Manager {
+        selected,
+        ..options.manager.clone()
+    })?;
+
     let election = election(options);
     election.check()?;
 
-    #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is where the environment is read"
+    )]
     let environment = Environment::read(|name| std::env::var(name).ok());
+
     let server = Some(options.master.as_str()).filter(|server| !server.is_empty());
     let config = Config::load(options.kubeconfig.as_deref(), server, &environment)?;
     let manager = settings::complete(manager, options, &config)?;
-    let client = Client::connect(config.clone(), WORLD).await?.named(&controllers::user_agent(""));
+    let client = Client::connect(config.clone(), WORLD)
+        .await?
+        .named(&controllers::user_agent(""));
     let tasks = Tasks::new();
+
     let own = own_clients(options, config, &client).await?;
     let context = Context::new(&client, own, tasks.clone());
     let recorder = Recorder::new(&client, &options.lease_name, &tasks);
+
     process::announce("kube-controller-manager is ready\n");
     let result = process::until_signalled(async |mut stop| {
         let work = async || manager.run(&context).await;
@@ -90,22 +115,38 @@ async fn manage(options: &Options) -> Result<(), ManagerError> {
         }
     })
     .await;
+
     tasks.stop().await;
+
     Ok(result??)
 }
 
-/// What controllers write by: what the whole process is, or each its own account. One that is not its own account's shares its limit with the others.
+/// What controllers write by: what the whole process is, or each its own account. One that is not
+/// its own account's shares its limit with the others.
 async fn own_clients(
     options: &Options,
     config: Config,
     client: &Client,
 ) -> Result<impl Fn(&str) -> Client + Send + Sync + 'static, ConfigError> {
-    let (qps, burst) =
-        (f64::from(u32::try_from(options.qps).unwrap_or(0)), u32::try_from(options.burst).unwrap_or(1));
+    let (qps, burst) = (
+        f64::from(u32::try_from(options.qps).unwrap_or(0)),
+        u32::try_from(options.burst).unwrap_or(1),
+    );
+
     let (credentials, impersonate) = Default::default();
-    let nobody = Https::new(Config { credentials, impersonate, ..config }, WORLD).await?;
+    let nobody = Https::new(
+        Config {
+            credentials,
+            impersonate,
+            ..config
+        },
+        WORLD,
+    )
+    .await?;
+
     let (nobody, client, own_accounts) = (Arc::new(nobody), client.clone(), options.own_accounts);
     let shared = client.clone().limited(qps, burst);
+
     Ok(move |account: &str| {
         let own = match own_accounts {
             true => {

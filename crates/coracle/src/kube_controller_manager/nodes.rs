@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use coracle_controllers::{Manager, endpointslice, endpointslice_mirroring, nodeipam, nodelifecycle};
+use coracle_controllers::{
+    Manager, endpointslice, endpointslice_mirroring, nodeipam, nodelifecycle,
+};
 use ipnet::IpNet;
 
 use super::flags::{Options, value};
@@ -13,7 +15,8 @@ use crate::flags::{Flag, Mistakes, Takes};
 pub(super) struct NodeOptions {
     lifecycle: nodelifecycle::Config,
     large_cluster: i64,
-    /// How often upstream looks; here silence has a timer, and this only says how late it may be noticed.
+    /// How often upstream looks; here silence has a timer, and this only says how late it may be
+    /// noticed.
     monitor_period: Duration,
     allocate: bool,
     cluster_cidrs: Vec<IpNet>,
@@ -68,6 +71,7 @@ impl NodeOptions {
             }
             count.unwrap_or(least)
         };
+
         let manager = Manager {
             node_lifecycle: nodelifecycle::Config {
                 large_cluster_size: count("large-cluster-size-threshold", self.large_cluster, 0),
@@ -83,8 +87,16 @@ impl NodeOptions {
                 batch: self.slice_batch,
             },
             mirroring: endpointslice_mirroring::Config {
-                workers: count("mirroring-concurrent-service-endpoint-syncs", self.mirror_syncs, 1),
-                max_endpoints_per_subset: count("mirroring-max-endpoints-per-subset", self.mirror_limit, 1),
+                workers: count(
+                    "mirroring-concurrent-service-endpoint-syncs",
+                    self.mirror_syncs,
+                    1,
+                ),
+                max_endpoints_per_subset: count(
+                    "mirroring-max-endpoints-per-subset",
+                    self.mirror_limit,
+                    1,
+                ),
                 batch: self.mirror_batch,
             },
             node_ipam: nodeipam::Config {
@@ -96,20 +108,32 @@ impl NodeOptions {
             },
             ..manager
         };
+
         if self.slice_limit > 1000 {
-            mistakes
-                .push(format!("--max-endpoints-per-slice: must be at most 1000, got {}", self.slice_limit));
+            mistakes.push(format!(
+                "--max-endpoints-per-slice: must be at most 1000, got {}",
+                self.slice_limit
+            ));
         }
+
         if self.allocate
             && let Err(error) = manager.node_ipam.ranges()
         {
             mistakes.push(error.to_string());
         }
+
         if self.monitor_period >= self.lifecycle.monitor_grace {
-            mistakes
-                .push("--node-monitor-grace-period: must be greater than --node-monitor-period".to_string());
+            mistakes.push(
+                "--node-monitor-grace-period: must be greater than --node-monitor-period"
+                    .to_string(),
+            );
         }
-        if mistakes.is_empty() { Ok(manager) } else { Err(Mistakes(mistakes)) }
+
+        if mistakes.is_empty() {
+            Ok(manager)
+        } else {
+            Err(Mistakes(mistakes))
+        }
     }
 }
 
@@ -119,8 +143,15 @@ fn mask(given: i64) -> Option<u8> {
 }
 
 fn ranges(option: &mut Vec<IpNet>, given: &str) -> Result<(), String> {
-    let range = |text: &str| text.parse().map_err(|_| format!("invalid CIDR address: {text}"));
-    *option = given.split(',').map(str::trim).map(range).collect::<Result<_, _>>()?;
+    let range = |text: &str| {
+        text.parse()
+            .map_err(|_| format!("invalid CIDR address: {text}"))
+    };
+    *option = given
+        .split(',')
+        .map(str::trim)
+        .map(range)
+        .collect::<Result<_, _>>()?;
     Ok(())
 }
 
@@ -130,8 +161,14 @@ const SLICES: &str = "endpointslice-controller";
 const MIRROR: &str = "endpointslice-mirroring-controller";
 const ENDPOINTS: &str = "endpoints-controller";
 
-pub(super) const SECTIONS: [&str; 6] =
-    [ENDPOINTS, SLICES, MIRROR, IPAM, LIFECYCLE, "pod-garbage-collector-controller"];
+pub(super) const SECTIONS: [&str; 6] = [
+    ENDPOINTS,
+    SLICES,
+    MIRROR,
+    IPAM,
+    LIFECYCLE,
+    "pod-garbage-collector-controller",
+];
 
 pub(super) const NODES: &[Flag<Options>] = &[
     Flag {

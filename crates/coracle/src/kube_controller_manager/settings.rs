@@ -18,26 +18,43 @@ pub(crate) enum SettingsError {
     #[error("{}: {error}", file.display())]
     File { file: PathBuf, error: io::Error },
     #[error("{}", file.display())]
-    Authority { file: PathBuf, source: AuthorityError },
+    Authority {
+        file: PathBuf,
+        source: AuthorityError,
+    },
     #[error("{}: {error}", file.display())]
-    SigningKey { file: PathBuf, error: SigningKeyError },
+    SigningKey {
+        file: PathBuf,
+        error: SigningKeyError,
+    },
     #[error("{0} is given without the file that belongs to it")]
     Half(PathBuf),
 }
 
-/// The controllers with the authorities that the flags name. `config` says what the server is known by.
+/// The controllers with the authorities that the flags name. `config` says what the server is known
+/// by.
 pub(super) fn complete(
     manager: Manager,
     options: &Options,
     config: &Config,
 ) -> Result<Manager, SettingsError> {
     let root_ca = root_ca(options, config)?.map(|text| text.as_str().into());
-    Ok(Manager { root_ca, signing: signing(options)?, token_signer: token_signer(options)?, ..manager })
+    Ok(Manager {
+        root_ca,
+        signing: signing(options)?,
+        token_signer: token_signer(options)?,
+        ..manager
+    })
 }
 
 fn token_signer(options: &Options) -> Result<Option<TokenSigner>, SettingsError> {
-    let Some(file) = &options.service_account_private_key_file else { return Ok(None) };
-    let unusable = |error| SettingsError::SigningKey { file: file.clone(), error };
+    let Some(file) = &options.service_account_private_key_file else {
+        return Ok(None);
+    };
+    let unusable = |error| SettingsError::SigningKey {
+        file: file.clone(),
+        error,
+    };
     controllers::token_signer(file).map(Some).map_err(unusable)
 }
 
@@ -45,7 +62,9 @@ fn token_signer(options: &Options) -> Result<Option<TokenSigner>, SettingsError>
 fn root_ca(options: &Options, config: &Config) -> Result<Option<String>, SettingsError> {
     let file = match (&options.root_ca_file, &config.authorities) {
         (Some(file), _) | (None, Some(Pem::File(file))) => file,
-        (None, Some(Pem::Content(text))) => return Ok(Some(String::from_utf8_lossy(text).into_owned())),
+        (None, Some(Pem::Content(text))) => {
+            return Ok(Some(String::from_utf8_lossy(text).into_owned()));
+        }
         (None, None) => return Ok(None),
     };
     read(file).map(|text| Some(String::from_utf8_lossy(&text).into_owned()))
@@ -54,7 +73,11 @@ fn root_ca(options: &Options, config: &Config) -> Result<Option<String>, Setting
 fn signing(options: &Options) -> Result<signing::Config, SettingsError> {
     let files = &options.signing;
     let all = authority(&files.all)?;
-    let mut config = signing::Config { duration: files.duration, ..signing::Config::default() };
+    let mut config = signing::Config {
+        duration: files.duration,
+        ..signing::Config::default()
+    };
+
     for (signer, own) in [
         (Signer::KubeletServing, &files.kubelet_serving),
         (Signer::KubeletClient, &files.kubelet_client),
@@ -65,6 +88,7 @@ fn signing(options: &Options) -> Result<signing::Config, SettingsError> {
             config.authorities.insert(signer, authority);
         }
     }
+
     Ok(config)
 }
 
@@ -72,13 +96,21 @@ fn authority(files: &PairFiles) -> Result<Option<Authority>, SettingsError> {
     match (&files.certificate, &files.key) {
         (None, None) => Ok(None),
         (Some(certificate), Some(key)) => {
-            let unreadable = |source| SettingsError::Authority { file: certificate.clone(), source };
-            Authority::from_pem(&read(certificate)?, &read(key)?).map(Some).map_err(unreadable)
+            let unreadable = |source| SettingsError::Authority {
+                file: certificate.clone(),
+                source,
+            };
+            Authority::from_pem(&read(certificate)?, &read(key)?)
+                .map(Some)
+                .map_err(unreadable)
         }
         (Some(alone), None) | (None, Some(alone)) => Err(SettingsError::Half(alone.clone())),
     }
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, SettingsError> {
-    fs::read(file).map_err(|error| SettingsError::File { file: file.to_path_buf(), error })
+    fs::read(file).map_err(|error| SettingsError::File {
+        file: file.to_path_buf(),
+        error,
+    })
 }

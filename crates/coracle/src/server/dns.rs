@@ -1,6 +1,6 @@
-//! The cluster's DNS, as every cluster has it: a Deployment behind the Service `kube-system/kube-dns`. What runs in its
-//! pod is this very program (`coracle dns`), from an image that is made of it. So it is held like any pod: it goes on
-//! answering while the server is away.
+//! The cluster's DNS, as every cluster has it: a Deployment behind the Service
+//! `kube-system/kube-dns`. What runs in its pod is this very program (`coracle dns`), from an image
+//! that is made of it. So it is held like any pod: it goes on answering while the server is away.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use coracle_api::codec::json as text;
-use coracle_client::{Client, Error, Informer, Informers, Patch, Resource, Selection, Tasks, Typed};
+use coracle_client::{
+    Client, Error, Informer, Informers, Patch, Resource, Selection, Tasks, Typed,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::json;
 
@@ -26,11 +28,16 @@ pub(super) fn program() -> io::Result<(PathBuf, BTreeSet<PathBuf>)> {
 
 /// The shared libraries among what a process has mapped.
 fn libraries(maps: &str) -> impl Iterator<Item = PathBuf> {
-    let mapped = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
-    mapped.filter(|path| path.starts_with('/') && path.contains(".so")).map(PathBuf::from)
+    let mapped = maps
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(5));
+    mapped
+        .filter(|path| path.starts_with('/') && path.contains(".so"))
+        .map(PathBuf::from)
 }
 
-/// Makes the cluster's DNS what it is to be, whatever it was: what others have added to its objects stays.
+/// Makes the cluster's DNS what it is to be, whatever it was: what others have added to its objects
+/// stays.
 pub(super) async fn ensure(client: &Client, address: IpAddr, domain: &str) -> Result<(), Error> {
     for (group, version, plural, object) in objects(address, domain) {
         let access = client.resource(&Resource::builtin(group, version, plural));
@@ -38,11 +45,26 @@ pub(super) async fn ensure(client: &Client, address: IpAddr, domain: &str) -> Re
             Some(namespace) => access.namespace(namespace),
             None => access,
         };
-        let name = object["metadata"]["name"].as_str().expect("each has a name").to_owned();
+
+        let name = object["metadata"]["name"]
+            .as_str()
+            .expect("each has a name")
+            .to_owned();
+
         let object = text::parse(object.to_string().as_bytes()).expect("it is plain data");
         let manager = "coracle".to_owned();
-        access.patch(&name, &Patch::Apply { object, manager, force: true }).await?;
+        access
+            .patch(
+                &name,
+                &Patch::Apply {
+                    object,
+                    manager,
+                    force: true,
+                },
+            )
+            .await?;
     }
+
     Ok(())
 }
 
@@ -53,13 +75,25 @@ pub(super) async fn until_answered(client: Client) {
         .namespace("kube-system")
         .labels("kubernetes.io/service-name=kube-dns");
     let slices: Informer<Typed<EndpointSlice>> = Informers::new(client, tasks.clone()).of(slices);
+
     let mut changes = slices.subscribe();
-    while !changes.next().await.object().is_some_and(|slice| answers(slice)) {}
+    while !changes
+        .next()
+        .await
+        .object()
+        .is_some_and(|slice| answers(slice))
+    {}
 }
 
 fn answers(slice: &EndpointSlice) -> bool {
-    let conditions = slice.endpoints.iter().flatten().filter_map(|endpoint| endpoint.conditions.as_ref());
-    conditions.filter_map(|conditions| conditions.ready).any(|ready| ready)
+    let conditions = slice
+        .endpoints
+        .iter()
+        .flatten()
+        .filter_map(|endpoint| endpoint.conditions.as_ref());
+    conditions
+        .filter_map(|conditions| conditions.ready)
+        .any(|ready| ready)
 }
 
 fn objects(
@@ -70,6 +104,7 @@ fn objects(
     let meta = |name: &str| json!({"name": name, "namespace": "kube-system", "labels": labels});
     let role = "system:coracle-dns";
     let rbac = "rbac.authorization.k8s.io";
+
     vec![
         (
             "",
@@ -100,7 +135,12 @@ fn objects(
             }),
         ),
         ("", "v1", "services", service(&meta("kube-dns"), address)),
-        ("apps", "v1", "deployments", deployment(&meta("coracle-dns"), address, domain)),
+        (
+            "apps",
+            "v1",
+            "deployments",
+            deployment(&meta("coracle-dns"), address, domain),
+        ),
     ]
 }
 
@@ -126,6 +166,7 @@ fn deployment(metadata: &serde_json::Value, address: IpAddr, domain: &str) -> se
         format!("--cluster-dns={address}"),
         "--state=/state/names".to_owned(),
     ];
+
     let container = json!({
         "name": "dns",
         "image": format!("coracle.local/{IMAGE}"),
@@ -135,7 +176,8 @@ fn deployment(metadata: &serde_json::Value, address: IpAddr, domain: &str) -> se
             {"name": "dns", "containerPort": 53, "protocol": "UDP"},
             {"name": "dns-tcp", "containerPort": 53, "protocol": "TCP"},
         ],
-        // The first probe comes when it answers: one that came a moment too early would be a whole round too early.
+        // The first probe comes when it answers: one that came a moment too early would be a whole
+        // round too early.
         "lifecycle": {"postStart": {"exec": {"command": ["/coracle", "dns", "--wait-for=127.0.0.1:53"]}}},
         "readinessProbe": {"tcpSocket": {"port": 53}, "periodSeconds": 5},
         "resources": {"requests": {"cpu": "10m", "memory": "20Mi"}},
@@ -146,6 +188,7 @@ fn deployment(metadata: &serde_json::Value, address: IpAddr, domain: &str) -> se
         },
         "volumeMounts": [{"name": "state", "mountPath": "/state"}],
     });
+
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
         "spec": {
@@ -180,7 +223,13 @@ mod tests {
                     7f-80 r-xp 1 08:01 2 /usr/lib/libc.so.6\n\
                     7f-80 r-xp 1 08:01 3 /usr/lib/ld-linux-x86-64.so.2\n\
                     7f-80 rw-p 0 00:00 0 [heap]\n";
+
         let found: BTreeSet<PathBuf> = libraries(maps).collect();
-        assert_eq!(found, ["/usr/lib/ld-linux-x86-64.so.2", "/usr/lib/libc.so.6"].map(PathBuf::from).into());
+        assert_eq!(
+            found,
+            ["/usr/lib/ld-linux-x86-64.so.2", "/usr/lib/libc.so.6"]
+                .map(PathBuf::from)
+                .into()
+        );
     }
 }

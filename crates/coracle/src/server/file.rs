@@ -1,5 +1,6 @@
-//! The configuration file of `coracle server`: every flag may stand in it under its name, and what the command line says
-//! counts more. A key that is no flag is an error, so that a slip of the pen does not pass for a setting.
+//! The configuration file of `coracle server`: every flag may stand in it under its name, and what
+//! the command line says counts more. A key that is no flag is an error, so that a slip of the pen
+//! does not pass for a setting.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -22,19 +23,35 @@ pub(crate) enum FileError {
     #[error("{}: unknown key {key:?}; keys are the flags of `coracle server`, without the dashes", file.display())]
     UnknownKey { file: PathBuf, key: String },
     #[error("{}: key {key:?}: expected {expected}", file.display())]
-    Value { file: PathBuf, key: String, expected: &'static str },
+    Value {
+        file: PathBuf,
+        key: String,
+        expected: &'static str,
+    },
 }
 
 /// The command line with what its configuration file adds, if it names one.
-pub(crate) fn expand(arguments: Vec<OsString>, known: &Command) -> Result<Vec<OsString>, FileError> {
+pub(crate) fn expand(
+    arguments: Vec<OsString>,
+    known: &Command,
+) -> Result<Vec<OsString>, FileError> {
     let Some(server) = arguments.iter().position(|argument| argument == "server") else {
         return Ok(arguments);
     };
-    let Some(file) = named(&arguments[server..]) else { return Ok(arguments) };
-    let text = fs::read_to_string(&file).map_err(|error| FileError::Read { file: file.clone(), error })?;
-    let added = flags(&file, &text, known, |flag| is_given(&arguments[server..], flag))?;
+    let Some(file) = named(&arguments[server..]) else {
+        return Ok(arguments);
+    };
+    let text = fs::read_to_string(&file).map_err(|error| FileError::Read {
+        file: file.clone(),
+        error,
+    })?;
+
+    let added = flags(&file, &text, known, |flag| {
+        is_given(&arguments[server..], flag)
+    })?;
     let mut expanded = arguments;
     expanded.splice(server + 1..server + 1, added);
+
     Ok(expanded)
 }
 
@@ -44,17 +61,24 @@ fn named(arguments: &[OsString]) -> Option<PathBuf> {
         if argument == "--config" {
             return rest.next().map(PathBuf::from);
         }
-        if let Some(file) = argument.to_str().and_then(|argument| argument.strip_prefix("--config=")) {
+
+        if let Some(file) = argument
+            .to_str()
+            .and_then(|argument| argument.strip_prefix("--config="))
+        {
             return Some(PathBuf::from(file));
         }
     }
+
     None
 }
 
 fn is_given(arguments: &[OsString], flag: &str) -> bool {
     let is = |argument: &OsStr| {
         let text = argument.to_string_lossy();
-        let name = text.strip_prefix("--").map(|text| text.split('=').next().unwrap_or(text));
+        let name = text
+            .strip_prefix("--")
+            .map(|text| text.split('=').next().unwrap_or(text));
         name == Some(flag)
     };
     arguments.iter().any(|argument| is(argument))
@@ -67,24 +91,41 @@ fn flags(
     known: &Command,
     is_given: impl Fn(&str) -> bool,
 ) -> Result<Vec<OsString>, FileError> {
-    let settings = yaml::decode(text.as_bytes())
-        .map_err(|why| FileError::Yaml { file: file.to_path_buf(), why: why.to_string() })?;
+    let settings = yaml::decode(text.as_bytes()).map_err(|why| FileError::Yaml {
+        file: file.to_path_buf(),
+        why: why.to_string(),
+    })?;
+
     let settings = match settings {
         Value::Null => return Ok(Vec::new()),
         Value::Object(settings) => settings,
-        _ => return Err(FileError::NoMapping { file: file.to_path_buf() }),
+        _ => {
+            return Err(FileError::NoMapping {
+                file: file.to_path_buf(),
+            });
+        }
     };
+
     let mut flags = Vec::new();
     for (key, value) in settings.iter() {
         let argument = known.get_arguments().find(|argument| {
             argument.get_long() == Some(key) && !matches!(key, "config" | "help" | "version")
         });
-        let argument = argument
-            .ok_or_else(|| FileError::UnknownKey { file: file.to_path_buf(), key: key.to_string() })?;
+        let argument = argument.ok_or_else(|| FileError::UnknownKey {
+            file: file.to_path_buf(),
+            key: key.to_string(),
+        })?;
+
         if is_given(key) {
             continue;
         }
-        let refuse = |expected| FileError::Value { file: file.to_path_buf(), key: key.to_string(), expected };
+
+        let refuse = |expected| FileError::Value {
+            file: file.to_path_buf(),
+            key: key.to_string(),
+            expected,
+        };
+
         if !argument.get_action().takes_values() {
             match value {
                 Value::Bool(true) => flags.push(format!("--{key}").into()),
@@ -93,15 +134,19 @@ fn flags(
             }
             continue;
         }
+
         let text = match value {
             Value::Array(items) => {
                 let items: Option<Vec<String>> = items.iter().map(scalar).collect();
-                items.ok_or_else(|| refuse("a list of plain values"))?.join(",")
+                items
+                    .ok_or_else(|| refuse("a list of plain values"))?
+                    .join(",")
             }
             value => scalar(value).ok_or_else(|| refuse("a plain value"))?,
         };
         flags.push(format!("--{key}={text}").into());
     }
+
     Ok(flags)
 }
 
@@ -124,9 +169,16 @@ mod tests {
 
     fn check(text: &str, given: &[&str], expected: &str) {
         let known = Server::augment_args(Command::new("server"));
-        let result = flags(Path::new("c.yaml"), text, &known, |flag| given.contains(&flag));
+        let result = flags(Path::new("c.yaml"), text, &known, |flag| {
+            given.contains(&flag)
+        });
+
         let found = match result {
-            Ok(flags) => flags.iter().map(|flag| flag.to_string_lossy()).collect::<Vec<_>>().join(" "),
+            Ok(flags) => flags
+                .iter()
+                .map(|flag| flag.to_string_lossy())
+                .collect::<Vec<_>>()
+                .join(" "),
             Err(error) => error.to_string(),
         };
         assert_eq!(found, expected, "{text}");
@@ -135,10 +187,24 @@ mod tests {
     #[test]
     fn each_flag_is_a_key_and_the_command_line_counts_more() {
         check("", &[], "");
-        check("https-port: 7443\nno-node: true\n", &[], "--https-port=7443 --no-node");
+        check(
+            "https-port: 7443\nno-node: true\n",
+            &[],
+            "--https-port=7443 --no-node",
+        );
+
         check("https-port: 7443\nno-node: false\n", &["https-port"], "");
-        check("controllers: ['*', '-job-controller']", &[], "--controllers=*,-job-controller");
-        check("cluster-cidr: 10.1.0.0/16", &[], "--cluster-cidr=10.1.0.0/16");
+        check(
+            "controllers: ['*', '-job-controller']",
+            &[],
+            "--controllers=*,-job-controller",
+        );
+
+        check(
+            "cluster-cidr: 10.1.0.0/16",
+            &[],
+            "--cluster-cidr=10.1.0.0/16",
+        );
     }
 
     #[test]
@@ -148,23 +214,50 @@ mod tests {
             &[],
             "c.yaml: unknown key \"htps-port\"; keys are the flags of `coracle server`, without the dashes",
         );
+
         check(
             "config: other.yaml",
             &[],
             "c.yaml: unknown key \"config\"; keys are the flags of `coracle server`, without the dashes",
         );
-        check("no-node: 1", &[], "c.yaml: key \"no-node\": expected true or false");
-        check("https-port: {}", &[], "c.yaml: key \"https-port\": expected a plain value");
-        check("- a", &[], "c.yaml: expected keys and values, one for each setting");
+
+        check(
+            "no-node: 1",
+            &[],
+            "c.yaml: key \"no-node\": expected true or false",
+        );
+
+        check(
+            "https-port: {}",
+            &[],
+            "c.yaml: key \"https-port\": expected a plain value",
+        );
+
+        check(
+            "- a",
+            &[],
+            "c.yaml: expected keys and values, one for each setting",
+        );
     }
 
     #[test]
     fn the_file_is_named_by_the_command_line() {
         let arguments = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
-        assert_eq!(named(&arguments("server --config a.yaml")), Some(PathBuf::from("a.yaml")));
-        assert_eq!(named(&arguments("server --config=a.yaml --no-node")), Some(PathBuf::from("a.yaml")));
+        assert_eq!(
+            named(&arguments("server --config a.yaml")),
+            Some(PathBuf::from("a.yaml"))
+        );
+
+        assert_eq!(
+            named(&arguments("server --config=a.yaml --no-node")),
+            Some(PathBuf::from("a.yaml"))
+        );
+
         assert_eq!(named(&arguments("server --no-node")), None);
         assert!(is_given(&arguments("server --https-port=1"), "https-port"));
-        assert!(!is_given(&arguments("server --https-ports=1"), "https-port"));
+        assert!(!is_given(
+            &arguments("server --https-ports=1"),
+            "https-port"
+        ));
     }
 }

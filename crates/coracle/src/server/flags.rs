@@ -13,9 +13,9 @@ use crate::storage::{EmbeddedSettings, EtcdSettings, Storage};
 /// How nodes are watched over, and nodes that are not there.
 #[derive(Args)]
 pub(super) struct NodeFlags {
-    /// Have so many nodes that exist in the API alone: pods that are scheduled on them seem to run. What becomes of a pod
-    /// says its annotation coracle.local/simulate, or that label of its node: run, succeed, fail or hang
-    /// (docs/simulated-nodes.md)
+    /// Have so many nodes that exist in the API alone: pods that are scheduled on them seem to run.
+    /// What becomes of a pod says its annotation coracle.local/simulate, or that label of its node:
+    /// run, succeed, fail or hang (docs/simulated-nodes.md)
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=10_000))]
     pub(super) simulated_nodes: u16,
     /// How long a node may be silent before it counts as dead
@@ -29,8 +29,8 @@ pub(super) struct NodeFlags {
 /// The addresses of a cluster, and its node.
 #[derive(Args)]
 pub(super) struct NetworkFlags {
-    /// Addresses of pods [default: 10.244.0.0/16, or the next that is free here; for more than 256 simulated nodes alone
-    /// 10.128.0.0/9]
+    /// Addresses of pods [default: 10.244.0.0/16, or the next that is free here; for more than 256
+    /// simulated nodes alone 10.128.0.0/9]
     #[arg(long, value_name = "RANGE")]
     pub(super) cluster_cidr: Option<IpNet>,
     /// Addresses of Services [default: 10.96.0.0/12, or the next that is free here]
@@ -50,25 +50,39 @@ pub(super) struct NetworkFlags {
 /// What pods may take of their node.
 #[derive(Args)]
 pub(super) struct PodFlags {
-    /// Most processes and threads of one pod; -1: as many as all pods together may have [default: a quarter of that]
-    #[arg(long, value_name = "COUNT", allow_negative_numbers = true, conflicts_with = "no_node")]
+    /// Most processes and threads of one pod; -1: as many as all pods together may have [default: a
+    /// quarter of that]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        allow_negative_numbers = true,
+        conflicts_with = "no_node"
+    )]
     pod_max_pids: Option<i64>,
-    /// Kernel parameters that pods may set beside the safe ones, separated by commas: names, or how names begin and `*`
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "no_node")]
+    /// Kernel parameters that pods may set beside the safe ones, separated by commas: names, or how
+    /// names begin and `*`
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        conflicts_with = "no_node"
+    )]
     pub(super) allowed_unsafe_sysctls: Vec<String>,
 }
 
 impl PodFlags {
     /// Most processes and threads of one pod; 0 is no limit either, as upstream reads it.
     pub(super) fn pids(&self) -> Option<i64> {
-        self.pod_max_pids.map(|most| if most > 0 { most } else { -1 })
+        self.pod_max_pids
+            .map(|most| if most > 0 { most } else { -1 })
     }
 }
 
 /// Who connects pods.
 #[derive(Args)]
 pub(super) struct CniFlags {
-    /// Have pods connected by CNI plugins, as the first configuration of this folder says, instead of the built-in bridge
+    /// Have pods connected by CNI plugins, as the first configuration of this folder says, instead
+    /// of the built-in bridge
     #[arg(long, value_name = "DIR", conflicts_with = "no_node")]
     cni_conf_dir: Option<PathBuf>,
     /// Where these plugins are, separated by commas
@@ -85,7 +99,10 @@ pub(super) struct CniFlags {
 impl CniFlags {
     pub(super) fn plugins(&self) -> Option<Plugins> {
         let configurations = self.cni_conf_dir.clone()?;
-        Some(Plugins { configurations, programs: self.cni_bin_dir.clone() })
+        Some(Plugins {
+            configurations,
+            programs: self.cni_bin_dir.clone(),
+        })
     }
 }
 
@@ -102,8 +119,14 @@ pub(super) enum Component {
 /// Where objects are kept, unless in the folder.
 #[derive(Args)]
 pub(super) struct EtcdFlags {
-    /// Keep objects in this etcd instead of the folder: the client URLs of its members, separated by commas
-    #[arg(long, value_name = "URLS", value_delimiter = ',', conflicts_with = "etcd_listen")]
+    /// Keep objects in this etcd instead of the folder: the client URLs of its members, separated
+    /// by commas
+    #[arg(
+        long,
+        value_name = "URLS",
+        value_delimiter = ',',
+        conflicts_with = "etcd_listen"
+    )]
     pub(super) etcd_servers: Vec<String>,
     /// Who signed the certificates of the etcd
     #[arg(long, value_name = "FILE", requires = "etcd_servers")]
@@ -120,9 +143,9 @@ pub(super) struct EtcdFlags {
     /// How often the past of the etcd is forgotten; 0: never by this server
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub(super) etcd_compaction_interval: u64,
-    /// Let renewals of node leases wait up to so many milliseconds, so that many of them share one flush of the disk,
-    /// which spares flash. They are answered once they are durable, only later: a power cut loses no write that was
-    /// acknowledged. At most 5000; 0: off. Embedded store only
+    /// Let renewals of node leases wait up to so many milliseconds, so that many of them share one
+    /// flush of the disk, which spares flash. They are answered once they are durable, only later:
+    /// a power cut loses no write that was acknowledged. At most 5000; 0: off. Embedded store only
     #[arg(long, value_name = "MILLISECONDS", default_value = "0", value_parser = milliseconds, conflicts_with = "etcd_servers")]
     pub(super) node_lease_write_delay: Duration,
     /// How long an event is kept after it was last written; 0: for ever
@@ -133,12 +156,18 @@ pub(super) struct EtcdFlags {
 /// A name as objects have it, and domains.
 pub(super) fn subdomain(text: &str) -> Result<String, String> {
     let wrong = coracle_api::names::dns1123_subdomain(text);
-    if wrong.is_empty() { Ok(text.to_owned()) } else { Err(format!("{text:?}: {}", wrong.join(", "))) }
+    if wrong.is_empty() {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?}: {}", wrong.join(", ")))
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
     let parsed = coracle_api::time::parse_duration(text).map_err(|error| error.to_string())?;
-    parsed.to_std().ok_or_else(|| "must not be negative".to_string())
+    parsed
+        .to_std()
+        .ok_or_else(|| "must not be negative".to_string())
 }
 
 fn milliseconds(text: &str) -> Result<Duration, std::num::ParseIntError> {
@@ -148,12 +177,14 @@ fn milliseconds(text: &str) -> Result<Duration, std::num::ParseIntError> {
 impl EtcdFlags {
     pub(super) fn storage(&self, data_dir: &Path) -> Storage {
         if self.etcd_servers.is_empty() {
-            let node_lease_delay = Some(self.node_lease_write_delay).filter(|delay| !delay.is_zero());
+            let node_lease_delay =
+                Some(self.node_lease_write_delay).filter(|delay| !delay.is_zero());
             return Storage::Embedded(EmbeddedSettings {
                 data_dir: data_dir.to_path_buf(),
                 node_lease_delay,
             });
         }
+
         Storage::Etcd(EtcdSettings {
             servers: self.etcd_servers.clone(),
             authority: self.etcd_cafile.clone(),

@@ -1,5 +1,5 @@
-//! `coracle server`: a cluster in one process: its API server, on the embedded store or an etcd, its controllers and
-//! scheduler, and the node on which its pods run.
+//! `coracle server`: a cluster in one process: its API server, on the embedded store or an etcd,
+//! its controllers and scheduler, and the node on which its pods run.
 
 mod dns;
 mod etcd_port;
@@ -52,11 +52,12 @@ use flags::{CniFlags, Component, EtcdFlags, NetworkFlags, NodeFlags, PodFlags, s
 use node::{Node, NodeError};
 use place::{Place, PlaceError, Wanted, nth_address};
 
-/// Runs a cluster on this machine: API server, controllers, scheduler, and a node that runs pods, with their network,
-/// Services and names.
+/// Runs a cluster on this machine: API server, controllers, scheduler, and a node that runs pods,
+/// with their network, Services and names.
 ///
-/// Certificates are made on the first start. DIR/admin.kubeconfig lets kubectl in, DIR/scheduler.kubeconfig a scheduler
-/// that runs apart. Pods go on running when the server ends: `coracle stop` ends them, `coracle reset` removes everything.
+/// Certificates are made on the first start. DIR/admin.kubeconfig lets kubectl in,
+/// DIR/scheduler.kubeconfig a scheduler that runs apart. Pods go on running when the server ends:
+/// `coracle stop` ends them, `coracle reset` removes everything.
 #[derive(Args)]
 pub(crate) struct Server {
     /// File that says any of this: its keys are these flags without the dashes
@@ -85,8 +86,15 @@ pub(crate) struct Server {
     /// Leave these out: dns, proxy, scheduler
     #[arg(long, value_name = "COMPONENTS", value_delimiter = ',')]
     disable: Vec<Component>,
-    /// Controllers that run: '*' is all that run by default, 'name' adds one, '-name' takes one away
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "*", allow_hyphen_values = true)]
+    /// Controllers that run: '*' is all that run by default, 'name' adds one, '-name' takes one
+    /// away
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "*",
+        allow_hyphen_values = true
+    )]
     controllers: Vec<String>,
     #[command(flatten)]
     nodes: NodeFlags,
@@ -103,8 +111,13 @@ pub(crate) enum ServerError {
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     #[error("{address}: cannot be listened on: {error}")]
-    Bind { address: SocketAddr, error: io::Error },
-    #[error("the host's name cannot be the name of a node: {0}; give the node another with --node-name")]
+    Bind {
+        address: SocketAddr,
+        error: io::Error,
+    },
+    #[error(
+        "the host's name cannot be the name of a node: {0}; give the node another with --node-name"
+    )]
     HostName(String),
     #[error("the store cannot be shown as an etcd")]
     Face(#[from] FaceError),
@@ -121,7 +134,10 @@ pub(crate) enum ServerError {
     #[error(transparent)]
     Authority(#[from] AuthorityError),
     #[error("{}: {error}", file.display())]
-    SigningKey { file: PathBuf, error: SigningKeyError },
+    SigningKey {
+        file: PathBuf,
+        error: SigningKeyError,
+    },
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -145,35 +161,66 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     if !command.no_node {
         command.node_name()?;
     }
+
     let folder = &command.data_dir;
-    let unusable = |error| ProcessError::DataDir { folder: folder.clone(), error };
+    let unusable = |error| ProcessError::DataDir {
+        folder: folder.clone(),
+        error,
+    };
     process::make_data_dir(folder).map_err(unusable)?;
+
     let instance = Instance::of(folder).map_err(unusable)?;
     running::begin(&instance.data_dir)
         .map_err(unusable)?
         .ok_or_else(|| ServerError::RunsAlready(instance.data_dir.clone()))?
         .keep();
+
     let place = command.place(&instance)?;
     let storage = command.etcd.storage(folder);
     let opened = storage.open()?;
+
     let listener = command.listen(place.https_port).await?;
-    let address = listener.local_addr().map_err(|error| command.unbound(place.https_port, error))?;
-    let place = Place { https_port: address.port(), ..place };
+    let address = listener
+        .local_addr()
+        .map_err(|error| command.unbound(place.https_port, error))?;
+    let place = Place {
+        https_port: address.port(),
+        ..place
+    };
     place::remember(&instance, &place)?;
 
     let pki = Certificates::new(folder, opened.holds_cluster());
     let authority = pki.authority()?;
     let reachable = reachable_address(address.ip(), &place);
     let advertised = SocketAddr::new(reachable, address.port());
+
     let own = [address.ip(), IpAddr::V4(Ipv4Addr::LOCALHOST), reachable];
-    let addresses: Vec<IpAddr> = own.into_iter().chain(nth_address(&place.service_cidr, 1)).collect();
+    let addresses: Vec<IpAddr> = own
+        .into_iter()
+        .chain(nth_address(&place.service_cidr, 1))
+        .collect();
     let server = pki.server(&authority, &addresses)?;
+
     kubeconfig::write(folder, local_address(address), &pki, &authority)?;
 
-    let shown = command.etcd_port.config(&server, &authority)?.zip(opened.embedded.as_ref());
-    let face = shown.map(|(config, store)| Face::show(Arc::clone(store), config)).transpose()?;
+    let shown = command
+        .etcd_port
+        .config(&server, &authority)?
+        .zip(opened.embedded.as_ref());
+
+    let face = shown
+        .map(|(config, store)| Face::show(Arc::clone(store), config))
+        .transpose()?;
+
     let journal = Journal::new();
-    let config = command.config(&pki, &storage, advertised, place.service_cidr, journal.clone())?;
+    let config = command.config(
+        &pki,
+        &storage,
+        advertised,
+        place.service_cidr,
+        journal.clone(),
+    )?;
+
     let lines = readiness(local_address(address), &command.kubectl(), face.as_ref());
     let ready = || {
         if command.no_node {
@@ -182,14 +229,27 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
             info!(%address, "the API server is ready; the node follows");
         }
     };
+
     let manager = command.manager(&pki, &authority, &place)?;
     let (door, tasks) = begin_controllers(manager, storage.is_shared(), &journal);
     let schedules = !command.disable.contains(&Component::Scheduler);
     let scheduler = schedules.then(|| scheduler::begin(&door, journal.clone()));
+
     let renew_every = simulated::renew_every(command.nodes.node_monitor_grace_period);
-    simulated::begin(&door, command.nodes.simulated_nodes.into(), renew_every, journal.clone(), &tasks);
+    simulated::begin(
+        &door,
+        command.nodes.simulated_nodes.into(),
+        renew_every,
+        journal.clone(),
+        &tasks,
+    );
+
     let node = command.node(&instance, &place, advertised.ip(), journal, &authority)?;
-    let node = node.map(|settings| node::Settings { open_files: Some(open_files), ..settings });
+    let node = node.map(|settings| node::Settings {
+        open_files: Some(open_files),
+        ..settings
+    });
+
     let result = process::until_signalled(async |stop| {
         let doors = Doors { listener: Some(listener), in_process: door.clone() };
         let (last, stop_server) = watch::channel(false);
@@ -202,18 +262,22 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
         }
     })
     .await;
+
     if let Some(scheduler) = scheduler {
         scheduler.stop().await;
     }
+
     if let Some(face) = face {
         face.stop().await;
     }
+
     opened.close().await;
+
     result?
 }
 
-/// Runs the node, and ends all in its order: what began last ends first, as nobody asks a server that is about to end.
-/// Returns only when there is no node where there should be one.
+/// Runs the node, and ends all in its order: what began last ends first, as nobody asks a server
+/// that is about to end. Returns only when there is no node where there should be one.
 async fn run_others(
     node: Option<node::Settings>,
     door: &InProcess,
@@ -228,7 +292,8 @@ async fn run_others(
     std::future::pending().await
 }
 
-/// Runs the node, if there is one, and says when it is ready. Returns when it has been stopped, or cannot be had.
+/// Runs the node, if there is one, and says when it is ready. Returns when it has been stopped, or
+/// cannot be had.
 async fn run_node(
     settings: Option<node::Settings>,
     door: &InProcess,
@@ -240,6 +305,7 @@ async fn run_node(
         return Ok(());
     };
     let name = settings.name.clone();
+
     let node = Node::begin(settings, door).await?;
     tokio::select! {
         ((), ()) = async { tokio::join!(node::until_ready(door, &name), node.until_named()) } => {
@@ -247,9 +313,11 @@ async fn run_node(
         }
         () = stopped(&mut stop) => {}
     }
+
     stopped(&mut stop).await;
     node.stop().await;
     process::announce("pods are left running; `coracle stop` ends them\n");
+
     Ok(())
 }
 
@@ -261,7 +329,9 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 impl Server {
     /// How whoever has typed this types `kubectl`.
     fn kubectl(&self) -> String {
-        let program = std::env::args_os().next().unwrap_or_else(|| "coracle".into());
+        let program = std::env::args_os()
+            .next()
+            .unwrap_or_else(|| "coracle".into());
         let program = program.to_string_lossy();
         match self.data_dir == Path::new(DEFAULT_DATA_DIR) {
             true => format!("{program} kubectl"),
@@ -284,10 +354,12 @@ impl Server {
         if !rustix::process::geteuid().is_root() {
             return Err(NodeError::NotRoot.into());
         }
+
         instance.make_run_dir().map_err(NodeError::RunDir)?;
         place::show(instance, place)?;
         let name = self.node_name()?;
         let addresses = [address, IpAddr::V4(Ipv4Addr::LOCALHOST)];
+
         Ok(Some(node::Settings {
             certificate: Certificates::kubelet(authority, &name, &addresses)?,
             authority: authority.certificate.clone(),
@@ -315,26 +387,35 @@ impl Server {
     }
 
     /// The controllers of a cluster that makes its own certificates.
-    fn manager(&self, pki: &Certificates, authority: &Pair, place: &Place) -> Result<Manager, ServerError> {
+    fn manager(
+        &self,
+        pki: &Certificates,
+        authority: &Pair,
+        place: &Place,
+    ) -> Result<Manager, ServerError> {
         let key = pki.service_account_key()?;
-        let token_signer =
-            controllers::token_signer(&key).map_err(|error| ServerError::SigningKey { file: key, error })?;
+        let token_signer = controllers::token_signer(&key)
+            .map_err(|error| ServerError::SigningKey { file: key, error })?;
 
         let node_lifecycle = nodelifecycle::Config {
             monitor_grace: self.nodes.node_monitor_grace_period,
             eviction_rate: self.nodes.node_eviction_rate,
             ..nodelifecycle::Config::default()
         };
+
         let node_ipam = nodeipam::Config {
             allocate: true,
             cluster_cidrs: vec![place.cluster_cidr],
             service_cidrs: vec![place.service_cidr],
             ..nodeipam::Config::default()
         };
+
         let root_ca = Some(authority.certificate.as_str().into());
-        let signer = Authority::from_pem(authority.certificate.as_bytes(), authority.key.as_bytes())?;
+        let signer =
+            Authority::from_pem(authority.certificate.as_bytes(), authority.key.as_bytes())?;
         let signing = signing::Config::with(&signer);
         let selected = Selected::parse(&self.controllers)?;
+
         Ok(Manager {
             selected,
             root_ca,
@@ -355,28 +436,50 @@ impl Server {
             kubelet_port: self.network.kubelet_port,
             cni: self.cni.plugins(),
             // Beside a real node they have to leave the machine's addresses alone.
-            simulated_nodes: if self.no_node { self.nodes.simulated_nodes } else { 0 },
+            simulated_nodes: if self.no_node {
+                self.nodes.simulated_nodes
+            } else {
+                0
+            },
         };
-        let held = if self.no_node { Vec::new() } else { place::held_by_others(instance) };
+
+        let held = if self.no_node {
+            Vec::new()
+        } else {
+            place::held_by_others(instance)
+        };
+
         place::decide(&wanted, place::remembered(instance)?.as_ref(), &held)
     }
 
     /// Listens on the port, or on a free one where nobody has asked for that port.
     async fn listen(&self, port: u16) -> Result<TcpListener, ServerError> {
-        let default = if self.no_node { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
+        let default = if self.no_node {
+            Ipv4Addr::LOCALHOST
+        } else {
+            Ipv4Addr::UNSPECIFIED
+        };
+
         let ip = self.bind_address.unwrap_or(IpAddr::V4(default));
         match serve::bind(SocketAddr::new(ip, port)).await {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && self.https_port.is_none() => {
                 tracing::info!(port, "somebody else has this port: another one is taken");
-                serve::bind(SocketAddr::new(ip, 0)).await.map_err(|error| self.unbound(0, error))
+                serve::bind(SocketAddr::new(ip, 0))
+                    .await
+                    .map_err(|error| self.unbound(0, error))
             }
             listener => listener.map_err(|error| self.unbound(port, error)),
         }
     }
 
     fn unbound(&self, port: u16, error: io::Error) -> ServerError {
-        let ip = self.bind_address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        ServerError::Bind { address: SocketAddr::new(ip, port), error }
+        let ip = self
+            .bind_address
+            .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        ServerError::Bind {
+            address: SocketAddr::new(ip, port),
+            error,
+        }
     }
 
     /// The API server of this cluster; `reachable` is where others find it.
@@ -395,12 +498,19 @@ impl Server {
             http2_streams: 100,
             client_authorities: Some(pki.files("ca").certificate),
             front_proxy: None,
-            tokens: tokens(pki.service_account_key()?, &self.network.cluster_domain, reachable),
+            tokens: tokens(
+                pki.service_account_key()?,
+                &self.network.cluster_domain,
+                reachable,
+            ),
             authorization: vec![Mode::Node, Mode::Rbac],
             anonymous: true,
             shared_store: storage.is_shared(),
             compaction: storage.compaction(),
-            admission: Wishes { enable: vec!["NodeRestriction".to_string()], ..Wishes::default() },
+            admission: Wishes {
+                enable: vec!["NodeRestriction".to_string()],
+                ..Wishes::default()
+            },
             allow_privileged: true,
             request_timeout: Duration::from_secs(60),
             bootstrap: true,
@@ -415,37 +525,56 @@ impl Server {
     }
 }
 
-/// How the API server reaches kubelets: by address, and both sides show certificates of the cluster's.
+/// How the API server reaches kubelets: by address, and both sides show certificates of the
+/// cluster's.
 fn kubelets(pki: &Certificates) -> Result<KubeletConfig, CertificateError> {
     pki.kubelet_client(&pki.authority()?)?;
     let client = pki.files("apiserver-kubelet-client");
     Ok(KubeletConfig {
         certificate_authority: Some(pki.files("ca").certificate),
         client_certificate: Some((client.certificate, client.key)),
-        preferred_address_types: ["InternalIP", "ExternalIP", "Hostname"].map(str::to_owned).to_vec(),
+        preferred_address_types: ["InternalIP", "ExternalIP", "Hostname"]
+            .map(str::to_owned)
+            .to_vec(),
         ..KubeletConfig::default()
     })
 }
 
-/// Where pods and other machines find what listens on `bind`. A host that leads nowhere still has the bridge of its
-/// pods, whose address is the first of theirs.
+/// Where pods and other machines find what listens on `bind`. A host that leads nowhere still has
+/// the bridge of its pods, whose address is the first of theirs.
 fn reachable_address(bind: IpAddr, place: &Place) -> IpAddr {
     let reachable = host::reachable_address(bind);
-    let bridge =
-        nth_address(&place.cluster_cidr, 1).filter(|_| reachable.is_loopback() && bind.is_unspecified());
+    let bridge = nth_address(&place.cluster_cidr, 1)
+        .filter(|_| reachable.is_loopback() && bind.is_unspecified());
     bridge.unwrap_or(reachable)
 }
 
 /// Where programs of this machine find it.
 fn local_address(address: SocketAddr) -> SocketAddr {
-    let local =
-        if address.is_ipv6() { IpAddr::V6(Ipv6Addr::LOCALHOST) } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
-    SocketAddr::new(if address.ip().is_unspecified() { local } else { address.ip() }, address.port())
+    let local = if address.is_ipv6() {
+        IpAddr::V6(Ipv6Addr::LOCALHOST)
+    } else {
+        IpAddr::V4(Ipv4Addr::LOCALHOST)
+    };
+
+    SocketAddr::new(
+        if address.ip().is_unspecified() {
+            local
+        } else {
+            address.ip()
+        },
+        address.port(),
+    )
 }
 
 /// Where pods and clients find this server.
 fn advertised(at: SocketAddr, services: IpNet) -> Advertised {
-    Advertised { address: at.ip(), port: at.port(), service_cidrs: vec![services], node_port: 0 }
+    Advertised {
+        address: at.ip(),
+        port: at.port(),
+        service_cidrs: vec![services],
+        node_port: 0,
+    }
 }
 
 /// Service accounts get their tokens from this server; `address` is where others find it.
@@ -466,8 +595,9 @@ fn tokens(signing_key_file: PathBuf, domain: &str, address: SocketAddr) -> Token
     }
 }
 
-/// Begins the controllers in this process; what they ask waits until the server has opened the door. Where the store is
-/// shared they are elected: a store of its own has one server, and its lock is the election.
+/// Begins the controllers in this process; what they ask waits until the server has opened the
+/// door. Where the store is shared they are elected: a store of its own has one server, and its
+/// lock is the election.
 fn begin_controllers(manager: Manager, elect: bool, journal: &Journal) -> (InProcess, Tasks) {
     let (door, tasks) = (InProcess::default(), Tasks::new());
     let (through, journal) = (door.clone(), journal.clone());

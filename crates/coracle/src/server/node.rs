@@ -1,5 +1,5 @@
-//! The node of a cluster in one process: runtime, network of pods, kubelet and service proxy, on threads of their own, so
-//! that neither the control plane nor the node waits for the other.
+//! The node of a cluster in one process: runtime, network of pods, kubelet and service proxy, on
+//! threads of their own, so that neither the control plane nor the node waits for the other.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -103,8 +103,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const THREADS: usize = 2;
 
 impl Node {
-    /// Opens everything that a node has and begins; what it asks of the API waits until the server behind the door is
-    /// there.
+    /// Opens everything that a node has and begins; what it asks of the API waits until the server
+    /// behind the door is there.
     pub(super) async fn begin(settings: Settings, door: &InProcess) -> Result<Node, NodeError> {
         let threads = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
@@ -113,17 +113,27 @@ impl Node {
             .enable_all()
             .build()
             .map_err(NodeError::Threads)?;
+
         let tasks = Tasks::new();
         let (door, within) = (door.clone(), tasks.clone());
+
         let (tell, has_names) = watch::channel(false);
-        let opened = threads.spawn(async move { open(settings, &door, &within, tell).await }).await;
-        let node = Node { threads: Some(threads), tasks, has_names };
+        let opened = threads
+            .spawn(async move { open(settings, &door, &within, tell).await })
+            .await;
+        let node = Node {
+            threads: Some(threads),
+            tasks,
+            has_names,
+        };
+
         opened.map_err(|_| NodeError::Ended)??;
+
         Ok(node)
     }
 
-    /// Waits until the cluster has its DNS, or it is known that it will not have one. Whoever is told that the cluster
-    /// is ready may ask for its DNS next.
+    /// Waits until the cluster has its DNS, or it is known that it will not have one. Whoever is
+    /// told that the cluster is ready may ask for its DNS next.
     pub(super) async fn until_named(&self) {
         // An error: whoever would have told has ended.
         drop(self.has_names.clone().wait_for(|has| *has).await);
@@ -149,32 +159,54 @@ async fn open(
     tasks: &Tasks,
     tell: watch::Sender<bool>,
 ) -> Result<(), NodeError> {
-    let Settings { instance, place, .. } = &settings;
-    let forwarding = NodeNetwork { instance: instance.name(), pod_ranges: vec![place.cluster_cidr] };
+    let Settings {
+        instance, place, ..
+    } = &settings;
+    let forwarding = NodeNetwork {
+        instance: instance.name(),
+        pod_ranges: vec![place.cluster_cidr],
+    };
     blocking(move || forwarding.prepare()).await?;
+
     let network = PodNetwork::open(instance, place.cni.as_ref(), Some(place)).await?;
     let config = images(instance);
     let images = blocking(move || ImageStore::open(config)).await?;
     images.add_built_in().await?;
+
     // Watched before it is read, so that nothing comes in between.
     let arrivals = Arrivals::at(&instance.preload());
+
     for image in images.preload(&instance.preload()).await? {
         tracing::info!(id = %image.id, "preloaded");
     }
+
     tasks.spawn(images.clone().tend(arrivals));
     let rootfs = OverlayRootFs::new(images.clone(), mounts(instance));
-    let config = coracle_runtime::Config { open_files: settings.open_files, ..instance.runtime() };
+
+    let config = coracle_runtime::Config {
+        open_files: settings.open_files,
+        ..instance.runtime()
+    };
     let runtime = Runtime::open(config, Arc::new(rootfs), Some(network.for_runtime())).await?;
-    let pods = runtime.list_pod_sandbox(PodSandboxFilter::default()).await?;
-    network.reclaim(pods.into_iter().map(|pod| pod.id).collect()).await?;
+
+    let pods = runtime
+        .list_pod_sandbox(PodSandboxFilter::default())
+        .await?;
+    network
+        .reclaim(pods.into_iter().map(|pod| pod.id).collect())
+        .await?;
+
     let listener = listen(&settings).await?;
     begin_kubelet(&settings, door, runtime, images.clone(), listener, tasks)?;
+
     if settings.has_proxy {
         begin_proxy(&settings, door, tasks);
     }
+
     if settings.has_dns {
         begin_dns(&settings, door, images, tasks, tell);
     }
+
     Ok(())
 }
 
@@ -183,9 +215,16 @@ async fn listen(settings: &Settings) -> Result<TcpListener, NodeError> {
     let port = settings.kubelet_port.unwrap_or(settings.place.kubelet_port);
     let at = |port| SocketAddr::from(([0, 0, 0, 0], port));
     match TcpListener::bind(at(port)).await {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse && settings.kubelet_port.is_none() => {
-            tracing::info!(port, "somebody else has the kubelet's port: another one is taken");
-            TcpListener::bind(at(0)).await.map_err(|source| NodeError::Listen { port: 0, source })
+        Err(error)
+            if error.kind() == io::ErrorKind::AddrInUse && settings.kubelet_port.is_none() =>
+        {
+            tracing::info!(
+                port,
+                "somebody else has the kubelet's port: another one is taken"
+            );
+            TcpListener::bind(at(0))
+                .await
+                .map_err(|source| NodeError::Listen { port: 0, source })
         }
         listener => listener.map_err(|source| NodeError::Listen { port, source }),
     }
@@ -200,7 +239,13 @@ fn begin_kubelet(
     listener: TcpListener,
     tasks: &Tasks,
 ) -> Result<(), NodeError> {
-    let client = client(door, &format!("system:node:{}", settings.name), &["system:nodes"], "kubelet");
+    let client = client(
+        door,
+        &format!("system:node:{}", settings.name),
+        &["system:nodes"],
+        "kubelet",
+    );
+
     let config = Config {
         node_name: settings.name.clone(),
         addresses: vec![settings.address],
@@ -218,7 +263,9 @@ fn begin_kubelet(
         max_pods: 110,
         pod_pids: settings.pod_pids,
         unsafe_sysctls: settings.unsafe_sysctls.clone(),
-        port: listener.local_addr().map_or(settings.place.kubelet_port, |address| address.port()),
+        port: listener
+            .local_addr()
+            .map_or(settings.place.kubelet_port, |address| address.port()),
         healthz: Some(SocketAddr::from(([127, 0, 0, 1], 10248))),
         version: coracle_apiserver::VERSION.to_owned(),
         journal: settings.journal.clone(),
@@ -226,11 +273,15 @@ fn begin_kubelet(
     };
     let kubelet = Kubelet::new(config, client.clone(), Arc::new(runtime), images);
     let host = kubelet.host();
+
     let authorities = Authorities::new(settings.authority.as_bytes())?;
     let access = Access::new(&settings.name, client.clone(), Some(authorities), false);
     let server = Arc::new(Server::new(&host, kubelet.roster(), access));
-    let certificate =
-        certificate(settings.certificate.certificate.as_bytes(), settings.certificate.key.as_bytes())?;
+    let certificate = certificate(
+        settings.certificate.certificate.as_bytes(),
+        settings.certificate.key.as_bytes(),
+    )?;
+
     let (stop, stopped) = watch::channel(false);
     tasks.spawn(async move {
         // Held as long as the task: the API of the node ends with it.
@@ -239,11 +290,13 @@ fn begin_kubelet(
             tracing::error!(error = %text(&error), "the kubelet's API has ended");
         }
     });
+
     tasks.spawn(async move {
         if let Err(error) = kubelet.run().await {
             tracing::error!(error = %text(&error), "the kubelet has ended");
         }
     });
+
     Ok(())
 }
 
@@ -258,9 +311,12 @@ fn begin_proxy(settings: &Settings, door: &InProcess, tasks: &Tasks) {
         min_sync_period: Duration::ZERO,
         ..coracle_proxy::Config::default()
     };
+
     tasks.spawn(async move {
-        if let Err(error) =
-            coracle_proxy::run(config, client, || tracing::info!("Services are led to pods")).await
+        if let Err(error) = coracle_proxy::run(config, client, || {
+            tracing::info!("Services are led to pods")
+        })
+        .await
         {
             tracing::error!(%error, "the proxy of Services has ended");
         }
@@ -277,12 +333,16 @@ fn begin_dns(
 ) {
     let client = client(door, "system:coracle", &["system:masters"], "coracle");
     let domain = settings.domain.clone();
-    let Some(address) = nth_address(&settings.place.service_cidr, 10) else { return };
+
+    let Some(address) = nth_address(&settings.place.service_cidr, 10) else {
+        return;
+    };
     tasks.spawn(async move {
         let made = match dns::program() {
             Ok((program, libraries)) => images.add_program(dns::IMAGE, &program, &libraries).await,
             Err(error) => return tracing::error!(%error, "this program cannot be found again: no DNS"),
         };
+
         if let Err(error) = made {
             return tracing::error!(error = %text(&error), "the image of the cluster's DNS cannot be made");
         }
@@ -292,6 +352,7 @@ fn begin_dns(
         if tokio::time::timeout(PATIENCE, dns::until_answered(client)).await.is_err() {
             tracing::warn!("the cluster's DNS does not answer yet");
         }
+
         tell.send_replace(true);
     });
 }
@@ -300,9 +361,11 @@ fn begin_dns(
 pub(super) async fn until_ready(door: &InProcess, name: &str) {
     let client = client(door, "system:coracle", &["system:masters"], "coracle");
     let tasks = Tasks::new();
-    let own = Selection::all(&Resource::of::<NodeObject>()).fields(&format!("metadata.name={name}"));
+    let own =
+        Selection::all(&Resource::of::<NodeObject>()).fields(&format!("metadata.name={name}"));
     let informers = Informers::new(client, tasks.clone());
     let nodes: Informer<Typed<NodeObject>> = informers.of(own);
+
     let mut changes = nodes.subscribe();
     loop {
         let change = changes.next().await;
@@ -310,12 +373,19 @@ pub(super) async fn until_ready(door: &InProcess, name: &str) {
             break;
         }
     }
+
     drop(tasks);
 }
 
 fn is_ready(node: &NodeObject) -> bool {
-    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    let conditions = node
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_ref());
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// An error with all that led to it.
@@ -331,7 +401,12 @@ fn text(error: &dyn std::error::Error) -> String {
 
 fn client(door: &InProcess, user: &str, groups: &[&str], agent: &str) -> Client {
     let groups = groups.iter().map(|group| (*group).to_owned()).collect();
-    let user = User { name: user.to_owned(), groups, ..User::default() }.authenticated();
+    let user = User {
+        name: user.to_owned(),
+        groups,
+        ..User::default()
+    }
+    .authenticated();
     door.client(user, WORLD).named(agent)
 }
 
@@ -345,12 +420,16 @@ pub(crate) fn mounts(instance: &Instance) -> PathBuf {
     instance.run_dir().join("rootfs")
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is where the wall clock is handed in from")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is where the wall clock is handed in from"
+)]
 fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// Takes away the mounts and cgroups that are left when no pod is. What cannot be removed is told, and ends nothing.
+/// Takes away the mounts and cgroups that are left when no pod is. What cannot be removed is told,
+/// and ends nothing.
 pub(crate) fn remove_mounts_and_groups(instance: &Instance) {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     for path in mounts_below(&mounts, &[&instance.run_dir(), &instance.data_dir]) {
@@ -358,6 +437,7 @@ pub(crate) fn remove_mounts_and_groups(instance: &Instance) {
             tracing::warn!(path = %path.display(), error = %io::Error::from(errno), "cannot be unmounted");
         }
     }
+
     let removed = Hierarchies::detect().and_then(|hierarchies| {
         let group = hierarchies.group(&instance.name());
         // Supervisors of pods that could not be ended in time go with the cluster.
@@ -365,6 +445,7 @@ pub(crate) fn remove_mounts_and_groups(instance: &Instance) {
         group.kill()?;
         group.remove()
     });
+
     if let Err(error) = removed {
         tracing::warn!(%error, "the cgroups cannot be removed");
     }
@@ -372,7 +453,11 @@ pub(crate) fn remove_mounts_and_groups(instance: &Instance) {
 
 /// What is mounted below these folders, the last one first.
 fn mounts_below(mountinfo: &str, folders: &[&Path]) -> Vec<PathBuf> {
-    let place = |line: &str| line.split(' ').nth(4).map(|path| PathBuf::from(path.replace("\\040", " ")));
+    let place = |line: &str| {
+        line.split(' ')
+            .nth(4)
+            .map(|path| PathBuf::from(path.replace("\\040", " ")))
+    };
     let ours = |path: &PathBuf| folders.iter().any(|folder| path.starts_with(folder));
     let mut found: Vec<PathBuf> = mountinfo.lines().filter_map(place).filter(ours).collect();
     found.reverse();
@@ -389,7 +474,15 @@ mod tests {
                      30 1 0:20 / /run/coracle/a rw - tmpfs x rw\n\
                      31 30 0:21 / /run/coracle/a/with\\040space rw - tmpfs x rw\n\
                      32 1 0:22 / /run/coracle/ab rw - tmpfs x rw\n";
-        let found = mounts_below(table, &[Path::new("/run/coracle/a"), Path::new("/var/lib/x")]);
-        assert_eq!(found, ["/run/coracle/a/with space", "/run/coracle/a"].map(PathBuf::from));
+
+        let found = mounts_below(
+            table,
+            &[Path::new("/run/coracle/a"), Path::new("/var/lib/x")],
+        );
+
+        assert_eq!(
+            found,
+            ["/run/coracle/a/with space", "/run/coracle/a"].map(PathBuf::from)
+        );
     }
 }

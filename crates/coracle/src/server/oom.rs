@@ -4,11 +4,12 @@ use std::fs;
 
 use tracing::info;
 
-/// As upstream's kubelet and kube-proxy: below every container (-998 and up), above what must never be killed (-1000).
+/// As upstream's kubelet and kube-proxy: below every container (-998 and up), above what must never
+/// be killed (-1000).
 const SCORE: &str = "-999";
 
-/// Tells the kernel to kill others first. Processes that are started later set a score of their own: supervisors -998, and
-/// containers what their pod's class says.
+/// Tells the kernel to kill others first. Processes that are started later set a score of their
+/// own: supervisors -998, and containers what their pod's class says.
 pub(super) fn lower_own_score() {
     if let Err(error) = fs::write("/proc/self/oom_score_adj", SCORE) {
         info!(

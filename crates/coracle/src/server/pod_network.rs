@@ -42,6 +42,7 @@ impl PodNetwork {
                 patience: PATIENCE,
             }))));
         }
+
         let bridge = Bridge::open(BridgeConfig {
             name: instance.bridge(),
             table: instance.pod_table(),
@@ -53,6 +54,7 @@ impl PodNetwork {
             masquerade_outside: place.iter().map(|place| place.cluster_cidr).collect(),
             led_by_rules: place.iter().map(|place| place.service_cidr).collect(),
         });
+
         Ok(PodNetwork::Bridge(Arc::new(bridge.await?)))
     }
 
@@ -63,7 +65,8 @@ impl PodNetwork {
         }
     }
 
-    /// What pods that are not among these had is taken back. Plugins are asked when a pod is taken down, however late.
+    /// What pods that are not among these had is taken back. Plugins are asked when a pod is taken
+    /// down, however late.
     pub(crate) async fn reclaim(&self, live: BTreeSet<String>) -> Result<(), Error> {
         match self {
             PodNetwork::Bridge(bridge) => bridge.reclaim(live).await,
@@ -71,7 +74,8 @@ impl PodNetwork {
         }
     }
 
-    /// Takes away what it has made of the machine; what plugins made for all pods stays, as they have it.
+    /// Takes away what it has made of the machine; what plugins made for all pods stays, as they
+    /// have it.
     pub(crate) async fn tear_down(&self) -> Result<(), Error> {
         match self {
             PodNetwork::Bridge(bridge) => bridge.tear_down().await,

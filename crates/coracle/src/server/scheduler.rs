@@ -1,7 +1,8 @@
 //! The scheduler of a cluster in one process.
 //!
-//! It goes through the door for components of the same process, as `system:kube-scheduler` and with no more rights than
-//! that has. The store is this process's own, so there is nobody to elect a leader among.
+//! It goes through the door for components of the same process, as `system:kube-scheduler` and with
+//! no more rights than that has. The store is this process's own, so there is nobody to elect a
+//! leader among.
 
 use coracle_apiserver::InProcess;
 use coracle_apiserver::authn::User;
@@ -20,16 +21,24 @@ pub(super) struct Scheduler {
 
 /// Begins to schedule as soon as the server behind the door is there.
 pub(super) fn begin(door: &InProcess, journal: Journal) -> Scheduler {
-    let user = User { name: "system:kube-scheduler".to_string(), ..User::default() }.authenticated();
+    let user = User {
+        name: "system:kube-scheduler".to_string(),
+        ..User::default()
+    }
+    .authenticated();
     let client = door.client(user, WORLD).named("kube-scheduler");
+
     let tasks = Tasks::new();
     let (stop, stopped) = watch::channel(false);
     tasks.spawn(async move {
         let config = Config::default();
-        if let Err(error) = coracle_scheduler::run(&config, &client, &host::name(), journal, stopped).await {
+        if let Err(error) =
+            coracle_scheduler::run(&config, &client, &host::name(), journal, stopped).await
+        {
             tracing::error!(%error, "the scheduler does not run");
         }
     });
+
     Scheduler { tasks, stop }
 }
 

@@ -1,8 +1,9 @@
-//! `coracle why KIND/NAME`: what happened to an object, in which order, how long it took, and what it waits for now.
+//! `coracle why KIND/NAME`: what happened to an object, in which order, how long it took, and what
+//! it waits for now.
 //!
-//! What the API says (the object, its events) and what the server's journal has noted become a `timeline`; a `verdict` in a
-//! person's words says how the object is; `show` prints both, for people or as JSON. All of it is asked for with the rights
-//! of whoever asks.
+//! What the API says (the object, its events) and what the server's journal has noted become a
+//! `timeline`; a `verdict` in a person's words says how the object is; `show` prints both, for
+//! people or as JSON. All of it is asked for with the rights of whoever asks.
 
 mod show;
 mod timeline;
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use coracle_api::Value;
 use coracle_client::{
-    Client, Config, ConfigError, Environment, Error, ListOptions, Mapper, Mapping, MappingError, Resource,
+    Client, Config, ConfigError, Environment, Error, ListOptions, Mapper, Mapping, MappingError,
+    Resource,
 };
 
 use crate::instance::DEFAULT_DATA_DIR;
@@ -35,8 +37,8 @@ pub(crate) struct Why {
     /// How to reach the cluster, and as whom
     #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
     kubeconfig: Option<PathBuf>,
-    /// Data directory of a cluster on this machine, to be asked as its administrator [default: where neither a flag nor
-    /// $KUBECONFIG says otherwise, /var/lib/coracle if there is one]
+    /// Data directory of a cluster on this machine, to be asked as its administrator [default:
+    /// where neither a flag nor $KUBECONFIG says otherwise, /var/lib/coracle if there is one]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
@@ -46,8 +48,14 @@ impl Why {
     fn access(&self) -> Option<PathBuf> {
         let is_said = std::env::var_os("KUBECONFIG").is_some_and(|files| !files.is_empty());
         let here = Path::new(DEFAULT_DATA_DIR).join(ADMINISTRATOR);
-        let of_data_dir = self.data_dir.as_ref().map(|folder| folder.join(ADMINISTRATOR));
-        self.kubeconfig.clone().or(of_data_dir).or_else(|| (!is_said && here.exists()).then_some(here))
+        let of_data_dir = self
+            .data_dir
+            .as_ref()
+            .map(|folder| folder.join(ADMINISTRATOR));
+        self.kubeconfig
+            .clone()
+            .or(of_data_dir)
+            .or_else(|| (!is_said && here.exists()).then_some(here))
     }
 }
 
@@ -61,7 +69,9 @@ enum Output {
 }
 
 fn kind_and_name(text: &str) -> Result<(String, String), String> {
-    let (kind, name) = text.split_once('/').ok_or("expected KIND/NAME, as in pod/web-1")?;
+    let (kind, name) = text
+        .split_once('/')
+        .ok_or("expected KIND/NAME, as in pod/web-1")?;
     Ok((kind.to_string(), name.to_string()))
 }
 
@@ -100,21 +110,40 @@ pub(crate) fn run(command: &Why) -> Result<(), WhyError> {
 }
 
 async fn find_out(command: &Why) -> Result<Found, WhyError> {
-    #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is where the environment is read"
+    )]
     let environment = Environment::read(|name| std::env::var(name).ok());
     let config = Config::load(command.access().as_deref(), None, &environment)?;
     let client = Client::connect(config, WORLD).await?.named("coracle-why");
     let mapper = Mapper::new(client.discovery());
     let mapping = mapper.of_name(&command.what.0).await?;
-    let namespace = command.namespace.as_deref().unwrap_or(client.default_namespace()).to_string();
-    let object = client.resource(&mapping.resource).namespace(&namespace).get(&command.what.1).await?;
+
+    let namespace = command
+        .namespace
+        .as_deref()
+        .unwrap_or(client.default_namespace())
+        .to_string();
+
+    let object = client
+        .resource(&mapping.resource)
+        .namespace(&namespace)
+        .get(&command.what.1)
+        .await?;
     let uid = object.meta().uid().to_string();
+
     let events = client.resource(&Resource::builtin("", "v1", "events"));
     let about = ListOptions::fields(format!("involvedObject.uid={uid}"));
-    let events = events.namespace(object.meta().namespace()).list_all(&about).await;
+    let events = events
+        .namespace(object.meta().namespace())
+        .list_all(&about)
+        .await;
+
     // Whoever may not read events or the journal is told the rest.
     let stages = client.get(&format!("/coracle/why/{uid}")).await.ok();
     let stages = stages.and_then(|noted| Some(noted.get("stages")?.as_array()?.to_vec()));
+
     Ok(Found {
         owners: owners(&client, &mapper, &object).await,
         below: below(&client, &mapping, &object).await,
@@ -129,10 +158,21 @@ async fn owners(client: &Client, mapper: &Mapper, object: &Value) -> Vec<Value> 
     let mut owners: Vec<Value> = Vec::new();
     loop {
         let meta = owners.last().unwrap_or(object).meta();
-        let Some(owner) = meta.owner_references().find(|owner| owner.controller) else { return owners };
-        let (group, version) = owner.api_version.split_once('/').unwrap_or(("", owner.api_version));
-        let Ok(mapping) = mapper.of_kind(group, version, owner.kind).await else { return owners };
-        let access = client.resource(&mapping.resource).namespace(meta.namespace());
+        let Some(owner) = meta.owner_references().find(|owner| owner.controller) else {
+            return owners;
+        };
+        let (group, version) = owner
+            .api_version
+            .split_once('/')
+            .unwrap_or(("", owner.api_version));
+
+        let Ok(mapping) = mapper.of_kind(group, version, owner.kind).await else {
+            return owners;
+        };
+
+        let access = client
+            .resource(&mapping.resource)
+            .namespace(meta.namespace());
         match access.get(owner.name).await {
             Ok(found) if found.meta().uid() == owner.uid && owners.len() < LONGEST_CHAIN => {
                 owners.push(found)
@@ -148,16 +188,24 @@ const LONGEST_CHAIN: usize = 8;
 /// The pods that a workload controls, or the ReplicaSets of a Deployment and their pods.
 async fn below(client: &Client, mapping: &Mapping, object: &Value) -> Vec<Value> {
     let controlled = async |plural: &str, group: &str, by: &[String]| {
-        let access =
-            client.resource(&Resource::builtin(group, "v1", plural)).namespace(object.meta().namespace());
-        let all = access.list_all(&ListOptions::default()).await.map(|list| list.items).unwrap_or_default();
+        let access = client
+            .resource(&Resource::builtin(group, "v1", plural))
+            .namespace(object.meta().namespace());
+        let all = access
+            .list_all(&ListOptions::default())
+            .await
+            .map(|list| list.items)
+            .unwrap_or_default();
+
         let is = |item: &Value| {
             item.meta()
                 .owner_references()
                 .any(|owner| owner.controller && by.iter().any(|uid| uid == owner.uid))
         };
+
         all.into_iter().filter(is).collect::<Vec<_>>()
     };
+
     let own = [object.meta().uid().to_string()];
     match mapping.resource.kind.as_str() {
         "ReplicaSet" | "StatefulSet" | "DaemonSet" | "Job" | "ReplicationController" => {
@@ -165,7 +213,10 @@ async fn below(client: &Client, mapping: &Mapping, object: &Value) -> Vec<Value>
         }
         "Deployment" => {
             let sets = controlled("replicasets", "apps", &own).await;
-            let uids: Vec<String> = sets.iter().map(|set| set.meta().uid().to_string()).collect();
+            let uids: Vec<String> = sets
+                .iter()
+                .map(|set| set.meta().uid().to_string())
+                .collect();
             controlled("pods", "", &uids).await
         }
         "Service" => behind_service(client, object).await,
@@ -176,21 +227,32 @@ async fn below(client: &Client, mapping: &Mapping, object: &Value) -> Vec<Value>
 /// The slices of a Service, and the pods that its selector finds.
 async fn behind_service(client: &Client, service: &Value) -> Vec<Value> {
     let list = async |resource: Resource, selector: String| {
-        let access = client.resource(&resource).namespace(service.meta().namespace());
+        let access = client
+            .resource(&resource)
+            .namespace(service.meta().namespace());
         let found = access.list_all(&ListOptions::labels(selector)).await;
         let kind = resource.kind.clone();
         let mut items = found.map(|list| list.items).unwrap_or_default();
+
         // Items of a list do not say what they are.
         items
             .iter_mut()
             .filter_map(Value::as_object_mut)
             .for_each(|item| drop(item.insert("kind", kind.as_str())));
+
         items
     };
+
     let of_service = format!("kubernetes.io/service-name={}", service.meta().name());
-    let mut found = list(Resource::builtin("discovery.k8s.io", "v1", "endpointslices"), of_service).await;
+    let mut found = list(
+        Resource::builtin("discovery.k8s.io", "v1", "endpointslices"),
+        of_service,
+    )
+    .await;
+
     if let Some(selector) = verdict::selector(service) {
         found.extend(list(Resource::builtin("", "v1", "pods"), selector).await);
     }
+
     found
 }

@@ -14,22 +14,40 @@ pub(super) fn text(found: &Found, verdict: &Verdict, entries: &[Entry]) -> Strin
     for waits in &verdict.waits_for {
         page.push_str(&format!("  because {waits}\n"));
     }
+
     for owner in &found.owners {
         page.push_str(&format!("  it belongs to {}\n", title(owner)));
     }
+
     if entries.is_empty() {
         return page;
     }
+
     page.push_str("\nWhat happened:\n");
-    let width = entries.iter().map(|entry| entry.who.len()).max().unwrap_or_default().min(WIDEST);
+    let width = entries
+        .iter()
+        .map(|entry| entry.who.len())
+        .max()
+        .unwrap_or_default()
+        .min(WIDEST);
+
     let begun = entries.first().map(|entry| entry.when);
     for entry in entries {
-        let since = begun.map(|begun| elapsed(begun, entry.when)).unwrap_or_default();
-        page.push_str(&format!("  {} {since:>9}  {:width$}  {}\n", clock(entry.when), entry.who, entry.what));
+        let since = begun
+            .map(|begun| elapsed(begun, entry.when))
+            .unwrap_or_default();
+        page.push_str(&format!(
+            "  {} {since:>9}  {:width$}  {}\n",
+            clock(entry.when),
+            entry.who,
+            entry.what
+        ));
     }
+
     if found.stages.is_none() {
         page.push_str("\nThe server's journal could not be read: this is what the API knows.\n");
     }
+
     page
 }
 
@@ -38,14 +56,19 @@ const WIDEST: usize = 34;
 
 /// `pod/web-1 of default`.
 fn title(object: &Value) -> String {
-    let name = format!("{}/{}", field(object, &["kind"]).to_lowercase(), object.meta().name());
+    let name = format!(
+        "{}/{}",
+        field(object, &["kind"]).to_lowercase(),
+        object.meta().name()
+    );
     match object.meta().namespace() {
         "" => name,
         namespace => format!("{name} of {namespace}"),
     }
 }
 
-/// The time of day, to the millisecond. Most objects know the second, and nothing is said that they do not know.
+/// The time of day, to the millisecond. Most objects know the second, and nothing is said that they
+/// do not know.
 fn clock(when: Timestamp) -> String {
     let text = MicroTime(when).text();
     let time = text.get(11..23).unwrap_or_default();
@@ -74,14 +97,33 @@ pub(super) fn json(found: &Found, verdict: &Verdict, entries: &[Entry]) -> Strin
         value.insert("what", text(&entry.what));
         Value::Object(value)
     };
+
     let mut page = Map::new();
     page.insert("object", title(&found.object));
     page.insert("uid", found.object.meta().uid());
+
     page.insert("state", text(&verdict.state));
-    page.insert("waitsFor", verdict.waits_for.iter().map(|waits| text(waits)).collect::<Vec<_>>());
-    page.insert("owners", found.owners.iter().map(|owner| Value::from(title(owner))).collect::<Vec<_>>());
+    page.insert(
+        "waitsFor",
+        verdict
+            .waits_for
+            .iter()
+            .map(|waits| text(waits))
+            .collect::<Vec<_>>(),
+    );
+
+    page.insert(
+        "owners",
+        found
+            .owners
+            .iter()
+            .map(|owner| Value::from(title(owner)))
+            .collect::<Vec<_>>(),
+    );
+
     page.insert("timeline", entries.iter().map(entry).collect::<Vec<_>>());
     page.insert("journal", found.stages.is_some());
+
     String::from_utf8_lossy(&json::to_vec(&Value::Object(page))).into_owned()
 }
 
@@ -108,6 +150,7 @@ mod tests {
             owners: Vec::new(),
             below: Vec::new(),
         };
+
         let (entries, verdict) = (timeline::entries(&found), verdict::verdict(&found));
         assert_eq!(
             text(&found, &verdict, &entries),
@@ -116,6 +159,7 @@ mod tests {
              11:00:00.250   +250 ms  kube-scheduler  bind: n1\n  \
              11:00:02          +2 s                  Ready is True\n"
         );
+
         assert!(json(&found, &verdict, &entries).contains(r#""state":"runs on n1 and is ready""#));
     }
 }

@@ -19,21 +19,41 @@ pub(super) fn entries(found: &Found) -> Vec<Entry> {
     let object = &found.object;
     let mut all: Vec<Entry> = created(object).into_iter().collect();
     all.extend(found.stages.iter().flatten().filter_map(stage));
+
     all.extend(found.events.iter().filter_map(event));
     all.extend(items(object, "conditions").iter().filter_map(condition));
-    all.extend(items(object, "containerStatuses").iter().flat_map(container));
+    all.extend(
+        items(object, "containerStatuses")
+            .iter()
+            .flat_map(container),
+    );
+
     all.extend(object.meta().deletion_timestamp().map(|until| {
-        let grace = object.meta().deletion_grace_period_seconds().unwrap_or_default();
-        Entry { when: until.plus_seconds(-grace), who: String::new(), what: "was told to go".to_string() }
+        let grace = object
+            .meta()
+            .deletion_grace_period_seconds()
+            .unwrap_or_default();
+
+        Entry {
+            when: until.plus_seconds(-grace),
+            who: String::new(),
+            what: "was told to go".to_string(),
+        }
     }));
-    // The API keeps whole seconds of most times, the journal more: what falls into one second stands in the order of a life.
+
+    // The API keeps whole seconds of most times, the journal more: what falls into one second
+    // stands in the order of a life.
     all.sort_by_key(|entry| entry.when);
     all.dedup_by(|one, other| one.what == other.what && one.who == other.who);
+
     all
 }
 
 pub(super) fn items<'a>(object: &'a Value, name: &str) -> &'a [Value] {
-    object.at(&["status", name]).and_then(Value::as_array).unwrap_or_default()
+    object
+        .at(&["status", name])
+        .and_then(Value::as_array)
+        .unwrap_or_default()
 }
 
 pub(super) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
@@ -41,37 +61,73 @@ pub(super) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
 }
 
 fn time(text: &str) -> Option<Timestamp> {
-    MicroTime::parse(text).map(|time| time.0).or_else(|_| Time::parse(text).map(|time| time.0)).ok()
+    MicroTime::parse(text)
+        .map(|time| time.0)
+        .or_else(|_| Time::parse(text).map(|time| time.0))
+        .ok()
 }
 
 fn created(object: &Value) -> Option<Entry> {
     let meta = object.meta();
-    let writers = object.at(&["metadata", "managedFields"]).and_then(Value::as_array).unwrap_or_default();
+    let writers = object
+        .at(&["metadata", "managedFields"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+
     // Whoever wrote its status has not made it.
-    let whole = writers.iter().filter(|writer| text(writer, &["subresource"]).is_empty());
+    let whole = writers
+        .iter()
+        .filter(|writer| text(writer, &["subresource"]).is_empty());
     let first = whole.min_by_key(|writer| time(text(writer, &["time"])));
-    let who = first.map(|writer| text(writer, &["manager"])).unwrap_or_default().to_string();
+    let who = first
+        .map(|writer| text(writer, &["manager"]))
+        .unwrap_or_default()
+        .to_string();
+
     let owner = meta.owner_references().find(|owner| owner.controller);
     let what = match owner {
         Some(owner) => format!("created, for {} {}", owner.kind, owner.name),
         None => "created".to_string(),
     };
-    Some(Entry { when: meta.creation_timestamp()?, who, what })
+
+    Some(Entry {
+        when: meta.creation_timestamp()?,
+        who,
+        what,
+    })
 }
 
 fn stage(stage: &Value) -> Option<Entry> {
     let (what, outcome) = (text(stage, &["what"]), text(stage, &["outcome"]));
-    let what = if outcome.is_empty() { what.to_string() } else { format!("{what}: {outcome}") };
-    Some(Entry { when: time(text(stage, &["when"]))?, who: text(stage, &["who"]).to_string(), what })
+    let what = if outcome.is_empty() {
+        what.to_string()
+    } else {
+        format!("{what}: {outcome}")
+    };
+    Some(Entry {
+        when: time(text(stage, &["when"]))?,
+        who: text(stage, &["who"]).to_string(),
+        what,
+    })
 }
 
-/// When an event was seen last. Its times are whole seconds, but its name ends with the moment at which it was first told.
+/// When an event was seen last. Its times are whole seconds, but its name ends with the moment at
+/// which it was first told.
 pub(super) fn event_time(event: &Value) -> Option<Timestamp> {
-    let paths: [&[&str]; 4] =
-        [&["series", "lastObservedTime"], &["lastTimestamp"], &["eventTime"], &["firstTimestamp"]];
+    let paths: [&[&str]; 4] = [
+        &["series", "lastObservedTime"],
+        &["lastTimestamp"],
+        &["eventTime"],
+        &["firstTimestamp"],
+    ];
     let told = paths.iter().find_map(|path| time(text(event, path)))?;
+
     let moment = named_moment(event.meta().name());
-    Some(moment.filter(|moment| moment.unix_seconds() == told.unix_seconds()).unwrap_or(told))
+    Some(
+        moment
+            .filter(|moment| moment.unix_seconds() == told.unix_seconds())
+            .unwrap_or(told),
+    )
 }
 
 /// The moment in the name of an event: nanoseconds in hexadecimal digits after the last dot.
@@ -83,14 +139,32 @@ fn named_moment(name: &str) -> Option<Timestamp> {
 
 fn event(event: &Value) -> Option<Entry> {
     let when = event_time(event)?;
-    let who = [text(event, &["source", "component"]), text(event, &["reportingComponent"])];
-    let who = who.into_iter().find(|who| !who.is_empty()).unwrap_or_default().to_string();
-    let count = event.at(&["series", "count"]).or_else(|| event.get("count"));
+    let who = [
+        text(event, &["source", "component"]),
+        text(event, &["reportingComponent"]),
+    ];
+
+    let who = who
+        .into_iter()
+        .find(|who| !who.is_empty())
+        .unwrap_or_default()
+        .to_string();
+
+    let count = event
+        .at(&["series", "count"])
+        .or_else(|| event.get("count"));
+
     let count = count.and_then(Value::as_int).unwrap_or(1);
-    let often = if count > 1 { format!(" ({count} times)") } else { String::new() };
+    let often = if count > 1 {
+        format!(" ({count} times)")
+    } else {
+        String::new()
+    };
+
     // One line each, though what a probe said has as many as it likes.
     let message = text(event, &["message"]).trim_end().replace('\n', " ");
     let what = format!("{}: {message}{often}", text(event, &["reason"]));
+
     Some(Entry { when, who, what })
 }
 
@@ -98,26 +172,56 @@ fn condition(condition: &Value) -> Option<Entry> {
     let when = time(text(condition, &["lastTransitionTime"]))?;
     let told = [text(condition, &["reason"]), text(condition, &["message"])];
     let told: Vec<&str> = told.into_iter().filter(|text| !text.is_empty()).collect();
-    let why = if told.is_empty() { String::new() } else { format!(" ({})", told.join(": ")) };
-    let what = format!("{} is {}{why}", text(condition, &["type"]), text(condition, &["status"]));
-    Some(Entry { when, who: String::new(), what })
+    let why = if told.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", told.join(": "))
+    };
+
+    let what = format!(
+        "{} is {}{why}",
+        text(condition, &["type"]),
+        text(condition, &["status"])
+    );
+
+    Some(Entry {
+        when,
+        who: String::new(),
+        what,
+    })
 }
 
 fn container(status: &Value) -> Vec<Entry> {
     let name = text(status, &["name"]);
     let entry = |path: &[&str], what: String| {
-        Some(Entry { when: time(text(status, path))?, who: String::new(), what })
+        Some(Entry {
+            when: time(text(status, path))?,
+            who: String::new(),
+            what,
+        })
     };
+
     let ended = |state: &str| {
-        let code = status.at(&[state, "terminated", "exitCode"]).and_then(Value::as_int)?;
+        let code = status
+            .at(&[state, "terminated", "exitCode"])
+            .and_then(Value::as_int)?;
+
         let reason = text(status, &[state, "terminated", "reason"]);
-        let why =
-            if ["", "Error", "Completed"].contains(&reason) { String::new() } else { format!(" ({reason})") };
+        let why = if ["", "Error", "Completed"].contains(&reason) {
+            String::new()
+        } else {
+            format!(" ({reason})")
+        };
         let what = format!("container {name} ended with exit code {code}{why}");
+
         entry(&[state, "terminated", "finishedAt"], what)
     };
+
     [
-        entry(&["state", "running", "startedAt"], format!("container {name} started")),
+        entry(
+            &["state", "running", "startedAt"],
+            format!("container {name} started"),
+        ),
         ended("state"),
         ended("lastState"),
     ]
@@ -146,10 +250,19 @@ mod tests {
 
     #[test]
     fn an_event_tells_its_moment_by_its_name_as_long_as_it_was_told_once() {
-        let named = |name: &str, last: &str| format!("metadata: {{name: {name}}}\nlastTimestamp: '{last}'");
+        let named =
+            |name: &str, last: &str| format!("metadata: {{name: {name}}}\nlastTimestamp: '{last}'");
         let first = "2026-03-09T06:56:16Z";
-        check(&named("web.189b19eb2a9e6d15", first), "2026-03-09T06:56:16.123456Z");
-        check(&named("web.189b19eb2a9e6d15", "2026-03-09T07:00:00Z"), "2026-03-09T07:00:00.000000Z");
+        check(
+            &named("web.189b19eb2a9e6d15", first),
+            "2026-03-09T06:56:16.123456Z",
+        );
+
+        check(
+            &named("web.189b19eb2a9e6d15", "2026-03-09T07:00:00Z"),
+            "2026-03-09T07:00:00.000000Z",
+        );
+
         check(&named("web.by-hand", first), "2026-03-09T06:56:16.000000Z");
         check(&named("web", first), "2026-03-09T06:56:16.000000Z");
         check(

@@ -1,4 +1,5 @@
-//! A cgroup around a whole machine, which then sees that cgroup as the root of all, as a container does.
+//! A cgroup around a whole machine, which then sees that cgroup as the root of all, as a container
+//! does.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,13 +20,17 @@ impl Bounds {
         let group = Hierarchies::detect().unwrap().group(&format!("/{name}"));
         group.create().unwrap();
         group.child("server").create().unwrap();
-        assert!(group.limit_as_possible(limits).unwrap().is_empty(), "the host cannot limit {limits:?}");
+        assert!(
+            group.limit_as_possible(limits).unwrap().is_empty(),
+            "the host cannot limit {limits:?}"
+        );
 
         let hierarchies = Hierarchies::detect().unwrap();
         let binds = hierarchies.mounts().into_iter().map(|mount| {
             let mount = mount.display();
             format!("mount --bind {mount}/{name} {mount} && ")
         });
+
         let script = binds.collect::<String>() + "echo bound && exec sleep infinity";
         let holder = Command::new("unshare")
             .args(["--mount", "sh", "-c", &script])
@@ -34,6 +39,7 @@ impl Bounds {
             .unwrap();
         let mut bounds = Bounds { group, holder };
         bounds.wait();
+
         bounds
     }
 
@@ -64,12 +70,19 @@ impl Drop for Bounds {
     fn drop(&mut self) {
         self.holder.kill().unwrap();
         self.holder.wait().unwrap();
+
         if std::thread::panicking() {
             drop(self.group.remove());
             return;
         }
+
         // What ended a moment ago is in its group until the kernel has let go of it.
         eventually("the cgroup of the machine goes", || self.group.remove());
-        assert!(self.group.folders().iter().all(|folder| fs::metadata(folder).is_err()));
+        assert!(
+            self.group
+                .folders()
+                .iter()
+                .all(|folder| fs::metadata(folder).is_err())
+        );
     }
 }

@@ -20,6 +20,7 @@ fn three_hundred_pods_come_and_go_and_leave_nothing() {
     machine.start();
     machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=300s");
     let before = machine.inventory();
+
     let cycles = number("CORACLE_CYCLES").unwrap_or(CYCLES);
     for batch in 0..cycles.div_ceil(AT_ONCE) {
         let pods: Vec<Value> = (0..AT_ONCE).map(|number| one(batch, number)).collect();
@@ -28,8 +29,13 @@ fn three_hundred_pods_come_and_go_and_leave_nothing() {
             &machine,
             &format!("wait --for=condition=Ready pod -l batch=b{batch} --timeout={PATIENCE}"),
         );
-        goes_well(&machine, &format!("delete pod -l batch=b{batch} --timeout={PATIENCE}"));
+
+        goes_well(
+            &machine,
+            &format!("delete pod -l batch=b{batch} --timeout={PATIENCE}"),
+        );
     }
+
     machine.is_again(&before);
     machine.stop_and_reset();
     machine.has_nothing();
@@ -41,23 +47,30 @@ fn goes_well(machine: &Machine, line: &str) {
     if output.status.success() {
         return;
     }
+
     let pods = machine.try_kubectl(&["get", "pods", "-o", "wide", "--show-labels"]);
     eprintln!("{}", String::from_utf8_lossy(&pods.stdout));
     let is_ready = |line: &&str| line.contains(" 1/1 ") && !line.contains("Terminating");
     let table = String::from_utf8_lossy(&pods.stdout).into_owned();
+
     let hanging = table.lines().skip(1).filter(|line| !is_ready(line));
     for name in hanging.filter_map(|line| line.split(' ').next()).take(TOLD) {
-        let why = machine.coracle(&["why", &format!("pod/{name}")]).output().unwrap();
+        let why = machine
+            .coracle(&["why", &format!("pod/{name}")])
+            .output()
+            .unwrap();
         let described = machine.try_kubectl(&["get", "pod", name, "-o", "yaml"]);
         for said in [&why.stdout, &why.stderr, &described.stdout] {
             eprintln!("{}", String::from_utf8_lossy(said));
         }
     }
+
     eprintln!("{:#?}", machine.inventory());
     panic!("{line}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// With all that a pod may have of a node: an address, a token, folders on disk and in memory, a port of the host.
+/// With all that a pod may have of a node: an address, a token, folders on disk and in memory, a
+/// port of the host.
 fn one(batch: u64, number: u64) -> Value {
     let mut pod = echo(&format!("pod-{batch}-{number}"), &["sleep", "3600"]);
     pod["metadata"]["labels"] = json!({"batch": format!("b{batch}")});
@@ -67,7 +80,6 @@ fn one(batch: u64, number: u64) -> Value {
         {"name": "disk", "mountPath": "/disk"},
         {"name": "memory", "mountPath": "/memory", "subPath": "part"},
     ]);
-    pod["spec"]["volumes"] =
-        json!([{"name": "disk", "emptyDir": {}}, {"name": "memory", "emptyDir": {"medium": "Memory"}}]);
+    pod["spec"]["volumes"] = json!([{"name": "disk", "emptyDir": {}}, {"name": "memory", "emptyDir": {"medium": "Memory"}}]);
     pod
 }

@@ -6,9 +6,18 @@ pub(crate) struct Dice(u64);
 
 impl Dice {
     /// Another one each time, unless a seed is given.
-    #[expect(clippy::disallowed_methods, reason = "chance begins with the clock; the seed is printed")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "chance begins with the clock; the seed is printed"
+    )]
     pub(crate) fn roll() -> Dice {
-        let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() % 1_000_000_007;
+        let now = || {
+            SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap()
+                .as_millis()
+                % 1_000_000_007
+        };
         let seed = number("CORACLE_SEED").unwrap_or_else(|| now().try_into().unwrap());
         eprintln!("CORACLE_SEED={seed}");
         Dice(seed)
@@ -32,8 +41,14 @@ impl Dice {
 }
 
 /// A number that the person who runs the tests has set.
-#[expect(clippy::disallowed_methods, reason = "this is how a person asks for another seed, or for more")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is how a person asks for another seed, or for more"
+)]
 pub(crate) fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}={text} is not a number")),
+    )
 }

@@ -1,4 +1,5 @@
-//! What an ordinary pod of a `restricted` namespace leaves on the node to harm it, and what others of the host may read.
+//! What an ordinary pod of a `restricted` namespace leaves on the node to harm it, and what others
+//! of the host may read.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -23,18 +24,24 @@ fn a_tree_deeper_than_any_stack_goes_with_its_pod() {
     let before = machine.inventory();
 
     // In a volume, and in the root filesystem of the container.
-    let mut pod = restricted(shell("deep", &format!("{DIG}; dig /data; dig /tmp; cd /; sleep 100000")));
+    let mut pod = restricted(shell(
+        "deep",
+        &format!("{DIG}; dig /data; dig /tmp; cd /; sleep 100000"),
+    ));
     pod["spec"]["volumes"] = json!([{"name": "data", "emptyDir": {}}]);
+
     pod["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
-    pod["spec"]["containers"][0]["readinessProbe"] =
-        json!({"exec": {"command": ["sh", "-c", "[ $(readlink /proc/1/cwd) = / ]"]}, "periodSeconds": 1});
+    pod["spec"]["containers"][0]["readinessProbe"] = json!({"exec": {"command": ["sh", "-c", "[ $(readlink /proc/1/cwd) = / ]"]}, "periodSeconds": 1});
     machine.apply(&[pod]);
     machine.kubectl("wait --for=condition=Ready pod/deep --timeout=300s");
 
     machine.kubectl("delete pod deep --timeout=300s");
+
     // Before what is left is looked at: a server that has ended has removed nothing.
     machine.apply(&[restricted(shell("beside", "true"))]);
-    machine.until("get pod beside -o jsonpath={.status.phase}", |phase| phase == "Succeeded");
+    machine.until("get pod beside -o jsonpath={.status.phase}", |phase| {
+        phase == "Succeeded"
+    });
     machine.kubectl("delete pod beside --timeout=300s");
     machine.is_again(&before);
     machine.stop_and_reset();
@@ -50,8 +57,11 @@ fn a_pipe_where_a_termination_message_is_expected_stops_nobody() {
     let before = machine.inventory();
 
     // More of them than the node has threads.
-    let pods: Vec<Value> = (0..4).map(|number| with_pipe(&format!("pipe-{number}"))).collect();
+    let pods: Vec<Value> = (0..4)
+        .map(|number| with_pipe(&format!("pipe-{number}")))
+        .collect();
     machine.apply(&pods);
+
     for number in 0..4 {
         let phase = format!("get pod pipe-{number} -o jsonpath={{.status.phase}}");
         machine.until(&phase, |phase| phase == "Failed");
@@ -61,8 +71,10 @@ fn a_pipe_where_a_termination_message_is_expected_stops_nobody() {
     let mut speaking = restricted(shell("speaking", "echo its last words > /dev/end; exit 3"));
     speaking["spec"]["containers"][0]["terminationMessagePath"] = json!("/dev/end");
     machine.apply(&[speaking]);
-    let message = "get pod speaking -o jsonpath={.status.containerStatuses[0].state.terminated.message}";
+    let message =
+        "get pod speaking -o jsonpath={.status.containerStatuses[0].state.terminated.message}";
     machine.until(message, |text| text == "its last words\n");
+
     machine.kubectl("delete pod --all --timeout=300s");
     machine.is_again(&before);
     machine.stop_and_reset();
@@ -76,39 +88,44 @@ fn with_pipe(name: &str) -> Value {
     let mut init = pod["spec"]["containers"][0].clone();
     init["name"] = json!("makes-the-pipe");
     init["command"] = json!(["mkfifo", "/data/pipe"]);
+
     init["volumeMounts"] = json!([volume]);
     pod["spec"]["initContainers"] = json!([init]);
     pod["spec"]["volumes"] = json!([{"name": "data", "emptyDir": {}}]);
     pod["spec"]["containers"][0]["terminationMessagePath"] = json!("/dev/end");
     pod["spec"]["containers"][0]["volumeMounts"] =
         json!([{"name": "data", "mountPath": "/dev/end", "subPath": "pipe"}]);
+
     pod
 }
 
 fn restricted(mut pod: Value) -> Value {
     pod["spec"]["restartPolicy"] = json!("Never");
     pod["spec"]["automountServiceAccountToken"] = json!(false);
-    pod["spec"]["securityContext"] =
-        json!({"runAsNonRoot": true, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}});
+    pod["spec"]["securityContext"] = json!({"runAsNonRoot": true, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}});
     pod["spec"]["containers"][0]["securityContext"] =
         json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}});
     pod
 }
 
-/// What nobody but the administrator is to read, as it stands in Secrets and as it is written down elsewhere.
+/// What nobody but the administrator is to read, as it stands in Secrets and as it is written down
+/// elsewhere.
 const SECRETS: [&str; 2] = ["the-value-of-a-secret", "PRIVATE KEY"];
 
 #[test]
 fn nothing_that_holds_a_secret_is_readable_by_others() {
     let machine = Machine::new();
+
     // As an older version made it, and as many make it by hand.
     fs::create_dir_all(machine.data_dir().join("runtime/containers")).unwrap();
     machine.start();
     machine.kubectl("create secret generic hidden --from-literal=word=the-value-of-a-secret");
+
     let mut pod = echo("knowing", &[]);
     let word = json!({"secretKeyRef": {"name": "hidden", "key": "word"}});
     pod["spec"]["containers"][0]["env"] = json!([{"name": "WORD", "valueFrom": word}]);
-    pod["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "hidden", "mountPath": "/hidden"}]);
+    pod["spec"]["containers"][0]["volumeMounts"] =
+        json!([{"name": "hidden", "mountPath": "/hidden"}]);
     pod["spec"]["volumes"] = json!([{"name": "hidden", "secret": {"secretName": "hidden"}}]);
     machine.apply(&[pod]);
     machine.kubectl("wait --for=condition=Ready pod/knowing --timeout=300s");
@@ -118,6 +135,7 @@ fn nothing_that_holds_a_secret_is_readable_by_others() {
     for folder in [&data, &run] {
         seen.look_into(folder);
     }
+
     assert!(seen.files > 0, "what is no secret is readable");
     assert_eq!(seen.wrong, Vec::<String>::new());
 
@@ -127,11 +145,24 @@ fn nothing_that_holds_a_secret_is_readable_by_others() {
         .map(|entry| entry.unwrap().path().join("record"))
         .collect();
     assert!(!records.is_empty());
+
     for record in records {
-        assert_eq!(fs::metadata(&record).unwrap().mode() & 0o777, 0o600, "{}", record.display());
+        assert_eq!(
+            fs::metadata(&record).unwrap().mode() & 0o777,
+            0o600,
+            "{}",
+            record.display()
+        );
+
         let folder = record.parent().unwrap();
-        assert_eq!(fs::metadata(folder).unwrap().mode() & 0o777, 0o700, "{}", folder.display());
+        assert_eq!(
+            fs::metadata(folder).unwrap().mode() & 0o777,
+            0o700,
+            "{}",
+            folder.display()
+        );
     }
+
     machine.stop_and_reset();
 }
 
@@ -148,12 +179,16 @@ impl Seen {
         let mut waiting = vec![folder.to_owned()];
         while let Some(folder) = waiting.pop() {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                let (path, Ok(about)) = (entry.path(), entry.metadata()) else { continue };
+                let (path, Ok(about)) = (entry.path(), entry.metadata()) else {
+                    continue;
+                };
+
                 let (kind, others) = (about.file_type(), about.mode() & 0o7);
                 if kind.is_dir() && others & 0o1 != 0 {
                     waiting.push(path);
                 } else if kind.is_socket() && others & 0o2 != 0 {
-                    self.wrong.push(format!("{}: others can connect", path.display()));
+                    self.wrong
+                        .push(format!("{}: others can connect", path.display()));
                 } else if kind.is_file() && others & 0o4 != 0 {
                     self.read(&path);
                 }
@@ -165,16 +200,21 @@ impl Seen {
         self.files += 1;
         let content = String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
         let found = SECRETS.iter().filter(|secret| content.contains(*secret));
-        self.wrong.extend(found.map(|secret| format!("{} says {secret}", path.display())));
+        self.wrong
+            .extend(found.map(|secret| format!("{} says {secret}", path.display())));
     }
 }
 
 impl Machine {
-    /// What is made and removed by the ten thousand is on no disk: removing a folder may take one a millisecond.
+    /// What is made and removed by the ten thousand is on no disk: removing a folder may take one a
+    /// millisecond.
     fn keep_data_in_memory(&self) {
         let data = self.data_dir();
         fs::create_dir(&data).unwrap();
-        self.types(&format!("mount -t tmpfs -o nr_inodes=0,size=50% test {}", data.display()));
+        self.types(&format!(
+            "mount -t tmpfs -o nr_inodes=0,size=50% test {}",
+            data.display()
+        ));
     }
 
     fn are_restricted(&self) {

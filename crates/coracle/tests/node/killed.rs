@@ -1,4 +1,5 @@
-//! The server is killed at random moments while pods come and go; nobody but who asks it for something notices.
+//! The server is killed at random moments while pods come and go; nobody but who asks it for
+//! something notices.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,8 +20,9 @@ const KILLS: u64 = 12;
 /// Lines that a short-lived pod prints.
 const LINES: u64 = 40;
 
-/// No container stops or starts again, no pod is lost, no exit code and no line of a log is missing, Services and names
-/// answer all the while, and when the pods are gone, so is everything they had.
+/// No container stops or starts again, no pod is lost, no exit code and no line of a log is
+/// missing, Services and names answer all the while, and when the pods are gone, so is everything
+/// they had.
 #[test]
 fn pods_services_and_names_do_not_notice_that_the_server_is_killed() {
     let mut dice = Dice::roll();
@@ -28,27 +30,42 @@ fn pods_services_and_names_do_not_notice_that_the_server_is_killed() {
     let machine = Machine::new();
     machine.import_tools();
     machine.start();
+
     let traffic = begin_with_a_service(&machine);
     let before = machine.inventory();
     machine.apply(&[witness()]);
-    machine.until("get pod witness -o jsonpath={.status.phase}", |phase| phase == "Running");
+    machine.until("get pod witness -o jsonpath={.status.phase}", |phase| {
+        phase == "Running"
+    });
     let lasting = lasting(&machine);
 
     let over = AtomicBool::new(false);
     let mut for_churn = Dice::of(dice.number());
     let rounds = thread::scope(|scope| {
         let churn = scope.spawn(|| churn(&machine, &mut for_churn, &over));
+
         for _ in 0..kills {
             die_at_some_moment(&machine, &mut dice);
         }
+
         over.store(true, Ordering::Relaxed);
-        assert!(machine.is_ready_within(PATIENCE), "the server does not get ready at last");
+        assert!(
+            machine.is_ready_within(PATIENCE),
+            "the server does not get ready at last"
+        );
+
         churn.join().unwrap()
     });
 
     assert!(rounds > 1, "pods came and went in {rounds} rounds");
+
     the_short_lived_have_ended_as_they_should(&machine, rounds);
-    assert_eq!(self::lasting(&machine), lasting, "containers that were to stay are others");
+    assert_eq!(
+        self::lasting(&machine),
+        lasting,
+        "containers that were to stay are others"
+    );
+
     the_witness_saw_no_gap(&machine);
     traffic.never_failed();
     machine.kubectl("delete pods -l for=test --grace-period=1 --timeout=300s");
@@ -60,7 +77,10 @@ fn pods_services_and_names_do_not_notice_that_the_server_is_killed() {
 /// Kills the server either shortly after it began, or while it works, and starts it again.
 fn die_at_some_moment(machine: &Machine, dice: &mut Dice) {
     if dice.below(2) == 0 {
-        assert!(machine.is_ready_within(PATIENCE), "the server does not get ready again");
+        assert!(
+            machine.is_ready_within(PATIENCE),
+            "the server does not get ready again"
+        );
     }
     thread::sleep(Duration::from_millis(dice.below(2500)));
     machine.kill_server();
@@ -73,10 +93,21 @@ fn begin_with_a_service(machine: &Machine) -> Traffic {
     machine.kubectl("create deployment echo --image=coracle.local/echo --replicas=2");
     machine.kubectl("expose deployment echo --port=80 --target-port=8080");
     machine.kubectl("rollout status deployment/echo --timeout=300s");
-    let service = machine.kubectl("get service echo -o jsonpath={.spec.clusterIP}").parse().unwrap();
+    let service = machine
+        .kubectl("get service echo -o jsonpath={.spec.clusterIP}")
+        .parse()
+        .unwrap();
+
     let dns = machine.kubectl("-n kube-system get service kube-dns -o jsonpath={.spec.clusterIP}");
     let traffic = Traffic::begin(machine, service, dns.parse().unwrap());
-    eventually("Service and name answer", || if traffic.has_begun() { Ok(()) } else { Err("not yet") });
+    eventually("Service and name answer", || {
+        if traffic.has_begun() {
+            Ok(())
+        } else {
+            Err("not yet")
+        }
+    });
+
     traffic
 }
 
@@ -84,31 +115,50 @@ fn begin_with_a_service(machine: &Machine) -> Traffic {
 fn churn(machine: &Machine, dice: &mut Dice, over: &AtomicBool) -> u64 {
     let ran = machine.folder().join("ran");
     fs::create_dir_all(&ran).unwrap();
+
     let mut round = 0;
     while !over.load(Ordering::Relaxed) && round < 60 {
-        let pods = [short(round, 0, &ran), short(round, 1, &ran), long(round, 0), long(round, 1)];
-        eventually("a round of pods is taken", || succeeds(&machine.try_apply(&pods)));
+        let pods = [
+            short(round, 0, &ran),
+            short(round, 1, &ran),
+            long(round, 0),
+            long(round, 1),
+        ];
+
+        eventually("a round of pods is taken", || {
+            succeeds(&machine.try_apply(&pods))
+        });
+
         if round > 0 {
             let gone = format!("long-{}-0 long-{}-1", round - 1, round - 1);
             let line = format!("delete pod {gone} --ignore-not-found --wait=false");
             let words: Vec<&str> = line.split(' ').collect();
-            eventually("pods are deleted", || succeeds(&machine.try_kubectl(&words)));
+            eventually("pods are deleted", || {
+                succeeds(&machine.try_kubectl(&words))
+            });
         }
+
         round += 1;
         thread::sleep(Duration::from_millis(dice.below(500)));
     }
+
     round
 }
 
 fn succeeds(output: &std::process::Output) -> Result<(), String> {
-    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
 }
 
 fn exit_code(round: u64, number: u64) -> u64 {
     (round * 2 + number) % 5
 }
 
-/// Leaves a file when it begins, which must not be there yet; prints its lines, and ends with its code.
+/// Leaves a file when it begins, which must not be there yet; prints its lines, and ends with its
+/// code.
 fn short(round: u64, number: u64, folder: &Path) -> Value {
     let (name, code) = (format!("short-{round}-{number}"), exit_code(round, number));
     let script = format!(
@@ -123,12 +173,18 @@ fn short(round: u64, number: u64, folder: &Path) -> Value {
 }
 
 fn long(round: u64, number: u64) -> Value {
-    shell(&format!("long-{round}-{number}"), "trap 'exit 0' TERM; while :; do sleep 0.1; done")
+    shell(
+        &format!("long-{round}-{number}"),
+        "trap 'exit 0' TERM; while :; do sleep 0.1; done",
+    )
 }
 
 /// Counts, slowly.
 fn witness() -> Value {
-    shell("witness", "trap 'exit 0' TERM; i=0; while :; do echo $i; i=$((i+1)); sleep 0.05; done")
+    shell(
+        "witness",
+        "trap 'exit 0' TERM; i=0; while :; do echo $i; i=$((i+1)); sleep 0.05; done",
+    )
 }
 
 /// The containers that are there for the whole time, with how often they were started.
@@ -137,14 +193,24 @@ fn lasting(machine: &Machine) -> BTreeMap<String, (String, i64)> {
     let pods: Value = serde_json::from_str(&pods).unwrap();
     let lasting = pods["items"].as_array().unwrap().iter().filter(|pod| {
         let name = pod["metadata"]["name"].as_str().unwrap();
-        ["echo", "witness", "coracle-dns"].iter().any(|lasting| name.starts_with(lasting))
+        ["echo", "witness", "coracle-dns"]
+            .iter()
+            .any(|lasting| name.starts_with(lasting))
     });
+
     lasting
         .map(|pod| {
             let container = &pod["status"]["containerStatuses"][0];
-            let id = container["containerID"].as_str().unwrap_or_default().to_owned();
+            let id = container["containerID"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+
             let restarts = container["restartCount"].as_i64().unwrap_or_default();
-            (pod["metadata"]["name"].as_str().unwrap().to_owned(), (id, restarts))
+            (
+                pod["metadata"]["name"].as_str().unwrap().to_owned(),
+                (id, restarts),
+            )
         })
         .collect()
 }
@@ -154,12 +220,18 @@ fn the_short_lived_have_ended_as_they_should(machine: &Machine, rounds: u64) {
         let (name, code) = (format!("short-{round}-{number}"), exit_code(round, number));
         let phase = if code == 0 { "Succeeded" } else { "Failed" };
         let status = "{.status.phase} {.status.containerStatuses[0].state.terminated.exitCode}";
+
         let line = ["get", "pod", &name, "-o", &format!("jsonpath={status}")];
         eventually(&format!("{name} ends"), || {
             let output = machine.try_kubectl(&line);
             let found = String::from_utf8_lossy(&output.stdout).into_owned();
-            if found == format!("{phase} {code}") { Ok(()) } else { Err(found) }
+            if found == format!("{phase} {code}") {
+                Ok(())
+            } else {
+                Err(found)
+            }
         });
+
         let log = machine.kubectl(&format!("logs {name}"));
         let whole: String = (0..LINES).map(|line| format!("line {line}\n")).collect();
         assert_eq!(log, whole, "the log of {name}");
@@ -170,5 +242,9 @@ fn the_witness_saw_no_gap(machine: &Machine) {
     let log = machine.kubectl("logs witness");
     let numbers: Vec<usize> = log.lines().map(|line| line.parse().unwrap()).collect();
     assert!(numbers.len() > 100, "{} lines", numbers.len());
-    assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>(), "lines of the witness are missing");
+    assert_eq!(
+        numbers,
+        (0..numbers.len()).collect::<Vec<_>>(),
+        "lines of the witness are missing"
+    );
 }

@@ -1,4 +1,5 @@
-//! A machine for one cluster: a network namespace without a way out, a data directory, and what a person types.
+//! A machine for one cluster: a network namespace without a way out, a data directory, and what a
+//! person types.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -48,11 +49,19 @@ impl Machine {
     /// A machine that knows no way but to its neighbours.
     pub(crate) fn isolated() -> Machine {
         static COUNT: AtomicU32 = AtomicU32::new(0);
+
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("coracle-test-{}-{number}", std::process::id());
         run("ip", &["netns", "add", &namespace]);
+
         let folder = tempfile::tempdir().unwrap();
-        let machine = Machine { namespace, folder, server: Mutex::default(), bounds: None };
+        let machine = Machine {
+            namespace,
+            folder,
+            server: Mutex::default(),
+            bounds: None,
+        };
+
         for line in [
             "ip link set lo up",
             "ip link add up0 type bridge",
@@ -61,6 +70,7 @@ impl Machine {
         ] {
             machine.types(line);
         }
+
         machine
     }
 
@@ -73,11 +83,16 @@ impl Machine {
         self.folder.path().join("data")
     }
 
-    /// A command on this machine. Only its network is another one: mounts are the host's, as they outlive a server.
+    /// A command on this machine. Only its network is another one: mounts are the host's, as they
+    /// outlive a server.
     pub(crate) fn command(&self, program: impl AsRef<Path>, arguments: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", self.namespace));
-        command.args(self.bounds.as_ref().map(|bounds| format!("--mount={}", bounds.mounts())));
+        command.args(
+            self.bounds
+                .as_ref()
+                .map(|bounds| format!("--mount={}", bounds.mounts())),
+        );
         command.arg(program.as_ref()).args(arguments);
         command
     }
@@ -102,7 +117,10 @@ impl Machine {
     /// Starts the server and waits until it says that it is ready.
     pub(crate) fn start(&self) {
         self.begin();
-        assert!(self.is_ready_within(PATIENCE), "the server does not get ready");
+        assert!(
+            self.is_ready_within(PATIENCE),
+            "the server does not get ready"
+        );
     }
 
     /// Starts the server, and waits for nothing.
@@ -112,12 +130,20 @@ impl Machine {
 
     /// The same, with further flags.
     pub(crate) fn begin_with(&self, flags: &[&str]) {
-        let log = File::options().create(true).append(true).open(self.log()).unwrap();
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.log())
+            .unwrap();
+
         // A shell, which joins the bounds of the machine and becomes the server.
         let tasks = self.bounds.iter().flat_map(Bounds::tasks);
-        let join = tasks.map(|tasks| format!("echo $$ > {} && ", tasks.display())).collect::<String>();
+        let join = tasks
+            .map(|tasks| format!("echo $$ > {} && ", tasks.display()))
+            .collect::<String>();
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{join}exec \"$@\""), "sh"]);
+
         let server = self.command(CORACLE, &["server", "--node-name", "node-1", "--data-dir"]);
         let server = command
             .arg(server.get_program())
@@ -135,14 +161,20 @@ impl Machine {
     pub(crate) fn is_ready_within(&self, patience: Duration) -> bool {
         let begin = Instant::now();
         loop {
-            if fs::read_to_string(self.said()).unwrap().starts_with("coracle is ready at https://") {
+            if fs::read_to_string(self.said())
+                .unwrap()
+                .starts_with("coracle is ready at https://")
+            {
                 return true;
             }
+
             let ended = self.server().as_mut().unwrap().try_wait().unwrap();
             assert!(ended.is_none(), "the server has ended: {ended:?}");
+
             if begin.elapsed() > patience {
                 return false;
             }
+
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -168,7 +200,9 @@ impl Machine {
 
     /// Whether the server that was begun last goes on.
     pub(crate) fn server_runs(&self) -> bool {
-        self.server().as_mut().is_some_and(|server| server.try_wait().unwrap().is_none())
+        self.server()
+            .as_mut()
+            .is_some_and(|server| server.try_wait().unwrap().is_none())
     }
 
     /// Kills the server, as a power cut would.
@@ -215,27 +249,37 @@ impl Machine {
         let programs = self.folder.path().join("bin");
         fs::create_dir_all(&programs).unwrap();
         let wrapper = programs.join("coracle");
+
         let script = format!(
             "#!/bin/sh\ncommand=$1; shift\nexec {CORACLE} $command --data-dir {} \"$@\"\n",
             self.data_dir().display()
         );
         crate::program::write(&wrapper, script);
+
         let mut command = self.command("sh", &["-c", line]);
         command.env("PATH", search(&[programs, tools()]));
         command.env("HOME", self.folder.path());
+
         said(&mut command)
     }
 
     /// `kubectl apply`; it must succeed.
     pub(crate) fn apply(&self, objects: &[Value]) {
         let output = self.try_apply(objects);
-        assert!(output.status.success(), "{}\n{objects:?}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}\n{objects:?}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 
     pub(crate) fn try_apply(&self, objects: &[Value]) -> Output {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
         let mut command = self.kubectl_command(&["apply", "--validate=false", "-f", "-"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut kubectl = command.spawn().unwrap();
         // One that finds no server reads nothing, and says so itself.
         drop(kubectl.stdin.take().unwrap().write_all(list.as_bytes()));
@@ -264,11 +308,16 @@ impl Machine {
             if output.status.success() && expected(&text) {
                 return text;
             }
+
             if begin.elapsed() > PATIENCE {
                 let error = String::from_utf8_lossy(&output.stderr).into_owned();
                 let all = self.try_kubectl(&["get", "pods,nodes,events", "-A", "-o", "wide"]);
-                panic!("{line}: {text}{error}\n{}", String::from_utf8_lossy(&all.stdout));
+                panic!(
+                    "{line}: {text}{error}\n{}",
+                    String::from_utf8_lossy(&all.stdout)
+                );
             }
+
             thread::sleep(Duration::from_millis(200));
         }
     }
@@ -280,16 +329,23 @@ impl Drop for Machine {
             drop(server.kill());
             drop(server.wait());
         }
+
         if thread::panicking() {
             let log = fs::read_to_string(self.log()).unwrap_or_default();
             let lines: Vec<&str> = log.lines().collect();
-            eprintln!("what the server said last:\n{}", lines[lines.len().saturating_sub(80)..].join("\n"));
+            eprintln!(
+                "what the server said last:\n{}",
+                lines[lines.len().saturating_sub(80)..].join("\n")
+            );
         }
+
         if self.data_dir().exists() {
             drop(self.coracle(&["reset", "--yes"]).status());
         }
+
         if thread::panicking() {
-            // A cluster that could not be removed may have left what no temporary folder could remove either.
+            // A cluster that could not be removed may have left what no temporary folder could
+            // remove either.
             drop(
                 Command::new("umount")
                     .args(["--quiet", "--recursive", "--lazy"])
@@ -297,7 +353,12 @@ impl Drop for Machine {
                     .status(),
             );
         }
-        drop(Command::new("ip").args(["netns", "delete", &self.namespace]).status());
+
+        drop(
+            Command::new("ip")
+                .args(["netns", "delete", &self.namespace])
+                .status(),
+        );
     }
 }
 
@@ -317,14 +378,20 @@ fn search(first: &[PathBuf]) -> String {
         reason = "programs are found as the person who runs the tests finds them"
     )]
     let usual = std::env::var("PATH").unwrap_or_default();
-    let first = first.iter().map(|folder| format!("{}:", folder.display())).collect::<String>();
+    let first = first
+        .iter()
+        .map(|folder| format!("{}:", folder.display()))
+        .collect::<String>();
     first + &usual
 }
 
 /// What `scripts/test-prereqs.sh` makes.
 fn tools() -> PathBuf {
     let tools = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("test-tools");
-    assert!(tools.join("kubectl").exists(), "kubectl is missing: run scripts/test-prereqs.sh");
+    assert!(
+        tools.join("kubectl").exists(),
+        "kubectl is missing: run scripts/test-prereqs.sh"
+    );
     tools
 }
 
@@ -333,7 +400,13 @@ fn run(program: &str, arguments: &[&str]) -> String {
 }
 
 fn said(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }

@@ -1,7 +1,8 @@
-//! A whole cluster on one machine, used as a person would: pods that run, Services that lead to them, names, logs, commands.
+//! A whole cluster on one machine, used as a person would: pods that run, Services that lead to
+//! them, names, logs, commands.
 //!
-//! Each test has a network namespace of its own that leads nowhere, and a data directory of its own; several run side by
-//! side. They need root, as a node does.
+//! Each test has a network namespace of its own that leads nowhere, and a data directory of its
+//! own; several run side by side. They need root, as a node does.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod bounds;

@@ -6,7 +6,10 @@ use crate::tools_image::TOOLS;
 
 /// A pod that runs a script in a shell.
 pub(crate) fn shell(name: &str, script: &str) -> Value {
-    with_container(name, &json!({"name": "c", "image": TOOLS, "command": ["sh", "-c", script]}))
+    with_container(
+        name,
+        &json!({"name": "c", "image": TOOLS, "command": ["sh", "-c", script]}),
+    )
 }
 
 /// A pod that runs the built-in image.

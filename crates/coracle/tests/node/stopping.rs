@@ -1,4 +1,5 @@
-//! A server that ends leaves its pods; `coracle stop` ends them as they were promised, and what is known of them stays.
+//! A server that ends leaves its pods; `coracle stop` ends them as they were promised, and what is
+//! known of them stays.
 
 use std::fs;
 
@@ -14,48 +15,77 @@ fn pods_go_on_without_a_server_and_end_with_hook_signal_and_grace() {
     machine.import_tools();
     let notes = machine.folder().join("notes");
     fs::create_dir(&notes).unwrap();
+
     // It ends itself when it is asked to, after its hook, and says with which code.
-    let script =
-        "trap 'echo term >> /notes/said; echo bye; exit 3' TERM; echo up; while :; do sleep 0.05; done";
+    let script = "trap 'echo term >> /notes/said; echo bye; exit 3' TERM; echo up; while :; do sleep 0.05; done";
     let mut polite = shell("polite", script);
     polite["spec"]["restartPolicy"] = json!("Never");
     polite["spec"]["terminationGracePeriodSeconds"] = json!(60);
     polite["spec"]["volumes"] = json!([{"name": "notes", "hostPath": {"path": notes}}]);
+
     let container = &mut polite["spec"]["containers"][0];
     container["volumeMounts"] = json!([{"name": "notes", "mountPath": "/notes"}]);
     let hook = json!({"exec": {"command": ["sh", "-c", "sleep 0.2; echo hook >> /notes/said"]}});
     container["lifecycle"] = json!({ "preStop": hook });
     let mut done = shell("done", "echo all; exit 0");
     done["spec"]["restartPolicy"] = json!("Never");
+
     // Deaf, as the first process of a container is to signals that it does not wait for.
     let deaf = shell("deaf", "exec sleep 100000");
     machine.apply(&[polite, done, deaf]);
     machine.until("logs polite", |log| log == "up\n");
-    machine.until("get pod done -o jsonpath={.status.phase}", |phase| phase == "Succeeded");
-    machine.until("get pod deaf -o jsonpath={.status.phase}", |phase| phase == "Running");
+    machine.until("get pod done -o jsonpath={.status.phase}", |phase| {
+        phase == "Succeeded"
+    });
+    machine.until("get pod deaf -o jsonpath={.status.phase}", |phase| {
+        phase == "Running"
+    });
 
     let said = machine.stop_server();
-    assert!(said.ends_with("pods are left running; `coracle stop` ends them\n"), "{said}");
+    assert!(
+        said.ends_with("pods are left running; `coracle stop` ends them\n"),
+        "{said}"
+    );
+
     let running = machine.types("coracle ctr ps");
-    assert!(running.contains("Running") && !notes.join("said").exists(), "{running}");
+    assert!(
+        running.contains("Running") && !notes.join("said").exists(),
+        "{running}"
+    );
 
     // With the cluster's DNS: the other has ended by itself.
     let said = machine.types("coracle stop");
     assert_eq!(said, "ended 3 pods; `coracle server` brings them back\n");
-    assert_eq!(fs::read_to_string(notes.join("said")).unwrap(), "hook\nterm\n");
+    assert_eq!(
+        fs::read_to_string(notes.join("said")).unwrap(),
+        "hook\nterm\n"
+    );
+
     assert!(!machine.types("coracle ctr ps").contains("Running"));
-    assert_eq!(machine.types("coracle stop"), "ended 0 pods; `coracle server` brings them back\n");
+    assert_eq!(
+        machine.types("coracle stop"),
+        "ended 0 pods; `coracle server` brings them back\n"
+    );
 
     machine.start();
-    machine.until("get pod polite -o jsonpath={.status.phase}", |phase| phase == "Failed");
+    machine.until("get pod polite -o jsonpath={.status.phase}", |phase| {
+        phase == "Failed"
+    });
+
     let ended = "jsonpath={.status.containerStatuses[0].state.terminated.exitCode}";
     assert_eq!(machine.kubectl(&format!("get pod polite -o {ended}")), "3");
     assert_eq!(machine.kubectl("logs polite"), "up\nbye\n");
-    assert_eq!(machine.kubectl("get pod done -o jsonpath={.status.phase}"), "Succeeded");
+    assert_eq!(
+        machine.kubectl("get pod done -o jsonpath={.status.phase}"),
+        "Succeeded"
+    );
+
     assert_eq!(machine.kubectl("logs done"), "all\n");
+
     let restarts = "jsonpath={.status.containerStatuses[0].restartCount}";
     machine.until(&format!("get pod deaf -o {restarts}"), |count| count == "1");
     let before = "jsonpath={.status.containerStatuses[0].lastState.terminated.exitCode}";
     assert_eq!(machine.kubectl(&format!("get pod deaf -o {before}")), "137");
+
     machine.stop_and_reset();
 }

@@ -1,4 +1,5 @@
-//! An image with a shell and its tools, made of Debian's static busybox and brought to a machine before its server starts.
+//! An image with a shell and its tools, made of Debian's static busybox and brought to a machine
+//! before its server starts.
 
 use std::fs;
 use std::path::Path;
@@ -18,9 +19,18 @@ impl Machine {
     pub(crate) fn import_tools(&self) {
         let archive = self.folder().join("tools.tar");
         save_tools(&archive);
-        let mut command = self.command(env!("CARGO_BIN_EXE_coracle"), &["image", "import", "--data-dir"]);
+
+        let mut command = self.command(
+            env!("CARGO_BIN_EXE_coracle"),
+            &["image", "import", "--data-dir"],
+        );
+
         let imported = command.arg(self.data_dir()).arg(&archive).output().unwrap();
-        assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+        assert!(
+            imported.status.success(),
+            "{}",
+            String::from_utf8_lossy(&imported.stderr)
+        );
     }
 }
 
@@ -30,20 +40,39 @@ pub(crate) fn save_tools(archive: &Path) {
 }
 
 fn layer() -> Vec<u8> {
-    let program = ["/bin/busybox", "/usr/bin/busybox"].map(Path::new).into_iter().find(|path| path.exists());
+    let program = ["/bin/busybox", "/usr/bin/busybox"]
+        .map(Path::new)
+        .into_iter()
+        .find(|path| path.exists());
     let program = program.expect("busybox is missing: run scripts/test-prereqs.sh");
     let listed = Command::new(program).arg("--list").output().unwrap();
+
     let mut archive = Builder::new(Vec::new());
     for folder in ["bin/", "tmp/", "etc/"] {
         let mut header = header(EntryType::Directory, 0o1777, 0);
         archive.append_data(&mut header, folder, &[][..]).unwrap();
     }
+
     let bytes = fs::read(program).unwrap();
-    archive.append_data(&mut header(EntryType::Regular, 0o755, bytes.len()), "bin/busybox", &*bytes).unwrap();
-    for name in String::from_utf8(listed.stdout).unwrap().lines().filter(|name| *name != "busybox") {
+    archive
+        .append_data(
+            &mut header(EntryType::Regular, 0o755, bytes.len()),
+            "bin/busybox",
+            &*bytes,
+        )
+        .unwrap();
+
+    for name in String::from_utf8(listed.stdout)
+        .unwrap()
+        .lines()
+        .filter(|name| *name != "busybox")
+    {
         let mut header = header(EntryType::Symlink, 0o777, 0);
-        archive.append_link(&mut header, format!("bin/{name}"), "busybox").unwrap();
+        archive
+            .append_link(&mut header, format!("bin/{name}"), "busybox")
+            .unwrap();
     }
+
     archive.into_inner().unwrap()
 }
 
@@ -55,14 +84,25 @@ fn docker_archive(layer: &[u8]) -> Vec<u8> {
         "config": {"Env": ["PATH=/bin"], "Cmd": ["/bin/sh"]},
         "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", sha256(layer))]},
     });
+
     let list = json!([{"Config": "config.json", "RepoTags": [TOOLS], "Layers": ["layer.tar"]}]);
     let mut archive = Builder::new(Vec::new());
+
     let (config, list) = (config.to_string(), list.to_string());
-    for (name, bytes) in
-        [("layer.tar", layer), ("config.json", config.as_bytes()), ("manifest.json", list.as_bytes())]
-    {
-        archive.append_data(&mut header(EntryType::Regular, 0o644, bytes.len()), name, bytes).unwrap();
+    for (name, bytes) in [
+        ("layer.tar", layer),
+        ("config.json", config.as_bytes()),
+        ("manifest.json", list.as_bytes()),
+    ] {
+        archive
+            .append_data(
+                &mut header(EntryType::Regular, 0o644, bytes.len()),
+                name,
+                bytes,
+            )
+            .unwrap();
     }
+
     archive.into_inner().unwrap()
 }
 

@@ -1,4 +1,5 @@
-//! Somebody who asks for a Service and for its name, again and again, and remembers every time that nobody answered.
+//! Somebody who asks for a Service and for its name, again and again, and remembers every time that
+//! nobody answered.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
@@ -22,22 +23,37 @@ const NAME: [&str; 5] = ["echo", "default", "svc", "cluster", "local"];
 impl Traffic {
     /// Begins to ask. What fails before the first answer does not count: rules take a moment.
     pub(crate) fn begin(machine: &Machine, service: IpAddr, dns: IpAddr) -> Traffic {
-        let (answered, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (answered, over) = (
+            Arc::new(AtomicU64::new(0)),
+            Arc::new(AtomicBool::new(false)),
+        );
+
         let (count, end) = (answered.clone(), over.clone());
         let asking = machine.inside(move || {
             let mut failures = Vec::new();
             while !end.load(Ordering::Relaxed) {
                 let number = count.load(Ordering::Relaxed);
-                match fetch(service, PATIENCE).and_then(|()| resolve(dns, service, number, PATIENCE)) {
+                match fetch(service, PATIENCE)
+                    .and_then(|()| resolve(dns, service, number, PATIENCE))
+                {
                     Ok(()) => drop(count.fetch_add(1, Ordering::Relaxed)),
-                    Err(error) if number > 0 => failures.push(format!("after {number} answers: {error}")),
+                    Err(error) if number > 0 => {
+                        failures.push(format!("after {number} answers: {error}"))
+                    }
                     Err(_) => {}
                 }
+
                 thread::sleep(Duration::from_millis(50));
             }
+
             failures
         });
-        Traffic { answered, over, asking }
+
+        Traffic {
+            answered,
+            over,
+            asking,
+        }
     }
 
     pub(crate) fn has_begun(&self) -> bool {
@@ -48,7 +64,10 @@ impl Traffic {
         self.over.store(true, Ordering::Relaxed);
         let failures = self.asking.join().unwrap();
         let answered = self.answered.load(Ordering::Relaxed);
-        assert!(failures.is_empty(), "{answered} times there was an answer; {failures:#?}");
+        assert!(
+            failures.is_empty(),
+            "{answered} times there was an answer; {failures:#?}"
+        );
         assert!(answered > 50, "only {answered} answers");
     }
 }
@@ -56,32 +75,61 @@ impl Traffic {
 /// A pod behind the Service `echo` must answer.
 pub(crate) fn fetch(service: IpAddr, patience: Duration) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("the Service: {error}");
-    let mut stream = TcpStream::connect_timeout(&SocketAddr::new(service, 80), patience).map_err(failed)?;
+    let mut stream =
+        TcpStream::connect_timeout(&SocketAddr::new(service, 80), patience).map_err(failed)?;
     stream.set_read_timeout(Some(patience)).map_err(failed)?;
-    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").map_err(failed)?;
+    stream
+        .write_all(b"GET / HTTP/1.0\r\n\r\n")
+        .map_err(failed)?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).map_err(failed)?;
+
     let good = answer.starts_with("HTTP/1.1 200") && answer.contains("\"host\":\"echo-");
-    if good { Ok(()) } else { Err(format!("the Service: {answer:?}")) }
+    if good {
+        Ok(())
+    } else {
+        Err(format!("the Service: {answer:?}"))
+    }
 }
 
 /// The address of the Service must be among what the name leads to.
-pub(crate) fn resolve(dns: IpAddr, service: IpAddr, number: u64, patience: Duration) -> Result<(), String> {
+pub(crate) fn resolve(
+    dns: IpAddr,
+    service: IpAddr,
+    number: u64,
+    patience: Duration,
+) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("its name: {error}");
     let socket = UdpSocket::bind("0.0.0.0:0").map_err(failed)?;
     socket.set_read_timeout(Some(patience)).map_err(failed)?;
     let number = u16::try_from(number % 65_536).unwrap();
+
     // One question, to be answered recursively.
-    let mut question = [number.to_be_bytes().as_slice(), &[1, 0, 0, 1, 0, 0, 0, 0, 0, 0]].concat();
+    let mut question = [
+        number.to_be_bytes().as_slice(),
+        &[1, 0, 0, 1, 0, 0, 0, 0, 0, 0],
+    ]
+    .concat();
+
     for label in NAME {
         question.push(u8::try_from(label.len()).unwrap());
         question.extend(label.as_bytes());
     }
+
     question.extend([0, 0, 1, 0, 1]);
     socket.send_to(&question, (dns, 53)).map_err(failed)?;
     let mut answer = [0; 512];
     let (length, _) = socket.recv_from(&mut answer).map_err(failed)?;
-    let IpAddr::V4(wanted) = service else { return Err("the Service has no IPv4 address".to_owned()) };
-    let found = answer[..length].windows(4).any(|octets| octets == wanted.octets());
-    if found { Ok(()) } else { Err(format!("its name: {:?}", &answer[..length])) }
+    let IpAddr::V4(wanted) = service else {
+        return Err("the Service has no IPv4 address".to_owned());
+    };
+
+    let found = answer[..length]
+        .windows(4)
+        .any(|octets| octets == wanted.octets());
+    if found {
+        Ok(())
+    } else {
+        Err(format!("its name: {:?}", &answer[..length]))
+    }
 }

@@ -1,4 +1,5 @@
-//! What goes wrong with pods, and how a person learns of it: the status, the events, and `coracle why`.
+//! What goes wrong with pods, and how a person learns of it: the status, the events, and `coracle
+//! why`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,25 +30,35 @@ fn troubled() -> Vec<Value> {
     let crashing = echo("crashing", &["exit", "3"]);
     let mut absent = echo("absent", &[]);
     absent["spec"]["containers"][0]["image"] = json!("127.0.0.1:9/absent:1");
+
     let mut forbidden = echo("forbidden", &[]);
     forbidden["spec"]["containers"][0]["image"] = json!("example.test/absent:1");
     forbidden["spec"]["containers"][0]["imagePullPolicy"] = json!("Never");
     let mut unhealthy = echo("unhealthy", &[]);
-    unhealthy["spec"]["containers"][0]["livenessProbe"] =
-        json!({"exec": {"command": ["/echo", "exit", "1"]}, "periodSeconds": 1, "failureThreshold": 2});
+    unhealthy["spec"]["containers"][0]["livenessProbe"] = json!({"exec": {"command": ["/echo", "exit", "1"]}, "periodSeconds": 1, "failureThreshold": 2});
     let mut unready = echo("unready", &[]);
     unready["spec"]["containers"][0]["readinessProbe"] =
         json!({"httpGet": {"path": "/", "port": 9}, "periodSeconds": 1});
     let mut deaf = shell("deaf", "trap '' TERM; while :; do sleep 1; done");
+
     // So that its end can be looked at.
     deaf["metadata"]["finalizers"] = json!(["example.test/look"]);
-    vec![hungry, crashing, absent, forbidden, unhealthy, unready, deaf]
+
+    vec![
+        hungry, crashing, absent, forbidden, unhealthy, unready, deaf,
+    ]
 }
 
 /// Waits until what kubectl finds at these places of a pod, between bars, is this.
 fn is(machine: &Machine, pod: &str, places: &[&str], expected: &str) {
-    let template = places.iter().map(|place| format!("{{.status.{place}}}")).collect::<Vec<_>>().join("|");
-    machine.until(&format!("get pod {pod} -o jsonpath={template}"), |found| found == expected);
+    let template = places
+        .iter()
+        .map(|place| format!("{{.status.{place}}}"))
+        .collect::<Vec<_>>()
+        .join("|");
+    machine.until(&format!("get pod {pod} -o jsonpath={template}"), |found| {
+        found == expected
+    });
 }
 
 /// Waits for an event about a pod.
@@ -55,10 +66,17 @@ fn tells(machine: &Machine, pod: &str, reason: &str, message: &str) {
     let columns = "-o=jsonpath={range .items[*]}{.reason}: {.message}{\"\\n\"}{end}";
     let selector = format!("involvedObject.name={pod}");
     eventually(&format!("{pod}: {reason}: {message}"), || {
-        let output = machine.try_kubectl(&["get", "events", "--field-selector", &selector, columns]);
+        let output =
+            machine.try_kubectl(&["get", "events", "--field-selector", &selector, columns]);
         let events = String::from_utf8_lossy(&output.stdout).into_owned();
-        let wanted = |line: &str| line.starts_with(&format!("{reason}: ")) && line.contains(message);
-        if events.lines().any(wanted) { Ok(()) } else { Err(events) }
+
+        let wanted =
+            |line: &str| line.starts_with(&format!("{reason}: ")) && line.contains(message);
+        if events.lines().any(wanted) {
+            Ok(())
+        } else {
+            Err(events)
+        }
     });
 }
 
@@ -72,12 +90,20 @@ fn why(machine: &Machine, pod: &str, words: &[&str]) {
 
 fn out_of_memory(machine: &Machine) {
     let ended = "containerStatuses[0].state.terminated";
-    let places = ["phase", &format!("{ended}.reason"), &format!("{ended}.exitCode")];
+    let places = [
+        "phase",
+        &format!("{ended}.reason"),
+        &format!("{ended}.exitCode"),
+    ];
     is(machine, "hungry", &places, "Failed|OOMKilled|137");
+
     why(
         machine,
         "hungry",
-        &["has failed", "container c ended with exit code 137: it used more memory than it may (OOMKilled)"],
+        &[
+            "has failed",
+            "container c ended with exit code 137: it used more memory than it may (OOMKilled)",
+        ],
     );
 }
 
@@ -90,22 +116,63 @@ fn crash_loop(machine: &Machine) {
         &format!("{container}.lastState.terminated.reason"),
         &format!("{container}.ready"),
     ];
-    is(machine, "crashing", &places, "Running|CrashLoopBackOff|3|Error|false");
-    tells(machine, "crashing", "BackOff", "Back-off restarting failed container c in pod crashing_default(");
+
+    is(
+        machine,
+        "crashing",
+        &places,
+        "Running|CrashLoopBackOff|3|Error|false",
+    );
+
+    tells(
+        machine,
+        "crashing",
+        "BackOff",
+        "Back-off restarting failed container c in pod crashing_default(",
+    );
+
     why(
         machine,
         "crashing",
-        &["container c is CrashLoopBackOff: back-off ", "restarting failed container=c", "exit code 3"],
+        &[
+            "container c is CrashLoopBackOff: back-off ",
+            "restarting failed container=c",
+            "exit code 3",
+        ],
     );
 }
 
 fn missing_images(machine: &Machine) {
     let waiting = "containerStatuses[0].state.waiting.reason";
-    is(machine, "absent", &["phase", waiting], "Pending|ImagePullBackOff");
-    tells(machine, "absent", "Pulling", "Pulling image \"127.0.0.1:9/absent:1\"");
-    tells(machine, "absent", "Failed", "Failed to pull image \"127.0.0.1:9/absent:1\": ");
+    is(
+        machine,
+        "absent",
+        &["phase", waiting],
+        "Pending|ImagePullBackOff",
+    );
+
+    tells(
+        machine,
+        "absent",
+        "Pulling",
+        "Pulling image \"127.0.0.1:9/absent:1\"",
+    );
+
+    tells(
+        machine,
+        "absent",
+        "Failed",
+        "Failed to pull image \"127.0.0.1:9/absent:1\": ",
+    );
+
     tells(machine, "absent", "Failed", "Error: ErrImagePull");
-    tells(machine, "absent", "BackOff", "Back-off pulling image \"127.0.0.1:9/absent:1\"");
+    tells(
+        machine,
+        "absent",
+        "BackOff",
+        "Back-off pulling image \"127.0.0.1:9/absent:1\"",
+    );
+
     why(
         machine,
         "absent",
@@ -115,13 +182,21 @@ fn missing_images(machine: &Machine) {
             "Connection refused",
         ],
     );
-    is(machine, "forbidden", &["phase", waiting], "Pending|ErrImageNeverPull");
+
+    is(
+        machine,
+        "forbidden",
+        &["phase", waiting],
+        "Pending|ErrImageNeverPull",
+    );
+
     tells(
         machine,
         "forbidden",
         "ErrImageNeverPull",
         "Container image \"example.test/absent:1\" is not present with pull policy of Never",
     );
+
     why(
         machine,
         "forbidden",
@@ -131,16 +206,46 @@ fn missing_images(machine: &Machine) {
 
 fn failing_probes(machine: &Machine) {
     tells(machine, "unhealthy", "Unhealthy", "Liveness probe failed: ");
-    tells(machine, "unhealthy", "Killing", "Container c failed liveness probe, will be restarted");
-    machine.until("get pod unhealthy -o jsonpath={.status.containerStatuses[0].restartCount}", |restarts| {
-        restarts.parse::<u32>().unwrap_or_default() > 0
-    });
-    why(machine, "unhealthy", &["Container c failed liveness probe, will be restarted"]);
-    tells(machine, "unready", "Unhealthy", "Readiness probe failed: Get \"http://10.");
+    tells(
+        machine,
+        "unhealthy",
+        "Killing",
+        "Container c failed liveness probe, will be restarted",
+    );
+
+    machine.until(
+        "get pod unhealthy -o jsonpath={.status.containerStatuses[0].restartCount}",
+        |restarts| restarts.parse::<u32>().unwrap_or_default() > 0,
+    );
+
+    why(
+        machine,
+        "unhealthy",
+        &["Container c failed liveness probe, will be restarted"],
+    );
+
+    tells(
+        machine,
+        "unready",
+        "Unhealthy",
+        "Readiness probe failed: Get \"http://10.",
+    );
+
     let ready = "conditions[?(@.type=='Ready')]";
-    let places =
-        ["phase", &format!("{ready}.status"), &format!("{ready}.reason"), &format!("{ready}.message")];
-    is(machine, "unready", &places, "Running|False|ContainersNotReady|containers with unready status: [c]");
+    let places = [
+        "phase",
+        &format!("{ready}.status"),
+        &format!("{ready}.reason"),
+        &format!("{ready}.message"),
+    ];
+
+    is(
+        machine,
+        "unready",
+        &places,
+        "Running|False|ContainersNotReady|containers with unready status: [c]",
+    );
+
     why(
         machine,
         "unready",
@@ -156,10 +261,24 @@ fn failing_probes(machine: &Machine) {
 fn deaf_to_the_signal(machine: &Machine) {
     is(machine, "deaf", &["phase"], "Running");
     machine.kubectl("delete pod deaf --wait=false");
-    why(machine, "deaf", &["is going", "example.test/look", "node node-1 must end its containers"]);
+    why(
+        machine,
+        "deaf",
+        &[
+            "is going",
+            "example.test/look",
+            "node node-1 must end its containers",
+        ],
+    );
+
     let ended = "containerStatuses[0].state.terminated";
-    let places = ["phase", &format!("{ended}.exitCode"), &format!("{ended}.reason")];
+    let places = [
+        "phase",
+        &format!("{ended}.exitCode"),
+        &format!("{ended}.reason"),
+    ];
     is(machine, "deaf", &places, "Failed|137|Error");
+
     tells(machine, "deaf", "Killing", "Stopping container c");
     why(
         machine,
@@ -169,11 +288,13 @@ fn deaf_to_the_signal(machine: &Machine) {
             "whoever set these finalizers must take them away: example.test/look",
         ],
     );
+
     machine.kubectl("patch pod deaf --type=merge -p {\"metadata\":{\"finalizers\":null}}");
     machine.until("get pod deaf --ignore-not-found -o name", str::is_empty);
 }
 
-/// The disk of the node is full: a pod says so, nothing else suffers, and it runs when there is room again.
+/// The disk of the node is full: a pod says so, nothing else suffers, and it runs when there is
+/// room again.
 #[test]
 fn a_pod_on_a_full_disk_says_so_and_runs_when_there_is_room() {
     let machine = Machine::new();
@@ -181,9 +302,12 @@ fn a_pod_on_a_full_disk_says_so_and_runs_when_there_is_room() {
     machine.start();
     machine.kubectl("create configmap settings --from-literal=color=red");
     disk.fill();
+
     let mut pod = echo("late", &[]);
-    pod["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "settings", "mountPath": "/settings"}]);
+    pod["spec"]["containers"][0]["volumeMounts"] =
+        json!([{"name": "settings", "mountPath": "/settings"}]);
     pod["spec"]["volumes"] = json!([{"name": "settings", "configMap": {"name": "settings"}}]);
+
     machine.apply(&[pod]);
     tells(&machine, "late", "FailedMount", "No space left on device");
     is(
@@ -192,9 +316,21 @@ fn a_pod_on_a_full_disk_says_so_and_runs_when_there_is_room() {
         &["phase", "containerStatuses[0].state.waiting.reason"],
         "Pending|ContainerCreating",
     );
-    why(&machine, "late", &["does not run yet", "No space left on device"]);
+
+    why(
+        &machine,
+        "late",
+        &["does not run yet", "No space left on device"],
+    );
+
     disk.make_room();
-    is(&machine, "late", &["phase", "conditions[?(@.type=='Ready')].status"], "Running|True");
+    is(
+        &machine,
+        "late",
+        &["phase", "conditions[?(@.type=='Ready')].status"],
+        "Running|True",
+    );
+
     machine.stop_and_reset();
     machine.has_nothing();
 }
@@ -206,7 +342,14 @@ impl SmallDisk {
     fn mount(folder: &Path) -> SmallDisk {
         std::fs::create_dir_all(folder).unwrap();
         let mount = ["-t", "tmpfs", "-o", "size=4m", "coracle-test"];
-        assert!(Command::new("mount").args(mount).arg(folder).status().unwrap().success());
+        assert!(
+            Command::new("mount")
+                .args(mount)
+                .arg(folder)
+                .status()
+                .unwrap()
+                .success()
+        );
         SmallDisk(folder.join("filling"))
     }
 

@@ -1,8 +1,9 @@
-//! The recorded answers of the real server, played against `coracle kube-apiserver`, and the list of what is owed.
+//! The recorded answers of the real server, played against `coracle kube-apiserver`, and the list
+//! of what is owed.
 //!
-//! The runners in `tests/tools` name every case that fails. A case that fails and is not in the list fails the test; so
-//! does one in the list that passes: it is to be taken off, so that the list only shrinks. `scripts/owed.sh` plays
-//! cases for a person, and writes the lists anew.
+//! The runners in `tests/tools` name every case that fails. A case that fails and is not in the
+//! list fails the test; so does one in the list that passes: it is to be taken off, so that the
+//! list only shrinks. `scripts/owed.sh` plays cases for a person, and writes the lists anew.
 
 mod server;
 
@@ -40,32 +41,50 @@ impl Recorded {
         let owed = self.owed();
         let (mut failed, mut log) = self.play(&files, only.as_deref());
         failed.retain(|case| cases.contains(case));
-        // Some cases wait for time to pass, and a busy machine takes its own: what surprises is tried once more, alone.
+
+        // Some cases wait for time to pass, and a busy machine takes its own: what surprises is
+        // tried once more, alone.
         let surprises: BTreeSet<String> = failed.difference(&owed).cloned().collect();
         if !surprises.is_empty() {
             let is_in = |file: &PathBuf, case: &String| {
                 let stem = file.file_stem().unwrap().to_str().unwrap();
-                case.strip_prefix(stem).is_some_and(|rest| rest.starts_with(':'))
+                case.strip_prefix(stem)
+                    .is_some_and(|rest| rest.starts_with(':'))
             };
+
             let mut again = files.clone();
             again.retain(|file| surprises.iter().any(|case| is_in(file, case)));
             let (failed_again, log_again) = self.play(&again, only.as_deref());
             failed.retain(|case| !surprises.contains(case) || failed_again.contains(case));
             log.push_str(&log_again);
         }
+
         if only.is_some() {
             eprintln!("{log}");
         }
+
         if rewrite {
             let rest = owed.into_iter().filter(|case| !cases.contains(case));
-            let all: BTreeSet<String> = rest.filter(|_| only.is_some()).chain(failed.clone()).collect();
-            fs::write(self.list(), all.iter().fold(String::new(), |text, case| text + case + "\n")).unwrap();
+            let all: BTreeSet<String> = rest
+                .filter(|_| only.is_some())
+                .chain(failed.clone())
+                .collect();
+
+            fs::write(
+                self.list(),
+                all.iter()
+                    .fold(String::new(), |text, case| text + case + "\n"),
+            )
+            .unwrap();
+
             return;
         }
+
         let mut complaints = String::new();
         for case in failed.difference(&owed) {
             writeln!(complaints, "fails: {case}").unwrap();
         }
+
         for case in owed.difference(&failed) {
             if cases.contains(case) {
                 writeln!(complaints, "passes, take it off the list: {case}").unwrap();
@@ -73,16 +92,28 @@ impl Recorded {
                 writeln!(complaints, "is in the list and nowhere else: {case}").unwrap();
             }
         }
+
         let count = complaints.lines().count();
-        assert!(count == 0, "{count} differences to {}:\n{complaints}\n{log}", self.list().display());
+        assert!(
+            count == 0,
+            "{count} differences to {}:\n{complaints}\n{log}",
+            self.list().display()
+        );
     }
 
     /// The files to play, and every case in them.
     fn select(&self, only: Option<&str>) -> (Vec<PathBuf>, BTreeSet<String>) {
-        let mut files: Vec<PathBuf> =
-            fs::read_dir(folder(self.name)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut files: Vec<PathBuf> = fs::read_dir(folder(self.name))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         files.sort();
-        files.retain(|file| file.extension().is_some_and(|extension| extension == self.extension));
+
+        files.retain(|file| {
+            file.extension()
+                .is_some_and(|extension| extension == self.extension)
+        });
+
         let mut cases = BTreeSet::new();
         files.retain(|file| {
             let stem = file.file_stem().unwrap().to_str().unwrap();
@@ -92,6 +123,7 @@ impl Recorded {
             cases.extend(found);
             any
         });
+
         (files, cases)
     }
 
@@ -102,26 +134,55 @@ impl Recorded {
         let texts: Vec<String> = thread::scope(|scope| {
             let work = || {
                 let server = Server::start();
-                std::iter::from_fn(&next).map(|file| self.play_file(&server, file, only)).collect::<String>()
+                std::iter::from_fn(&next)
+                    .map(|file| self.play_file(&server, file, only))
+                    .collect::<String>()
             };
-            let threads: Vec<_> = (0..SERVERS.min(files.len())).map(|_| scope.spawn(work)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+
+            let threads: Vec<_> = (0..SERVERS.min(files.len()))
+                .map(|_| scope.spawn(work))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
+
         let log = texts.concat();
-        let failed = log.lines().filter_map(|line| line.strip_prefix("FAIL ")).map(self.case).collect();
+        let failed = log
+            .lines()
+            .filter_map(|line| line.strip_prefix("FAIL "))
+            .map(self.case)
+            .collect();
+
         (failed, log)
     }
 
     fn play_file(&self, server: &Server, file: &Path, only: Option<&str>) -> String {
         let mut command = Command::new("python3");
-        command.arg(folder("tools").join(format!("{}.py", self.name))).args(["check", "-v"]);
+        command
+            .arg(folder("tools").join(format!("{}.py", self.name)))
+            .args(["check", "-v"]);
+
         command.args(["--server", &server.url(), "--ca", &server.file("ca.crt")]);
-        command.args(["--cert", &server.file("admin.crt"), "--key", &server.file("admin.key")]);
+        command.args([
+            "--cert",
+            &server.file("admin.crt"),
+            "--key",
+            &server.file("admin.key"),
+        ]);
+
         // Steps of a scenario build on each other: it is played whole.
         if let Some(only) = only.filter(|_| self.name == "corpus") {
             command.args(["--only", only]);
         }
-        let Output { status, stdout, stderr } = command.arg(file).output().unwrap();
+
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = command.arg(file).output().unwrap();
+
         let text = String::from_utf8_lossy(&stdout).into_owned();
         assert!(
             status.code().is_some_and(|code| code < 2) && text.lines().last().is_some_and(is_total),
@@ -129,6 +190,7 @@ impl Recorded {
             file.display(),
             String::from_utf8_lossy(&stderr)
         );
+
         text
     }
 
@@ -137,15 +199,21 @@ impl Recorded {
     }
 
     fn owed(&self) -> BTreeSet<String> {
-        fs::read_to_string(self.list()).unwrap().lines().map(ToString::to_string).collect()
+        fs::read_to_string(self.list())
+            .unwrap()
+            .lines()
+            .map(ToString::to_string)
+            .collect()
     }
 }
 
 /// `N passed, M failed`.
 fn is_total(line: &str) -> bool {
-    line.split_once(" passed, ").is_some_and(|(passed, failed)| {
-        passed.parse::<u32>().is_ok() && failed.trim_end_matches(" failed").parse::<u32>().is_ok()
-    })
+    line.split_once(" passed, ")
+        .is_some_and(|(passed, failed)| {
+            passed.parse::<u32>().is_ok()
+                && failed.trim_end_matches(" failed").parse::<u32>().is_ok()
+        })
 }
 
 fn environment(name: &str) -> Option<String> {
@@ -153,5 +221,7 @@ fn environment(name: &str) -> Option<String> {
 }
 
 fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests")
+        .join(name)
 }

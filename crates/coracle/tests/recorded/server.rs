@@ -1,4 +1,5 @@
-//! `coracle kube-apiserver` as the recorded answers want it: alone, with an empty store and certificates made for it.
+//! `coracle kube-apiserver` as the recorded answers want it: alone, with an empty store and
+//! certificates made for it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -10,8 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 use tempfile::TempDir;
 
@@ -32,16 +33,29 @@ impl Server {
     pub(super) fn start() -> Server {
         let mut folder = tempfile::tempdir().unwrap();
         certificates(folder.path());
+
         for _ in 0..ATTEMPTS {
-            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+                .unwrap()
+                .local_addr()
+                .unwrap()
+                .port();
             let mut child = spawn(folder.path(), port);
             let stdout = child.stdout.take().unwrap();
-            let server = Server { folder, child: Process(child), port };
+
+            let server = Server {
+                folder,
+                child: Process(child),
+                port,
+            };
+
             if first_line(stdout).starts_with("kube-apiserver is ready at ") {
                 return server;
             }
+
             folder = server.end();
         }
+
         panic!("the server did not start");
     }
 
@@ -90,8 +104,10 @@ fn first_line(stdout: ChildStdout) -> String {
 }
 
 /// An RSA key, as the recordings were made with.
-const SIGNING_KEY: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../apiserver/src/authn/token/testdata/rsa.pem");
+const SIGNING_KEY: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../apiserver/src/authn/token/testdata/rsa.pem"
+);
 
 /// The options of `tests/golden/README.md`, as far as there is something behind them.
 fn spawn(folder: &Path, port: u16) -> Child {
@@ -105,7 +121,10 @@ fn spawn(folder: &Path, port: u16) -> Child {
             "--allow-privileged",
             "--enable-admission-plugins=NodeRestriction",
         ])
-        .args(["--service-account-issuer=https://kubernetes.default.svc", "--enable-bootstrap-token-auth"])
+        .args([
+            "--service-account-issuer=https://kubernetes.default.svc",
+            "--enable-bootstrap-token-auth",
+        ])
         .arg(format!("--service-account-signing-key-file={SIGNING_KEY}"))
         .arg(format!("--data-dir={}", file("data")))
         .arg(format!("--client-ca-file={}", file("ca.crt")))
@@ -121,18 +140,29 @@ fn certificates(folder: &Path) {
     let write = |name: &str, text: String| fs::write(folder.join(name), text).unwrap();
     let mut authority = named("authority", None);
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    authority.key_usages = vec![
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::DigitalSignature,
+    ];
+
     let key = KeyPair::generate().unwrap();
     write("ca.crt", authority.self_signed(&key).unwrap().pem());
+
     let issuer = Issuer::new(authority, key);
     let mut server = named("kube-apiserver", None);
     server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    server.subject_alt_names.push(SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+    server
+        .subject_alt_names
+        .push(SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)));
     let mut admin = named("admin", Some("system:masters"));
     admin.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+
     for (name, params) in [("server", server), ("admin", admin)] {
         let key = KeyPair::generate().unwrap();
-        write(&format!("{name}.crt"), params.signed_by(&key, &issuer).unwrap().pem());
+        write(
+            &format!("{name}.crt"),
+            params.signed_by(&key, &issuer).unwrap().pem(),
+        );
         write(&format!("{name}.key"), key.serialize_pem());
     }
 }
@@ -140,9 +170,13 @@ fn certificates(folder: &Path) {
 fn named(common_name: &str, organization: Option<&str>) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, common_name);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, common_name);
     if let Some(organization) = organization {
-        params.distinguished_name.push(DnType::OrganizationName, organization);
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, organization);
     }
     params
 }

@@ -1,5 +1,5 @@
-//! The server, the scheduler and the controllers as three processes that know each other over HTTPS alone, each with the
-//! rights that upstream gives it: a cluster lives as it does in one process.
+//! The server, the scheduler and the controllers as three processes that know each other over HTTPS
+//! alone, each with the rights that upstream gives it: a cluster lives as it does in one process.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,7 +13,11 @@ struct Apart(Child);
 impl Apart {
     fn start(component: &str, kubeconfig: &Path, more: &[&str]) -> Apart {
         let mut command = Command::new(env!("CARGO_BIN_EXE_coracle"));
-        command.args([component, "--kubeconfig"]).arg(kubeconfig).args(more).stdout(Stdio::null());
+        command
+            .args([component, "--kubeconfig"])
+            .arg(kubeconfig)
+            .args(more)
+            .stdout(Stdio::null());
         Apart(command.spawn().unwrap())
     }
 }
@@ -28,8 +32,13 @@ impl Drop for Apart {
 /// What the identity of a component may do.
 fn may(kubeconfig: &Path, what: &[&str]) -> bool {
     let mut command = Command::new(kubectl());
-    let output =
-        command.arg("--kubeconfig").arg(kubeconfig).args(["auth", "can-i"]).args(what).output().unwrap();
+    let output = command
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .args(["auth", "can-i"])
+        .args(what)
+        .output()
+        .unwrap();
     String::from_utf8_lossy(&output.stdout).trim() == "yes"
 }
 
@@ -70,35 +79,75 @@ metadata: {name: full, labels: {a: b}}
 
 /// What a life consists of.
 fn live(server: &Server, folder: &Path) {
-    until("there is an account", || server.run(&["get", "serviceaccount", "default"]).status.success());
+    until("there is an account", || {
+        server
+            .run(&["get", "serviceaccount", "default"])
+            .status
+            .success()
+    });
+
     server.kubectl(&["create", "deployment", "web", "--image=one", "--replicas=4"]);
     server.kubectl(&["expose", "deployment", "web", "--port=80"]);
     apply(server, folder, "objects.yaml", OBJECTS);
+
     for workload in ["deployment/web", "statefulset/db", "daemonset/agent"] {
         server.kubectl(&["rollout", "status", workload, "--timeout=180s"]);
     }
-    server.kubectl(&["wait", "--for=condition=Complete", "job/once", "--timeout=180s"]);
+
+    server.kubectl(&[
+        "wait",
+        "--for=condition=Complete",
+        "job/once",
+        "--timeout=180s",
+    ]);
+
     server.kubectl(&["set", "image", "deployment/web", "one=two"]);
     server.kubectl(&["rollout", "status", "deployment/web", "--timeout=180s"]);
     server.kubectl(&["rollout", "undo", "deployment/web"]);
+
     server.kubectl(&["rollout", "status", "deployment/web", "--timeout=180s"]);
     server.kubectl(&["scale", "deployment", "web", "--replicas=2"]);
     until("its Service leads to two pods", || {
-        let slices = ["get", "endpointslices", "-l", "kubernetes.io/service-name=web"];
+        let slices = [
+            "get",
+            "endpointslices",
+            "-l",
+            "kubernetes.io/service-name=web",
+        ];
+
         let path = ["-o", "jsonpath={.items[*].endpoints[*].addresses[0]}"];
-        server.kubectl(&[&slices[..], &path].concat()).split_whitespace().count() == 2
+        server
+            .kubectl(&[&slices[..], &path].concat())
+            .split_whitespace()
+            .count()
+            == 2
     });
+
     until("the secret has its token", || {
-        !server.kubectl(&["get", "secret", "kept", "-o", "jsonpath={.data.token}"]).is_empty()
+        !server
+            .kubectl(&["get", "secret", "kept", "-o", "jsonpath={.data.token}"])
+            .is_empty()
     });
+
     server.kubectl(&["delete", "deployment", "web"]);
     until("what it owned is gone", || {
-        server.kubectl(&["get", "replicasets,pods", "-l", "app=web", "-o", "name"]).is_empty()
+        server
+            .kubectl(&["get", "replicasets,pods", "-l", "app=web", "-o", "name"])
+            .is_empty()
     });
+
     until("the other namespace has what every one has", || {
         let made = "serviceaccount/default\nconfigmap/kube-root-ca.crt\n";
-        server.kubectl(&["-n", "full", "get", "serviceaccounts,configmaps", "-o", "name"]) == made
+        server.kubectl(&[
+            "-n",
+            "full",
+            "get",
+            "serviceaccounts,configmaps",
+            "-o",
+            "name",
+        ]) == made
     });
+
     server.kubectl(&["delete", "namespace", "full", "--timeout=180s"]);
 }
 
@@ -107,27 +156,69 @@ fn three_processes_do_what_one_does_with_the_rights_of_their_identities() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--simulated-nodes", "5"]);
     let file = |name: &str| folder.path().join(format!("{name}.kubeconfig"));
-    let key = folder.path().join("pki/service-account.key").display().to_string();
-    let own = ["--use-service-account-credentials", "--service-account-private-key-file", &key];
+    let key = folder
+        .path()
+        .join("pki/service-account.key")
+        .display()
+        .to_string();
+
+    let own = [
+        "--use-service-account-credentials",
+        "--service-account-private-key-file",
+        &key,
+    ];
+
     let _scheduler = Apart::start("kube-scheduler", &file("scheduler"), &[]);
     let _controllers = Apart::start("kube-controller-manager", &file("controller-manager"), &own);
     live(&server, folder.path());
+
     let holder = |name: &str| {
-        let lease = ["-n", "kube-system", "get", "lease", name, "-o", "jsonpath={.spec.holderIdentity}"];
+        let lease = [
+            "-n",
+            "kube-system",
+            "get",
+            "lease",
+            name,
+            "-o",
+            "jsonpath={.spec.holderIdentity}",
+        ];
+
         server.kubectl(&lease)
     };
     assert!(!holder("kube-scheduler").is_empty() && !holder("kube-controller-manager").is_empty());
-    // What they cannot do, nobody did for them: neither may do the other's work, nor the administrator's.
+
+    // What they cannot do, nobody did for them: neither may do the other's work, nor the
+    // administrator's.
     let check = |who: &str, what: &[&str], expected: bool| {
         assert_eq!(may(&file(who), what), expected, "{who}: {what:?}");
     };
-    check("scheduler", &["create", "pods", "--subresource=binding"], true);
+    check(
+        "scheduler",
+        &["create", "pods", "--subresource=binding"],
+        true,
+    );
+
     check("scheduler", &["create", "replicasets"], false);
     check("scheduler", &["get", "secrets"], false);
-    check("controller-manager", &["create", "serviceaccounts", "--subresource=token"], true);
+    check(
+        "controller-manager",
+        &["create", "serviceaccounts", "--subresource=token"],
+        true,
+    );
+
     check("controller-manager", &["create", "pods"], false);
-    check("controller-manager", &["create", "pods", "--subresource=binding"], false);
-    check("controller-manager", &["create", "clusterrolebindings"], false);
+    check(
+        "controller-manager",
+        &["create", "pods", "--subresource=binding"],
+        false,
+    );
+
+    check(
+        "controller-manager",
+        &["create", "clusterrolebindings"],
+        false,
+    );
+
     let users = server.kubectl(&[
         "get",
         "pods",
@@ -138,5 +229,6 @@ fn three_processes_do_what_one_does_with_the_rights_of_their_identities() {
         "jsonpath={.items[*].metadata.managedFields[*].manager}",
     ]);
     assert!(users.contains("kube-controller-manager"), "{users}");
+
     server.stop();
 }

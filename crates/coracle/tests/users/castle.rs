@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair,
+};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tempfile::TempDir;
@@ -25,7 +27,9 @@ impl Castle {
         let folder = tempfile::tempdir().unwrap();
         let server = Server::start_with(folder.path(), more);
         let castle = Castle { server, folder };
-        castle.server.kubectl(&["create", "serviceaccount", "default"]);
+        castle
+            .server
+            .kubectl(&["create", "serviceaccount", "default"]);
         castle
     }
 
@@ -38,7 +42,11 @@ impl Castle {
         headers: &str,
         body: &str,
     ) -> Answer {
-        let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
+        let kind = if body.is_empty() {
+            ""
+        } else {
+            "Content-Type: application/json\r\n"
+        };
         self.say(who, method, path, &format!("{kind}{headers}"), body)
     }
 
@@ -50,13 +58,16 @@ impl Castle {
         headers: &str,
         body: &str,
     ) -> Answer {
-        let mut connection = Connection::open(self.folder.path(), &self.server.address, who, b"http/1.1");
+        let mut connection =
+            Connection::open(self.folder.path(), &self.server.address, who, b"http/1.1");
         let length = body.len();
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: server\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
         );
         connection.send(head.as_bytes());
-        connection.answer().unwrap_or_else(|| panic!("{method} {path}: closed without an answer"))
+        connection
+            .answer()
+            .unwrap_or_else(|| panic!("{method} {path}: closed without an answer"))
     }
 
     pub(crate) fn get(&self, who: Option<Identity>, path: &str, headers: &str) -> Answer {
@@ -64,7 +75,11 @@ impl Castle {
     }
 
     pub(crate) fn with_token(&self, token: &str) -> Answer {
-        self.get(None, "/apis/authentication.k8s.io/v1", &format!("Authorization: Bearer {token}\r\n"))
+        self.get(
+            None,
+            "/apis/authentication.k8s.io/v1",
+            &format!("Authorization: Bearer {token}\r\n"),
+        )
     }
 
     /// A user with a certificate of this cluster.
@@ -81,14 +96,16 @@ impl Castle {
     ) -> Identity {
         let pki = self.folder.path().join("pki");
         let read = |name: &str| fs::read_to_string(pki.join(name)).unwrap();
-        let issuer = Issuer::from_ca_cert_pem(&read("ca.crt"), KeyPair::from_pem(&read("ca.key")).unwrap());
+        let issuer =
+            Issuer::from_ca_cert_pem(&read("ca.crt"), KeyPair::from_pem(&read("ca.key")).unwrap());
         signed(name, group, &issuer.unwrap(), change)
     }
 
     pub(crate) fn apply(&self, yaml: &str) {
         let file = self.folder.path().join("object.yaml");
         fs::write(&file, yaml).unwrap();
-        self.server.kubectl(&["apply", "-f", &file.display().to_string()]);
+        self.server
+            .kubectl(&["apply", "-f", &file.display().to_string()]);
     }
 }
 
@@ -101,13 +118,18 @@ pub(crate) fn signed(
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);
+
     if !group.is_empty() {
-        params.distinguished_name.push(DnType::OrganizationName, group);
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, group);
     }
+
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     change(&mut params);
     let key = KeyPair::generate().unwrap();
     let certificate = params.signed_by(&key, issuer).unwrap();
+
     Identity {
         certificates: vec![CertificateDer::from(certificate.der().to_vec())],
         key: PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap(),

@@ -1,5 +1,6 @@
-//! Programs with client libraries: client-go, kube-rs, the Python client. Each does one round of everything; then each
-//! follows ConfigMaps while the server restarts under it, and while the store forgets what it has seen.
+//! Programs with client libraries: client-go, kube-rs, the Python client. Each does one round of
+//! everything; then each follows ConfigMaps while the server restarts under it, and while the store
+//! forgets what it has seen.
 //!
 //! The programs are in `tests/clients`.
 
@@ -38,21 +39,50 @@ fn client_go(server: &Server, mode: &str, watch_lists: bool) -> Program {
     let mut command = Command::new(tool("client-go"));
     command.args([&server.kubeconfig, mode]);
     command.env("KUBE_FEATURE_WatchListClient", watch_lists.to_string());
-    let words = Words { begun: "synced", there: "add", gone: "delete" };
-    Program { command, ways: &["json ", "protobuf ", "dynamic ", "metadata "], words }
+    let words = Words {
+        begun: "synced",
+        there: "add",
+        gone: "delete",
+    };
+
+    Program {
+        command,
+        ways: &["json ", "protobuf ", "dynamic ", "metadata "],
+        words,
+    }
 }
 
 fn kube_rs(server: &Server, mode: &str) -> Program {
     let mut command = Command::new(tool("kube-rs"));
     command.arg(mode).env("KUBECONFIG", &server.kubeconfig);
-    Program { command, ways: &[""], words: Words { begun: "synced", there: "apply", gone: "delete" } }
+    Program {
+        command,
+        ways: &[""],
+        words: Words {
+            begun: "synced",
+            there: "apply",
+            gone: "delete",
+        },
+    }
 }
 
 fn python(server: &Server, mode: &str) -> Program {
     let walk = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients/python/walk.py");
     let mut command = Command::new("python3");
-    command.env("PYTHONPATH", tool("python-client")).arg(walk).args([&server.kubeconfig, mode]);
-    Program { command, ways: &[""], words: Words { begun: "listed", there: "ADDED", gone: "DELETED" } }
+    command
+        .env("PYTHONPATH", tool("python-client"))
+        .arg(walk)
+        .args([&server.kubeconfig, mode]);
+
+    Program {
+        command,
+        ways: &[""],
+        words: Words {
+            begun: "listed",
+            there: "ADDED",
+            gone: "DELETED",
+        },
+    }
 }
 
 /// A program at work; ended when dropped.
@@ -67,23 +97,47 @@ struct Running {
 impl Program {
     fn round(mut self) -> String {
         let output = self.command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
     fn run(mut self) -> Running {
-        let mut child = self.command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = self
+            .command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
+
         let (told, lines) = mpsc::channel();
-        thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
-        let mut running = Running { child, lines, heard: Vec::new(), ways: self.ways, words: self.words };
+        thread::spawn(move || {
+            stdout
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| told.send(line))
+        });
+
+        let mut running = Running {
+            child,
+            lines,
+            heard: Vec::new(),
+            ways: self.ways,
+            words: self.words,
+        };
         running.hears(self.words.begun);
+
         running
     }
 }
 
 impl Running {
-    /// Waits until every one of its ways has told a line that begins so; what was heard before counts.
+    /// Waits until every one of its ways has told a line that begins so; what was heard before
+    /// counts.
     fn hears(&mut self, beginning: &str) {
         for way in self.ways {
             let wanted = format!("{way}{beginning}");
@@ -154,10 +208,13 @@ fn whoever_follows_goes_on_after_a_restart(house: &House) {
     let server = house.start();
     let mut followers = followers(&server);
     server.kubectl(&["create", "configmap", "before"]);
-    followers.iter_mut().for_each(|follower| follower.is_told_of("before"));
+    followers
+        .iter_mut()
+        .for_each(|follower| follower.is_told_of("before"));
     let server = again(house, server, &[]);
     server.kubectl(&["create", "configmap", "after"]);
     server.kubectl(&["delete", "configmap", "before"]);
+
     for follower in &mut followers {
         follower.is_told_of("after");
         follower.is_told_of_the_end_of("before");
@@ -172,20 +229,38 @@ fn whoever_has_seen_what_is_forgotten_begins_anew() {
     let server = house.start_with(&face);
     let mut followers = followers(&server);
     server.kubectl(&["create", "configmap", "before"]);
-    followers.iter_mut().for_each(|follower| follower.is_told_of("before"));
+    followers
+        .iter_mut()
+        .for_each(|follower| follower.is_told_of("before"));
+
     // Nobody who follows ConfigMaps hears of what happens next, and then it is forgotten.
     for name in ["a", "b", "c"] {
         server.kubectl(&["create", "secret", "generic", name]);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+
     runtime.block_on(async {
         let store = Etcd::new(&EtcdConfig::new([socket.as_str()])).unwrap();
-        store.compact(store.current_revision().await.unwrap()).await.unwrap();
+        store
+            .compact(store.current_revision().await.unwrap())
+            .await
+            .unwrap();
     });
+
     followers.iter_mut().for_each(Running::forgets);
     let server = again(&house, server, &face);
     let anew = ["watch-list 200", "list 200", "synced", "synced", "listed"];
-    followers.iter_mut().zip(anew).for_each(|(follower, anew)| follower.hears(anew));
+    followers
+        .iter_mut()
+        .zip(anew)
+        .for_each(|(follower, anew)| follower.hears(anew));
+
     server.kubectl(&["create", "configmap", "after"]);
-    followers.iter_mut().for_each(|follower| follower.is_told_of("after"));
+    followers
+        .iter_mut()
+        .for_each(|follower| follower.is_told_of("after"));
 }

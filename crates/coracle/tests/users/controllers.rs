@@ -11,25 +11,47 @@ const SET: &str = r#"{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"na
 
 /// Asks until the answer is the expected one.
 fn becomes(server: &Server, arguments: &[&str], expected: &str) {
-    until(&format!("{arguments:?} is {expected:?}"), || server.kubectl(arguments) == expected);
+    until(&format!("{arguments:?} is {expected:?}"), || {
+        server.kubectl(arguments) == expected
+    });
 }
 
 /// What must come about wherever the controllers run.
 fn check(server: &Server, folder: &std::path::Path) {
-    becomes(server, &["get", "serviceaccounts", "-A", "-o", "name"], &"serviceaccount/default\n".repeat(4));
+    becomes(
+        server,
+        &["get", "serviceaccounts", "-A", "-o", "name"],
+        &"serviceaccount/default\n".repeat(4),
+    );
+
     let file = folder.join("set.json");
     std::fs::write(&file, SET).unwrap();
     server.kubectl(&["create", "-f", &file.display().to_string()]);
-    let counts = ["get", "rs", "web", "-o", "jsonpath={.status.replicas} {.status.observedGeneration}"];
+
+    let counts = [
+        "get",
+        "rs",
+        "web",
+        "-o",
+        "jsonpath={.status.replicas} {.status.observedGeneration}",
+    ];
     becomes(server, &counts, "3 1");
-    let owners = ["get", "pods", "-o", "jsonpath={.items[*].metadata.ownerReferences[*].name}"];
+
+    let owners = [
+        "get",
+        "pods",
+        "-o",
+        "jsonpath={.items[*].metadata.ownerReferences[*].name}",
+    ];
     becomes(server, &owners, "web web web");
+
     server.kubectl(&["scale", "rs", "web", "--replicas=1"]);
     becomes(server, &counts, "1 2");
     becomes(server, &owners, "web");
     let reasons = "jsonpath={range .items[*]}{.reason} {end}";
     let told = server.kubectl(&["get", "events", "-o", reasons, "--sort-by=.metadata.name"]);
     assert_eq!(told.matches("SuccessfulCreate").count(), 3, "{told}");
+
     let managers = server.kubectl(&[
         "get",
         "rs",
@@ -54,10 +76,26 @@ fn a_deployment_becomes_pods_that_are_scheduled() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_whole(folder.path(), &["--controllers=*"]);
     server.kubectl(&["create", "deployment", "web", "--image=i", "--replicas=2"]);
-    becomes(&server, &["get", "deployment", "web", "-o", "jsonpath={.status.replicas}"], "2");
+
+    becomes(
+        &server,
+        &[
+            "get",
+            "deployment",
+            "web",
+            "-o",
+            "jsonpath={.status.replicas}",
+        ],
+        "2",
+    );
+
     // There is no node: each pod says so.
     let reasons = "jsonpath={.items[*].status.conditions[?(@.type==\"PodScheduled\")].reason}";
-    becomes(&server, &["get", "pods", "-o", reasons], "Unschedulable Unschedulable");
+    becomes(
+        &server,
+        &["get", "pods", "-o", reasons],
+        "Unschedulable Unschedulable",
+    );
 }
 
 /// A process that ends with the test.
@@ -74,6 +112,7 @@ impl Drop for Manager {
 fn as_a_process_of_their_own_over_https() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
+
     let manager = Command::new(env!("CARGO_BIN_EXE_coracle"))
         .args([
             "kube-controller-manager",
@@ -85,6 +124,7 @@ fn as_a_process_of_their_own_over_https() {
         .spawn()
         .unwrap();
     let _manager = Manager(manager);
+
     check(&server, folder.path());
     let holder = [
         "-n",
@@ -95,18 +135,33 @@ fn as_a_process_of_their_own_over_https() {
         "-o",
         "jsonpath={.spec.holderIdentity}",
     ];
-    assert!(server.kubectl(&holder).contains('_'), "the Lease says who leads");
+
+    assert!(
+        server.kubectl(&holder).contains('_'),
+        "the Lease says who leads"
+    );
 }
 
 #[test]
 fn an_unknown_controller_or_flag_is_refused() {
     let refused = |arguments: &[&str], expected: &str| {
-        let output = Command::new(env!("CARGO_BIN_EXE_coracle")).args(arguments).output().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_coracle"))
+            .args(arguments)
+            .output()
+            .unwrap();
         let told = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && told.contains(expected), "{arguments:?}: {told}");
+        assert!(
+            !output.status.success() && told.contains(expected),
+            "{arguments:?}: {told}"
+        );
     };
+
     let manager = "kube-controller-manager";
-    refused(&[manager, "--controllers=nonsense"], "\"nonsense\" is not in the list of known controllers");
+    refused(
+        &[manager, "--controllers=nonsense"],
+        "\"nonsense\" is not in the list of known controllers",
+    );
+
     refused(&[manager, "--nonsense"], "unknown flag: --nonsense");
     refused(&[manager, "--cluster-name=x"], "is not supported yet");
     refused(

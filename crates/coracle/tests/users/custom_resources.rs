@@ -1,5 +1,5 @@
-//! Custom resources as people use them: defined, explained, listed, watched, kept over a restart, and gone with their
-//! definition.
+//! Custom resources as people use them: defined, explained, listed, watched, kept over a restart,
+//! and gone with their definition.
 
 use std::path::Path;
 
@@ -84,21 +84,48 @@ fn a_definition_brings_a_resource_like_any_other(house: &House) {
     define(&server, house.path());
     apply(&server, house.path(), "boat.yaml", BOAT);
     let table = server.kubectl(&["get", "bt"]);
-    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows, [vec!["NAME", "OARS", "AFLOAT"], vec!["skiff", "2"]], "{table}");
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+
+    assert_eq!(
+        rows,
+        [vec!["NAME", "OARS", "AFLOAT"], vec!["skiff", "2"]],
+        "{table}"
+    );
+
     let explained = server.kubectl(&["explain", "boat.spec.oars"]);
     assert!(explained.contains("How many oars it has."), "{explained}");
-    let known = server.kubectl(&["api-resources", "--api-group=harbour.example.com", "--no-headers"]);
+
+    let known = server.kubectl(&[
+        "api-resources",
+        "--api-group=harbour.example.com",
+        "--no-headers",
+    ]);
+
     assert_eq!(
         known.split_whitespace().collect::<Vec<_>>(),
         ["boats", "bt", "harbour.example.com/v1", "true", "Boat"]
     );
-    let refused =
-        server.refused(&["patch", "boat", "skiff", "--type=merge", "-p", r#"{"spec":{"oars":-1}}"#]);
-    assert!(refused.contains("spec.oars in body should be greater than or equal to 0"), "{refused}");
+
+    let refused = server.refused(&[
+        "patch",
+        "boat",
+        "skiff",
+        "--type=merge",
+        "-p",
+        r#"{"spec":{"oars":-1}}"#,
+    ]);
+
+    assert!(
+        refused.contains("spec.oars in body should be greater than or equal to 0"),
+        "{refused}"
+    );
 
     let path = |path: &str| format!("jsonpath={{{path}}}");
     server.kubectl(&["scale", "boat", "skiff", "--replicas=4"]);
+
     let told = server.kubectl(&[
         "get",
         "boat",
@@ -107,13 +134,36 @@ fn a_definition_brings_a_resource_like_any_other(house: &House) {
         &path(".spec.oars} {.spec.harbour} {.metadata.generation"),
     ]);
     assert_eq!(told, "4 home 2");
-    let status = r#"{"status":{"conditions":[{"type":"Afloat","status":"True"}]},"spec":{"oars":9}}"#;
-    server.kubectl(&["patch", "boat", "skiff", "--subresource=status", "--type=merge", "-p", status]);
-    assert!(server.kubectl(&["get", "boats"]).contains("skiff   4      True"));
+
+    let status =
+        r#"{"status":{"conditions":[{"type":"Afloat","status":"True"}]},"spec":{"oars":9}}"#;
+    server.kubectl(&[
+        "patch",
+        "boat",
+        "skiff",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        status,
+    ]);
+
+    assert!(
+        server
+            .kubectl(&["get", "boats"])
+            .contains("skiff   4      True")
+    );
+
     assert_eq!(
-        server.kubectl(&["get", "boats", "--field-selector=spec.harbour=home", "-o", "name"]),
+        server.kubectl(&[
+            "get",
+            "boats",
+            "--field-selector=spec.harbour=home",
+            "-o",
+            "name"
+        ]),
         "boat.harbour.example.com/skiff\n"
     );
+
     let old = server.kubectl(&[
         "get",
         "boats.v1beta1.harbour.example.com",
@@ -125,12 +175,18 @@ fn a_definition_brings_a_resource_like_any_other(house: &House) {
 
     // Lists are merged by their keys, each manager owns its own elements.
     let raw = Raw::new(&server.kubeconfig);
-    let crew = r#"{"apiVersion":"harbour.example.com/v1","kind":"Boat","spec":{"crew":[{"name":"bob"}]}}"#;
+    let crew =
+        r#"{"apiVersion":"harbour.example.com/v1","kind":"Boat","spec":{"crew":[{"name":"bob"}]}}"#;
     let applied = raw.apply(&format!("{BOATS}/skiff?fieldManager=mate"), crew);
     assert_eq!(applied.status, 200, "{:?}", applied.refusal());
-    assert_eq!(server.kubectl(&["get", "boat", "skiff", "-o", &path(".spec.crew[*].name")]), "ann bob");
+    assert_eq!(
+        server.kubectl(&["get", "boat", "skiff", "-o", &path(".spec.crew[*].name")]),
+        "ann bob"
+    );
+
     let strategic = raw.patch(&format!("{BOATS}/skiff"), "strategic-merge", "{}");
     assert_eq!(strategic.status, 415);
+
     server.stop();
 }
 
@@ -140,30 +196,65 @@ fn who_keeps_a_cluster_in_order_knows_custom_resources() {
     let server = Server::start_with(folder.path(), &["--controllers=*"]);
     define(&server, folder.path());
     server.kubectl(&["create", "namespace", "bay"]);
+
     let boat = BOAT.replace("name: skiff", "name: skiff, namespace: bay");
     apply(&server, folder.path(), "boat.yaml", &boat);
-    let uid = server.kubectl(&["-n", "bay", "get", "boat", "skiff", "-o", "jsonpath={.metadata.uid}"]);
+    let uid = server.kubectl(&[
+        "-n",
+        "bay",
+        "get",
+        "boat",
+        "skiff",
+        "-o",
+        "jsonpath={.metadata.uid}",
+    ]);
+
     let owned = format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: log\n  namespace: bay\n  ownerReferences:\n\
          \x20 - {{apiVersion: harbour.example.com/v1, kind: Boat, name: skiff, uid: {uid}}}\n"
     );
     apply(&server, folder.path(), "log.yaml", &owned);
+
     server.kubectl(&["-n", "bay", "delete", "boat", "skiff"]);
     until("what belonged to a boat is gone with it", || {
-        !server.run(&["-n", "bay", "get", "configmap", "log"]).status.success()
+        !server
+            .run(&["-n", "bay", "get", "configmap", "log"])
+            .status
+            .success()
     });
-    server.kubectl(&["-n", "bay", "create", "quota", "few", "--hard=count/boats.harbour.example.com=1"]);
+
+    server.kubectl(&[
+        "-n",
+        "bay",
+        "create",
+        "quota",
+        "few",
+        "--hard=count/boats.harbour.example.com=1",
+    ]);
+
     until("the quota is counted", || {
-        let used = server.kubectl(&["-n", "bay", "get", "quota", "few", "-o", "jsonpath={.status.used}"]);
+        let used = server.kubectl(&[
+            "-n",
+            "bay",
+            "get",
+            "quota",
+            "few",
+            "-o",
+            "jsonpath={.status.used}",
+        ]);
+
         used == r#"{"count/boats.harbour.example.com":"0"}"#
     });
+
     apply(&server, folder.path(), "boat.yaml", &boat);
     let second = folder.path().join("second.yaml");
     std::fs::write(&second, boat.replace("name: skiff", "name: raft")).unwrap();
     let refused = server.refused(&["apply", "-f", second.to_str().unwrap()]);
     assert!(refused.contains("exceeded quota: few"), "{refused}");
+
     server.kubectl(&["delete", "namespace", "bay", "--timeout=120s"]);
     assert_eq!(server.kubectl(&["get", "boats", "-A", "-o", "name"]), "");
+
     server.stop();
 }
 
@@ -172,8 +263,16 @@ fn patterns_are_those_of_go() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let pattern = "{type: integer, minimum: 0, description: How many oars it has.}";
-    let named = format!("{pattern}\n              name: {{type: string, pattern: '^[\\pL]{{0,200}}$'}}");
-    apply(&server, folder.path(), "definition.yaml", &DEFINITION.replacen(pattern, &named, 1));
+
+    let named =
+        format!("{pattern}\n              name: {{type: string, pattern: '^[\\pL]{{0,200}}$'}}");
+    apply(
+        &server,
+        folder.path(),
+        "definition.yaml",
+        &DEFINITION.replacen(pattern, &named, 1),
+    );
+
     is_established(&server);
     let raw = Raw::new(&server.kubeconfig);
     let boat = |name: &str| {
@@ -181,14 +280,20 @@ fn patterns_are_those_of_go() {
             r#"{{"apiVersion":"harbour.example.com/v1","kind":"Boat","metadata":{{"name":"skiff"}},"spec":{{"oars":0,"name":"{name}"}}}}"#
         )
     };
+
     let long = "ж".repeat(201);
     let refused = raw.post(BOATS, &boat(&long));
     assert_eq!(refused.status, 422);
+
     assert!(
-        refused.refusal().1.contains(r"spec.name in body should match '^[\pL]{0,200}$'"),
+        refused
+            .refusal()
+            .1
+            .contains(r"spec.name in body should match '^[\pL]{0,200}$'"),
         "{:?}",
         refused.refusal()
     );
+
     assert_eq!(raw.post(BOATS, &boat(&"ж".repeat(200))).status, 201);
 }
 
@@ -197,15 +302,25 @@ fn what_a_definition_brought_outlives_a_restart(house: &House) {
     define(&server, house.path());
     apply(&server, house.path(), "boat.yaml", BOAT);
     let uid = server.kubectl(&["get", "boat", "skiff", "-o", "jsonpath={.metadata.uid}"]);
-    let service = ["get", "apiservice", "v1.harbour.example.com", "-o", "jsonpath={.metadata.uid}"];
+
+    let service = [
+        "get",
+        "apiservice",
+        "v1.harbour.example.com",
+        "-o",
+        "jsonpath={.metadata.uid}",
+    ];
     let registered = server.kubectl(&service);
+
     server.stop();
     let server = house.start();
+
     // The first request of all: nothing has to be waited for.
     let raw = Raw::new(&server.kubeconfig);
     let found = raw.send("GET", &format!("{BOATS}/skiff"), "application/json", "");
     assert_eq!((found.status, found.body.meta().uid()), (200, uid.as_str()));
     assert_eq!(server.kubectl(&service), registered);
+
     server.kubectl(&["delete", "boat", "skiff"]);
     server.stop();
 }
@@ -218,18 +333,30 @@ fn what_one_server_accepted_the_other_serves_at_once() {
     let url = format!("--etcd-servers={}", house.etcd.as_ref().unwrap().url());
     let other = Server::start_with(folder.path(), &[&url]);
     define(&one, house.path());
+
     let raw = Raw::new(&other.kubeconfig);
     let boat = r#"{"apiVersion":"harbour.example.com/v1","kind":"Boat","metadata":{"name":"raft"},"spec":{"oars":0}}"#;
     let made = raw.post(BOATS, boat);
     assert_eq!(made.status, 201, "{:?}", made.refusal());
-    assert_eq!(one.kubectl(&["get", "boats", "-o", "name"]), "boat.harbour.example.com/raft\n");
-    other.kubectl(&["delete", "crd", "boats.harbour.example.com", "--timeout=60s"]);
+    assert_eq!(
+        one.kubectl(&["get", "boats", "-o", "name"]),
+        "boat.harbour.example.com/raft\n"
+    );
+
+    other.kubectl(&[
+        "delete",
+        "crd",
+        "boats.harbour.example.com",
+        "--timeout=60s",
+    ]);
+
     assert!(!one.run(&["get", "--raw", BOATS]).status.success());
 }
 
 fn objects_go_before_their_definition(house: &House) {
     let server = house.start();
     define(&server, house.path());
+
     apply(&server, house.path(), "boat.yaml", BOAT);
     server.kubectl(&[
         "patch",
@@ -239,30 +366,67 @@ fn objects_go_before_their_definition(house: &House) {
         "-p",
         r#"{"metadata":{"finalizers":["example.com/moored"]}}"#,
     ]);
+
     server.kubectl(&["delete", "crd", "boats.harbour.example.com", "--wait=false"]);
     let condition = r#"jsonpath={.status.conditions[?(@.type=="Terminating")].reason}"#;
     until("its objects are asked to go", || {
         server.kubectl(&["get", "crd", "boats.harbour.example.com", "-o", condition])
             == "InstanceDeletionInProgress"
             && !server
-                .kubectl(&["get", "boat", "skiff", "-o", "jsonpath={.metadata.deletionTimestamp}"])
+                .kubectl(&[
+                    "get",
+                    "boat",
+                    "skiff",
+                    "-o",
+                    "jsonpath={.metadata.deletionTimestamp}",
+                ])
                 .is_empty()
     });
+
     let raw = Raw::new(&server.kubeconfig);
     let another = r#"{"apiVersion":"harbour.example.com/v1","kind":"Boat","metadata":{"name":"raft"},"spec":{"oars":0}}"#;
     let message = "create not allowed while custom resource definition is terminating";
     assert_eq!(raw.post(BOATS, another).refusal(), (405, message));
-    server.kubectl(&["patch", "boat", "skiff", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]);
+
+    server.kubectl(&[
+        "patch",
+        "boat",
+        "skiff",
+        "--type=merge",
+        "-p",
+        r#"{"metadata":{"finalizers":null}}"#,
+    ]);
+
     until("the definition is gone, and what it brought", || {
-        !server.run(&["get", "crd", "boats.harbour.example.com"]).status.success()
-            && !server.run(&["get", "apiservice", "v1.harbour.example.com"]).status.success()
+        !server
+            .run(&["get", "crd", "boats.harbour.example.com"])
+            .status
+            .success()
+            && !server
+                .run(&["get", "apiservice", "v1.harbour.example.com"])
+                .status
+                .success()
     });
+
     let refused = server.refused(&["get", "--raw", BOATS]);
-    assert!(refused.contains("the server could not find the requested resource"), "{refused}");
-    assert_eq!(server.kubectl(&["api-resources", "--api-group=harbour.example.com", "--no-headers"]), "");
+    assert!(
+        refused.contains("the server could not find the requested resource"),
+        "{refused}"
+    );
+
+    assert_eq!(
+        server.kubectl(&[
+            "api-resources",
+            "--api-group=harbour.example.com",
+            "--no-headers"
+        ]),
+        ""
+    );
+
     // A namesake has nothing of it.
     define(&server, house.path());
     assert_eq!(server.kubectl(&["get", "boats", "-o", "name"]), "");
+
     server.stop();
 }
 
@@ -270,12 +434,33 @@ fn a_changed_definition_shows_in_what_is_there(house: &House) {
     let server = house.start();
     define(&server, house.path());
     apply(&server, house.path(), "boat.yaml", BOAT);
+
     let flag = r#"[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/flag","value":{"type":"string","default":"white"}}]"#;
-    server.kubectl(&["patch", "crd", "boats.harbour.example.com", "--type=json", "-p", flag]);
-    assert_eq!(server.kubectl(&["get", "boat", "skiff", "-o", "jsonpath={.spec.flag}"]), "white");
+    server.kubectl(&[
+        "patch",
+        "crd",
+        "boats.harbour.example.com",
+        "--type=json",
+        "-p",
+        flag,
+    ]);
+
+    assert_eq!(
+        server.kubectl(&["get", "boat", "skiff", "-o", "jsonpath={.spec.flag}"]),
+        "white"
+    );
+
     // The other version is kept from now on, and knows less.
     let keep = r#"[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]"#;
-    server.kubectl(&["patch", "crd", "boats.harbour.example.com", "--type=json", "-p", keep]);
+    server.kubectl(&[
+        "patch",
+        "crd",
+        "boats.harbour.example.com",
+        "--type=json",
+        "-p",
+        keep,
+    ]);
+
     let stored = server.kubectl(&[
         "get",
         "crd",
@@ -284,8 +469,10 @@ fn a_changed_definition_shows_in_what_is_there(house: &House) {
         "jsonpath={.status.storedVersions}",
     ]);
     assert_eq!(stored, r#"["v1","v1beta1"]"#);
+
     server.kubectl(&["label", "boat", "skiff", "old=true"]);
     server.stop();
+
     let server = house.start();
     let told = server.kubectl(&[
         "get",
@@ -294,5 +481,6 @@ fn a_changed_definition_shows_in_what_is_there(house: &House) {
         "jsonpath={.items[*].apiVersion} {.items[*].spec}",
     ]);
     assert_eq!(told, r#"harbour.example.com/v1beta1 {"oars":2}"#);
+
     server.stop();
 }

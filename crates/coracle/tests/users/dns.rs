@@ -1,4 +1,5 @@
-//! `coracle dns` beside a server: it follows Services, answers while the server is away, and after its own end too.
+//! `coracle dns` beside a server: it follows Services, answers while the server is away, and after
+//! its own end too.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -33,32 +34,50 @@ impl Dns {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let at = line.trim().strip_prefix("answering names on ").unwrap().parse().unwrap();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let at = line
+            .trim()
+            .strip_prefix("answering names on ")
+            .unwrap()
+            .parse()
+            .unwrap();
+
         Dns { child, at }
     }
 
     /// The addresses of a name, or the code of a refusal.
     fn ask(&self, name: &str) -> Result<Vec<Ipv4Addr>, u8> {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+
         let mut question = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
         for label in name.split('.') {
             question.push(u8::try_from(label.len()).unwrap());
             question.extend(label.as_bytes());
         }
+
         question.extend([0, 0, 1, 0, 1]);
         socket.send_to(&question, self.at).unwrap();
         let mut answer = [0; 512];
         let length = socket.recv(&mut answer).unwrap();
         let records = &answer[question.len()..length];
-        // Each record is the name again, type, class, time to live, length, and an address of four octets.
+
+        // Each record is the name again, type, class, time to live, length, and an address of four
+        // octets.
         let size = records.len() / usize::from(answer[7].max(1));
         let addresses = records.chunks_exact(size.max(4)).map(|record| {
-            let [.., a, b, c, d] = *record else { panic!("too short: {record:?}") };
+            let [.., a, b, c, d] = *record else {
+                panic!("too short: {record:?}")
+            };
             Ipv4Addr::new(a, b, c, d)
         });
+
         match answer[3] & 15 {
             0 => Ok(addresses.collect()),
             code => Err(code),
@@ -99,12 +118,34 @@ fn names_are_answered_while_the_server_is_away() {
     let server = Server::start(folder.path());
     let dns = Dns::start(&server.kubeconfig, &state);
     dns.comes_to("kubernetes.default.svc.cluster.local", Ok("10.96.0.1"));
+
     dns.comes_to("web.default.svc.cluster.local", Err(NO_SUCH_NAME));
-    server.kubectl(&["create", "service", "clusterip", "web", "--clusterip=10.96.0.50", "--tcp=80"]);
+    server.kubectl(&[
+        "create",
+        "service",
+        "clusterip",
+        "web",
+        "--clusterip=10.96.0.50",
+        "--tcp=80",
+    ]);
+
     dns.comes_to("web.default.svc.cluster.local", Ok("10.96.0.50"));
-    server.kubectl(&["create", "service", "clusterip", "db", "--clusterip=None", "--tcp=5432"]);
+    server.kubectl(&[
+        "create",
+        "service",
+        "clusterip",
+        "db",
+        "--clusterip=None",
+        "--tcp=5432",
+    ]);
+
     std::fs::write(folder.path().join("slice.json"), SLICE).unwrap();
-    server.kubectl(&["create", "-f", folder.path().join("slice.json").to_str().unwrap()]);
+    server.kubectl(&[
+        "create",
+        "-f",
+        folder.path().join("slice.json").to_str().unwrap(),
+    ]);
+
     dns.comes_to("db.default.svc.cluster.local", Ok("10.1.0.1"));
     dns.comes_to("db-0.db.default.svc.cluster.local", Ok("10.1.0.1"));
     dns.comes_to("db-1.db.default.svc.cluster.local", Err(NO_SUCH_NAME));
@@ -120,11 +161,16 @@ fn names_are_answered_while_the_server_is_away() {
         }
         thread::sleep(Duration::from_millis(50));
     }
+
     let kubeconfig = server.kubeconfig.clone();
     server.stop();
     dns.comes_to("db.default.svc.cluster.local", Ok("10.1.0.1"));
     drop(dns);
     let dns = Dns::start(&kubeconfig, &state);
-    assert_eq!(dns.ask("db-0.db.default.svc.cluster.local"), Ok(vec![Ipv4Addr::new(10, 1, 0, 1)]));
+    assert_eq!(
+        dns.ask("db-0.db.default.svc.cluster.local"),
+        Ok(vec![Ipv4Addr::new(10, 1, 0, 1)])
+    );
+
     assert_eq!(dns.ask("web.default.svc.cluster.local"), Err(NO_SUCH_NAME));
 }

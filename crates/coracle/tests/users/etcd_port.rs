@@ -12,7 +12,13 @@ use crate::castle::{Castle, signed};
 /// Whether somebody is let in: the server then begins to speak HTTP/2.
 fn lets_in(castle: &Castle, who: Option<Identity>) -> bool {
     const SETTINGS: u8 = 4;
-    let etcd = castle.server.etcd.as_deref().unwrap().strip_prefix("https://").unwrap();
+    let etcd = castle
+        .server
+        .etcd
+        .as_deref()
+        .unwrap()
+        .strip_prefix("https://")
+        .unwrap();
     let mut connection = Connection::open(castle.folder.path(), etcd, who, b"h2");
     connection.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
     connection.frame().is_some_and(|(kind, _)| kind == SETTINGS)
@@ -22,12 +28,30 @@ fn lets_in(castle: &Castle, who: Option<Identity>) -> bool {
 fn read(castle: &Castle, key: &str) -> Option<Vec<u8>> {
     let pki = |name: &str| fs::read(castle.folder.path().join("pki").join(name)).unwrap();
     let identity = Some((pki("admin.crt"), pki("admin.key")));
-    let tls = Some(Tls { authority: pki("ca.crt"), identity, server_name: None });
+    let tls = Some(Tls {
+        authority: pki("ca.crt"),
+        identity,
+        server_name: None,
+    });
+
     let etcd = castle.server.etcd.clone().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+
     runtime.block_on(async {
-        let store = Etcd::new(&EtcdConfig { tls, ..EtcdConfig::new([etcd]) }).unwrap();
-        store.get(key.to_owned().into()).await.unwrap().map(|found| found.value.to_vec())
+        let store = Etcd::new(&EtcdConfig {
+            tls,
+            ..EtcdConfig::new([etcd])
+        })
+        .unwrap();
+
+        store
+            .get(key.to_owned().into())
+            .await
+            .unwrap()
+            .map(|found| found.value.to_vec())
     })
 }
 
@@ -38,33 +62,57 @@ fn castle(more: &[&str]) -> Castle {
 #[test]
 fn it_lets_in_masters_of_the_cluster_alone() {
     let castle = castle(&[]);
-    castle.server.kubectl(&["create", "secret", "generic", "s", "--from-literal=k=v"]);
-    let secret = read(&castle, "/registry/secrets/default/s").expect("the administrator reads everything");
+    castle
+        .server
+        .kubectl(&["create", "secret", "generic", "s", "--from-literal=k=v"]);
+    let secret =
+        read(&castle, "/registry/secrets/default/s").expect("the administrator reads everything");
     assert!(String::from_utf8_lossy(&secret).contains("\"Secret\""));
 
-    assert!(lets_in(&castle, castle.user("eve", "system:masters")), "another master");
+    assert!(
+        lets_in(&castle, castle.user("eve", "system:masters")),
+        "another master"
+    );
+
     let in_wide_letters = |params: &mut CertificateParams| {
         let group = DnValue::BmpString("system:masters".try_into().unwrap());
-        params.distinguished_name.push(DnType::OrganizationName, group);
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, group);
     };
+
     assert!(
         lets_in(&castle, Some(castle.certified("eve", "", in_wide_letters))),
         "in another type of string"
     );
 
-    for (name, group) in
-        [("jane", ""), ("system:masters", ""), ("system:node:n", "system:nodes"), ("", "system:masters")]
-    {
-        assert!(!lets_in(&castle, castle.user(name, group)), "{name:?} of {group:?}");
+    for (name, group) in [
+        ("jane", ""),
+        ("system:masters", ""),
+        ("system:node:n", "system:nodes"),
+        ("", "system:masters"),
+    ] {
+        assert!(
+            !lets_in(&castle, castle.user(name, group)),
+            "{name:?} of {group:?}"
+        );
     }
+
     let unreadable = |params: &mut CertificateParams| {
         let unit = DnValue::UniversalString("x".try_into().unwrap());
-        params.distinguished_name.push(DnType::OrganizationalUnitName, unit);
+        params
+            .distinguished_name
+            .push(DnType::OrganizationalUnitName, unit);
     };
+
     assert!(
-        !lets_in(&castle, Some(castle.certified("eve", "system:masters", unreadable))),
+        !lets_in(
+            &castle,
+            Some(castle.certified("eve", "system:masters", unreadable))
+        ),
         "an unreadable subject"
     );
+
     assert!(!lets_in(&castle, None), "without a certificate");
 }
 
@@ -72,16 +120,26 @@ fn it_lets_in_masters_of_the_cluster_alone() {
 fn it_lets_in_clients_of_an_authority_of_its_own_alone() {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.distinguished_name.push(DnType::CommonName, "etcd-ca");
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "etcd-ca");
     let key = KeyPair::generate().unwrap();
     let certificate = params.self_signed(&key).unwrap().pem();
+
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("etcd-ca.crt");
     fs::write(&file, &certificate).unwrap();
     let castle = castle(&["--etcd-listen-client-ca-file", file.to_str().unwrap()]);
 
     let authority = Issuer::from_ca_cert_pem(&certificate, key).unwrap();
-    assert!(lets_in(&castle, Some(signed("backup", "", &authority, |_| {}))), "a client of that authority");
+    assert!(
+        lets_in(&castle, Some(signed("backup", "", &authority, |_| {}))),
+        "a client of that authority"
+    );
+
     let admin = Identity::administrator(castle.folder.path());
-    assert!(!lets_in(&castle, Some(admin)), "the administrator of the cluster");
+    assert!(
+        !lets_in(&castle, Some(admin)),
+        "the administrator of the cluster"
+    );
 }

@@ -76,9 +76,11 @@ impl Helmsman<'_> {
             ("templates/hook.yaml", HOOK),
             ("templates/test.yaml", TEST),
         ];
+
         for (name, text) in files {
             std::fs::write(folder.join("shop").join(name), text).unwrap();
         }
+
         Helmsman { server, folder }
     }
 
@@ -87,13 +89,19 @@ impl Helmsman<'_> {
         for home in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
             command.env(home, self.folder.join(home));
         }
-        command.current_dir(&self.folder).args(["--kubeconfig", &self.server.kubeconfig]);
+        command
+            .current_dir(&self.folder)
+            .args(["--kubeconfig", &self.server.kubeconfig]);
         command.args(arguments).output().unwrap()
     }
 
     fn helm(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -107,26 +115,43 @@ impl Helmsman<'_> {
     fn history(&self) -> Vec<String> {
         let told = self.helm(&["history", "web", "-o", "json"]);
         let told: Vec<serde_json::Value> = serde_json::from_str(&told).unwrap();
-        told.iter().map(|entry| entry["status"].as_str().unwrap().to_string()).collect()
+        told.iter()
+            .map(|entry| entry["status"].as_str().unwrap().to_string())
+            .collect()
     }
 
     fn of_deployment(&self, path: &str) -> String {
-        self.server.kubectl(&["get", "deployment", "web", "-o", &format!("jsonpath={path}")])
+        self.server.kubectl(&[
+            "get",
+            "deployment",
+            "web",
+            "-o",
+            &format!("jsonpath={path}"),
+        ])
     }
 
     /// That nobody was told "done" before it was: asked at once, without patience.
     fn stands(&self, image: &str, greeting: &str) {
-        let path =
-            "{.status.availableReplicas} {.status.updatedReplicas} {.spec.template.spec.containers[0].image}";
+        let path = "{.status.availableReplicas} {.status.updatedReplicas} {.spec.template.spec.containers[0].image}";
         assert_eq!(self.of_deployment(path), format!("3 3 {image}"));
-        let told = self.server.kubectl(&["get", "configmap", "web", "-o", "jsonpath={.data.greeting}"]);
+        let told =
+            self.server
+                .kubectl(&["get", "configmap", "web", "-o", "jsonpath={.data.greeting}"]);
         assert_eq!(told, greeting);
     }
 
     /// How often Jobs of hooks came to their end.
     fn hooks_done(&self) -> usize {
-        let done = ["get", "events", "--field-selector", "reason=Completed,involvedObject.kind=Job"];
-        self.server.kubectl(&[&done[..], &["-o", "name"]].concat()).lines().count()
+        let done = [
+            "get",
+            "events",
+            "--field-selector",
+            "reason=Completed,involvedObject.kind=Job",
+        ];
+        self.server
+            .kubectl(&[&done[..], &["-o", "name"]].concat())
+            .lines()
+            .count()
     }
 }
 
@@ -138,9 +163,11 @@ fn a_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
     man.helm(&["install", "web", "shop", "--wait", "--timeout", "180s"]);
     man.stands("shop:1", "hello");
     assert_eq!(man.history(), ["deployed"]);
+
     until("the hook's end was told", || man.hooks_done() == 1);
     let jobs = || server.kubectl(&["get", "jobs", "-o", "name"]);
     assert_eq!(jobs(), "", "a hook that succeeded goes");
+
     man.helm(&["test", "web", "--timeout", "180s"]);
 
     man.helm(&[
@@ -153,20 +180,39 @@ fn a_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
         "--timeout",
         "180s",
     ]);
+
     man.stands("shop:2", "ahoy");
     assert_eq!(man.history(), ["superseded", "deployed"]);
+
     until("the hook of the upgrade ran too", || man.hooks_done() == 2);
 
     // Pods that never get ready: who waits is told so, and in time.
-    let never = ["upgrade", "web", "shop", "--set", "image=shop:3,ready=never", "--wait", "--timeout", "20s"];
+    let never = [
+        "upgrade",
+        "web",
+        "shop",
+        "--set",
+        "image=shop:3,ready=never",
+        "--wait",
+        "--timeout",
+        "20s",
+    ];
     let refused = man.refused(&never);
     assert!(refused.contains("UPGRADE FAILED"), "{refused}");
+
     assert_eq!(man.history(), ["superseded", "deployed", "failed"]);
-    assert_eq!(man.of_deployment("{.spec.template.spec.containers[0].image}"), "shop:3");
+    assert_eq!(
+        man.of_deployment("{.spec.template.spec.containers[0].image}"),
+        "shop:3"
+    );
 
     man.helm(&["rollback", "web", "1", "--wait", "--timeout", "180s"]);
     man.stands("shop:1", "hello");
-    assert_eq!(man.history(), ["superseded", "superseded", "failed", "deployed"]);
+    assert_eq!(
+        man.history(),
+        ["superseded", "superseded", "failed", "deployed"]
+    );
+
     let images = "jsonpath={.items[*].spec.containers[0].image}";
     until("only pods of the old image are left", || {
         server.kubectl(&["get", "pods", "-l", "app=web", "-o", images]) == "shop:1 shop:1 shop:1"
@@ -181,9 +227,17 @@ fn a_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
         "",
         "no revision is kept"
     );
-    until("pods and ReplicaSets have gone with their Deployment", || {
-        server.kubectl(&["get", "replicasets,pods", "-o", "name"]).is_empty()
-    });
+
+    until(
+        "pods and ReplicaSets have gone with their Deployment",
+        || {
+            server
+                .kubectl(&["get", "replicasets,pods", "-o", "name"])
+                .is_empty()
+        },
+    );
+
     assert_eq!(man.helm(&["list", "-q"]), "");
+
     server.stop();
 }

@@ -1,11 +1,11 @@
-//! Tries to get in from outside, over HTTPS: each is refused, and what should work works, so that it is the trick that was
-//! refused and not the way there.
+//! Tries to get in from outside, over HTTPS: each is refused, and what should work works, so that
+//! it is the trick that was refused and not the way there.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, DnValue,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
 
 use crate::bad_input::wire::Identity;
@@ -16,28 +16,51 @@ const SECRETS: &str = "/api/v1/namespaces/kube-system/secrets";
 #[test]
 fn certificates_that_are_not_good_make_nobody_somebody() {
     let castle = Castle::start();
-    let masters =
-        |change: fn(&mut CertificateParams)| Some(castle.certified("eve", "system:masters", change));
-    assert_eq!(castle.get(masters(|_| {}), SECRETS, "").status, 200, "a good one opens every door");
+    let masters = |change: fn(&mut CertificateParams)| {
+        Some(castle.certified("eve", "system:masters", change))
+    };
+    assert_eq!(
+        castle.get(masters(|_| {}), SECRETS, "").status,
+        200,
+        "a good one opens every door"
+    );
+
     let check = |what: &str, who: Option<Identity>| {
         let answer = castle.get(who, SECRETS, "");
         assert_eq!(answer.status, 401, "{what}: {answer:?}");
     };
-    check("expired", masters(|params| params.not_after = rcgen::date_time_ymd(2020, 1, 1)));
-    check("not valid yet", masters(|params| params.not_before = rcgen::date_time_ymd(2090, 1, 1)));
+
+    check(
+        "expired",
+        masters(|params| params.not_after = rcgen::date_time_ymd(2020, 1, 1)),
+    );
+
+    check(
+        "not valid yet",
+        masters(|params| params.not_before = rcgen::date_time_ymd(2090, 1, 1)),
+    );
+
     check(
         "for servers",
         masters(|params| params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth]),
     );
+
     // An authority of the same name with another key.
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, "coracle-ca");
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "coracle-ca");
+
     let key = KeyPair::generate().unwrap();
     let false_authority = params.self_signed(&key).unwrap().pem();
     let false_authority = Issuer::from_ca_cert_pem(&false_authority, key).unwrap();
-    check("of another authority", Some(signed("eve", "system:masters", &false_authority, |_| {})));
+    check(
+        "of another authority",
+        Some(signed("eve", "system:masters", &false_authority, |_| {})),
+    );
+
     // Nobody at all is somebody who may do nothing.
     assert_eq!(castle.get(None, SECRETS, "").status, 403);
 }
@@ -48,27 +71,55 @@ fn a_certificate_is_its_last_common_name_in_whatever_letters() {
     let review = |change: &dyn Fn(&mut CertificateParams)| {
         let who = castle.certified("admin", "team", change);
         let body = r#"{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}"#;
-        castle.ask(Some(who), "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", "", body)
+        castle.ask(
+            Some(who),
+            "POST",
+            "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+            "",
+            body,
+        )
     };
+
     // Another attribute of the same type behind the first one.
     let check = |value: DnValue, expected: Option<&str>| {
         let second = DnType::CustomDnType(vec![2, 5, 4, 3]);
-        let answer = review(&|params| params.distinguished_name.push(second.clone(), value.clone()));
+        let answer = review(&|params| {
+            params
+                .distinguished_name
+                .push(second.clone(), value.clone())
+        });
+
         match expected {
-            Some(name) => assert!(answer.body.contains(&format!("\"username\":\"{name}\"")), "{answer:?}"),
+            Some(name) => assert!(
+                answer.body.contains(&format!("\"username\":\"{name}\"")),
+                "{answer:?}"
+            ),
             None => assert_eq!(answer.status, 401, "{answer:?}"),
         }
     };
     check(DnValue::Utf8String("bob".to_string()), Some("bob"));
-    check(DnValue::PrintableString("bob".try_into().unwrap()), Some("bob"));
+
+    check(
+        DnValue::PrintableString("bob".try_into().unwrap()),
+        Some("bob"),
+    );
+
     check(DnValue::Ia5String("bob".try_into().unwrap()), Some("bob"));
     check(DnValue::BmpString("bob".try_into().unwrap()), Some("bob"));
-    check(DnValue::TeletexString("bob".try_into().unwrap()), Some("bob"));
+    check(
+        DnValue::TeletexString("bob".try_into().unwrap()),
+        Some("bob"),
+    );
+
     check(DnValue::UniversalString("bob".try_into().unwrap()), None);
+
     // One that cannot be read refuses the certificate, whatever it is for.
     let unit = DnValue::UniversalString("unit".try_into().unwrap());
-    let answer =
-        review(&|params| params.distinguished_name.push(DnType::OrganizationalUnitName, unit.clone()));
+    let answer = review(&|params| {
+        params
+            .distinguished_name
+            .push(DnType::OrganizationalUnitName, unit.clone())
+    });
     assert_eq!(answer.status, 401, "{answer:?}");
 }
 
@@ -82,8 +133,17 @@ fn forge(
     let parts: Vec<&str> = token.split('.').collect();
     let decode = |part: &str| String::from_utf8(URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap();
     let encode = |text: String| URL_SAFE_NO_PAD.encode(text);
-    let signature = if signature == "same" { parts[2] } else { signature };
-    format!("{}.{}.{signature}", encode(header(decode(parts[0]))), encode(claims(decode(parts[1]))))
+    let signature = if signature == "same" {
+        parts[2]
+    } else {
+        signature
+    };
+
+    format!(
+        "{}.{}.{signature}",
+        encode(header(decode(parts[0]))),
+        encode(claims(decode(parts[1])))
+    )
 }
 
 #[test]
@@ -95,27 +155,53 @@ fn tokens_that_are_not_good_make_nobody_somebody() {
     };
     let good = token(&[]);
     assert_eq!(castle.with_token(&good).status, 200);
+
     let check = |what: &str, token: &str| {
         let answer = castle.with_token(token);
         assert_eq!(answer.status, 401, "{what}: {answer:?}");
     };
+
     let same = |text: String| text;
     let none = |_: String| r#"{"alg":"none","typ":"JWT"}"#.to_string();
-    let master =
-        |claims: String| claims.replace("serviceaccount:default:default", "serviceaccount:kube-system:x");
+    let master = |claims: String| {
+        claims.replace(
+            "serviceaccount:default:default",
+            "serviceaccount:kube-system:x",
+        )
+    };
+
     check("no algorithm", &forge(&good, none, same, ""));
-    check("no algorithm, and a signature", &forge(&good, none, same, "same"));
-    check("no algorithm, in capitals", &forge(&good, |_| r#"{"alg":"NONE"}"#.to_string(), same, ""));
-    check("a symmetric one", &forge(&good, |_| r#"{"alg":"HS256"}"#.to_string(), same, "same"));
+    check(
+        "no algorithm, and a signature",
+        &forge(&good, none, same, "same"),
+    );
+
+    check(
+        "no algorithm, in capitals",
+        &forge(&good, |_| r#"{"alg":"NONE"}"#.to_string(), same, ""),
+    );
+
+    check(
+        "a symmetric one",
+        &forge(&good, |_| r#"{"alg":"HS256"}"#.to_string(), same, "same"),
+    );
+
     check("other claims", &forge(&good, same, master, "same"));
     check("no signature", &forge(&good, same, same, ""));
     check("no token", "x.y.z");
-    check("for somebody else", &token(&["--audience", "https://elsewhere"]));
+    check(
+        "for somebody else",
+        &token(&["--audience", "https://elsewhere"]),
+    );
+
     castle
         .apply("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}");
     let bound = token(&["--bound-object-kind", "Pod", "--bound-object-name", "p"]);
     assert_eq!(castle.with_token(&bound).status, 200);
-    castle.server.kubectl(&["delete", "pod", "p", "--force", "--grace-period=0"]);
+
+    castle
+        .server
+        .kubectl(&["delete", "pod", "p", "--force", "--grace-period=0"]);
     check("of a pod that is gone", &bound);
     let check_bound = |kind: &str, name: &str| {
         let bound = token(&["--bound-object-kind", kind, "--bound-object-name", name]);
@@ -123,30 +209,66 @@ fn tokens_that_are_not_good_make_nobody_somebody() {
         castle.server.kubectl(&["delete", kind, name]);
         check(&format!("of a {kind} that is gone"), &bound);
     };
-    castle.server.kubectl(&["create", "secret", "generic", "held"]);
+
+    castle
+        .server
+        .kubectl(&["create", "secret", "generic", "held"]);
     check_bound("Secret", "held");
     castle.apply("{apiVersion: v1, kind: Node, metadata: {name: n9}}");
     check_bound("Node", "n9");
-    castle.server.kubectl(&["delete", "serviceaccount", "default"]);
+
+    castle
+        .server
+        .kubectl(&["delete", "serviceaccount", "default"]);
     check("of an account that is gone", &good);
-    castle.server.kubectl(&["create", "serviceaccount", "default"]);
+    castle
+        .server
+        .kubectl(&["create", "serviceaccount", "default"]);
     check("of an account whose name another has", &good);
 }
 
 #[test]
 fn headers_and_paths_lead_nowhere() {
     let castle = Castle::start();
-    castle.server.kubectl(&["create", "role", "reader", "--verb=get,list", "--resource=configmaps"]);
-    castle.server.kubectl(&["create", "rolebinding", "reader", "--role=reader", "--user=jane"]);
+    castle.server.kubectl(&[
+        "create",
+        "role",
+        "reader",
+        "--verb=get,list",
+        "--resource=configmaps",
+    ]);
+
+    castle.server.kubectl(&[
+        "create",
+        "rolebinding",
+        "reader",
+        "--role=reader",
+        "--user=jane",
+    ]);
+
     let jane = || castle.user("jane", "");
-    assert_eq!(castle.get(jane(), "/api/v1/namespaces/default/configmaps", "").status, 200);
+    assert_eq!(
+        castle
+            .get(jane(), "/api/v1/namespaces/default/configmaps", "")
+            .status,
+        200
+    );
+
     let refused = |path: &str, headers: &str| {
         for who in [jane(), None] {
             let answer = castle.get(who, path, headers);
-            assert!(matches!(answer.status, 301 | 400 | 401 | 403 | 404), "{path} {headers:?}: {answer:?}");
-            assert!(!answer.body.contains("\"items\""), "{path} {headers:?}: {answer:?}");
+            assert!(
+                matches!(answer.status, 301 | 400 | 401 | 403 | 404),
+                "{path} {headers:?}: {answer:?}"
+            );
+
+            assert!(
+                !answer.body.contains("\"items\""),
+                "{path} {headers:?}: {answer:?}"
+            );
         }
     };
+
     for headers in [
         "X-Remote-User: admin\r\nX-Remote-Group: system:masters\r\n",
         "x-remote-user: admin\r\nX-REMOTE-GROUP: system:masters\r\nX-Remote-Extra-A: b\r\n",
@@ -157,6 +279,7 @@ fn headers_and_paths_lead_nowhere() {
     ] {
         refused(SECRETS, headers);
     }
+
     for path in [
         "//api/v1/namespaces/kube-system/secrets",
         "/api//v1/namespaces/kube-system/secrets",
@@ -182,6 +305,7 @@ fn headers_and_paths_lead_nowhere() {
 #[test]
 fn nobody_gives_what_they_do_not_have() {
     let castle = Castle::start();
+
     // Who may write roles, bindings and accounts, and nothing else.
     castle.server.kubectl(&[
         "create",
@@ -190,7 +314,15 @@ fn nobody_gives_what_they_do_not_have() {
         "--verb=create,update,patch",
         "--resource=roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io,serviceaccounts",
     ]);
-    castle.server.kubectl(&["create", "rolebinding", "writer", "--role=writer", "--user=jane"]);
+
+    castle.server.kubectl(&[
+        "create",
+        "rolebinding",
+        "writer",
+        "--role=writer",
+        "--user=jane",
+    ]);
+
     let jane = || castle.user("jane", "");
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
     let role = |verb: &str, resource: &str| {
@@ -199,13 +331,21 @@ fn nobody_gives_what_they_do_not_have() {
             "rules":[{{"apiGroups":[""],"resources":["{resource}"],"verbs":["{verb}"]}}]}}"#
         )
     };
+
     let check = |path: &str, body: &str, expected: u16| {
         let answer = castle.ask(jane(), "POST", path, "", body);
         assert_eq!(answer.status, expected, "{path} {body}: {answer:?}");
     };
-    check(&format!("{rbac}/roles"), &role("create", "serviceaccounts"), 201);
+
+    check(
+        &format!("{rbac}/roles"),
+        &role("create", "serviceaccounts"),
+        201,
+    );
+
     check(&format!("{rbac}/roles"), &role("get", "secrets"), 403);
     check(&format!("{rbac}/roles"), &role("*", "*"), 403);
+
     check(&format!("{rbac}/roles"), &role("impersonate", "users"), 403);
     let binding = |kind: &str, role: &str| {
         format!(
@@ -214,16 +354,48 @@ fn nobody_gives_what_they_do_not_have() {
             "subjects":[{{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"jane"}}]}}"#
         )
     };
-    check(&format!("{rbac}/rolebindings"), &binding("Role", "mine"), 201);
-    check(&format!("{rbac}/rolebindings"), &binding("ClusterRole", "cluster-admin"), 403);
+
+    check(
+        &format!("{rbac}/rolebindings"),
+        &binding("Role", "mine"),
+        201,
+    );
+
+    check(
+        &format!("{rbac}/rolebindings"),
+        &binding("ClusterRole", "cluster-admin"),
+        403,
+    );
+
     // Not one of those that a controller fills from others: nobody does that here.
-    check(&format!("{rbac}/rolebindings"), &binding("ClusterRole", "system:node-problem-detector"), 403);
-    check(&format!("{rbac}/rolebindings"), &binding("Role", "not-there"), 404);
-    let cluster = binding("ClusterRole", "cluster-admin").replace("RoleBinding\"", "ClusterRoleBinding\"");
-    check("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &cluster, 403);
+    check(
+        &format!("{rbac}/rolebindings"),
+        &binding("ClusterRole", "system:node-problem-detector"),
+        403,
+    );
+
+    check(
+        &format!("{rbac}/rolebindings"),
+        &binding("Role", "not-there"),
+        404,
+    );
+
+    let cluster =
+        binding("ClusterRole", "cluster-admin").replace("RoleBinding\"", "ClusterRoleBinding\"");
+    check(
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        &cluster,
+        403,
+    );
+
     // An account's token is the account.
     let wanted = r#"{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"audiences":[]}}"#;
-    check("/api/v1/namespaces/default/serviceaccounts/default/token", wanted, 403);
+    check(
+        "/api/v1/namespaces/default/serviceaccounts/default/token",
+        wanted,
+        403,
+    );
+
     let secret = r#"{"apiVersion":"v1","kind":"Secret","type":"kubernetes.io/service-account-token","metadata":
         {"name":"s","annotations":{"kubernetes.io/service-account.name":"default"}}}"#;
     check("/api/v1/namespaces/default/secrets", secret, 403);
@@ -237,60 +409,141 @@ fn nobody_makes_more_of_what_they_have_by_changing_it() {
          - {apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles, roles, rolebindings], \
          verbs: [create, update, patch]}\n- {apiGroups: [''], resources: [configmaps], verbs: [get]}\n",
     );
-    let jane = ["create", "clusterrolebinding", "keeper", "--clusterrole=keeper", "--user=jane"];
+
+    let jane = [
+        "create",
+        "clusterrolebinding",
+        "keeper",
+        "--clusterrole=keeper",
+        "--user=jane",
+    ];
     castle.server.kubectl(&jane);
+
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let check = |method: &str, path: &str, body: &str, expected: u16| {
         let patch = "Content-Type: application/merge-patch+json\r\n";
-        let headers = if method == "PATCH" { patch } else { "Content-Type: application/json\r\n" };
-        let answer = castle.say(castle.user("jane", ""), method, &format!("{rbac}{path}"), headers, body);
-        assert_eq!(answer.status, expected, "{method} {path} {body}: {answer:?}");
+        let headers = if method == "PATCH" {
+            patch
+        } else {
+            "Content-Type: application/json\r\n"
+        };
+
+        let answer = castle.say(
+            castle.user("jane", ""),
+            method,
+            &format!("{rbac}{path}"),
+            headers,
+            body,
+        );
+
+        assert_eq!(
+            answer.status, expected,
+            "{method} {path} {body}: {answer:?}"
+        );
     };
+
     let role = |name: &str, rest: &str| {
         format!(
             r#"{{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{{"name":"{name}"}},{rest}}}"#
         )
     };
-    let reads =
-        |what: &str| format!(r#""rules":[{{"apiGroups":[""],"resources":["{what}"],"verbs":["get"]}}]"#);
-    check("POST", "/clusterroles", &role("mine", &reads("configmaps")), 201);
-    check("PATCH", "/clusterroles/mine", &format!("{{{}}}", reads("secrets")), 403);
-    check("PATCH", "/clusterroles/keeper", &format!("{{{}}}", reads("secrets")), 403);
-    check("PUT", "/clusterroles/mine", &role("mine", &reads("secrets")), 403);
-    check("PATCH", "/clusterroles/mine", r#"{"metadata":{"labels":{"c":"d"}}}"#, 200);
+
+    let reads = |what: &str| {
+        format!(r#""rules":[{{"apiGroups":[""],"resources":["{what}"],"verbs":["get"]}}]"#)
+    };
+    check(
+        "POST",
+        "/clusterroles",
+        &role("mine", &reads("configmaps")),
+        201,
+    );
+
+    check(
+        "PATCH",
+        "/clusterroles/mine",
+        &format!("{{{}}}", reads("secrets")),
+        403,
+    );
+
+    check(
+        "PATCH",
+        "/clusterroles/keeper",
+        &format!("{{{}}}", reads("secrets")),
+        403,
+    );
+
+    check(
+        "PUT",
+        "/clusterroles/mine",
+        &role("mine", &reads("secrets")),
+        403,
+    );
+
+    check(
+        "PATCH",
+        "/clusterroles/mine",
+        r#"{"metadata":{"labels":{"c":"d"}}}"#,
+        200,
+    );
+
     // A role that gathers others may come to mean anything.
     let gathers = r#""aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"a":"b"}}]}"#;
     check("POST", "/clusterroles", &role("gathers", gathers), 403);
-    check("PATCH", "/clusterroles/mine", &format!("{{{gathers}}}"), 403);
+    check(
+        "PATCH",
+        "/clusterroles/mine",
+        &format!("{{{gathers}}}"),
+        403,
+    );
+
     // A verb that nobody was given, and names that only look like what one has.
-    let only =
-        r#""rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get"],"resourceNames":["x"]}]"#;
+    let only = r#""rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get"],"resourceNames":["x"]}]"#;
     check("POST", "/clusterroles", &role("narrower", only), 201);
     check(
         "POST",
         "/clusterroles",
-        &role("url", r#""rules":[{"nonResourceURLs":["/metrics"],"verbs":["get"]}]"#),
+        &role(
+            "url",
+            r#""rules":[{"nonResourceURLs":["/metrics"],"verbs":["get"]}]"#,
+        ),
         403,
     );
-    check("POST", "/clusterroles", &role("below", &reads("configmaps/status")), 403);
+
+    check(
+        "POST",
+        "/clusterroles",
+        &role("below", &reads("configmaps/status")),
+        403,
+    );
+
     check("POST", "/clusterroles", &role("escalate", &reads("*")), 403);
+
     // Fewer is nothing more, and one without rules is as good as any.
     check("PATCH", "/clusterroles/mine", r#"{"rules":[]}"#, 200);
-    check("PATCH", "/clusterroles/mine", r#"{"metadata":{"labels":{"c":"e"}}}"#, 200);
+    check(
+        "PATCH",
+        "/clusterroles/mine",
+        r#"{"metadata":{"labels":{"c":"e"}}}"#,
+        200,
+    );
 }
 
 /// A castle with the pods `mine` on node n1 and `other` on n2, each with a secret of its own.
 fn with_pods_on_nodes() -> Castle {
     let castle = Castle::start();
     let pod = |name: &str, node: &str, secret: &str| {
-        castle.server.kubectl(&["create", "secret", "generic", secret, "--from-literal=k=v"]);
+        castle
+            .server
+            .kubectl(&["create", "secret", "generic", secret, "--from-literal=k=v"]);
         castle.apply(&format!(
             "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}, spec: {{nodeName: {node}, containers: [{{name: c, \
              image: i}}], volumes: [{{name: s, secret: {{secretName: {secret}}}}}]}}}}"
         ));
     };
     pod("mine", "n1", "my-secret");
+
     pod("other", "n2", "other-secret");
+
     castle
 }
 
@@ -300,30 +553,42 @@ fn a_node_reads_what_its_pods_need_and_nothing_else() {
     let node = || castle.user("system:node:n1", "system:nodes");
     let secret = |name: &str| format!("/api/v1/namespaces/default/secrets/{name}");
     assert_eq!(castle.get(node(), &secret("my-secret"), "").status, 200);
+
     let refused = |method: &str, path: &str, body: &str| {
         let answer = castle.ask(node(), method, path, "", body);
         assert_eq!(answer.status, 403, "{method} {path}: {answer:?}");
     };
     refused("GET", &secret("other-secret"), "");
+
     refused("GET", "/api/v1/namespaces/default/secrets", "");
     refused("GET", "/api/v1/secrets", "");
     refused("DELETE", &secret("my-secret"), "");
+
     refused("DELETE", "/api/v1/namespaces/default/pods/other", "");
     let token = |pod: &str| {
-        let uid = castle.server.kubectl(&["get", "pod", pod, "-o", "jsonpath={.metadata.uid}"]);
+        let uid = castle
+            .server
+            .kubectl(&["get", "pod", pod, "-o", "jsonpath={.metadata.uid}"]);
         format!(
             r#"{{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{{"audiences":[],
             "boundObjectRef":{{"apiVersion":"v1","kind":"Pod","name":"{pod}","uid":"{uid}"}}}}}}"#
         )
     };
+
     let tokens = "/api/v1/namespaces/default/serviceaccounts/default/token";
-    assert_eq!(castle.ask(node(), "POST", tokens, "", &token("mine")).status, 201);
+    assert_eq!(
+        castle
+            .ask(node(), "POST", tokens, "", &token("mine"))
+            .status,
+        201
+    );
+
     refused("POST", tokens, &token("other"));
-    let unbound =
-        r#"{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"audiences":[]}}"#;
+    let unbound = r#"{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"audiences":[]}}"#;
     refused("POST", tokens, unbound);
     let other_node = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n2"}}"#;
     refused("POST", "/api/v1/nodes", other_node);
+
     // Who only says to be a node, without the group, is none.
     let answer = castle.get(castle.user("system:node:n1", ""), &secret("my-secret"), "");
     assert_eq!(answer.status, 403, "{answer:?}");
@@ -337,26 +602,47 @@ fn a_node_speaks_for_itself_alone() {
         let answer = castle.ask(node(), method, path, "", body);
         assert_eq!(answer.status, 403, "{method} {path}: {answer:?}");
     };
+
     let other_node = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n2"}}"#;
     castle.apply("{apiVersion: v1, kind: Node, metadata: {name: n2}}");
+
     // Its own node it may make, but not say of it what people decide by, nor speak for another.
     let own_node = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}}"#;
-    assert_eq!(castle.ask(node(), "POST", "/api/v1/nodes", "", own_node).status, 201);
+    assert_eq!(
+        castle
+            .ask(node(), "POST", "/api/v1/nodes", "", own_node)
+            .status,
+        201
+    );
+
     let labelled = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","labels":
         {"node-restriction.kubernetes.io/safe":"yes"}}}"#;
     refused("PUT", "/api/v1/nodes/n1", labelled);
     let tainted = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"},"spec":{"taints":
         [{"key":"a","effect":"NoSchedule"}]}}"#;
     refused("PUT", "/api/v1/nodes/n1", tainted);
+
     refused("PUT", "/api/v1/nodes/n2/status", other_node);
     refused("DELETE", "/api/v1/nodes/n1", "");
     let lease = |name: &str| {
-        format!(r#"{{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"{name}"}}}}"#)
+        format!(
+            r#"{{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"{name}"}}}}"#
+        )
     };
+
     let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-    assert_eq!(castle.ask(node(), "POST", leases, "", &lease("n1")).status, 201);
+    assert_eq!(
+        castle.ask(node(), "POST", leases, "", &lease("n1")).status,
+        201
+    );
+
     refused("POST", leases, &lease("n2"));
-    refused("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/n1", "");
+    refused(
+        "GET",
+        "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/n1",
+        "",
+    );
+
     // Nor does it get at secrets through pods of its own making.
     let pod_with = |node: &str, more: &str| {
         format!(
@@ -365,16 +651,20 @@ fn a_node_speaks_for_itself_alone() {
             "containers":[{{"name":"c","image":"i"}}]}}}}"#
         )
     };
+
     let pods = "/api/v1/namespaces/default/pods";
     refused("POST", pods, &pod_with("n2", ""));
-    refused("POST", pods, &pod_with("n1", r#","serviceAccountName":"default""#));
+    refused(
+        "POST",
+        pods,
+        &pod_with("n1", r#","serviceAccountName":"default""#),
+    );
+
     let volume = r#","volumes":[{"name":"v","secret":{"secretName":"other-secret"}}]"#;
     refused("POST", pods, &pod_with("n1", volume));
     refused("GET", "/api/v1/namespaces/default/secrets/other-secret", "");
-    let eviction =
-        r#"{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"other","namespace":"default"}}"#;
+    let eviction = r#"{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"other","namespace":"default"}}"#;
     refused("POST", &format!("{pods}/other/eviction"), eviction);
-    let status =
-        r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"other"},"status":{"phase":"Failed"}}"#;
+    let status = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"other"},"status":{"phase":"Failed"}}"#;
     refused("PUT", &format!("{pods}/other/status"), status);
 }

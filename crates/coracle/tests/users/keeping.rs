@@ -7,25 +7,42 @@ use crate::cluster::{Engine, House, Release, Server};
 
 fn store(arguments: &[&str], data_dir: &Path, more: &[&str]) -> Result<String, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_coracle"));
-    command.arg("store").args(arguments).arg("--data-dir").arg(data_dir).args(more);
+    command
+        .arg("store")
+        .args(arguments)
+        .arg("--data-dir")
+        .arg(data_dir)
+        .args(more);
+
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+    if output.status.success() {
+        Ok(text(output.stdout))
+    } else {
+        Err(text(output.stderr))
+    }
 }
 
 fn version(server: &Server, name: &str) -> u64 {
     let path = "jsonpath={.metadata.resourceVersion}";
-    server.kubectl(&["get", "configmap", name, "-o", path]).parse().unwrap()
+    server
+        .kubectl(&["get", "configmap", name, "-o", path])
+        .parse()
+        .unwrap()
 }
 
 /// Whoever watches from that version is told to list anew.
 fn is_too_old(server: &Server, version: u64) {
-    let path =
-        format!("/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion={version}");
+    let path = format!(
+        "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion={version}"
+    );
     let output = server.run(&["get", "--raw", &path]);
     let told = [output.stdout, output.stderr].concat();
     let told = String::from_utf8_lossy(&told);
-    assert!(told.contains("too old resource version"), "{version}: {told}");
+    assert!(
+        told.contains("too old resource version"),
+        "{version}: {told}"
+    );
 }
 
 #[test]
@@ -37,41 +54,70 @@ fn a_running_server_is_backed_up_beside_it_and_restored_elsewhere() {
     let file = other.path().join("backup").display().to_string();
     let report = store(&["backup"], house.path(), &[&file]).unwrap();
     assert!(report.starts_with("backed up "), "{report}");
+
     let at = version(&server, "kept");
     server.stop();
     let data = other.path().join("data");
     store(&["restore"], &data, &[&file]).unwrap();
     let server = Server::start(&data);
-    assert_eq!(server.kubectl(&["get", "configmap", "kept", "-o", "jsonpath={.data}"]), r#"{"k":"v"}"#);
+    assert_eq!(
+        server.kubectl(&["get", "configmap", "kept", "-o", "jsonpath={.data}"]),
+        r#"{"k":"v"}"#
+    );
+
     is_too_old(&server, at);
 }
 
 #[test]
 fn a_server_moves_from_an_etcd_into_its_folder_and_into_another_etcd() {
-    let (first, second) = (House::new(Engine::Etcd(Release::V34)), House::new(Engine::Etcd(Release::V36)));
+    let (first, second) = (
+        House::new(Engine::Etcd(Release::V34)),
+        House::new(Engine::Etcd(Release::V36)),
+    );
     let server = first.start();
     server.kubectl(&["create", "configmap", "moved", "--from-literal=k=v"]);
+
     let at = version(&server, "moved");
     server.stop();
     let url = |house: &House| house.etcd.as_ref().unwrap().url();
     let folder = tempfile::tempdir().unwrap();
+
     let above = (at + 5000).to_string();
-    store(&["migrate"], folder.path(), &["--from-etcd", &url(&first), "--above-revision", &above]).unwrap();
+    store(
+        &["migrate"],
+        folder.path(),
+        &["--from-etcd", &url(&first), "--above-revision", &above],
+    )
+    .unwrap();
 
     let server = Server::start(folder.path());
-    assert_eq!(server.kubectl(&["get", "configmap", "moved", "-o", "jsonpath={.data}"]), r#"{"k":"v"}"#);
+    assert_eq!(
+        server.kubectl(&["get", "configmap", "moved", "-o", "jsonpath={.data}"]),
+        r#"{"k":"v"}"#
+    );
+
     is_too_old(&server, at);
     server.kubectl(&["label", "configmap", "moved", "now=here"]);
     let later = version(&server, "moved");
     assert!(later > at + 5000, "{later}");
+
     let refused = store(&["migrate"], folder.path(), &["--to-etcd", &url(&second)]).unwrap_err();
-    assert!(refused.contains("is in use by another process"), "{refused}");
+    assert!(
+        refused.contains("is in use by another process"),
+        "{refused}"
+    );
+
     server.stop();
 
     store(&["migrate"], folder.path(), &["--to-etcd", &url(&second)]).unwrap();
     let server = second.start();
-    assert_eq!(server.kubectl(&["get", "configmap", "-l", "now=here", "-o", "name"]), "configmap/moved\n");
+    assert_eq!(
+        server.kubectl(&["get", "configmap", "-l", "now=here", "-o", "name"]),
+        "configmap/moved\n"
+    );
+
     assert!(version(&server, "moved") > later);
+
     is_too_old(&server, later);
 }
 
@@ -81,6 +127,7 @@ fn renewals_of_node_leases_may_wait_for_each_other_but_not_for_long() {
     let server = house.start_with(&["--node-lease-write-delay", "1000"]);
     server.kubectl(&["create", "configmap", "a"]);
     server.stop();
+
     let mut command = Command::new(env!("CARGO_BIN_EXE_coracle"));
     command.args([
         "server",
@@ -91,7 +138,11 @@ fn renewals_of_node_leases_may_wait_for_each_other_but_not_for_long() {
         "5001",
         "--data-dir",
     ]);
+
     let output = command.arg(house.path()).output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && told.contains("at most 5s"), "{told}");
+    assert!(
+        !output.status.success() && told.contains("at most 5s"),
+        "{told}"
+    );
 }

@@ -1,4 +1,5 @@
-//! `coracle server --no-node` as its users see it: people with kubectl, programs with client libraries.
+//! `coracle server --no-node` as its users see it: people with kubectl, programs with client
+//! libraries.
 //!
 //! Needs what `scripts/test-prereqs.sh` installs.
 

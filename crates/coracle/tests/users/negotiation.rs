@@ -1,5 +1,5 @@
-//! What clients accept, and what they get: custom resources have no protobuf form, reviews have no table, and what cannot be
-//! answered is refused before anything is written.
+//! What clients accept, and what they get: custom resources have no protobuf form, reviews have no
+//! table, and what cannot be answered is refused before anything is written.
 
 use std::process::Command;
 
@@ -35,7 +35,11 @@ fn map(name: &str) -> String {
 /// An answer in JSON with this status.
 fn json_of(answer: &Plain, status: u16) -> Value {
     let text = String::from_utf8_lossy(&answer.body);
-    assert_eq!((answer.status, answer.content_type.as_str()), (status, JSON), "{text}");
+    assert_eq!(
+        (answer.status, answer.content_type.as_str()),
+        (status, JSON),
+        "{text}"
+    );
     json::parse(&answer.body).unwrap()
 }
 
@@ -53,17 +57,37 @@ fn custom_resources_are_answered_in_json_to_clients_that_prefer_protobuf() {
     define(&server, folder.path());
     let raw = Raw::new(&server.kubeconfig);
     let (skiff, scale) = (format!("{BOATS}/skiff"), format!("{BOATS}/skiff/scale"));
+
     json_of(&raw.ask("POST", BOATS, EITHER, &boat("skiff")), 201);
     json_of(&raw.ask("GET", &skiff, EITHER, ""), 200);
     let scaled = json_of(&raw.ask("GET", &scale, EITHER, ""), 200);
-    json_of(&raw.ask("PUT", &scale, EITHER, &json::to_string(&scaled)), 200);
+    json_of(
+        &raw.ask("PUT", &scale, EITHER, &json::to_string(&scaled)),
+        200,
+    );
+
     let listed = json_of(&raw.ask("GET", BOATS, EITHER, ""), 200);
     assert_eq!(listed.get("kind").and_then(Value::as_str), Some("BoatList"));
-    let watch = raw.ask("GET", &format!("{BOATS}?watch=1&timeoutSeconds=1"), EITHER, "");
+
+    let watch = raw.ask(
+        "GET",
+        &format!("{BOATS}?watch=1&timeoutSeconds=1"),
+        EITHER,
+        "",
+    );
     assert_eq!((watch.status, watch.content_type.as_str()), (200, JSON));
+
     assert!(watch.body.starts_with(b"{\"type\":\"ADDED\""));
+
     let deleted = json_of(&raw.ask("DELETE", BOATS, EITHER, ""), 200);
-    assert_eq!(deleted.get("items").and_then(Value::as_array).map(|items| items.len()), Some(1));
+    assert_eq!(
+        deleted
+            .get("items")
+            .and_then(Value::as_array)
+            .map(|items| items.len()),
+        Some(1)
+    );
+
     json_of(&raw.ask("POST", BOATS, EITHER, &boat("skiff")), 201);
     json_of(&raw.ask("DELETE", &skiff, EITHER, ""), 200);
 }
@@ -75,10 +99,17 @@ fn what_a_custom_resource_cannot_be_answered_in_is_refused_before_it_is_written(
     define(&server, folder.path());
     let raw = Raw::new(&server.kubeconfig);
     let skiff = format!("{BOATS}/skiff");
+
     let refused = |method: &str, path: &str, body: &str| {
         let answer = raw.ask(method, path, PROTOBUF, body);
+
         // A refusal itself has a protobuf form.
-        assert_eq!((answer.status, answer.content_type.as_str()), (406, PROTOBUF), "{method} {path}");
+        assert_eq!(
+            (answer.status, answer.content_type.as_str()),
+            (406, PROTOBUF),
+            "{method} {path}"
+        );
+
         let status = protobuf::decode(&answer.body, &BUILTIN).unwrap();
         assert_eq!(
             status.get("message").and_then(Value::as_str),
@@ -89,17 +120,23 @@ fn what_a_custom_resource_cannot_be_answered_in_is_refused_before_it_is_written(
         );
     };
     refused("POST", BOATS, &boat("skiff"));
+
     assert_eq!(names(&raw, BOATS), [""; 0]);
+
     let made = json_of(&raw.ask("POST", BOATS, JSON, &boat("skiff")), 201);
     refused("GET", &skiff, "");
     refused("GET", BOATS, "");
     refused("GET", &format!("{BOATS}?watch=1"), "");
     refused("PUT", &skiff, &json::to_string(&made).replace("2", "3"));
+
     refused("GET", &format!("{skiff}/scale"), "");
     refused("DELETE", &skiff, "");
     refused("DELETE", BOATS, "");
     let found = json_of(&raw.ask("GET", &skiff, JSON, ""), 200);
-    assert_eq!(found.meta().resource_version(), made.meta().resource_version());
+    assert_eq!(
+        found.meta().resource_version(),
+        made.meta().resource_version()
+    );
 }
 
 #[test]
@@ -107,26 +144,51 @@ fn metadata_of_custom_resources_have_a_protobuf_form() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     define(&server, folder.path());
+
     let raw = Raw::new(&server.kubeconfig);
     let skiff = format!("{BOATS}/skiff");
     let protobuf_of = |answer: Plain| {
-        assert_eq!((answer.status, answer.content_type.as_str()), (200, PROTOBUF));
+        assert_eq!(
+            (answer.status, answer.content_type.as_str()),
+            (200, PROTOBUF)
+        );
         protobuf::decode(&answer.body, &BUILTIN).unwrap()
     };
+
     raw.ask("POST", BOATS, JSON, &boat("skiff"));
     let one = protobuf_of(raw.ask("GET", &skiff, &shape(PROTOBUF, "PartialObjectMetadata"), ""));
     assert_eq!(one.meta().name(), "skiff");
-    let many = protobuf_of(raw.ask("GET", BOATS, &shape(PROTOBUF, "PartialObjectMetadataList"), ""));
-    assert_eq!(many.get("items").and_then(Value::as_array).map(|items| items.len()), Some(1));
+
+    let many = protobuf_of(raw.ask(
+        "GET",
+        BOATS,
+        &shape(PROTOBUF, "PartialObjectMetadataList"),
+        "",
+    ));
+
+    assert_eq!(
+        many.get("items")
+            .and_then(Value::as_array)
+            .map(|items| items.len()),
+        Some(1)
+    );
+
     let watch = format!("{BOATS}?watch=1&timeoutSeconds=1");
     let watch = raw.ask("GET", &watch, &shape(PROTOBUF, "PartialObjectMetadata"), "");
     assert_eq!(
         (watch.status, watch.content_type.as_str()),
         (200, format!("{PROTOBUF};stream=watch").as_str())
     );
+
     assert!(watch.body.windows(5).any(|window| window == b"skiff"));
+
     // What is left of a deleted object is a Status, whatever was asked for.
-    let gone = protobuf_of(raw.ask("DELETE", &skiff, &shape(PROTOBUF, "PartialObjectMetadata"), ""));
+    let gone = protobuf_of(raw.ask(
+        "DELETE",
+        &skiff,
+        &shape(PROTOBUF, "PartialObjectMetadata"),
+        "",
+    ));
     assert_eq!(gone.get("status").and_then(Value::as_str), Some("Success"));
 }
 
@@ -135,8 +197,17 @@ fn a_client_of_metadata_uses_custom_resources() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     define(&server, folder.path());
-    let output = Command::new(tool("client-go")).args([&server.kubeconfig, "custom"]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(tool("client-go"))
+        .args([&server.kubeconfig, "custom"])
+        .output()
+        .unwrap();
+
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "custom ok\n");
 }
 
@@ -145,18 +216,37 @@ fn a_write_whose_answer_cannot_have_the_shape_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let raw = Raw::new(&server.kubeconfig);
-    let (list, one) = (shape(JSON, "PartialObjectMetadataList"), shape(JSON, "PartialObjectMetadata"));
+    let (list, one) = (
+        shape(JSON, "PartialObjectMetadataList"),
+        shape(JSON, "PartialObjectMetadata"),
+    );
+
     let a = format!("{MAPS}/a");
     json_of(&raw.ask("POST", MAPS, &list, &map("a")), 406);
-    json_of(&raw.ask("POST", &format!("{MAPS}?includeObject=Some"), TABLE, &map("a")), 400);
+    json_of(
+        &raw.ask(
+            "POST",
+            &format!("{MAPS}?includeObject=Some"),
+            TABLE,
+            &map("a"),
+        ),
+        400,
+    );
+
     assert_eq!(names(&raw, MAPS), [""; 0]);
+
     let made = json_of(&raw.ask("POST", MAPS, JSON, &map("a")), 201);
-    let changed = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"}}"#;
+    let changed =
+        r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"}}"#;
     json_of(&raw.ask("PUT", &a, &list, changed), 406);
     json_of(&raw.ask("DELETE", &a, &list, ""), 406);
+
     json_of(&raw.ask("DELETE", MAPS, &one, ""), 406);
     let found = json_of(&raw.ask("GET", &a, JSON, ""), 200);
-    assert_eq!(found.meta().resource_version(), made.meta().resource_version());
+    assert_eq!(
+        found.meta().resource_version(),
+        made.meta().resource_version()
+    );
 }
 
 #[test]
@@ -167,20 +257,50 @@ fn what_is_never_listed_has_no_table() {
     let review = |group: &str, kind: &str, spec: &str| {
         format!(r#"{{"apiVersion":"{group}.k8s.io/v1","kind":"{kind}","spec":{spec}}}"#)
     };
-    let attributes =
-        r#"{"user":"ann","resourceAttributes":{"verb":"get","resource":"pods","namespace":"default"}}"#;
+    let attributes = r#"{"user":"ann","resourceAttributes":{"verb":"get","resource":"pods","namespace":"default"}}"#;
+
     let own = r#"{"resourceAttributes":{"verb":"get","resource":"pods"}}"#;
     let reviews = [
-        ("authorization", "selfsubjectaccessreviews", "SelfSubjectAccessReview", own),
-        ("authorization", "selfsubjectrulesreviews", "SelfSubjectRulesReview", r#"{"namespace":"default"}"#),
-        ("authorization", "subjectaccessreviews", "SubjectAccessReview", attributes),
-        ("authentication", "tokenreviews", "TokenReview", r#"{"token":"t"}"#),
-        ("authentication", "selfsubjectreviews", "SelfSubjectReview", "{}"),
+        (
+            "authorization",
+            "selfsubjectaccessreviews",
+            "SelfSubjectAccessReview",
+            own,
+        ),
+        (
+            "authorization",
+            "selfsubjectrulesreviews",
+            "SelfSubjectRulesReview",
+            r#"{"namespace":"default"}"#,
+        ),
+        (
+            "authorization",
+            "subjectaccessreviews",
+            "SubjectAccessReview",
+            attributes,
+        ),
+        (
+            "authentication",
+            "tokenreviews",
+            "TokenReview",
+            r#"{"token":"t"}"#,
+        ),
+        (
+            "authentication",
+            "selfsubjectreviews",
+            "SelfSubjectReview",
+            "{}",
+        ),
     ];
+
     let token = review("authentication", "TokenRequest", r#"{"audiences":[]}"#);
     let bodies = reviews.map(|(group, plural, kind, spec)| {
-        (format!("/apis/{group}.k8s.io/v1/{plural}"), review(group, kind, spec))
+        (
+            format!("/apis/{group}.k8s.io/v1/{plural}"),
+            review(group, kind, spec),
+        )
     });
+
     let account = "/api/v1/namespaces/default/serviceaccounts/default";
     raw.ask(
         "POST",
@@ -188,6 +308,7 @@ fn what_is_never_listed_has_no_table() {
         JSON,
         &map("default").replace("ConfigMap", "ServiceAccount"),
     );
+
     let token = (format!("{account}/token"), token);
     for (path, body) in bodies.into_iter().chain([token]) {
         let refused = json_of(&raw.ask("POST", &path, TABLE, &body), 406);
@@ -199,8 +320,13 @@ fn what_is_never_listed_has_no_table() {
             ),
             "{path}"
         );
+
         let kind = json::parse(body.as_bytes()).unwrap();
-        let answered = json_of(&raw.ask("POST", &path, &format!("{TABLE},{JSON}"), &body), 201);
+
+        let answered = json_of(
+            &raw.ask("POST", &path, &format!("{TABLE},{JSON}"), &body),
+            201,
+        );
         assert_eq!(answered.get("kind"), kind.get("kind"), "{path}");
     }
 }

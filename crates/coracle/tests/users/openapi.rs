@@ -14,24 +14,40 @@ fn fields_are_explained() {
             assert!(text.contains(part), "{arguments:?}: no {part:?} in\n{text}");
         }
     };
+
     let parts = [
         "KIND:       Pod\nVERSION:    v1\n",
         "FIELD: containers <[]Container>",
         "  image\t<string>\n    Con",
     ];
     check(&["pod.spec.containers"], &parts);
-    let enumerated = "    mountPropagation\t<string>\n    enum: Bidirectional, HostToContainer, None\n";
+
+    let enumerated =
+        "    mountPropagation\t<string>\n    enum: Bidirectional, HostToContainer, None\n";
     let nested = "  volumeMounts\t<[]VolumeMount>\n    mountPath\t<string> -required-\n";
     check(
         &["pod.spec.containers", "--recursive"],
         &[enumerated, nested, "  resources\t<ResourceRequirements>\n"],
     );
+
     check(
         &["deployment.spec.strategy.type"],
-        &["GROUP:      apps", "ENUM:\n    Recreate\n    RollingUpdate\n"],
+        &[
+            "GROUP:      apps",
+            "ENUM:\n    Recreate\n    RollingUpdate\n",
+        ],
     );
-    check(&["service.spec.ports.targetPort"], &["FIELD: targetPort <IntOrString>"]);
-    check(&["hpa.spec", "--api-version=autoscaling/v2"], &["VERSION:    v2", "  metrics\t<[]MetricSpec>"]);
+
+    check(
+        &["service.spec.ports.targetPort"],
+        &["FIELD: targetPort <IntOrString>"],
+    );
+
+    check(
+        &["hpa.spec", "--api-version=autoscaling/v2"],
+        &["VERSION:    v2", "  metrics\t<[]MetricSpec>"],
+    );
+
     // The document of the whole, as protobuf.
     let older = ["--output=plaintext-openapiv2"];
     check(
@@ -44,21 +60,52 @@ fn fields_are_explained() {
 fn every_resource_is_explained() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
+
     // It complains of groups in which nothing is served, and lists the others.
     let resources = server.run(&["api-resources", "--no-headers"]).stdout;
     let resources = String::from_utf8(resources).unwrap();
+
     let mut explained = 0;
     for line in resources.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
+
         // Short names are in between, for those that have any.
-        let [name, .., api_version, _, kind] = words.as_slice() else { panic!("{line:?}") };
-        let text = server.kubectl(&["explain", name, &format!("--api-version={api_version}"), "--recursive"]);
-        assert!(text.contains(&format!("KIND:       {kind}\n")), "{line}: {text}");
-        assert!(text.contains("\n  apiVersion\t<string>\n"), "{line}: {text}");
-        let description = text.split_once("DESCRIPTION:\n").unwrap().1.lines().next().unwrap();
-        assert!(!description.trim().is_empty() && !description.contains("<empty>"), "{line}: {text}");
+        let [name, .., api_version, _, kind] = words.as_slice() else {
+            panic!("{line:?}")
+        };
+        let text = server.kubectl(&[
+            "explain",
+            name,
+            &format!("--api-version={api_version}"),
+            "--recursive",
+        ]);
+
+        assert!(
+            text.contains(&format!("KIND:       {kind}\n")),
+            "{line}: {text}"
+        );
+
+        assert!(
+            text.contains("\n  apiVersion\t<string>\n"),
+            "{line}: {text}"
+        );
+
+        let description = text
+            .split_once("DESCRIPTION:\n")
+            .unwrap()
+            .1
+            .lines()
+            .next()
+            .unwrap();
+
+        assert!(
+            !description.trim().is_empty() && !description.contains("<empty>"),
+            "{line}: {text}"
+        );
+
         explained += 1;
     }
+
     assert!(explained >= 65, "{resources}");
 }
 
@@ -100,10 +147,17 @@ fn applied_lists_are_merged_by_their_keys() {
         server.kubectl(&["apply", "-f", file.to_str().unwrap()])
     };
     assert_eq!(apply(DEPLOYMENT), "deployment.apps/web created\n");
+
     assert_eq!(apply(DEPLOYMENT), "deployment.apps/web unchanged\n");
-    let sidecar = r#"{"spec":{"template":{"spec":{"containers":[{"name":"log","image":"log:1"}]}}}}"#;
+
+    let sidecar =
+        r#"{"spec":{"template":{"spec":{"containers":[{"name":"log","image":"log:1"}]}}}}"#;
     server.kubectl(&["patch", "deployment", "web", "-p", sidecar]);
-    assert_eq!(apply(&DEPLOYMENT.replace("web:1", "web:2")), "deployment.apps/web configured\n");
+    assert_eq!(
+        apply(&DEPLOYMENT.replace("web:1", "web:2")),
+        "deployment.apps/web configured\n"
+    );
+
     let images = "jsonpath={.spec.template.spec.containers[*].image}";
     let mut found: Vec<String> = server
         .kubectl(&["get", "deployment", "web", "-o", images])
@@ -111,5 +165,6 @@ fn applied_lists_are_merged_by_their_keys() {
         .map(ToString::to_string)
         .collect();
     found.sort();
+
     assert_eq!(found, ["log:1", "web:2"]);
 }

@@ -1,6 +1,6 @@
-//! Operators that are written with controller-runtime (`tests/clients/operator`). One runs twice, of which one leads: it
-//! works with the few rights that it was given, and goes on when the one that led is killed. The other is for a custom
-//! resource, as kubebuilder makes them.
+//! Operators that are written with controller-runtime (`tests/clients/operator`). One runs twice,
+//! of which one leads: it works with the few rights that it was given, and goes on when the one
+//! that led is killed. The other is for a custom resource, as kubebuilder makes them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -24,12 +24,28 @@ impl Operator {
     fn start(folder: &Path, kubeconfig: &Path, identity: &'static str) -> Operator {
         let log = File::create(folder.join(format!("{identity}.log"))).unwrap();
         let mut command = Command::new(tool("operator"));
-        command.arg(kubeconfig).arg(identity).stdout(Stdio::piped()).stderr(log);
+        command
+            .arg(kubeconfig)
+            .arg(identity)
+            .stdout(Stdio::piped())
+            .stderr(log);
+
         let mut child = command.spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (told, lines) = mpsc::channel();
-        thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
-        Operator { identity, child, lines, leads: false }
+        thread::spawn(move || {
+            stdout
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| told.send(line))
+        });
+
+        Operator {
+            identity,
+            child,
+            lines,
+            leads: false,
+        }
     }
 
     /// The lines that it has printed since it was last asked.
@@ -70,20 +86,28 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: operator}
 subjects: [{kind: ServiceAccount, name: operator, namespace: default}]
 "#;
 
-/// How the operator reaches the server: as an account of the cluster, with what it was given and nothing else.
+/// How the operator reaches the server: as an account of the cluster, with what it was given and
+/// nothing else.
 fn kubeconfig(server: &Server, folder: &Path) -> PathBuf {
     apply(server, folder, "rights.yaml", RIGHTS);
     let token = server.kubectl(&["create", "token", "operator"]);
     let file = folder.join("operator.kubeconfig");
     std::fs::copy(&server.kubeconfig, &file).unwrap();
+
     let token = format!("--token={}", token.trim());
     for arguments in [
         ["config", "set-credentials", "operator", &token],
         ["config", "set-context", "--current", "--user=operator"],
     ] {
-        let status = Command::new(kubectl()).arg("--kubeconfig").arg(&file).args(arguments).output().unwrap();
+        let status = Command::new(kubectl())
+            .arg("--kubeconfig")
+            .arg(&file)
+            .args(arguments)
+            .output()
+            .unwrap();
         assert!(status.status.success(), "{status:?}");
     }
+
     file
 }
 
@@ -107,21 +131,47 @@ fn of_two_operators_one_works_and_the_other_takes_over() {
     let kubeconfig = kubeconfig(&server, folder.path());
     let begin = |identity| Operator::start(folder.path(), &kubeconfig, identity);
     let mut operators = [begin("first"), begin("second")];
-    until("one of them leads", || operators.iter_mut().any(Operator::leads));
+    until("one of them leads", || {
+        operators.iter_mut().any(Operator::leads)
+    });
+
     operators.sort_by_key(|operator| !operator.leads);
     let [leader, mut other] = operators;
 
     apply(&server, folder.path(), "wish.yaml", &wish("web:1", 3));
-    until("what was wished is there", || told(&server) == format!("3 {}", leader.identity));
-    let owner =
-        "jsonpath={.metadata.ownerReferences[0].kind}/{.metadata.ownerReferences[0].name} {.spec.replicas}";
-    assert_eq!(server.kubectl(&["get", "deployment", "web", "-o", owner]), "ConfigMap/web 3");
-    let finalizers = ["get", "configmap", "web", "-o", "jsonpath={.metadata.finalizers}"];
-    assert_eq!(server.kubectl(&finalizers), r#"["operator.example/farewell"]"#);
+    until("what was wished is there", || {
+        told(&server) == format!("3 {}", leader.identity)
+    });
+    let owner = "jsonpath={.metadata.ownerReferences[0].kind}/{.metadata.ownerReferences[0].name} {.spec.replicas}";
+    assert_eq!(
+        server.kubectl(&["get", "deployment", "web", "-o", owner]),
+        "ConfigMap/web 3"
+    );
+
+    let finalizers = [
+        "get",
+        "configmap",
+        "web",
+        "-o",
+        "jsonpath={.metadata.finalizers}",
+    ];
+
+    assert_eq!(
+        server.kubectl(&finalizers),
+        r#"["operator.example/farewell"]"#
+    );
+
     let lease = |path: &str| {
-        server.kubectl(&["get", "lease", "operator", "-o", &format!("jsonpath={{.spec.{path}}}")])
+        server.kubectl(&[
+            "get",
+            "lease",
+            "operator",
+            "-o",
+            &format!("jsonpath={{.spec.{path}}}"),
+        ])
     };
     let (holder, transitions) = (lease("holderIdentity"), lease("leaseTransitions"));
+
     assert!(!other.leads(), "there are two leaders");
 
     // Killed in the middle of things: what is wished meanwhile waits for the next one.
@@ -130,7 +180,15 @@ fn of_two_operators_one_works_and_the_other_takes_over() {
     until("the other one leads", || other.leads());
     assert_ne!(lease("holderIdentity"), holder);
     assert_ne!(lease("leaseTransitions"), transitions);
-    let image = ["get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image}"];
+
+    let image = [
+        "get",
+        "deployment",
+        "web",
+        "-o",
+        "jsonpath={.spec.template.spec.containers[0].image}",
+    ];
+
     until("the wish that changed is fulfilled", || {
         server.kubectl(&image) == "web:2" && told(&server) == format!("2 {}", other.identity)
     });
@@ -142,11 +200,22 @@ fn of_two_operators_one_works_and_the_other_takes_over() {
     assert!(!third.leads(), "whoever comes later does not lead");
 
     server.kubectl(&["delete", "configmap", "web", "--timeout=180s"]);
-    let farewell = ["get", "configmap", "farewell-web", "-o", "jsonpath={.data.by}"];
+
+    let farewell = [
+        "get",
+        "configmap",
+        "farewell-web",
+        "-o",
+        "jsonpath={.data.by}",
+    ];
     assert_eq!(server.kubectl(&farewell), other.identity);
+
     until("what belonged to the ConfigMap is gone with it", || {
-        server.kubectl(&["get", "deployments,replicasets,pods", "-o", "name"]).is_empty()
+        server
+            .kubectl(&["get", "deployments,replicasets,pods", "-o", "name"])
+            .is_empty()
     });
+
     drop((other, third));
     server.stop();
 }
@@ -206,34 +275,63 @@ fn an_operator_of_a_custom_resource_comes_to_rest() {
         created,
         "customresourcedefinition.apiextensions.k8s.io/podcounts.zouxapp.github.com created\n"
     );
+
     let listed = server.kubectl(&["get", "crd"]);
-    assert_eq!(listed.lines().next().unwrap().split("  ").next(), Some("NAME"));
-    assert!(listed.lines().next().unwrap().contains("CREATED AT"), "{listed}");
+    assert_eq!(
+        listed.lines().next().unwrap().split("  ").next(),
+        Some("NAME")
+    );
+
+    assert!(
+        listed.lines().next().unwrap().contains("CREATED AT"),
+        "{listed}"
+    );
+
     server.kubectl(&[
         "wait",
         "--for=condition=Established",
         "crd/podcounts.zouxapp.github.com",
         "--timeout=60s",
     ]);
+
     apply(&server, folder.path(), "sample.yaml", POD_COUNT);
-    let get =
-        |form: &str| server.kubectl(&["get", "podcounts.zouxapp.github.com", "podcount-sample", "-o", form]);
+
+    let get = |form: &str| {
+        server.kubectl(&[
+            "get",
+            "podcounts.zouxapp.github.com",
+            "podcount-sample",
+            "-o",
+            form,
+        ])
+    };
     let sample = get("yaml");
-    assert!(!sample.contains("status:"), "nobody has filled it in: {sample}");
+    assert!(
+        !sample.contains("status:"),
+        "nobody has filled it in: {sample}"
+    );
+
     assert!(sample.contains("generation: 1"), "{sample}");
 
     let operator = Operator::start(folder.path(), Path::new(&server.kubeconfig), "podcount");
-    until("the status says so", || get("jsonpath={.status.count}") == "3");
+    until("the status says so", || {
+        get("jsonpath={.status.count}") == "3"
+    });
     let version = get("jsonpath={.metadata.resourceVersion}");
+
     // What it did last came back to it, and it found nothing to do.
     let mut lines = Vec::new();
     until("it has heard of what it wrote", || {
         lines.extend(operator.printed());
         lines.len() >= 2
     });
+
     assert!(is_at_rest(&operator), "it goes on and on");
     assert_eq!(lines, ["reconcile default/podcount-sample 3"; 2]);
-    assert_eq!(get("jsonpath={.metadata.resourceVersion} {.metadata.generation}"), format!("{version} 1"));
+    assert_eq!(
+        get("jsonpath={.metadata.resourceVersion} {.metadata.generation}"),
+        format!("{version} 1")
+    );
 
     server.kubectl(&[
         "patch",
@@ -243,7 +341,10 @@ fn an_operator_of_a_custom_resource_comes_to_rest() {
         "-p",
         r#"{"spec":{"count":-1}}"#,
     ]);
-    until("less than nothing is nothing", || matches!(get("jsonpath={.status.count}").as_str(), "" | "0"));
+
+    until("less than nothing is nothing", || {
+        matches!(get("jsonpath={.status.count}").as_str(), "" | "0")
+    });
     drop(operator);
     server.stop();
 }

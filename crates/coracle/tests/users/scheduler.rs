@@ -1,4 +1,5 @@
-//! Pods get nodes: the scheduler in the process of the server, and in one of its own, used by stock kubectl.
+//! Pods get nodes: the scheduler in the process of the server, and in one of its own, used by stock
+//! kubectl.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,6 +11,7 @@ use crate::simulated::until;
 fn make_nodes(server: &Server, folder: &Path, names: &[&str]) {
     // Without controllers nobody makes the account that pods run as.
     server.kubectl(&["create", "serviceaccount", "default"]);
+
     for name in names {
         let file = folder.join(format!("{name}.yaml"));
         let node = format!(
@@ -17,7 +19,9 @@ fn make_nodes(server: &Server, folder: &Path, names: &[&str]) {
              status:\n  allocatable: {{cpu: '2', memory: 4Gi, pods: '10'}}\n  capacity: {{cpu: '2', memory: 4Gi, pods: '10'}}\n"
         );
         std::fs::write(&file, node).unwrap();
+
         server.kubectl(&["create", "-f", file.to_str().unwrap()]);
+
         // A new node is held to be not ready until its kubelet says otherwise.
         server.kubectl(&["taint", "nodes", name, "node.kubernetes.io/not-ready-"]);
     }
@@ -25,7 +29,14 @@ fn make_nodes(server: &Server, folder: &Path, names: &[&str]) {
 
 fn run_pod(server: &Server, name: &str) {
     let overrides = r#"{"spec":{"terminationGracePeriodSeconds":0,"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"1"}}}]}}"#;
-    server.kubectl(&["run", name, "--image=i", "--restart=Never", "--overrides", overrides]);
+    server.kubectl(&[
+        "run",
+        name,
+        "--image=i",
+        "--restart=Never",
+        "--overrides",
+        overrides,
+    ]);
 }
 
 /// What kubectl shows of a pod, once it is not empty.
@@ -45,20 +56,31 @@ fn check_scheduling(server: &Server, folder: &Path) {
         run_pod(server, name);
         nodes.push(shown(server, name, "{.spec.nodeName}"));
     }
+
     nodes.sort();
     assert_eq!(nodes, ["one", "one", "two", "two"]);
+
     run_pod(server, "late");
     let message = r#"{.status.conditions[?(@.type=="PodScheduled")].message}"#;
     let why = "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are available: \
                2 No preemption victims found for incoming pod.";
     assert_eq!(shown(server, "late", message), why);
+
     let described = server.kubectl(&["describe", "pod", "late"]);
-    assert!(described.contains("FailedScheduling") && described.contains("default-scheduler"), "{described}");
+    assert!(
+        described.contains("FailedScheduling") && described.contains("default-scheduler"),
+        "{described}"
+    );
+
     assert!(described.contains(why), "{described}");
+
     server.kubectl(&["delete", "pod", "a", "--wait=false"]);
     shown(server, "late", "{.spec.nodeName}");
     let events = server.kubectl(&["get", "events"]);
-    assert!(events.contains("Successfully assigned default/late to"), "{events}");
+    assert!(
+        events.contains("Successfully assigned default/late to"),
+        "{events}"
+    );
 }
 
 #[test]
@@ -82,6 +104,7 @@ impl Drop for Apart {
 fn a_scheduler_in_a_process_of_its_own_does_the_same_with_its_own_rights() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
+
     let scheduler = Command::new(env!("CARGO_BIN_EXE_coracle"))
         .arg("kube-scheduler")
         .arg("--kubeconfig")
@@ -90,8 +113,17 @@ fn a_scheduler_in_a_process_of_its_own_does_the_same_with_its_own_rights() {
         .spawn()
         .unwrap();
     let _ended_at_the_end = Apart(scheduler);
+
     check_scheduling(&server, folder.path());
-    let leases =
-        ["get", "lease", "-n", "kube-system", "kube-scheduler", "-o", "jsonpath={.spec.holderIdentity}"];
+
+    let leases = [
+        "get",
+        "lease",
+        "-n",
+        "kube-system",
+        "kube-scheduler",
+        "-o",
+        "jsonpath={.spec.holderIdentity}",
+    ];
     assert!(!server.kubectl(&leases).is_empty());
 }

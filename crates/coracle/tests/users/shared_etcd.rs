@@ -1,4 +1,5 @@
-//! An etcd that other servers use too, or have used: what is kept there, and what happens when it goes away.
+//! An etcd that other servers use too, or have used: what is kept there, and what happens when it
+//! goes away.
 
 use std::thread;
 use std::time::Duration;
@@ -10,14 +11,20 @@ use crate::cluster::{Engine, House, Release, Server};
 
 /// What is asked of the etcd itself.
 fn ask<T>(house: &House, question: impl AsyncFnOnce(Client) -> T) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let url = house.etcd.as_ref().unwrap().url();
     runtime.block_on(async { question(Client::new(&EtcdConfig::new([url])).unwrap()).await })
 }
 
 fn value(house: &House, key: &'static str) -> Vec<u8> {
     let found = ask(house, async |etcd| etcd.get(key.into()).await.unwrap());
-    found.unwrap_or_else(|| panic!("there is no {key}")).value.to_vec()
+    found
+        .unwrap_or_else(|| panic!("there is no {key}"))
+        .value
+        .to_vec()
 }
 
 fn new_house() -> House {
@@ -25,7 +32,13 @@ fn new_house() -> House {
 }
 
 fn version_of(server: &Server, map: &str) -> String {
-    server.kubectl(&["get", "configmap", map, "-o", "jsonpath={.metadata.resourceVersion}"])
+    server.kubectl(&[
+        "get",
+        "configmap",
+        map,
+        "-o",
+        "jsonpath={.metadata.resourceVersion}",
+    ])
 }
 
 #[test]
@@ -34,15 +47,26 @@ fn values_are_upstreams_and_both_of_its_forms_are_understood() {
     let server = house.start();
     server.kubectl(&["create", "configmap", "a", "--from-literal=k=v"]);
     assert!(
-        value(&house, "/registry/configmaps/default/a").starts_with(b"k8s\0\n\x0f\n\x02v1\x12\tConfigMap")
+        value(&house, "/registry/configmaps/default/a")
+            .starts_with(b"k8s\0\n\x0f\n\x02v1\x12\tConfigMap")
     );
+
     assert!(value(&house, "/registry/services/specs/default/kubernetes").starts_with(b"k8s\0"));
     assert!(value(&house, "/registry/apiregistration.k8s.io/apiservices/v1.").starts_with(b"{"));
 
     let json = r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"b","namespace":"default",
         "uid":"5a2f3b1c-7d4e-4f6a-8b9c-0d1e2f3a4b5c","creationTimestamp":null},"data":{"k":"w"}}"#;
-    ask(&house, async |etcd| etcd.put(Put::new("/registry/configmaps/default/b", json)).await.unwrap());
-    assert_eq!(server.kubectl(&["get", "configmap", "b", "-o", "jsonpath={.data}"]), r#"{"k":"w"}"#);
+    ask(&house, async |etcd| {
+        etcd.put(Put::new("/registry/configmaps/default/b", json))
+            .await
+            .unwrap()
+    });
+
+    assert_eq!(
+        server.kubectl(&["get", "configmap", "b", "-o", "jsonpath={.data}"]),
+        r#"{"k":"w"}"#
+    );
+
     server.kubectl(&["label", "configmap", "b", "tier=web"]);
     assert!(value(&house, "/registry/configmaps/default/b").starts_with(b"k8s\0"));
 }
@@ -52,12 +76,31 @@ fn keys_stand_below_the_prefix_that_was_asked_for() {
     let house = new_house();
     let server = house.start_with(&["--etcd-prefix=/clusters/one"]);
     server.kubectl(&["create", "configmap", "a"]);
-    let keys = ask(&house, async |etcd| etcd.range(RangeRequest::new(KeyRange::all())).await.unwrap().kvs);
-    let outside: Vec<_> = keys.iter().filter(|kv| !kv.key.starts_with(b"/clusters/one/")).collect();
+    let keys = ask(&house, async |etcd| {
+        etcd.range(RangeRequest::new(KeyRange::all()))
+            .await
+            .unwrap()
+            .kvs
+    });
+
+    let outside: Vec<_> = keys
+        .iter()
+        .filter(|kv| !kv.key.starts_with(b"/clusters/one/"))
+        .collect();
     assert!(outside.is_empty(), "{outside:?}");
-    assert_eq!(server.kubectl(&["get", "configmap", "a", "-o", "name"]), "configmap/a\n");
-    let watched = "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion=0";
-    assert!(server.kubectl(&["get", "--raw", watched]).contains(r#""name":"a""#));
+
+    assert_eq!(
+        server.kubectl(&["get", "configmap", "a", "-o", "name"]),
+        "configmap/a\n"
+    );
+
+    let watched =
+        "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion=0";
+    assert!(
+        server
+            .kubectl(&["get", "--raw", watched])
+            .contains(r#""name":"a""#)
+    );
 }
 
 #[test]
@@ -66,6 +109,7 @@ fn what_one_server_wrote_the_other_shows_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let one = house.start();
     let url = format!("--etcd-servers={}", house.etcd.as_ref().unwrap().url());
+
     let other = Server::start_with(folder.path(), &[&url]);
     for n in 0..10 {
         let name = format!("map-{n}");
@@ -75,8 +119,12 @@ fn what_one_server_wrote_the_other_shows_at_once() {
         let listed = one.kubectl(&["get", "configmap", "-l", "seen=yes", "-o", "name"]);
         assert_eq!(listed.lines().count(), n + 1, "{listed}");
     }
+
     other.kubectl(&["delete", "configmap", "map-3"]);
-    assert!(one.refused(&["get", "configmap", "map-3"]).contains("not found"));
+    assert!(
+        one.refused(&["get", "configmap", "map-3"])
+            .contains("not found")
+    );
 }
 
 #[test]
@@ -85,6 +133,7 @@ fn the_past_is_forgotten_in_turns() {
     let interval = "--etcd-compaction-interval=1";
     let server = house.start_with(&[interval]);
     server.kubectl(&["create", "configmap", "a"]);
+
     let version = version_of(&server, "a");
     server.kubectl(&["label", "configmap", "a", "tier=web"]);
     let wanted: u64 = version.parse().unwrap();
@@ -94,14 +143,21 @@ fn the_past_is_forgotten_in_turns() {
         thread::sleep(Duration::from_millis(100));
         false
     }));
+
     assert!(!value(&house, "compact_rev_key").is_empty());
+
     server.stop();
 
     let server = house.start_with(&[interval]);
-    let path =
-        format!("/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion={version}");
+    let path = format!(
+        "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion={version}"
+    );
     let told = server.kubectl(&["get", "--raw", &path]);
-    assert!(told.starts_with(r#"{"type":"ERROR""#) && told.contains("too old resource version"), "{told}");
+    assert!(
+        told.starts_with(r#"{"type":"ERROR""#) && told.contains("too old resource version"),
+        "{told}"
+    );
+
     assert_eq!(
         server.kubectl(&["get", "configmap", "a", "-o", "jsonpath={.metadata.labels}"]),
         r#"{"tier":"web"}"#
@@ -116,12 +172,20 @@ fn a_server_whose_etcd_went_away_goes_on_when_it_is_back() {
     house.etcd.as_mut().unwrap().kill();
     let ready = server.run(&["get", "--raw", "/readyz", "--request-timeout=20s"]);
     assert!(!ready.status.success(), "{ready:?}");
+
     house.etcd.as_mut().unwrap().resume();
-    let again = || server.run(&["create", "configmap", "after"]).status.success();
+    let again = || {
+        server
+            .run(&["create", "configmap", "after"])
+            .status
+            .success()
+    };
+
     assert!((0..50).any(|_| again() || {
         thread::sleep(Duration::from_millis(200));
         false
     }));
+
     let names = server.kubectl(&["get", "configmap", "-o", "name"]);
     assert_eq!(names, "configmap/after\nconfigmap/before\n");
 }

@@ -7,10 +7,16 @@ use crate::cluster::Server;
 
 const OBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/users/objects.yaml");
 
-/// The cells of a line, with one space for all that stands between them, and `AGE` for what changes by the second.
+/// The cells of a line, with one space for all that stands between them, and `AGE` for what changes
+/// by the second.
 fn cells(line: &str) -> String {
-    let is_age = |word: &str| word.strip_suffix('s').is_some_and(|number| number.parse::<u32>().is_ok());
-    let words = line.split_whitespace().map(|word| if is_age(word) { "AGE" } else { word });
+    let is_age = |word: &str| {
+        word.strip_suffix('s')
+            .is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    let words = line
+        .split_whitespace()
+        .map(|word| if is_age(word) { "AGE" } else { word });
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -19,22 +25,38 @@ fn every_resource_has_a_table() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let resources = server.kubectl(&["api-resources", "--verbs=list", "-o", "name"]);
+
     // Nobody answers for the components yet.
-    let resources: Vec<&str> = resources.lines().filter(|name| *name != "componentstatuses").collect();
+    let resources: Vec<&str> = resources
+        .lines()
+        .filter(|name| *name != "componentstatuses")
+        .collect();
     assert!(resources.len() >= 55, "{resources:?}");
+
     server.kubectl(&["create", "-f", OBJECTS]);
     server.kubectl(&["get", &resources.join(","), "-A"]);
     let wide = server.kubectl(&["get", &resources.join(","), "-A", "-o", "wide"]);
+
     let lines: Vec<String> = wide.lines().map(cells).collect();
     for expected in WIDE.lines() {
-        assert!(lines.iter().any(|line| line == expected), "{expected:?} is not in\n{wide}");
+        assert!(
+            lines.iter().any(|line| line == expected),
+            "{expected:?} is not in\n{wide}"
+        );
     }
+
     // The version that is not kept has the same rows.
-    let old = server.kubectl(&["get", "horizontalpodautoscalers.v1.autoscaling", "t", "--no-headers"]);
+    let old = server.kubectl(&[
+        "get",
+        "horizontalpodautoscalers.v1.autoscaling",
+        "t",
+        "--no-headers",
+    ]);
     assert_eq!(cells(&old), "t Deployment/t cpu: <unknown>/80% 2 5 0 AGE");
 }
 
-/// A few of what is printed then: columns of every type, wide ones, names with something behind them.
+/// A few of what is printed then: columns of every type, wide ones, names with something behind
+/// them.
 const WIDE: &str = "\
 NAMESPACE NAME DATA AGE
 default configmap/t 2 AGE
@@ -75,17 +97,39 @@ fn a_watch_prints_a_line_for_every_change() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     server.kubectl(&["create", "configmap", "a"]);
-    let mut watch = server.command(&["get", "configmaps", "-w"]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines().map(|line| cells(&line.unwrap()));
+    let mut watch = server
+        .command(&["get", "configmaps", "-w"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+
+    let mut lines = BufReader::new(watch.stdout.take().unwrap())
+        .lines()
+        .map(|line| cells(&line.unwrap()));
     assert_eq!(lines.next().unwrap(), "NAME DATA AGE");
     assert_eq!(lines.next().unwrap(), "a 0 AGE");
+
     server.kubectl(&["create", "configmap", "b", "--from-literal=k=v"]);
     assert_eq!(lines.next().unwrap(), "b 1 AGE");
-    server.kubectl(&["patch", "configmap", "a", "-p", r#"{"data":{"x":"1","y":"2"}}"#]);
+
+    server.kubectl(&[
+        "patch",
+        "configmap",
+        "a",
+        "-p",
+        r#"{"data":{"x":"1","y":"2"}}"#,
+    ]);
+
     assert_eq!(lines.next().unwrap(), "a 2 AGE");
+
     server.kubectl(&["delete", "configmap", "b"]);
     assert_eq!(lines.next().unwrap(), "b 1 AGE");
-    assert!(server.refused(&["get", "configmap", "b"]).contains("NotFound"));
+    assert!(
+        server
+            .refused(&["get", "configmap", "b"])
+            .contains("NotFound")
+    );
+
     watch.kill().unwrap();
     watch.wait().unwrap();
 }
@@ -95,19 +139,34 @@ fn a_pod_says_what_has_become_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     server.kubectl(&["create", "serviceaccount", "default"]);
+
     server.kubectl(&["run", "p", "--image=img", "--restart=Never"]);
     let becomes = |status: &str, expected: &str| {
         let patch = format!(r#"{{"status":{status}}}"#);
-        server.kubectl(&["patch", "pod", "p", "--subresource=status", "--type=merge", "-p", &patch]);
+        server.kubectl(&[
+            "patch",
+            "pod",
+            "p",
+            "--subresource=status",
+            "--type=merge",
+            "-p",
+            &patch,
+        ]);
+
         let table = server.kubectl(&["get", "pod", "p", "--no-headers"]);
-        assert!(cells(&table).starts_with(&format!("p {expected} ")), "{table}");
+        assert!(
+            cells(&table).starts_with(&format!("p {expected} ")),
+            "{table}"
+        );
     };
+
     let container = |state: &str| {
         format!(
             r#"{{"phase":"Running","containerStatuses":[{{"name":"p","image":"img","imageID":"","ready":true,"restartCount":0,{state}}}]}}"#
         )
     };
     becomes(&container(r#""state":{"running":{}}"#), "1/1 Running 0");
+
     becomes(
         &container(
             r#""restartCount":4,"state":{"waiting":{"reason":"CrashLoopBackOff"}},
@@ -117,5 +176,9 @@ fn a_pod_says_what_has_become_of_it() {
         // How long ago that was, the clock must say.
         "0/1 CrashLoopBackOff 4",
     );
-    becomes(&container(r#""state":{"terminated":{"exitCode":0,"reason":"Completed"}}"#), "0/1 Completed 0");
+
+    becomes(
+        &container(r#""state":{"terminated":{"exitCode":0,"reason":"Completed"}}"#),
+        "0/1 Completed 0",
+    );
 }

@@ -1,5 +1,5 @@
-//! What happens around workloads on simulated nodes, led with stock kubectl: what becomes of what somebody owns, who takes
-//! whom in, and who has to leave a node.
+//! What happens around workloads on simulated nodes, led with stock kubectl: what becomes of what
+//! somebody owns, who takes whom in, and who has to leave a node.
 
 use crate::cluster::Server;
 use crate::simulated::{apply, start, until};
@@ -12,7 +12,12 @@ fn names(server: &Server, arguments: &[&str]) -> Vec<String> {
 }
 
 fn account_is_there(server: &Server) {
-    until("there is an account", || server.run(&["get", "serviceaccount", "default"]).status.success());
+    until("there is an account", || {
+        server
+            .run(&["get", "serviceaccount", "default"])
+            .status
+            .success()
+    });
 }
 
 #[test]
@@ -27,34 +32,84 @@ fn what_is_owned_stays_goes_before_or_goes_after_as_was_asked() {
     let (sets, pods) = (names(&server, &["replicasets"]), names(&server, &["pods"]));
 
     server.kubectl(&["delete", "deployment", "web", "--cascade=orphan"]);
-    let owners = ["get", "replicasets", "-o", "jsonpath={.items[*].metadata.ownerReferences}"];
-    until("the ReplicaSet is nobody's", || server.kubectl(&owners).is_empty());
+    let owners = [
+        "get",
+        "replicasets",
+        "-o",
+        "jsonpath={.items[*].metadata.ownerReferences}",
+    ];
+
+    until("the ReplicaSet is nobody's", || {
+        server.kubectl(&owners).is_empty()
+    });
     assert_eq!(names(&server, &["pods"]), pods);
+
     // The next one of its name takes in what was left, and no pod is started again.
     server.kubectl(&made);
     ready();
-    assert_eq!((names(&server, &["replicasets"]), names(&server, &["pods"])), (sets, pods.clone()));
+    assert_eq!(
+        (names(&server, &["replicasets"]), names(&server, &["pods"])),
+        (sets, pods.clone())
+    );
 
     // In the foreground everything waits for a pod that something holds.
     let hold = r#"{"metadata":{"finalizers":["example.com/hold"]}}"#;
     server.kubectl(&["patch", &pods[0], "--type=merge", "-p", hold]);
-    server.kubectl(&["delete", "deployment", "web", "--cascade=foreground", "--wait=false"]);
-    until("the other pod is gone", || names(&server, &["pods"]) == pods[..1]);
+    server.kubectl(&[
+        "delete",
+        "deployment",
+        "web",
+        "--cascade=foreground",
+        "--wait=false",
+    ]);
+
+    until("the other pod is gone", || {
+        names(&server, &["pods"]) == pods[..1]
+    });
+
     let held = ["-o", "jsonpath={.items[*].metadata.finalizers}"];
     for kind in ["deployments", "replicasets"] {
         let told = server.kubectl(&[&["get", kind][..], &held].concat());
         assert_eq!(told, r#"["foregroundDeletion"]"#, "{kind}");
     }
-    server.kubectl(&["patch", &pods[0], "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]);
-    until("all are gone", || names(&server, &["deployments,replicasets,pods"]).is_empty());
+
+    server.kubectl(&[
+        "patch",
+        &pods[0],
+        "--type=merge",
+        "-p",
+        r#"{"metadata":{"finalizers":null}}"#,
+    ]);
+
+    until("all are gone", || {
+        names(&server, &["deployments,replicasets,pods"]).is_empty()
+    });
 
     // Whoever deletes a Job and says nothing else leaves its pods.
     server.kubectl(&["create", "job", "once", "--image=i"]);
-    server.kubectl(&["wait", "--for=condition=Complete", "job/once", "--timeout=180s"]);
-    server.kubectl(&["delete", "--raw", "/apis/batch/v1/namespaces/default/jobs/once"]);
+    server.kubectl(&[
+        "wait",
+        "--for=condition=Complete",
+        "job/once",
+        "--timeout=180s",
+    ]);
+
+    server.kubectl(&[
+        "delete",
+        "--raw",
+        "/apis/batch/v1/namespaces/default/jobs/once",
+    ]);
+
     until("the Job is gone", || names(&server, &["jobs"]).is_empty());
-    let left = server.kubectl(&["get", "pods", "-o", "jsonpath={.items[*].metadata.ownerReferences}"]);
+
+    let left = server.kubectl(&[
+        "get",
+        "pods",
+        "-o",
+        "jsonpath={.items[*].metadata.ownerReferences}",
+    ]);
     assert_eq!((names(&server, &["pods"]).len(), left.as_str()), (1, ""));
+
     server.stop();
 }
 
@@ -67,6 +122,7 @@ fn a_replica_set_lets_go_takes_in_and_chooses_who_goes() {
                selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    \
                spec: {containers: [{name: c, image: i}]}\n";
     apply(&server, folder.path(), "set.yaml", set);
+
     let counts = |expected: &str| {
         let path = "jsonpath={.status.replicas} {.status.fullyLabeledReplicas} {.status.readyReplicas} {.status.availableReplicas}";
         until(&format!("its counts are {expected}"), || {
@@ -74,19 +130,38 @@ fn a_replica_set_lets_go_takes_in_and_chooses_who_goes() {
         });
     };
     counts("3 3 3 3");
+
     let stranger = names(&server, &["pods"])[0].clone();
     server.kubectl(&["label", &stranger, "app=other", "--overwrite"]);
-    let owners = ["get", &stranger, "-o", "jsonpath={.metadata.ownerReferences}"];
-    until("it belongs to nobody", || server.kubectl(&owners).is_empty());
-    until("another took its place", || names(&server, &["pods"]).len() == 4);
+    let owners = [
+        "get",
+        &stranger,
+        "-o",
+        "jsonpath={.metadata.ownerReferences}",
+    ];
+
+    until("it belongs to nobody", || {
+        server.kubectl(&owners).is_empty()
+    });
+    until("another took its place", || {
+        names(&server, &["pods"]).len() == 4
+    });
+
     // Who costs most stays, and who comes back is one too many.
-    server.kubectl(&["annotate", &stranger, "controller.kubernetes.io/pod-deletion-cost=1000"]);
+    server.kubectl(&[
+        "annotate",
+        &stranger,
+        "controller.kubernetes.io/pod-deletion-cost=1000",
+    ]);
+
     server.kubectl(&["label", &stranger, "app=web", "--overwrite"]);
     until("it is taken in, and one goes", || {
         !server.kubectl(&owners).is_empty() && names(&server, &["pods"]).len() == 3
     });
     server.kubectl(&["scale", "rs", "web", "--replicas=1"]);
-    until("the dearest is left", || names(&server, &["pods"]) == [stranger.clone()]);
+    until("the dearest is left", || {
+        names(&server, &["pods"]) == [stranger.clone()]
+    });
 
     // A quota lets in as many as it lets in, and says so.
     server.kubectl(&["create", "quota", "few", "--hard=pods=3"]);
@@ -94,16 +169,30 @@ fn a_replica_set_lets_go_takes_in_and_chooses_who_goes() {
         server.kubectl(&["get", "quota", "few", "-o", "jsonpath={.status.used.pods}"]) == "1"
     });
     server.kubectl(&["scale", "rs", "web", "--replicas=20"]);
+
     let failure = r#"jsonpath={.status.conditions[?(@.type=="ReplicaFailure")].reason}"#;
     until("it says that not all can be", || {
         server.kubectl(&["get", "rs", "web", "-o", failure]) == "FailedCreate"
     });
     assert_eq!(names(&server, &["pods"]).len(), 3);
-    server.kubectl(&["patch", "quota", "few", "-p", r#"{"spec":{"hard":{"pods":"30"}}}"#]);
-    until("all are there when there is room", || names(&server, &["pods"]).len() == 20);
-    until("and nothing is wrong any more", || {
-        server.kubectl(&["get", "rs", "web", "-o", failure]).is_empty()
+
+    server.kubectl(&[
+        "patch",
+        "quota",
+        "few",
+        "-p",
+        r#"{"spec":{"hard":{"pods":"30"}}}"#,
+    ]);
+
+    until("all are there when there is room", || {
+        names(&server, &["pods"]).len() == 20
     });
+    until("and nothing is wrong any more", || {
+        server
+            .kubectl(&["get", "rs", "web", "-o", failure])
+            .is_empty()
+    });
+
     server.stop();
 }
 
@@ -112,6 +201,7 @@ fn a_taint_keeps_pods_off_or_drives_them_away_in_their_time() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "1", &[]);
     account_is_there(&server);
+
     let pod = |name: &str, tolerations: &str| {
         let text = format!(
             "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{containers: [{{name: c, image: i}}], \
@@ -119,33 +209,48 @@ fn a_taint_keeps_pods_off_or_drives_them_away_in_their_time() {
         );
         apply(&server, folder.path(), &format!("{name}.yaml"), &text);
     };
+
     let runs = |name: &str| {
-        until(&format!("{name} runs"), || server.kubectl(&["get", "pod", name]).contains("Running"));
+        until(&format!("{name} runs"), || {
+            server.kubectl(&["get", "pod", name]).contains("Running")
+        });
     };
+
     let briefly = "{key: k, operator: Equal, value: v, effect: NoExecute, tolerationSeconds: 12}";
     let a_while = "{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 300}";
-    for (name, tolerations) in
-        [("never", ""), ("briefly", briefly), ("a-while", a_while), ("always", "{operator: Exists}")]
-    {
+    for (name, tolerations) in [
+        ("never", ""),
+        ("briefly", briefly),
+        ("a-while", a_while),
+        ("always", "{operator: Exists}"),
+    ] {
         pod(name, tolerations);
         runs(name);
     }
+
     let taint = |taint: &str| drop(server.kubectl(&["taint", "nodes", "sim-0000", taint]));
     taint("k=v:NoSchedule");
     pod("late", "");
+
     let condition = r#"jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}"#;
     until("it is kept off", || {
         server
             .kubectl(&["get", "pod", "late", "-o", condition])
             .contains("1 node(s) had untolerated taint(s)")
     });
+
     assert_eq!(names(&server, &["pods"]).len(), 5, "nobody has to leave");
+
     taint("k=v:NoExecute");
+
     let there = |expected: &[&str]| {
         let expected: Vec<String> = expected.iter().map(|name| format!("pod/{name}")).collect();
-        until(&format!("{expected:?} are left"), || names(&server, &["pods"]) == expected);
+        until(&format!("{expected:?} are left"), || {
+            names(&server, &["pods"]) == expected
+        });
     };
     there(&["a-while", "always", "briefly", "late"]);
+
     there(&["a-while", "always", "late"]);
     taint("k:NoExecute-");
     let told = |what: &str| until(what, || server.kubectl(&["get", "events"]).contains(what));

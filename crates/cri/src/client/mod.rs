@@ -14,7 +14,8 @@ use crate::v1::runtime_service_client::RuntimeServiceClient;
 /// Upstream's limit of one answer: lists of a full node are long.
 const MOST_BYTES: usize = 16 << 20;
 
-/// The client of a runtime behind a socket. Connects on the first call, and again after the runtime was away.
+/// The client of a runtime behind a socket. Connects on the first call, and again after the runtime
+/// was away.
 #[derive(Clone)]
 pub struct Client {
     runtime: RuntimeServiceClient<Channel>,
@@ -25,11 +26,13 @@ impl Client {
     /// A client of the runtime that listens at `socket`. Must be called within a tokio runtime.
     pub fn new(socket: &Path) -> Result<Self> {
         let address = format!("unix://{}", socket.display());
-        let endpoint = Endpoint::from_shared(address)
-            .map_err(|error| Error::InvalidArgument(format!("socket {}: {error}", socket.display())))?;
+        let endpoint = Endpoint::from_shared(address).map_err(|error| {
+            Error::InvalidArgument(format!("socket {}: {error}", socket.display()))
+        })?;
         let channel = endpoint.connect_lazy();
         Ok(Self {
-            runtime: RuntimeServiceClient::new(channel.clone()).max_decoding_message_size(MOST_BYTES),
+            runtime: RuntimeServiceClient::new(channel.clone())
+                .max_decoding_message_size(MOST_BYTES),
             images: ImageServiceClient::new(channel).max_decoding_message_size(MOST_BYTES),
         })
     }

@@ -15,49 +15,110 @@ use crate::v1::*;
 impl Runtime for Client {
     async fn version(&self) -> Result<VersionResponse> {
         // The version of the interface that the kubelet has always sent.
-        let request = VersionRequest { version: "0.1.0".to_owned() };
+        let request = VersionRequest {
+            version: "0.1.0".to_owned(),
+        };
         Ok(self.runtime.clone().version(request).await?.into_inner())
     }
 
     async fn status(&self, verbose: bool) -> Result<StatusResponse> {
-        Ok(self.runtime.clone().status(StatusRequest { verbose }).await?.into_inner())
+        Ok(self
+            .runtime
+            .clone()
+            .status(StatusRequest { verbose })
+            .await?
+            .into_inner())
     }
 
     async fn cgroup_driver(&self) -> Result<CgroupDriver> {
-        let answer = self.runtime.clone().runtime_config(RuntimeConfigRequest {}).await?.into_inner();
-        let linux = answer.linux.ok_or_else(|| Error::Internal("no configuration for Linux".to_owned()))?;
+        let answer = self
+            .runtime
+            .clone()
+            .runtime_config(RuntimeConfigRequest {})
+            .await?
+            .into_inner();
+        let linux = answer
+            .linux
+            .ok_or_else(|| Error::Internal("no configuration for Linux".to_owned()))?;
         Ok(linux.cgroup_driver())
     }
 
     async fn update_runtime_config(&self, config: RuntimeConfig) -> Result<()> {
-        let request = UpdateRuntimeConfigRequest { runtime_config: Some(config) };
+        let request = UpdateRuntimeConfigRequest {
+            runtime_config: Some(config),
+        };
         self.runtime.clone().update_runtime_config(request).await?;
         Ok(())
     }
 
     async fn run_pod_sandbox(&self, config: PodSandboxConfig, handler: &str) -> Result<String> {
-        let request = RunPodSandboxRequest { config: Some(config), runtime_handler: handler.to_owned() };
-        Ok(self.runtime.clone().run_pod_sandbox(request).await?.into_inner().pod_sandbox_id)
+        let request = RunPodSandboxRequest {
+            config: Some(config),
+            runtime_handler: handler.to_owned(),
+        };
+        Ok(self
+            .runtime
+            .clone()
+            .run_pod_sandbox(request)
+            .await?
+            .into_inner()
+            .pod_sandbox_id)
     }
 
     async fn stop_pod_sandbox(&self, sandbox: &str) -> Result<()> {
-        let request = StopPodSandboxRequest { pod_sandbox_id: sandbox.to_owned() };
-        gone_is_fine(self.runtime.clone().stop_pod_sandbox(request).await.map(drop))
+        let request = StopPodSandboxRequest {
+            pod_sandbox_id: sandbox.to_owned(),
+        };
+        gone_is_fine(
+            self.runtime
+                .clone()
+                .stop_pod_sandbox(request)
+                .await
+                .map(drop),
+        )
     }
 
     async fn remove_pod_sandbox(&self, sandbox: &str) -> Result<()> {
-        let request = RemovePodSandboxRequest { pod_sandbox_id: sandbox.to_owned() };
-        gone_is_fine(self.runtime.clone().remove_pod_sandbox(request).await.map(drop))
+        let request = RemovePodSandboxRequest {
+            pod_sandbox_id: sandbox.to_owned(),
+        };
+        gone_is_fine(
+            self.runtime
+                .clone()
+                .remove_pod_sandbox(request)
+                .await
+                .map(drop),
+        )
     }
 
-    async fn pod_sandbox_status(&self, sandbox: &str, verbose: bool) -> Result<PodSandboxStatusResponse> {
-        let request = PodSandboxStatusRequest { pod_sandbox_id: sandbox.to_owned(), verbose };
-        Ok(self.runtime.clone().pod_sandbox_status(request).await?.into_inner())
+    async fn pod_sandbox_status(
+        &self,
+        sandbox: &str,
+        verbose: bool,
+    ) -> Result<PodSandboxStatusResponse> {
+        let request = PodSandboxStatusRequest {
+            pod_sandbox_id: sandbox.to_owned(),
+            verbose,
+        };
+        Ok(self
+            .runtime
+            .clone()
+            .pod_sandbox_status(request)
+            .await?
+            .into_inner())
     }
 
     async fn list_pod_sandbox(&self, filter: PodSandboxFilter) -> Result<Vec<PodSandbox>> {
-        let request = ListPodSandboxRequest { filter: Some(filter) };
-        Ok(self.runtime.clone().list_pod_sandbox(request).await?.into_inner().items)
+        let request = ListPodSandboxRequest {
+            filter: Some(filter),
+        };
+        Ok(self
+            .runtime
+            .clone()
+            .list_pod_sandbox(request)
+            .await?
+            .into_inner()
+            .items)
     }
 
     async fn update_pod_sandbox_resources(
@@ -67,8 +128,15 @@ impl Runtime for Client {
         resources: Option<LinuxContainerResources>,
     ) -> Result<()> {
         let pod_sandbox_id = sandbox.to_owned();
-        let request = UpdatePodSandboxResourcesRequest { pod_sandbox_id, overhead, resources };
-        self.runtime.clone().update_pod_sandbox_resources(request).await?;
+        let request = UpdatePodSandboxResourcesRequest {
+            pod_sandbox_id,
+            overhead,
+            resources,
+        };
+        self.runtime
+            .clone()
+            .update_pod_sandbox_resources(request)
+            .await?;
         Ok(())
     }
 
@@ -83,34 +151,73 @@ impl Runtime for Client {
             config: Some(config),
             sandbox_config: Some(sandbox_config),
         };
-        Ok(self.runtime.clone().create_container(request).await?.into_inner().container_id)
+
+        Ok(self
+            .runtime
+            .clone()
+            .create_container(request)
+            .await?
+            .into_inner()
+            .container_id)
     }
 
     async fn start_container(&self, container: &str) -> Result<()> {
-        let request = StartContainerRequest { container_id: container.to_owned() };
+        let request = StartContainerRequest {
+            container_id: container.to_owned(),
+        };
         self.runtime.clone().start_container(request).await?;
         Ok(())
     }
 
     async fn stop_container(&self, container: &str, grace: Duration) -> Result<()> {
-        let request =
-            StopContainerRequest { container_id: container.to_owned(), timeout: whole_seconds(grace) };
+        let request = StopContainerRequest {
+            container_id: container.to_owned(),
+            timeout: whole_seconds(grace),
+        };
         gone_is_fine(self.runtime.clone().stop_container(request).await.map(drop))
     }
 
     async fn remove_container(&self, container: &str) -> Result<()> {
-        let request = RemoveContainerRequest { container_id: container.to_owned() };
-        gone_is_fine(self.runtime.clone().remove_container(request).await.map(drop))
+        let request = RemoveContainerRequest {
+            container_id: container.to_owned(),
+        };
+        gone_is_fine(
+            self.runtime
+                .clone()
+                .remove_container(request)
+                .await
+                .map(drop),
+        )
     }
 
-    async fn container_status(&self, container: &str, verbose: bool) -> Result<ContainerStatusResponse> {
-        let request = ContainerStatusRequest { container_id: container.to_owned(), verbose };
-        Ok(self.runtime.clone().container_status(request).await?.into_inner())
+    async fn container_status(
+        &self,
+        container: &str,
+        verbose: bool,
+    ) -> Result<ContainerStatusResponse> {
+        let request = ContainerStatusRequest {
+            container_id: container.to_owned(),
+            verbose,
+        };
+        Ok(self
+            .runtime
+            .clone()
+            .container_status(request)
+            .await?
+            .into_inner())
     }
 
     async fn list_containers(&self, filter: ContainerFilter) -> Result<Vec<Container>> {
-        let request = ListContainersRequest { filter: Some(filter) };
-        Ok(self.runtime.clone().list_containers(request).await?.into_inner().containers)
+        let request = ListContainersRequest {
+            filter: Some(filter),
+        };
+        Ok(self
+            .runtime
+            .clone()
+            .list_containers(request)
+            .await?
+            .into_inner()
+            .containers)
     }
 
     async fn update_container_resources(
@@ -123,12 +230,17 @@ impl Runtime for Client {
             linux: Some(resources),
             ..Default::default()
         };
-        self.runtime.clone().update_container_resources(request).await?;
+        self.runtime
+            .clone()
+            .update_container_resources(request)
+            .await?;
         Ok(())
     }
 
     async fn reopen_container_log(&self, container: &str) -> Result<()> {
-        let request = ReopenContainerLogRequest { container_id: container.to_owned() };
+        let request = ReopenContainerLogRequest {
+            container_id: container.to_owned(),
+        };
         self.runtime.clone().reopen_container_log(request).await?;
         Ok(())
     }
@@ -148,42 +260,104 @@ impl Runtime for Client {
     }
 
     async fn exec(&self, request: ExecRequest) -> Result<Streaming> {
-        Ok(Streaming::Address(self.runtime.clone().exec(request).await?.into_inner().url))
+        Ok(Streaming::Address(
+            self.runtime.clone().exec(request).await?.into_inner().url,
+        ))
     }
 
     async fn attach(&self, request: AttachRequest) -> Result<Streaming> {
-        Ok(Streaming::Address(self.runtime.clone().attach(request).await?.into_inner().url))
+        Ok(Streaming::Address(
+            self.runtime.clone().attach(request).await?.into_inner().url,
+        ))
     }
 
     async fn port_forward(&self, sandbox: &str, port: u16) -> Result<PortStream> {
-        let request = PortForwardRequest { pod_sandbox_id: sandbox.to_owned(), port: vec![i32::from(port)] };
-        Ok(PortStream::Address(self.runtime.clone().port_forward(request).await?.into_inner().url))
+        let request = PortForwardRequest {
+            pod_sandbox_id: sandbox.to_owned(),
+            port: vec![i32::from(port)],
+        };
+
+        Ok(PortStream::Address(
+            self.runtime
+                .clone()
+                .port_forward(request)
+                .await?
+                .into_inner()
+                .url,
+        ))
     }
 
     async fn container_stats(&self, container: &str) -> Result<ContainerStats> {
-        let request = ContainerStatsRequest { container_id: container.to_owned() };
-        let answer = self.runtime.clone().container_stats(request).await?.into_inner();
-        answer.stats.ok_or_else(|| Error::NotFound(format!("no statistics of container {container:?}")))
+        let request = ContainerStatsRequest {
+            container_id: container.to_owned(),
+        };
+        let answer = self
+            .runtime
+            .clone()
+            .container_stats(request)
+            .await?
+            .into_inner();
+
+        answer
+            .stats
+            .ok_or_else(|| Error::NotFound(format!("no statistics of container {container:?}")))
     }
 
-    async fn list_container_stats(&self, filter: ContainerStatsFilter) -> Result<Vec<ContainerStats>> {
-        let request = ListContainerStatsRequest { filter: Some(filter) };
-        Ok(self.runtime.clone().list_container_stats(request).await?.into_inner().stats)
+    async fn list_container_stats(
+        &self,
+        filter: ContainerStatsFilter,
+    ) -> Result<Vec<ContainerStats>> {
+        let request = ListContainerStatsRequest {
+            filter: Some(filter),
+        };
+        Ok(self
+            .runtime
+            .clone()
+            .list_container_stats(request)
+            .await?
+            .into_inner()
+            .stats)
     }
 
     async fn pod_sandbox_stats(&self, sandbox: &str) -> Result<PodSandboxStats> {
-        let request = PodSandboxStatsRequest { pod_sandbox_id: sandbox.to_owned() };
-        let answer = self.runtime.clone().pod_sandbox_stats(request).await?.into_inner();
-        answer.stats.ok_or_else(|| Error::NotFound(format!("no statistics of sandbox {sandbox:?}")))
+        let request = PodSandboxStatsRequest {
+            pod_sandbox_id: sandbox.to_owned(),
+        };
+        let answer = self
+            .runtime
+            .clone()
+            .pod_sandbox_stats(request)
+            .await?
+            .into_inner();
+
+        answer
+            .stats
+            .ok_or_else(|| Error::NotFound(format!("no statistics of sandbox {sandbox:?}")))
     }
 
-    async fn list_pod_sandbox_stats(&self, filter: PodSandboxStatsFilter) -> Result<Vec<PodSandboxStats>> {
-        let request = ListPodSandboxStatsRequest { filter: Some(filter) };
-        Ok(self.runtime.clone().list_pod_sandbox_stats(request).await?.into_inner().stats)
+    async fn list_pod_sandbox_stats(
+        &self,
+        filter: PodSandboxStatsFilter,
+    ) -> Result<Vec<PodSandboxStats>> {
+        let request = ListPodSandboxStatsRequest {
+            filter: Some(filter),
+        };
+        Ok(self
+            .runtime
+            .clone()
+            .list_pod_sandbox_stats(request)
+            .await?
+            .into_inner()
+            .stats)
     }
 
     async fn container_events(&self) -> Result<Events> {
-        let events = self.runtime.clone().get_container_events(GetEventsRequest {}).await?.into_inner();
+        let events = self
+            .runtime
+            .clone()
+            .get_container_events(GetEventsRequest {})
+            .await?
+            .into_inner();
         Ok(Box::pin(events.map(|event| event.map_err(Error::from))))
     }
 }

@@ -1,11 +1,14 @@
-//! One question from the wire: the zone is asked, or the upstream servers, or one after the other for an alias.
+//! One question from the wire: the zone is asked, or the upstream servers, or one after the other
+//! for an alias.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use hickory_server::net::runtime::Time;
-use hickory_server::proto::op::{Header, HeaderCounts, MessageType, Metadata, OpCode, ResponseCode};
+use hickory_server::proto::op::{
+    Header, HeaderCounts, MessageType, Metadata, OpCode, ResponseCode,
+};
 use hickory_server::proto::rr::{DNSClass, Name, Record, RecordType};
 use hickory_server::server::{Request, RequestHandler, ResponseHandler, ResponseInfo};
 use hickory_server::zone_handler::MessageResponseBuilder;
@@ -23,7 +26,8 @@ pub struct Handler {
 
 struct Shared {
     zone: RwLock<Zone>,
-    /// Whether the zone has been told everything once: before that, "no such name" would be a guess.
+    /// Whether the zone has been told everything once: before that, "no such name" would be a
+    /// guess.
     known: AtomicBool,
     /// How often the zone has changed.
     serial: AtomicU32,
@@ -45,8 +49,8 @@ struct Reply {
 }
 
 impl Handler {
-    /// `domain` is the cluster's (`cluster.local`), `own` the addresses of the DNS Service. Without `upstream` only the
-    /// cluster's names are known.
+    /// `domain` is the cluster's (`cluster.local`), `own` the addresses of the DNS Service. Without
+    /// `upstream` only the cluster's names are known.
     pub fn new(domain: &str, own: Vec<IpAddr>, upstream: Option<Upstream>) -> Handler {
         let domain = domain.trim_matches('.').to_ascii_lowercase();
         let shared = Shared {
@@ -57,19 +61,30 @@ impl Handler {
             own,
             upstream,
         };
-        Handler { shared: Arc::new(shared) }
+
+        Handler {
+            shared: Arc::new(shared),
+        }
     }
 
     /// Changes the zone.
     pub fn change<T>(&self, how: impl FnOnce(&mut Zone) -> T) -> T {
-        let result = how(&mut self.shared.zone.write().unwrap_or_else(PoisonError::into_inner));
+        let result = how(&mut self
+            .shared
+            .zone
+            .write()
+            .unwrap_or_else(PoisonError::into_inner));
         self.shared.serial.fetch_add(1, Ordering::Relaxed);
         result
     }
 
     /// Reads the zone.
     pub fn read<T>(&self, how: impl FnOnce(&Zone) -> T) -> T {
-        how(&self.shared.zone.read().unwrap_or_else(PoisonError::into_inner))
+        how(&self
+            .shared
+            .zone
+            .read()
+            .unwrap_or_else(PoisonError::into_inner))
     }
 
     /// From now on a name that the zone does not have does not exist.
@@ -78,22 +93,40 @@ impl Handler {
     }
 
     async fn reply(&self, name: &Name, kind: RecordType) -> Reply {
-        let mut reply = Reply { ours: true, ..Reply::default() };
+        let mut reply = Reply {
+            ours: true,
+            ..Reply::default()
+        };
+
         let mut owner = name.clone();
         for _ in 0..ALIASES {
             let mut asked = owner.to_lowercase().to_utf8();
             asked.truncate(asked.trim_end_matches('.').len());
+
             let shared = &self.shared;
-            let found =
-                self.read(|zone| answer(zone, &shared.domain, &shared.own, &asked, records::wanted(kind)));
+            let found = self.read(|zone| {
+                answer(
+                    zone,
+                    &shared.domain,
+                    &shared.own,
+                    &asked,
+                    records::wanted(kind),
+                )
+            });
+
             match found {
                 Answer::NotOurs => return self.pass_on(reply, &owner, kind).await,
-                _ if !shared.known.load(Ordering::Acquire) => return Reply::failed(ResponseCode::ServFail),
+                _ if !shared.known.load(Ordering::Acquire) => {
+                    return Reply::failed(ResponseCode::ServFail);
+                }
                 Answer::NoSuchName => return self.none(reply, ResponseCode::NXDomain),
                 Answer::Records { records, .. } if records.is_empty() => {
                     return self.none(reply, ResponseCode::NoError);
                 }
-                Answer::Records { records, additional } => {
+                Answer::Records {
+                    records,
+                    additional,
+                } => {
                     self.some(&mut reply, &owner, records, additional);
                     return reply;
                 }
@@ -106,6 +139,7 @@ impl Handler {
                 }
             }
         }
+
         Reply::failed(ResponseCode::ServFail)
     }
 
@@ -122,36 +156,53 @@ impl Handler {
     ) {
         let record = |data| records::record(owner, data, &self.shared.domain, self.serial());
         reply.answers.extend(found.into_iter().map(record));
-        let beside = |(name, address): (String, IpAddr)| records::address_of(&records::name(&name), address);
+        let beside =
+            |(name, address): (String, IpAddr)| records::address_of(&records::name(&name), address);
         reply.additional.extend(additional.into_iter().map(beside));
     }
 
     fn none(&self, mut reply: Reply, code: ResponseCode) -> Reply {
         reply.code = code;
-        reply.authorities.push(records::authority(&self.shared.domain, self.serial()));
+        reply
+            .authorities
+            .push(records::authority(&self.shared.domain, self.serial()));
         reply
     }
 
     async fn pass_on(&self, mut reply: Reply, name: &Name, kind: RecordType) -> Reply {
         let Some(upstream) = &self.shared.upstream else {
-            return if reply.answers.is_empty() { Reply::failed(ResponseCode::Refused) } else { reply };
+            return if reply.answers.is_empty() {
+                Reply::failed(ResponseCode::Refused)
+            } else {
+                reply
+            };
         };
         let heard = upstream.ask(name, kind).await;
+
         reply.ours = !reply.answers.is_empty();
         reply.code = heard.code;
         reply.answers.extend(heard.answers);
         reply.authorities = heard.authorities;
+
         reply
     }
 
     async fn answer_to(&self, request: &Request) -> Reply {
-        if request.metadata.message_type != MessageType::Query || request.metadata.op_code != OpCode::Query {
+        if request.metadata.message_type != MessageType::Query
+            || request.metadata.op_code != OpCode::Query
+        {
             return Reply::failed(ResponseCode::NotImp);
         }
-        let Ok(info) = request.request_info() else { return Reply::failed(ResponseCode::FormErr) };
+
+        let Ok(info) = request.request_info() else {
+            return Reply::failed(ResponseCode::FormErr);
+        };
+
         let question = info.query.original();
         match question.query_class() {
-            DNSClass::IN | DNSClass::ANY => self.reply(question.name(), question.query_type()).await,
+            DNSClass::IN | DNSClass::ANY => {
+                self.reply(question.name(), question.query_type()).await
+            }
             _ => Reply::failed(ResponseCode::Refused),
         }
     }
@@ -159,7 +210,10 @@ impl Handler {
 
 impl Reply {
     fn failed(code: ResponseCode) -> Reply {
-        Reply { code, ..Reply::default() }
+        Reply {
+            code,
+            ..Reply::default()
+        }
     }
 }
 
@@ -174,6 +228,7 @@ impl RequestHandler for Handler {
         let mut about = Metadata::response_from_request(&request.metadata);
         about.response_code = reply.code;
         about.authoritative = reply.ours;
+
         about.recursion_available = self.shared.upstream.is_some();
         let mut builder = MessageResponseBuilder::from_message_request(request);
         let edns = request.edns.as_ref().map(|asked| {
@@ -181,16 +236,27 @@ impl RequestHandler for Handler {
             ours.set_max_payload(asked.max_payload().clamp(512, 4096));
             ours
         });
+
         if let Some(edns) = &edns {
             builder.edns(edns);
         }
-        let response =
-            builder.build(about, &reply.answers, &reply.authorities, std::iter::empty(), &reply.additional);
+
+        let response = builder.build(
+            about,
+            &reply.answers,
+            &reply.authorities,
+            std::iter::empty(),
+            &reply.additional,
+        );
+
         match to.send_response(response).await {
             Ok(info) => info,
             Err(error) => {
                 tracing::debug!(%error, "an answer could not be sent");
-                ResponseInfo::from(Header { metadata: about, counts: HeaderCounts::default() })
+                ResponseInfo::from(Header {
+                    metadata: about,
+                    counts: HeaderCounts::default(),
+                })
             }
         }
     }

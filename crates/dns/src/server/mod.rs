@@ -1,4 +1,5 @@
-//! Questions from the network: UDP and TCP in, the zone or the upstream servers asked, an answer out.
+//! Questions from the network: UDP and TCP in, the zone or the upstream servers asked, an answer
+//! out.
 
 mod handler;
 mod records;

@@ -10,7 +10,8 @@ use crate::zone::answer::{Data, Wanted, name_server};
 /// How long others may remember what we say, in seconds.
 pub(super) const TTL: u32 = 30;
 
-/// Seconds after which a secondary server would look again, try again, and give up: nobody transfers this zone.
+/// Seconds after which a secondary server would look again, try again, and give up: nobody
+/// transfers this zone.
 const REFRESH: (i32, i32, i32) = (7200, 1800, 86400);
 
 pub(super) fn wanted(kind: RecordType) -> Wanted {
@@ -30,12 +31,17 @@ pub(super) fn wanted(kind: RecordType) -> Wanted {
 pub(super) fn record(owner: &Name, data: Data, domain: &str, serial: u32) -> Record {
     let data = match data {
         Data::Address(address) => return address_of(owner, address),
-        Data::Port { weight, port, target } => RData::SRV(SRV::new(0, weight, port, name(&target))),
+        Data::Port {
+            weight,
+            port,
+            target,
+        } => RData::SRV(SRV::new(0, weight, port, name(&target))),
         Data::Name(target) => RData::PTR(PTR(name(&target))),
         Data::Text(text) => RData::TXT(TXT::new(vec![text])),
         Data::Authority => return authority(domain, serial),
         Data::NameServer(target) => RData::NS(NS(name(&target))),
     };
+
     Record::from_rdata(owner.clone(), TTL, data)
 }
 
@@ -60,7 +66,8 @@ pub(super) fn authority(domain: &str, serial: u32) -> Record {
     Record::from_rdata(name(domain), TTL, RData::SOA(data))
 }
 
-/// A name as it goes on the wire. What is too long for DNS, which a Service's names cannot be, becomes the root.
+/// A name as it goes on the wire. What is too long for DNS, which a Service's names cannot be,
+/// becomes the root.
 pub(super) fn name(text: &str) -> Name {
     let mut name = Name::from_utf8(text).unwrap_or_else(|_| Name::root());
     name.set_fqdn(true);

@@ -1,5 +1,5 @@
-//! Names that are not the cluster's: other servers are asked, and what they said is remembered for as long as they
-//! allow.
+//! Names that are not the cluster's: other servers are asked, and what they said is remembered for
+//! as long as they allow.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -22,7 +22,10 @@ pub struct Upstream {
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
     #[error("cannot read {path}")]
-    Unreadable { path: String, source: std::io::Error },
+    Unreadable {
+        path: String,
+        source: std::io::Error,
+    },
     #[error("cannot ask the upstream servers")]
     Unusable(#[source] NetError),
 }
@@ -37,7 +40,8 @@ pub(super) struct Heard {
 /// So many answers are remembered.
 const REMEMBERED: u64 = 10_000;
 
-/// How long a server may take to answer, and all of them together: whoever asks us gives up after five seconds.
+/// How long a server may take to answer, and all of them together: whoever asks us gives up after
+/// five seconds.
 const OF_ONE: Duration = Duration::from_secs(2);
 const OF_ALL: Duration = Duration::from_millis(4500);
 
@@ -49,27 +53,44 @@ impl Upstream {
     pub fn of(servers: &[SocketAddr]) -> Result<Upstream, UpstreamError> {
         let server = |at: &SocketAddr| {
             let mut connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
-            connections.iter_mut().for_each(|connection| connection.port = at.port());
+            connections
+                .iter_mut()
+                .for_each(|connection| connection.port = at.port());
             NameServerConfig::new(at.ip(), true, connections.to_vec())
         };
         let config = ResolverConfig::from_name_servers(servers.iter().map(server).collect());
-        let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
+        let mut builder =
+            TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
+
         let options = builder.options_mut();
         options.cache_size = REMEMBERED;
+
         options.use_hosts_file = ResolveHosts::Never;
         options.preserve_intermediates = true;
         options.ndots = 0;
         options.timeout = OF_ONE;
         let resolver = builder.build().map_err(UpstreamError::Unusable)?;
-        Ok(Upstream { resolver, servers: servers.to_vec() })
+
+        Ok(Upstream {
+            resolver,
+            servers: servers.to_vec(),
+        })
     }
 
-    /// The name servers of a `resolv.conf`, but for `own` addresses: asking ourselves would never end.
+    /// The name servers of a `resolv.conf`, but for `own` addresses: asking ourselves would never
+    /// end.
     pub fn of_file(path: &Path, own: &[IpAddr]) -> Result<Option<Upstream>, UpstreamError> {
-        let unreadable = |source| UpstreamError::Unreadable { path: path.display().to_string(), source };
+        let unreadable = |source| UpstreamError::Unreadable {
+            path: path.display().to_string(),
+            source,
+        };
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
         let servers = servers(&text, own);
-        if servers.is_empty() { Ok(None) } else { Upstream::of(&servers).map(Some) }
+        if servers.is_empty() {
+            Ok(None)
+        } else {
+            Upstream::of(&servers).map(Some)
+        }
     }
 
     pub(super) async fn ask(&self, name: &Name, kind: RecordType) -> Heard {
@@ -77,6 +98,7 @@ impl Upstream {
             heard = self.resolver.lookup(name.clone(), kind) => heard,
             why = self.until_hopeless() => Err(NetError::from(why)),
         };
+
         match heard {
             Ok(lookup) => Heard {
                 code: ResponseCode::NoError,
@@ -86,11 +108,19 @@ impl Upstream {
             Err(NetError::Dns(hickory_server::net::DnsError::NoRecordsFound(none))) => Heard {
                 code: none.response_code,
                 answers: Vec::new(),
-                authorities: none.soa.map(|soa| soa.into_record_of_rdata()).into_iter().collect(),
+                authorities: none
+                    .soa
+                    .map(|soa| soa.into_record_of_rdata())
+                    .into_iter()
+                    .collect(),
             },
             Err(error) => {
                 tracing::debug!(%name, %kind, %error, "no upstream server answers");
-                Heard { code: ResponseCode::ServFail, answers: Vec::new(), authorities: Vec::new() }
+                Heard {
+                    code: ResponseCode::ServFail,
+                    answers: Vec::new(),
+                    authorities: Vec::new(),
+                }
             }
         }
     }
@@ -114,7 +144,9 @@ fn has_way(server: &SocketAddr) -> bool {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    UdpSocket::bind((any, 0)).and_then(|socket| socket.connect(server)).is_ok()
+    UdpSocket::bind((any, 0))
+        .and_then(|socket| socket.connect(server))
+        .is_ok()
 }
 
 /// The `nameserver` lines of a `resolv.conf`.
@@ -123,7 +155,10 @@ fn servers(text: &str, own: &[IpAddr]) -> Vec<SocketAddr> {
         let mut words = line.split_whitespace();
         (words.next() == Some("nameserver")).then(|| words.next()?.parse::<IpAddr>().ok())?
     };
-    let others = text.lines().filter_map(named).filter(|address| !own.contains(address));
+    let others = text
+        .lines()
+        .filter_map(named)
+        .filter(|address| !own.contains(address));
     others.map(|address| SocketAddr::new(address, 53)).collect()
 }
 
@@ -136,7 +171,13 @@ mod tests {
         let text = "# nameserver 1.1.1.1\nsearch a b\nnameserver 10.0.0.10\nnameserver  192.0.2.1 \nnameserver x\n\
                     options ndots:2\nnameserver fd00::1\n";
         let found = servers(text, &["10.0.0.10".parse().unwrap()]);
-        assert_eq!(found, ["192.0.2.1:53".parse().unwrap(), "[fd00::1]:53".parse().unwrap()]);
+        assert_eq!(
+            found,
+            [
+                "192.0.2.1:53".parse().unwrap(),
+                "[fd00::1]:53".parse().unwrap()
+            ]
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -144,9 +185,16 @@ mod tests {
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let upstream = Upstream::of(&[silent.local_addr().unwrap()]).unwrap();
         let began = tokio::time::Instant::now();
-        let heard = upstream.ask(&"example.org.".parse().unwrap(), RecordType::A).await;
+
+        let heard = upstream
+            .ask(&"example.org.".parse().unwrap(), RecordType::A)
+            .await;
         assert_eq!(heard.code, ResponseCode::ServFail);
-        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert!(
+            began.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            began.elapsed()
+        );
     }
 
     #[test]

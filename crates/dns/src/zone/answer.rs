@@ -1,4 +1,5 @@
-//! What a question about the cluster's names is answered: the DNS specification of Kubernetes, as CoreDNS keeps it.
+//! What a question about the cluster's names is answered: the DNS specification of Kubernetes, as
+//! CoreDNS keeps it.
 //!
 //! Below the cluster's domain:
 //!
@@ -10,7 +11,8 @@
 //! | `1-2-3-4.NAMESPACE.pod` | the address it is made of |
 //! | `dns-version` | `1.1.0` (TXT) |
 //!
-//! Addresses are answered in the reverse (PTR) when they are a Service's or a ready pod's; all others are not ours.
+//! Addresses are answered in the reverse (PTR) when they are a Service's or a ready pod's; all
+//! others are not ours.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -34,8 +36,12 @@ pub enum Wanted {
 /// What comes of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The name is ours: these records, and others that will be asked for next. None at all is an answer too.
-    Records { records: Vec<Data>, additional: Vec<(String, IpAddr)> },
+    /// The name is ours: these records, and others that will be asked for next. None at all is an
+    /// answer too.
+    Records {
+        records: Vec<Data>,
+        additional: Vec<(String, IpAddr)>,
+    },
     /// It is another name for this one.
     Alias(String),
     /// There is no such name, and nobody else is to be asked.
@@ -65,19 +71,25 @@ const VERSION: &str = "1.1.0";
 /// The weights of one answer's SRV records share this.
 const WEIGHT: u16 = 100;
 
-/// Answers a question. `name` is in lower case, without a dot at its end; `domain` likewise. `own` are the addresses of
-/// the DNS Service itself.
+/// Answers a question. `name` is in lower case, without a dot at its end; `domain` likewise. `own`
+/// are the addresses of the DNS Service itself.
 pub fn answer(zone: &Zone, domain: &str, own: &[IpAddr], name: &str, wanted: Wanted) -> Answer {
     if let Some(address) = reverse(name) {
         return pointer(zone, domain, address, wanted);
     }
-    let Some(below) = below(name, domain) else { return Answer::NotOurs };
+
+    let Some(below) = below(name, domain) else {
+        return Answer::NotOurs;
+    };
+
     let labels: Vec<&str> = below.split('.').filter(|label| !label.is_empty()).collect();
     match labels.as_slice() {
         [] => apex(domain, wanted),
-        ["dns-version"] => {
-            records(vec![Data::Text(VERSION.to_owned())].into_iter().filter(|_| is(wanted, Wanted::Txt)))
-        }
+        ["dns-version"] => records(
+            vec![Data::Text(VERSION.to_owned())]
+                .into_iter()
+                .filter(|_| is(wanted, Wanted::Txt)),
+        ),
         ["dns"] => nothing(),
         ["ns", "dns"] => addresses(own.iter().copied(), wanted),
         ["svc" | "pod"] => nothing(),
@@ -87,7 +99,13 @@ pub fn answer(zone: &Zone, domain: &str, own: &[IpAddr], name: &str, wanted: Wan
             _ => Answer::NoSuchName,
         },
         [rest @ .., name, namespace, "svc"] => match zone.service(namespace, name) {
-            Some(service) => Below { zone, domain, service, wanted }.answer(rest),
+            Some(service) => Below {
+                zone,
+                domain,
+                service,
+                wanted,
+            }
+            .answer(rest),
             None => Answer::NoSuchName,
         },
         _ => Answer::NoSuchName,
@@ -120,27 +138,49 @@ impl Below<'_> {
         match &self.service.form {
             Form::Alias(name) => Answer::Alias(name.clone()),
             Form::Addresses(own) => {
-                let ports: Vec<u16> =
-                    self.service.ports.iter().filter(|port| chosen(port)).map(|port| port.number).collect();
+                let ports: Vec<u16> = self
+                    .service
+                    .ports
+                    .iter()
+                    .filter(|port| chosen(port))
+                    .map(|port| port.number)
+                    .collect();
+
                 if ports.is_empty() {
                     return Answer::NoSuchName;
                 }
+
                 let target = self.name();
-                let served = ports.into_iter().map(|port| (port, target.clone())).collect();
-                self.served(served, own.iter().map(|address| (target.clone(), *address)).collect())
+                let served = ports
+                    .into_iter()
+                    .map(|port| (port, target.clone()))
+                    .collect();
+
+                self.served(
+                    served,
+                    own.iter()
+                        .map(|address| (target.clone(), *address))
+                        .collect(),
+                )
             }
             Form::Headless => {
                 let mut served = Vec::new();
                 let mut at = Vec::new();
                 for slice in self.zone.slices_of(&self.service.key) {
-                    let ports: Vec<&Port> = slice.ports.iter().filter(|port| chosen(port)).collect();
+                    let ports: Vec<&Port> =
+                        slice.ports.iter().filter(|port| chosen(port)).collect();
                     for endpoint in slice.endpoints.iter().filter(|_| !ports.is_empty()) {
                         let name = self.pod_name(endpoint);
                         served.extend(ports.iter().map(|port| (port.number, name.clone())));
                         at.push((name, endpoint.address));
                     }
                 }
-                if at.is_empty() { Answer::NoSuchName } else { self.served(served, at) }
+
+                if at.is_empty() {
+                    Answer::NoSuchName
+                } else {
+                    self.served(served, at)
+                }
             }
         }
     }
@@ -150,16 +190,26 @@ impl Below<'_> {
         if let Form::Alias(_) = self.service.form {
             return Answer::NoSuchName;
         }
+
         let mut served = Vec::new();
         let mut at = Vec::new();
         for slice in self.zone.slices_of(&self.service.key) {
-            for endpoint in slice.endpoints.iter().filter(|endpoint| label(endpoint) == name) {
+            for endpoint in slice
+                .endpoints
+                .iter()
+                .filter(|endpoint| label(endpoint) == name)
+            {
                 let whole = self.pod_name(endpoint);
                 served.extend(slice.ports.iter().map(|port| (port.number, whole.clone())));
                 at.push((whole, endpoint.address));
             }
         }
-        if at.is_empty() { Answer::NoSuchName } else { self.served(served, at) }
+
+        if at.is_empty() {
+            Answer::NoSuchName
+        } else {
+            self.served(served, at)
+        }
     }
 
     /// Addresses, or ports with the addresses beside them.
@@ -173,9 +223,25 @@ impl Below<'_> {
             });
             return addresses(seen, self.wanted);
         }
-        let weight = WEIGHT / u16::try_from(ports.len()).unwrap_or(WEIGHT).clamp(1, WEIGHT);
-        let records = ports.into_iter().map(|(port, target)| Data::Port { weight, port, target }).collect();
-        Answer::Records { records, additional: at }
+
+        let weight = WEIGHT
+            / u16::try_from(ports.len())
+                .unwrap_or(WEIGHT)
+                .clamp(1, WEIGHT);
+
+        let records = ports
+            .into_iter()
+            .map(|(port, target)| Data::Port {
+                weight,
+                port,
+                target,
+            })
+            .collect();
+
+        Answer::Records {
+            records,
+            additional: at,
+        }
     }
 
     fn name(&self) -> String {
@@ -199,7 +265,11 @@ pub fn name_server(domain: &str) -> String {
 }
 
 fn if_there(zone: &Zone, namespace: &str) -> Answer {
-    if zone.namespaces.contains(namespace) { nothing() } else { Answer::NoSuchName }
+    if zone.namespaces.contains(namespace) {
+        nothing()
+    } else {
+        Answer::NoSuchName
+    }
 }
 
 fn pointer(zone: &Zone, domain: &str, address: IpAddr, wanted: Wanted) -> Answer {
@@ -208,14 +278,23 @@ fn pointer(zone: &Zone, domain: &str, address: IpAddr, wanted: Wanted) -> Answer
         Some(name) => vec![name],
         None => zone
             .endpoints_at(address)
-            .map(|(service, endpoint)| format!("{}.{}", label(endpoint), service_name(&service, domain)))
+            .map(|(service, endpoint)| {
+                format!("{}.{}", label(endpoint), service_name(&service, domain))
+            })
             .collect(),
     };
     names.dedup();
+
     if names.is_empty() {
         return Answer::NotOurs;
     }
-    records(names.into_iter().map(Data::Name).filter(|_| is(wanted, Wanted::Ptr)))
+
+    records(
+        names
+            .into_iter()
+            .map(Data::Name)
+            .filter(|_| is(wanted, Wanted::Ptr)),
+    )
 }
 
 fn service_name(key: &Key, domain: &str) -> String {
@@ -232,7 +311,9 @@ fn label(endpoint: &Endpoint) -> String {
 
 fn dashed(label: &str) -> Option<IpAddr> {
     let as_v4 = label.replace('-', ".").parse::<Ipv4Addr>().map(IpAddr::V4);
-    as_v4.or_else(|_| label.replace('-', ":").parse::<Ipv6Addr>().map(IpAddr::V6)).ok()
+    as_v4
+        .or_else(|_| label.replace('-', ":").parse::<Ipv6Addr>().map(IpAddr::V6))
+        .ok()
 }
 
 /// The address that a name below `in-addr.arpa` or `ip6.arpa` stands for.
@@ -241,10 +322,19 @@ fn reverse(name: &str) -> Option<IpAddr> {
         let octets: Vec<&str> = labels.split('.').rev().collect();
         return octets.join(".").parse::<Ipv4Addr>().ok().map(IpAddr::V4);
     }
+
     let labels: Vec<&str> = name.strip_suffix(".ip6.arpa")?.split('.').rev().collect();
-    let digit = |label: &&str| if label.len() == 1 { u128::from_str_radix(label, 16).ok() } else { None };
+
+    let digit = |label: &&str| {
+        if label.len() == 1 {
+            u128::from_str_radix(label, 16).ok()
+        } else {
+            None
+        }
+    };
     let digits: Vec<u128> = labels.iter().map(digit).collect::<Option<_>>()?;
     let bits = digits.iter().fold(0, |bits, digit| bits << 4 | digit);
+
     (digits.len() == 32).then(|| IpAddr::V6(Ipv6Addr::from_bits(bits)))
 }
 
@@ -267,7 +357,10 @@ fn is(wanted: Wanted, this: Wanted) -> bool {
 }
 
 fn records(records: impl Iterator<Item = Data>) -> Answer {
-    Answer::Records { records: records.collect(), additional: Vec::new() }
+    Answer::Records {
+        records: records.collect(),
+        additional: Vec::new(),
+    }
 }
 
 fn nothing() -> Answer {

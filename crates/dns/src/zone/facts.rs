@@ -1,5 +1,5 @@
-//! What DNS needs to know of a Service and of an EndpointSlice, and nothing else: it is kept on disk too, so that
-//! names resolve while the API server is away.
+//! What DNS needs to know of a Service and of an EndpointSlice, and nothing else: it is kept on
+//! disk too, so that names resolve while the API server is away.
 
 use std::net::IpAddr;
 
@@ -67,7 +67,11 @@ impl Service {
     pub fn read(tree: &Value) -> Option<Service> {
         let spec = tree.get("spec")?.as_object()?;
         let form = if spec.text("type") == "ExternalName" {
-            Form::Alias(spec.text("externalName").trim_end_matches('.').to_ascii_lowercase())
+            Form::Alias(
+                spec.text("externalName")
+                    .trim_end_matches('.')
+                    .to_ascii_lowercase(),
+            )
         } else if spec.text("clusterIP") == "None" {
             Form::Headless
         } else {
@@ -78,29 +82,59 @@ impl Service {
             }
             Form::Addresses(addresses)
         };
-        Some(Service { key: key(tree), form, ports: ports(spec.items("ports")) })
+
+        Some(Service {
+            key: key(tree),
+            form,
+            ports: ports(spec.items("ports")),
+        })
     }
 }
 
 impl Slice {
-    /// Reads a discovery.k8s.io/v1 EndpointSlice. Slices of names (`addressType: FQDN`) and of no Service are not ours.
+    /// Reads a discovery.k8s.io/v1 EndpointSlice. Slices of names (`addressType: FQDN`) and of no
+    /// Service are not ours.
     pub fn read(tree: &Value) -> Option<Slice> {
         let slice = tree.as_object()?;
         let service = tree.meta().label(SERVICE_NAME)?.to_owned();
-        let endpoints = slice.items("endpoints").iter().filter_map(endpoint).collect();
-        Some(Slice { key: key(tree), service, ports: ports(slice.items("ports")), endpoints })
+        let endpoints = slice
+            .items("endpoints")
+            .iter()
+            .filter_map(endpoint)
+            .collect();
+
+        Some(Slice {
+            key: key(tree),
+            service,
+            ports: ports(slice.items("ports")),
+            endpoints,
+        })
     }
 }
 
 fn endpoint(tree: &Value) -> Option<Endpoint> {
     let endpoint = tree.as_object()?;
+
     // Only the first address of an endpoint counts: consumers are told to expect one.
-    let address = endpoint.items("addresses").first()?.as_str()?.parse().ok()?;
+    let address = endpoint
+        .items("addresses")
+        .first()?
+        .as_str()?
+        .parse()
+        .ok()?;
+
     let conditions = endpoint.below("conditions");
-    // Unknown is to be taken as ready. `publishNotReadyAddresses` shows here too: whoever writes slices heeds it.
-    let ready =
-        conditions.and_then(|conditions| conditions.get("ready")).and_then(Value::as_bool).unwrap_or(true);
-    let hostname = Some(endpoint.text("hostname").to_ascii_lowercase()).filter(|name| !name.is_empty());
+
+    // Unknown is to be taken as ready. `publishNotReadyAddresses` shows here too: whoever writes
+    // slices heeds it.
+    let ready = conditions
+        .and_then(|conditions| conditions.get("ready"))
+        .and_then(Value::as_bool)
+        .unwrap_or(true);
+
+    let hostname =
+        Some(endpoint.text("hostname").to_ascii_lowercase()).filter(|name| !name.is_empty());
+
     ready.then_some(Endpoint { address, hostname })
 }
 
@@ -108,14 +142,25 @@ fn ports(items: &[Value]) -> Vec<Port> {
     let read = |item: &Value| {
         let port = item.as_object()?;
         let name = port.text("name").to_ascii_lowercase();
-        let protocol = Some(port.text("protocol")).filter(|text| !text.is_empty()).unwrap_or("TCP");
+        let protocol = Some(port.text("protocol"))
+            .filter(|text| !text.is_empty())
+            .unwrap_or("TCP");
         let number = u16::try_from(port.int("port")).ok()?;
-        Some(Port { name, protocol: protocol.to_ascii_lowercase(), number })
+
+        Some(Port {
+            name,
+            protocol: protocol.to_ascii_lowercase(),
+            number,
+        })
     };
+
     items.iter().filter_map(read).collect()
 }
 
 fn key(tree: &Value) -> Key {
     let meta = tree.meta();
-    Key { namespace: meta.namespace().to_owned(), name: meta.name().to_owned() }
+    Key {
+        namespace: meta.namespace().to_owned(),
+        name: meta.name().to_owned(),
+    }
 }

@@ -22,7 +22,8 @@ fn slice(name: &str, of: &str, rest: &str) -> Slice {
     Slice::read(&tree(&text)).unwrap()
 }
 
-/// A shop: a web front with addresses of both families, a headless database, a name that stands for another.
+/// A shop: a web front with addresses of both families, a headless database, a name that stands for
+/// another.
 fn shop() -> Zone {
     let mut zone = Zone::default();
     zone.add_namespace("shop");
@@ -31,23 +32,39 @@ fn shop() -> Zone {
         "web",
         &format!(r#"{{"type":"ClusterIP","clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1","fd00::1"],"ports":{ports}}}"#),
     ));
-    zone.set_service(service("db", r#"{"clusterIP":"None","clusterIPs":["None"]}"#));
-    zone.set_service(service("empty", r#"{"clusterIP":"None","clusterIPs":["None"]}"#));
-    zone.set_service(service("bank", r#"{"type":"ExternalName","externalName":"Pay.Example.COM."}"#));
+
+    zone.set_service(service(
+        "db",
+        r#"{"clusterIP":"None","clusterIPs":["None"]}"#,
+    ));
+
+    zone.set_service(service(
+        "empty",
+        r#"{"clusterIP":"None","clusterIPs":["None"]}"#,
+    ));
+
+    zone.set_service(service(
+        "bank",
+        r#"{"type":"ExternalName","externalName":"Pay.Example.COM."}"#,
+    ));
+
     let endpoints = r#"[
         {"addresses":["10.1.0.1"],"hostname":"db-0","conditions":{"ready":true}},
         {"addresses":["10.1.0.2"],"conditions":{}},
         {"addresses":["10.1.0.3"],"hostname":"db-2","conditions":{"ready":false}}]"#;
+
     zone.set_slice(slice(
         "db-a",
         "db",
         &format!(r#""ports":[{{"name":"sql","port":5432}}],"endpoints":{endpoints}"#),
     ));
-    let six =
-        r#""ports":[{"name":"sql","port":5432}],"endpoints":[{"addresses":["fd00::a"],"hostname":"db-0"}]"#;
+
+    let six = r#""ports":[{"name":"sql","port":5432}],"endpoints":[{"addresses":["fd00::a"],"hostname":"db-0"}]"#;
     zone.set_slice(slice("db-b", "db", six));
-    let behind = r#""ports":[{"name":"http","port":8080}],"endpoints":[{"addresses":["10.1.0.9"]}]"#;
+    let behind =
+        r#""ports":[{"name":"http","port":8080}],"endpoints":[{"addresses":["10.1.0.9"]}]"#;
     zone.set_slice(slice("web-a", "web", behind));
+
     zone
 }
 
@@ -56,31 +73,46 @@ fn shown(answer: &Answer) -> String {
         Answer::Alias(name) => return format!("is {name}"),
         Answer::NoSuchName => return "no such name".to_owned(),
         Answer::NotOurs => return "not ours".to_owned(),
-        Answer::Records { records, additional } => (records, additional),
+        Answer::Records {
+            records,
+            additional,
+        } => (records, additional),
     };
+
     let one = |data: &Data| match data {
         Data::Address(address) => address.to_string(),
-        Data::Port { weight, port, target } => format!("{weight}/{port}/{target}"),
+        Data::Port {
+            weight,
+            port,
+            target,
+        } => format!("{weight}/{port}/{target}"),
         Data::Name(name) | Data::NameServer(name) => name.clone(),
         Data::Text(text) => format!("{text:?}"),
         Data::Authority => "SOA".to_owned(),
     };
+
     let mut text = records.iter().map(one).collect::<Vec<_>>().join(" ");
     for (name, address) in additional {
         write!(text, " +{name}={address}").unwrap();
     }
+
     text
 }
 
 #[track_caller]
 fn check(zone: &Zone, name: &str, wanted: Wanted, expected: &str) {
     let own = ["10.0.0.10".parse().unwrap()];
-    assert_eq!(shown(&answer(zone, "cluster.local", &own, name, wanted)), expected, "{name} {wanted:?}");
+    assert_eq!(
+        shown(&answer(zone, "cluster.local", &own, name, wanted)),
+        expected,
+        "{name} {wanted:?}"
+    );
 }
 
 #[test]
 fn names_below_the_cluster_are_answered_as_the_specification_says() {
     use Wanted::{A, Aaaa, Any, Ns, Other, Soa, Srv, Txt};
+
     let zone = shop();
     for (name, wanted, expected) in [
         ("web.shop.svc.cluster.local", A, "10.0.0.1"),
@@ -144,13 +176,26 @@ fn names_below_the_cluster_are_answered_as_the_specification_says() {
 #[test]
 fn addresses_have_names_when_they_are_a_services_or_a_pods() {
     use Wanted::{A, Ptr};
+
     let zone = shop();
     let six = |digits: &str| format!("{digits}{}.0.0.d.f.ip6.arpa", ".0".repeat(27));
     for (name, wanted, expected) in [
         ("1.0.0.10.in-addr.arpa", Ptr, "web.shop.svc.cluster.local"),
-        ("1.0.1.10.in-addr.arpa", Ptr, "db-0.db.shop.svc.cluster.local"),
-        ("2.0.1.10.in-addr.arpa", Ptr, "10-1-0-2.db.shop.svc.cluster.local"),
-        ("9.0.1.10.in-addr.arpa", Ptr, "10-1-0-9.web.shop.svc.cluster.local"),
+        (
+            "1.0.1.10.in-addr.arpa",
+            Ptr,
+            "db-0.db.shop.svc.cluster.local",
+        ),
+        (
+            "2.0.1.10.in-addr.arpa",
+            Ptr,
+            "10-1-0-2.db.shop.svc.cluster.local",
+        ),
+        (
+            "9.0.1.10.in-addr.arpa",
+            Ptr,
+            "10-1-0-9.web.shop.svc.cluster.local",
+        ),
         ("1.0.0.10.in-addr.arpa", A, ""),
         ("3.0.1.10.in-addr.arpa", Ptr, "not ours"),
         ("0.1.10.in-addr.arpa", Ptr, "not ours"),
@@ -165,20 +210,33 @@ fn addresses_have_names_when_they_are_a_services_or_a_pods() {
 #[test]
 fn what_goes_takes_its_names_along() {
     use Wanted::{A, Ptr};
-    let key = |name: &str| Key { namespace: "shop".to_owned(), name: name.to_owned() };
+
+    let key = |name: &str| Key {
+        namespace: "shop".to_owned(),
+        name: name.to_owned(),
+    };
+
     let mut zone = shop();
     zone.remove_slice(&key("db-a"));
     check(&zone, "db.shop.svc.cluster.local", A, "");
     check(&zone, "1.0.1.10.in-addr.arpa", Ptr, "not ours");
     zone.remove_slice(&key("db-b"));
     check(&zone, "db.shop.svc.cluster.local", A, "no such name");
+
     // Another Service was given the address before the end of the first was told.
     let taken = r#"{"clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1"],"ports":[{"port":1}]}"#;
     zone.set_service(service("next", taken));
     zone.remove_service(&key("web"));
+
     check(&zone, "web.shop.svc.cluster.local", A, "no such name");
     check(&zone, "next.shop.svc.cluster.local", A, "10.0.0.1");
-    check(&zone, "1.0.0.10.in-addr.arpa", Ptr, "next.shop.svc.cluster.local");
+    check(
+        &zone,
+        "1.0.0.10.in-addr.arpa",
+        Ptr,
+        "next.shop.svc.cluster.local",
+    );
+
     zone.remove_namespace("shop");
     check(&zone, "shop.svc.cluster.local", A, "no such name");
 }
@@ -189,5 +247,10 @@ fn a_zone_is_the_same_after_a_time_on_disk() {
     let text = serde_json::to_vec(&before).unwrap();
     let after = Zone::from(serde_json::from_slice::<Snapshot>(&text).unwrap()).snapshot();
     assert_eq!(after, before);
-    check(&Zone::from(after), "db-0.db.shop.svc.cluster.local", Wanted::A, "10.1.0.1");
+    check(
+        &Zone::from(after),
+        "db-0.db.shop.svc.cluster.local",
+        Wanted::A,
+        "10.1.0.1",
+    );
 }

@@ -1,8 +1,8 @@
 //! How far init containers have come, and what is next.
 //!
-//! Ordinary ones run one after the other, each to success; sidecars begin in their place, and stay. What has been done
-//! is read off the *last* one that was ever made: those before it were done, whether or not the runtime still
-//! remembers them. Once a main container has begun, all were.
+//! Ordinary ones run one after the other, each to success; sidecars begin in their place, and stay.
+//! What has been done is read off the *last* one that was ever made: those before it were done,
+//! whether or not the runtime still remembers them. Once a main container has begun, all were.
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 
@@ -23,39 +23,70 @@ pub(super) struct Plan {
 }
 
 pub(super) fn plan(pod: &Pod, observed: &Observed, verdicts: &Verdicts) -> Plan {
-    let containers: Vec<(Kind, &Container)> =
-        pod.lasting_containers().filter(|(kind, _)| *kind != Kind::Main).collect();
+    let containers: Vec<(Kind, &Container)> = pod
+        .lasting_containers()
+        .filter(|(kind, _)| *kind != Kind::Main)
+        .collect();
+
     let alive = |seen: &Seen| matches!(seen.state, State::Created | State::Running { .. });
-    let main_began =
-        pod.pod_spec().containers.iter().any(|container| observed.newest(&container.name).is_some_and(alive));
-    let mut plan = Plan { done: containers.is_empty() || main_began, ..Plan::default() };
-    let last = containers.iter().rposition(|(_, container)| observed.newest(&container.name).is_some());
+    let main_began = pod
+        .pod_spec()
+        .containers
+        .iter()
+        .any(|container| observed.newest(&container.name).is_some_and(alive));
+
+    let mut plan = Plan {
+        done: containers.is_empty() || main_began,
+        ..Plan::default()
+    };
+
+    let last = containers
+        .iter()
+        .rposition(|(_, container)| observed.newest(&container.name).is_some());
     let behind = match last {
         _ if main_began => containers.len(),
         Some(last) => last,
         None => {
-            plan.start.extend(containers.first().map(|(_, container)| container.name.clone()));
+            plan.start.extend(
+                containers
+                    .first()
+                    .map(|(_, container)| container.name.clone()),
+            );
             return plan;
         }
     };
+
     for (kind, container) in &containers[..behind] {
         if *kind == Kind::Sidecar {
             keep_sidecar(&mut plan, pod, container, observed, verdicts);
         }
     }
+
     if let Some((kind, container)) = containers.get(behind) {
-        let next = containers.get(behind + 1).map(|(_, container)| container.name.as_str());
-        let seen = observed.newest(&container.name).expect("it is the last one that was made");
+        let next = containers
+            .get(behind + 1)
+            .map(|(_, container)| container.name.as_str());
+
+        let seen = observed
+            .newest(&container.name)
+            .expect("it is the last one that was made");
         match kind {
             Kind::Sidecar => step_sidecar(&mut plan, pod, container, seen, next, verdicts),
             _ => step_ordinary(&mut plan, pod, container, seen, next),
         }
     }
+
     plan
 }
 
 /// A sidecar whose turn is over: it runs, or it is made to.
-fn keep_sidecar(plan: &mut Plan, pod: &Pod, container: &Container, observed: &Observed, verdicts: &Verdicts) {
+fn keep_sidecar(
+    plan: &mut Plan,
+    pod: &Pod,
+    container: &Container,
+    observed: &Observed,
+    verdicts: &Verdicts,
+) {
     let newest = observed.newest(&container.name);
     match newest {
         Some(seen) if seen.state.is_running() => {
@@ -85,11 +116,15 @@ fn step_sidecar(
         State::Running { .. } => {
             let unwell = unwell(pod, Kind::Sidecar, container, seen, verdicts);
             let started = !verdicts.not_started.contains(&container.name)
-                && unwell.as_ref().is_none_or(|unwell| unwell.kill.probe.is_none());
+                && unwell
+                    .as_ref()
+                    .is_none_or(|unwell| unwell.kill.probe.is_none());
+
             if let Some(unwell) = unwell {
                 plan.kill.push(unwell.kill);
                 again(plan);
             }
+
             if started {
                 match next {
                     Some(next) => plan.start.push(next.to_owned()),
@@ -106,7 +141,13 @@ fn step_sidecar(
 }
 
 /// The ordinary one that is to succeed before the next one may begin.
-fn step_ordinary(plan: &mut Plan, pod: &Pod, container: &Container, seen: &Seen, next: Option<&str>) {
+fn step_ordinary(
+    plan: &mut Plan,
+    pod: &Pod,
+    container: &Container,
+    seen: &Seen,
+    next: Option<&str>,
+) {
     match &seen.state {
         State::Running { .. } => {}
         State::Created => plan.start.push(container.name.clone()),
@@ -127,6 +168,7 @@ fn step_ordinary(plan: &mut Plan, pod: &Pod, container: &Container, seen: &Seen,
         }
         State::Unknown => plan.failed = true,
     }
+
     if plan.failed {
         plan.start.clear();
     }

@@ -1,11 +1,13 @@
 //! What is to be done to the containers of a pod now.
 //!
-//! [`pod_actions`] is given what the pod is to be, what the runtime says of it and what the probes say, and answers with
-//! a list of deeds: whether the pod needs a new sandbox, which containers are to be killed and which to be started. It
-//! never asks what happened before, so it does not matter how often, or after which event, it is asked.
+//! [`pod_actions`] is given what the pod is to be, what the runtime says of it and what the probes
+//! say, and answers with a list of deeds: whether the pod needs a new sandbox, which containers are
+//! to be killed and which to be started. It never asks what happened before, so it does not matter
+//! how often, or after which event, it is asked.
 //!
-//! The first question is the sandbox ([`sandbox_plan`]). Without a good one everything begins anew. With one, init
-//! containers are taken a step further ([`init`]); only when they are done are the main containers looked at.
+//! The first question is the sandbox ([`sandbox_plan`]). Without a good one everything begins anew.
+//! With one, init containers are taken a step further ([`init`]); only when they are done are the
+//! main containers looked at.
 
 mod init;
 pub mod restart;
@@ -84,7 +86,12 @@ pub fn pod_actions(pod: &Pod, observed: &Observed, verdicts: &Verdicts) -> Actio
         sandbox: plan.existing,
         ..Actions::default()
     };
-    if plan.create { from_nothing(pod, observed, actions) } else { onward(pod, observed, verdicts, actions) }
+
+    if plan.create {
+        from_nothing(pod, observed, actions)
+    } else {
+        onward(pod, observed, verdicts, actions)
+    }
 }
 
 /// What becomes of a pod's sandbox.
@@ -94,23 +101,41 @@ pub struct SandboxPlan {
     pub existing: Option<String>,
 }
 
-/// Whether a pod needs a new sandbox: it has none, or several, or one that is not well, or one on the wrong network.
+/// Whether a pod needs a new sandbox: it has none, or several, or one that is not well, or one on
+/// the wrong network.
 pub fn sandbox_plan(pod: &Pod, observed: &Observed) -> SandboxPlan {
     let Some(newest) = observed.sandboxes.first() else {
-        return SandboxPlan { create: true, attempt: 0, existing: None };
+        return SandboxPlan {
+            create: true,
+            attempt: 0,
+            existing: None,
+        };
     };
-    let several = observed.sandboxes.iter().filter(|sandbox| sandbox.ready).count() > 1;
+
+    let several = observed
+        .sandboxes
+        .iter()
+        .filter(|sandbox| sandbox.ready)
+        .count()
+        > 1;
+
     let moved = newest.host_network != pod.is_host_network();
     let unreachable = !pod.is_host_network() && newest.addresses.is_empty();
     let create = several || !newest.ready || moved || unreachable;
+
     SandboxPlan {
         create,
-        attempt: if create { newest.attempt + 1 } else { newest.attempt },
+        attempt: if create {
+            newest.attempt + 1
+        } else {
+            newest.attempt
+        },
         existing: Some(newest.id.clone()),
     }
 }
 
-/// A pod without a good sandbox: everything is stopped, and begins with the first container, if there is anything to run.
+/// A pod without a good sandbox: everything is stopped, and begins with the first container, if
+/// there is anything to run.
 fn from_nothing(pod: &Pod, observed: &Observed, mut actions: Actions) -> Actions {
     let has_run = actions.attempt != 0 && !observed.containers.is_empty();
     if pod.restart_policy() == "Never" && has_run {
@@ -118,59 +143,78 @@ fn from_nothing(pod: &Pod, observed: &Observed, mut actions: Actions) -> Actions
         actions.create_sandbox = false;
         return actions;
     }
+
     let spec = pod.pod_spec();
     let done = |container: &&Container| {
-        let policy = container.restart_policy.as_deref().unwrap_or(pod.restart_policy());
+        let policy = container
+            .restart_policy
+            .as_deref()
+            .unwrap_or(pod.restart_policy());
         policy == "OnFailure" && has_succeeded(observed, &container.name)
     };
+
     let main: Vec<String> = spec
         .containers
         .iter()
         .filter(|container| !done(container))
         .map(|container| container.name.clone())
         .collect();
-    let was_initialized = spec.containers.iter().any(|container| observed.newest(&container.name).is_some());
+
+    let was_initialized = spec
+        .containers
+        .iter()
+        .any(|container| observed.newest(&container.name).is_some());
+
     if main.is_empty() && was_initialized {
         actions.create_sandbox = false;
         return actions;
     }
+
     match spec.init_containers.iter().flatten().next() {
         Some(first) => actions.start_init.push(first.name.clone()),
         None => actions.start_main = main,
     }
+
     actions
 }
 
 /// A pod whose sandbox is well.
 fn onward(pod: &Pod, observed: &Observed, verdicts: &Verdicts, mut actions: Actions) -> Actions {
     // They may start while the pod is still being initialized, and never start twice.
-    let new = pod.ephemeral_containers().iter().filter(|one| observed.newest(&one.name).is_none());
+    let new = pod
+        .ephemeral_containers()
+        .iter()
+        .filter(|one| observed.newest(&one.name).is_none());
     actions.start_ephemeral = new.map(|one| one.name.clone()).collect();
 
     let init = init::plan(pod, observed, verdicts);
     actions.start_init = init.start;
     actions.kill = init.kill;
+
     if init.failed {
         actions.kill_pod = true;
         return actions;
     }
+
     if !init.done {
         return actions;
     }
+
     let mut kept = 0;
     for container in &pod.pod_spec().containers {
         let newest = observed.newest(&container.name);
         match newest {
-            Some(seen) if seen.state.is_running() => match unwell(pod, Kind::Main, container, seen, verdicts)
-            {
-                None => kept += 1,
-                Some(unwell) => {
-                    if unwell.again {
-                        actions.start_main.push(container.name.clone());
+            Some(seen) if seen.state.is_running() => {
+                match unwell(pod, Kind::Main, container, seen, verdicts) {
+                    None => kept += 1,
+                    Some(unwell) => {
+                        if unwell.again {
+                            actions.start_main.push(container.name.clone());
+                        }
+                        actions.kill.push(unwell.kill);
                     }
-                    actions.kill.push(unwell.kill);
                 }
-            },
+            }
             _ if wants_start(pod, container, observed) => {
                 actions.kill.extend(newest.and_then(unknown));
                 actions.start_main.push(container.name.clone());
@@ -178,11 +222,13 @@ fn onward(pod: &Pod, observed: &Observed, verdicts: &Verdicts, mut actions: Acti
             _ => {}
         }
     }
+
     if kept == 0 && actions.start_main.is_empty() {
         actions.kill_pod = true;
         // Sidecars alone do not keep a pod alive.
         actions.start_init.clear();
     }
+
     actions
 }
 
@@ -192,7 +238,8 @@ pub(crate) struct Unwell {
     again: bool,
 }
 
-/// Why a running container cannot stay: it is not what the pod asks for any more, or a probe says that it does not live.
+/// Why a running container cannot stay: it is not what the pod asks for any more, or a probe says
+/// that it does not live.
 pub(crate) fn unwell(
     pod: &Pod,
     kind: Kind,
@@ -200,23 +247,50 @@ pub(crate) fn unwell(
     seen: &Seen,
     verdicts: &Verdicts,
 ) -> Option<Unwell> {
-    let what = if kind == Kind::Main { "Container" } else { "Init container" };
+    let what = if kind == Kind::Main {
+        "Container"
+    } else {
+        "Init container"
+    };
+
     let name = &container.name;
     let changed = seen.hash().is_some_and(|hash| hash != hash_of(container));
     let (message, probe, again) = match (changed, verdicts.failed.get(&seen.id)) {
         (true, _) => (format!("{what} {name} definition changed"), None, true),
         (false, Some(ProbeKind::Liveness)) => {
             let again = restarts_when_killed(pod, container);
-            (format!("{what} {name} failed liveness probe"), Some(ProbeKind::Liveness), again)
+            (
+                format!("{what} {name} failed liveness probe"),
+                Some(ProbeKind::Liveness),
+                again,
+            )
         }
         (false, Some(ProbeKind::Startup)) => {
             let again = restarts_when_killed(pod, container);
-            (format!("{what} {name} failed startup probe"), Some(ProbeKind::Startup), again)
+            (
+                format!("{what} {name} failed startup probe"),
+                Some(ProbeKind::Startup),
+                again,
+            )
         }
         (false, Some(ProbeKind::Readiness) | None) => return None,
     };
-    let message = if again && kind == Kind::Main { format!("{message}, will be restarted") } else { message };
-    Some(Unwell { kill: Kill { id: seen.id.clone(), name: name.clone(), message, probe }, again })
+
+    let message = if again && kind == Kind::Main {
+        format!("{message}, will be restarted")
+    } else {
+        message
+    };
+
+    Some(Unwell {
+        kill: Kill {
+            id: seen.id.clone(),
+            name: name.clone(),
+            message,
+            probe,
+        },
+        again,
+    })
 }
 
 /// An instance that nobody knows about is killed before another begins, or there might be two.
@@ -230,5 +304,7 @@ pub(crate) fn unknown(seen: &Seen) -> Option<Kill> {
 }
 
 fn has_succeeded(observed: &Observed, name: &str) -> bool {
-    observed.newest(name).is_some_and(|seen| matches!(seen.state, State::Exited { code: 0, .. }))
+    observed
+        .newest(name)
+        .is_some_and(|seen| matches!(seen.state, State::Exited { code: 0, .. }))
 }

@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::{Container, ContainerRestartRule, Pod};
 use crate::observed::{Observed, State};
 use crate::pod::PodView;
 
-/// Whether a container is to be started: it was never made, or it has ended and its policy says so. One that was made
-/// but never ran, and one that nobody knows about, are to be started too.
+/// Whether a container is to be started: it was never made, or it has ended and its policy says so.
+/// One that was made but never ran, and one that nobody knows about, are to be started too.
 pub fn wants_start(pod: &Pod, container: &Container, observed: &Observed) -> bool {
     if pod.is_being_deleted() {
         return false;
@@ -18,8 +18,8 @@ pub fn wants_start(pod: &Pod, container: &Container, observed: &Observed) -> boo
     }
 }
 
-/// What the policies say about a container that ended with this code: its own rules first, its own policy next, its
-/// pod's last.
+/// What the policies say about a container that ended with this code: its own rules first, its own
+/// policy next, its pod's last.
 pub fn restarts_after(pod: &Pod, container: &Container, code: i32) -> bool {
     if let Some(own) = container.restart_policy.as_deref() {
         if matching_rule(container, code).is_some_and(|rule| rule.action == "Restart") {
@@ -32,9 +32,14 @@ pub fn restarts_after(pod: &Pod, container: &Container, code: i32) -> bool {
     by_policy(pod.restart_policy(), code).unwrap_or(true)
 }
 
-/// Whether one that we kill, because it does not live, is to run again. Rules about exit codes do not apply: it has none.
+/// Whether one that we kill, because it does not live, is to run again. Rules about exit codes do
+/// not apply: it has none.
 pub fn restarts_when_killed(pod: &Pod, container: &Container) -> bool {
-    container.restart_policy.as_deref().unwrap_or(pod.restart_policy()) != "Never"
+    container
+        .restart_policy
+        .as_deref()
+        .unwrap_or(pod.restart_policy())
+        != "Never"
 }
 
 fn by_policy(policy: &str, code: i32) -> Option<bool> {
@@ -47,16 +52,20 @@ fn by_policy(policy: &str, code: i32) -> Option<bool> {
 }
 
 fn matching_rule(container: &Container, code: i32) -> Option<&ContainerRestartRule> {
-    container.restart_policy_rules.iter().flatten().find(|rule| {
-        rule.exit_codes.as_ref().is_some_and(|codes| {
-            let named = codes.values.iter().flatten().any(|value| *value == code);
-            match codes.operator.as_str() {
-                "In" => named,
-                "NotIn" => !named,
-                _ => false,
-            }
+    container
+        .restart_policy_rules
+        .iter()
+        .flatten()
+        .find(|rule| {
+            rule.exit_codes.as_ref().is_some_and(|codes| {
+                let named = codes.values.iter().flatten().any(|value| *value == code);
+                match codes.operator.as_str() {
+                    "In" => named,
+                    "NotIn" => !named,
+                    _ => false,
+                }
+            })
         })
-    })
 }
 
 #[cfg(test)]
@@ -75,14 +84,28 @@ mod tests {
                 }),
             }]
         });
+
         let container = Container {
             restart_policy: own.map(str::to_owned),
             restart_policy_rules: rules,
             ..Container::default()
         };
-        let spec = PodSpec { restart_policy: Some(pod.into()), ..PodSpec::default() };
-        let pod = Pod { spec: Some(spec), ..Pod::default() };
-        assert_eq!(restarts_after(&pod, &container, code), again, "{pod:?} {container:?} {code}");
+
+        let spec = PodSpec {
+            restart_policy: Some(pod.into()),
+            ..PodSpec::default()
+        };
+
+        let pod = Pod {
+            spec: Some(spec),
+            ..Pod::default()
+        };
+
+        assert_eq!(
+            restarts_after(&pod, &container, code),
+            again,
+            "{pod:?} {container:?} {code}"
+        );
     }
 
     #[test]
@@ -92,12 +115,15 @@ mod tests {
         check("OnFailure", None, None, 1, true);
         check("Never", None, None, 1, false);
         check("Never", Some("Always"), None, 0, true);
+
         check("Always", Some("Never"), None, 1, false);
         check("Always", Some("OnFailure"), None, 0, false);
         check("Never", Some("Never"), Some(("In", &[42])), 42, true);
         check("Never", Some("Never"), Some(("In", &[42])), 43, false);
         check("Never", Some("Never"), Some(("NotIn", &[0])), 7, true);
-        // Rules without a policy of the container's own are refused by the API, and count for nothing here.
+
+        // Rules without a policy of the container's own are refused by the API, and count for
+        // nothing here.
         check("Never", None, Some(("In", &[42])), 42, false);
     }
 }

@@ -12,8 +12,9 @@ use crate::observed::Sandbox;
 
 /// A pod by its spec.
 fn pod(spec: &str) -> Pod {
-    let text =
-        format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: p, namespace: ns, uid: u}}\nspec: {spec}");
+    let text = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: p, namespace: ns, uid: u}}\nspec: {spec}"
+    );
     typed::from_tree(&yaml::decode(text.as_bytes()).unwrap()).unwrap()
 }
 
@@ -28,7 +29,8 @@ fn sandbox(attempt: u32, ready: bool) -> Sandbox {
     }
 }
 
-/// `name:state`, the newest first; states are `created`, `running`, `unknown`, `changed` and exit codes.
+/// `name:state`, the newest first; states are `created`, `running`, `unknown`, `changed` and exit
+/// codes.
 fn observed(sandboxes: Vec<Sandbox>, containers: &[&str]) -> Observed {
     let at = |seconds| Timestamp::from_unix(seconds, 0);
     let seen = |text: &&str| {
@@ -40,13 +42,25 @@ fn observed(sandboxes: Vec<Sandbox>, containers: &[&str]) -> Observed {
             reason: reason.to_owned(),
             message: String::new(),
         };
-        let container =
-            Container { name: name.to_owned(), image: Some("i".to_owned()), ..Container::default() };
-        let mut annotations =
-            BTreeMap::from([("io.kubernetes.container.hash".to_owned(), hash_of(&container))]);
+
+        let container = Container {
+            name: name.to_owned(),
+            image: Some("i".to_owned()),
+            ..Container::default()
+        };
+
+        let mut annotations = BTreeMap::from([(
+            "io.kubernetes.container.hash".to_owned(),
+            hash_of(&container),
+        )]);
+
         if state == "changed" {
-            annotations.insert("io.kubernetes.container.hash".to_owned(), "other".to_owned());
+            annotations.insert(
+                "io.kubernetes.container.hash".to_owned(),
+                "other".to_owned(),
+            );
         }
+
         Seen {
             id: format!("{name}-id"),
             name: name.to_owned(),
@@ -68,7 +82,11 @@ fn observed(sandboxes: Vec<Sandbox>, containers: &[&str]) -> Observed {
             user: None,
         }
     };
-    Observed { sandboxes, containers: containers.iter().map(seen).collect() }
+
+    Observed {
+        sandboxes,
+        containers: containers.iter().map(seen).collect(),
+    }
 }
 
 /// What is done, in one line.
@@ -80,26 +98,43 @@ fn told(actions: &Actions) -> String {
     if actions.create_sandbox {
         words.push(format!("sandbox {}", actions.attempt));
     }
+
     let kills: Vec<&str> = actions.kill.iter().map(|kill| kill.name.as_str()).collect();
     for (what, names) in [
         ("kill", kills),
-        ("ephemeral", actions.start_ephemeral.iter().map(String::as_str).collect()),
-        ("init", actions.start_init.iter().map(String::as_str).collect()),
-        ("main", actions.start_main.iter().map(String::as_str).collect()),
+        (
+            "ephemeral",
+            actions.start_ephemeral.iter().map(String::as_str).collect(),
+        ),
+        (
+            "init",
+            actions.start_init.iter().map(String::as_str).collect(),
+        ),
+        (
+            "main",
+            actions.start_main.iter().map(String::as_str).collect(),
+        ),
     ] {
         if !names.is_empty() {
             words.push(format!("{what} {}", names.join(" ")));
         }
     }
+
     words.join(", ")
 }
 
 fn check(pod: &Pod, observed: &Observed, expected: &str) {
-    assert_eq!(told(&pod_actions(pod, observed, &Verdicts::default())), expected, "{observed:?}");
+    assert_eq!(
+        told(&pod_actions(pod, observed, &Verdicts::default())),
+        expected,
+        "{observed:?}"
+    );
 }
 
 fn two(policy: &str) -> Pod {
-    pod(&format!("{{restartPolicy: {policy}, containers: [{{name: a, image: i}}, {{name: b, image: i}}]}}"))
+    pod(&format!(
+        "{{restartPolicy: {policy}, containers: [{{name: a, image: i}}, {{name: b, image: i}}]}}"
+    ))
 }
 
 fn well(containers: &[&str]) -> Observed {
@@ -108,7 +143,11 @@ fn well(containers: &[&str]) -> Observed {
 
 #[test]
 fn a_new_pod_gets_a_sandbox_and_its_containers() {
-    check(&two("Always"), &observed(vec![], &[]), "kill pod, sandbox 0, main a b");
+    check(
+        &two("Always"),
+        &observed(vec![], &[]),
+        "kill pod, sandbox 0, main a b",
+    );
     check(&two("Always"), &well(&[]), "main a b");
     check(&two("Always"), &well(&["a:running"]), "main b");
     check(&two("Always"), &well(&["a:running", "b:running"]), "");
@@ -127,30 +166,67 @@ fn those_that_ended_run_again_as_their_policy_says() {
 #[test]
 fn what_was_made_but_never_ran_is_made_again_and_the_unknown_is_killed_first() {
     check(&two("Always"), &well(&["a:created", "b:running"]), "main a");
-    check(&two("Always"), &well(&["a:unknown", "b:running"]), "kill a, main a");
+    check(
+        &two("Always"),
+        &well(&["a:unknown", "b:running"]),
+        "kill a, main a",
+    );
 }
 
 #[test]
 fn a_pod_that_is_being_deleted_starts_nothing() {
     let mut pod = two("Always");
     let now = k8s_openapi::jiff::Timestamp::UNIX_EPOCH;
-    pod.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now));
+    pod.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now));
     check(&pod, &well(&["a:1", "b:running"]), "");
 }
 
 #[test]
 fn a_sandbox_that_is_not_well_is_made_anew() {
     let all = ["a:running", "b:running"];
-    check(&two("Always"), &observed(vec![sandbox(0, false)], &all), "kill pod, sandbox 1, main a b");
+    check(
+        &two("Always"),
+        &observed(vec![sandbox(0, false)], &all),
+        "kill pod, sandbox 1, main a b",
+    );
+
     let several = vec![sandbox(1, true), sandbox(0, true)];
-    check(&two("Always"), &observed(several, &all), "kill pod, sandbox 2, main a b");
-    let unreachable = Sandbox { addresses: Vec::new(), ..sandbox(0, true) };
-    check(&two("Always"), &observed(vec![unreachable], &all), "kill pod, sandbox 1, main a b");
-    let on_host = Sandbox { host_network: true, ..sandbox(0, true) };
-    check(&two("Always"), &observed(vec![on_host.clone()], &all), "kill pod, sandbox 1, main a b");
+    check(
+        &two("Always"),
+        &observed(several, &all),
+        "kill pod, sandbox 2, main a b",
+    );
+
+    let unreachable = Sandbox {
+        addresses: Vec::new(),
+        ..sandbox(0, true)
+    };
+
+    check(
+        &two("Always"),
+        &observed(vec![unreachable], &all),
+        "kill pod, sandbox 1, main a b",
+    );
+
+    let on_host = Sandbox {
+        host_network: true,
+        ..sandbox(0, true)
+    };
+
+    check(
+        &two("Always"),
+        &observed(vec![on_host.clone()], &all),
+        "kill pod, sandbox 1, main a b",
+    );
+
     // A pod on the host's network needs no address of its own.
     let hosts = pod("{hostNetwork: true, containers: [{name: a, image: i}]}");
-    let on_host = Sandbox { addresses: Vec::new(), ..on_host };
+
+    let on_host = Sandbox {
+        addresses: Vec::new(),
+        ..on_host
+    };
     check(&hosts, &observed(vec![on_host], &["a:running"]), "");
 }
 
@@ -158,11 +234,21 @@ fn a_sandbox_that_is_not_well_is_made_anew() {
 fn a_pod_that_has_run_once_is_not_run_twice() {
     let gone = |containers: &[&str]| observed(vec![sandbox(0, false)], containers);
     check(&two("Never"), &gone(&["a:1"]), "kill pod");
+
     // A sandbox that died before anything ran in it is tried again.
     check(&two("Never"), &gone(&[]), "kill pod, sandbox 1, main a b");
     check(&two("OnFailure"), &gone(&["a:0", "b:0"]), "kill pod");
-    check(&two("OnFailure"), &gone(&["a:0", "b:1"]), "kill pod, sandbox 1, main b");
-    check(&two("Always"), &gone(&["a:0", "b:0"]), "kill pod, sandbox 1, main a b");
+    check(
+        &two("OnFailure"),
+        &gone(&["a:0", "b:1"]),
+        "kill pod, sandbox 1, main b",
+    );
+
+    check(
+        &two("Always"),
+        &gone(&["a:0", "b:0"]),
+        "kill pod, sandbox 1, main a b",
+    );
 }
 
 fn with_init(policy: &str) -> Pod {
@@ -181,6 +267,7 @@ fn init_containers_run_one_after_the_other() {
     check(&pod, &well(&["z:running", "x:0"]), "");
     check(&pod, &well(&["z:0", "x:0"]), "main a");
     check(&pod, &well(&["a:running", "z:0", "x:0"]), "");
+
     // The runtime may have forgotten those that are done.
     check(&pod, &well(&["z:0"]), "main a");
     check(&pod, &well(&["a:running"]), "");
@@ -223,40 +310,84 @@ fn sidecars_begin_in_their_place_and_stay() {
 
 #[test]
 fn the_next_waits_until_a_sidecar_has_started() {
-    let verdicts = Verdicts { not_started: ["s".to_owned()].into(), ..Verdicts::default() };
+    let verdicts = Verdicts {
+        not_started: ["s".to_owned()].into(),
+        ..Verdicts::default()
+    };
+
     let pod = with_sidecar("Always");
-    assert_eq!(told(&pod_actions(&pod, &well(&["s:running"]), &verdicts)), "");
-    let failed = Verdicts { failed: [("s-id".to_owned(), ProbeKind::Startup)].into(), ..verdicts };
-    assert_eq!(told(&pod_actions(&pod, &well(&["s:running"]), &failed)), "kill s, init s");
+    assert_eq!(
+        told(&pod_actions(&pod, &well(&["s:running"]), &verdicts)),
+        ""
+    );
+
+    let failed = Verdicts {
+        failed: [("s-id".to_owned(), ProbeKind::Startup)].into(),
+        ..verdicts
+    };
+
+    assert_eq!(
+        told(&pod_actions(&pod, &well(&["s:running"]), &failed)),
+        "kill s, init s"
+    );
 }
 
 #[test]
 fn what_a_probe_condemns_is_killed_and_what_the_spec_changed_is_replaced() {
-    let condemned = |kind| Verdicts { failed: [("a-id".to_owned(), kind)].into(), ..Verdicts::default() };
+    let condemned = |kind| Verdicts {
+        failed: [("a-id".to_owned(), kind)].into(),
+        ..Verdicts::default()
+    };
+
     let both = well(&["a:running", "b:running"]);
     let check = |policy: &str, kind, expected: &str, message: &str| {
         let actions = pod_actions(&two(policy), &both, &condemned(kind));
         assert_eq!(told(&actions), expected);
         assert_eq!(actions.kill[0].message, message);
     };
+
     check(
         "Always",
         ProbeKind::Liveness,
         "kill a, main a",
         "Container a failed liveness probe, will be restarted",
     );
+
     check(
         "Always",
         ProbeKind::Startup,
         "kill a, main a",
         "Container a failed startup probe, will be restarted",
     );
-    check("Never", ProbeKind::Liveness, "kill a", "Container a failed liveness probe");
+
+    check(
+        "Never",
+        ProbeKind::Liveness,
+        "kill a",
+        "Container a failed liveness probe",
+    );
+
     // Readiness is nobody's death.
-    assert_eq!(told(&pod_actions(&two("Always"), &both, &condemned(ProbeKind::Readiness))), "");
-    let changed = pod_actions(&two("Never"), &well(&["a:changed", "b:running"]), &Verdicts::default());
+    assert_eq!(
+        told(&pod_actions(
+            &two("Always"),
+            &both,
+            &condemned(ProbeKind::Readiness)
+        )),
+        ""
+    );
+
+    let changed = pod_actions(
+        &two("Never"),
+        &well(&["a:changed", "b:running"]),
+        &Verdicts::default(),
+    );
     assert_eq!(told(&changed), "kill a, main a");
-    assert_eq!(changed.kill[0].message, "Container a definition changed, will be restarted");
+
+    assert_eq!(
+        changed.kill[0].message,
+        "Container a definition changed, will be restarted"
+    );
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub fn field_of_pod(
     if version != "v1" {
         return Err(DownwardError::Version(version.to_owned()));
     }
+
     let first = |list: &[String]| list.first().cloned().unwrap_or_default();
     let spec = pod.pod_spec();
     match label(&selector.field_path)? {
@@ -70,16 +71,29 @@ pub fn field_of_metadata(path: &str, pod: &Pod) -> Result<String, DownwardError>
     let metadata = &pod.metadata;
     if let Some((of, key)) = subscripted(path) {
         let (map, reasons) = match of {
-            "metadata.annotations" => (&metadata.annotations, names::qualified_name(&key.to_lowercase())),
+            "metadata.annotations" => (
+                &metadata.annotations,
+                names::qualified_name(&key.to_lowercase()),
+            ),
             "metadata.labels" => (&metadata.labels, names::qualified_name(key)),
             _ => return Err(DownwardError::PathSubscript(path.to_owned())),
         };
+
         if !reasons.is_empty() {
             let reasons = reasons.join(";");
-            return Err(DownwardError::Subscript { path: path.to_owned(), reasons });
+            return Err(DownwardError::Subscript {
+                path: path.to_owned(),
+                reasons,
+            });
         }
-        return Ok(map.as_ref().and_then(|map| map.get(key)).cloned().unwrap_or_default());
+
+        return Ok(map
+            .as_ref()
+            .and_then(|map| map.get(key))
+            .cloned()
+            .unwrap_or_default());
     }
+
     match path {
         "metadata.annotations" => Ok(lines(metadata.annotations.as_ref())),
         "metadata.labels" => Ok(lines(metadata.labels.as_ref())),
@@ -98,7 +112,10 @@ fn subscripted(path: &str) -> Option<(&str, &str)> {
 
 /// `key="value"` on a line each, without a last line end.
 fn lines(map: Option<&BTreeMap<String, String>>) -> String {
-    let lines = map.into_iter().flatten().map(|(key, value)| format!("{key}={}", Quoted(value)));
+    let lines = map
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", Quoted(value)));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -112,9 +129,24 @@ mod tests {
 
     fn check(path: &str, expected: Result<&str, &str>) {
         let pod: Pod = serde_json::from_str(POD).unwrap();
-        let selector = ObjectFieldSelector { field_path: path.to_owned(), ..ObjectFieldSelector::default() };
-        let (ips, hosts) = (["10.0.0.2".to_owned(), "fd00::2".to_owned()], ["192.168.0.1".to_owned()]);
-        let found = field_of_pod(&selector, &pod, PodAddresses { pod: &ips, host: &hosts });
+        let selector = ObjectFieldSelector {
+            field_path: path.to_owned(),
+            ..ObjectFieldSelector::default()
+        };
+
+        let (ips, hosts) = (
+            ["10.0.0.2".to_owned(), "fd00::2".to_owned()],
+            ["192.168.0.1".to_owned()],
+        );
+
+        let found = field_of_pod(
+            &selector,
+            &pod,
+            PodAddresses {
+                pod: &ips,
+                host: &hosts,
+            },
+        );
         let found = found.map_err(|error| error.to_string());
         assert_eq!(found.as_deref().map_err(String::as_str), expected, "{path}");
     }
@@ -126,10 +158,15 @@ mod tests {
         check("metadata.uid", Ok("u-1"));
         check("metadata.labels", Ok("app=\"web\"\nzone=\"a\""));
         check("metadata.labels['app']", Ok("web"));
+
         check("metadata.labels['none']", Ok(""));
         check("metadata.annotations['note']", Ok("two\nlines \"quoted\""));
         check("metadata.annotations['Upper/Case']", Ok("u"));
-        check("metadata.annotations", Ok("Upper/Case=\"u\"\nnote=\"two\\nlines \\\"quoted\\\"\""));
+        check(
+            "metadata.annotations",
+            Ok("Upper/Case=\"u\"\nnote=\"two\\nlines \\\"quoted\\\"\""),
+        );
+
         check("spec.nodeName", Ok("n1"));
         check("spec.host", Ok("n1"));
         check("spec.serviceAccountName", Ok("sa"));
@@ -142,12 +179,28 @@ mod tests {
     #[test]
     fn what_is_no_field_is_refused_in_upstreams_words() {
         check("status.phase", Err("unsupported fieldPath: status.phase"));
-        check("spec.containers", Err("field label not supported: spec.containers"));
-        check("spec.nodeName['x']", Err("field label does not support subscript: spec.nodeName['x']"));
+        check(
+            "spec.containers",
+            Err("field label not supported: spec.containers"),
+        );
+
+        check(
+            "spec.nodeName['x']",
+            Err("field label does not support subscript: spec.nodeName['x']"),
+        );
+
         let pod = Pod::default();
-        let refused = field_of_metadata("spec['x']", &pod).unwrap_err().to_string();
-        assert_eq!(refused, "fieldPath \"spec['x']\" does not support subscript");
-        let refused = field_of_metadata("metadata.labels['a b']", &pod).unwrap_err().to_string();
+        let refused = field_of_metadata("spec['x']", &pod)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            refused,
+            "fieldPath \"spec['x']\" does not support subscript"
+        );
+
+        let refused = field_of_metadata("metadata.labels['a b']", &pod)
+            .unwrap_err()
+            .to_string();
         assert!(
             refused.starts_with("invalid key subscript in metadata.labels['a b']: name part"),
             "{refused}"

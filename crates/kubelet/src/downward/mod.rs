@@ -1,7 +1,8 @@
 //! The downward API: what a pod is told about itself, in variables and in files.
 //!
-//! `fields` are those of the pod (its name, its labels, its addresses), `resources` the requests and limits of its
-//! containers. Pure: what the pod does not know itself (its addresses, its node's size) is handed in.
+//! `fields` are those of the pod (its name, its labels, its addresses), `resources` the requests
+//! and limits of its containers. Pure: what the pod does not know itself (its addresses, its node's
+//! size) is handed in.
 
 mod fields;
 mod resources;

@@ -8,7 +8,8 @@ use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
 use super::{Amounts, DownwardError};
 use crate::pod::PodView as _;
 
-/// Whose limit counts where a container has none; huge pages are never given beyond what is asked for.
+/// Whose limit counts where a container has none; huge pages are never given beyond what is asked
+/// for.
 const DEFAULTED: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 /// Of these a pod may have limits as a whole.
 const OF_PODS: [&str; 2] = ["cpu", "memory"];
@@ -34,16 +35,24 @@ pub fn resource_of_container(
         ("", Some(own)) => own,
         _ => find(pod, named)?,
     };
+
     let unsupported = || DownwardError::Resource(selector.resource.clone());
     let (bound, name) = selector.resource.split_once('.').ok_or_else(unsupported)?;
     if !DEFAULTED.contains(&name) && !name.starts_with("hugepages-") {
         return Err(unsupported());
     }
+
     let resources = container.resources.as_ref();
     let asked = match bound {
-        "requests" => read(resources.and_then(|resources| resources.requests.as_ref()), name)?,
+        "requests" => read(
+            resources.and_then(|resources| resources.requests.as_ref()),
+            name,
+        )?,
         "limits" => {
-            let limit = read(resources.and_then(|resources| resources.limits.as_ref()), name)?;
+            let limit = read(
+                resources.and_then(|resources| resources.limits.as_ref()),
+                name,
+            )?;
             match limit.filter(|limit| !limit.is_zero()) {
                 Some(limit) => Some(limit),
                 None => default_limit(name, pod, allocatable)?,
@@ -51,10 +60,12 @@ pub fn resource_of_container(
         }
         _ => return Err(unsupported()),
     };
+
     let divisor = match &selector.divisor {
         Some(divisor) => Some(parse("divisor", &divisor.0)?).filter(|divisor| !divisor.is_zero()),
         None => None,
     };
+
     Ok(divided(name, asked.as_ref(), divisor.as_ref()).to_string())
 }
 
@@ -62,7 +73,9 @@ pub fn resource_of_container(
 fn find<'a>(pod: &'a Pod, name: &str) -> Result<&'a Container, DownwardError> {
     let mut lasting = pod.lasting_containers();
     let found = lasting.find(|(_, container)| container.name == name);
-    found.map(|(_, container)| container).ok_or_else(|| DownwardError::Container(name.to_owned()))
+    found
+        .map(|(_, container)| container)
+        .ok_or_else(|| DownwardError::Container(name.to_owned()))
 }
 
 fn default_limit(
@@ -73,17 +86,24 @@ fn default_limit(
     if !DEFAULTED.contains(&name) {
         return Ok(None);
     }
+
     let (node, of_pod) = match allocatable {
         Allocatable::OfNode(node) => (node, None),
         Allocatable::OfPodThenNode(node) => {
             let resources = pod.pod_spec().resources.as_ref();
-            (node, resources.and_then(|resources| resources.limits.as_ref()))
+            (
+                node,
+                resources.and_then(|resources| resources.limits.as_ref()),
+            )
         }
     };
     let size = read(Some(node), name)?;
+
     let of_pod = read(of_pod.filter(|_| OF_PODS.contains(&name)), name)?;
+
     // The pod's limit takes the place of the node's size, so a node without a size has none.
     let of_pod = of_pod.filter(|limit| !limit.is_zero() && size.is_some());
+
     Ok(of_pod.or(size))
 }
 
@@ -101,12 +121,17 @@ fn divided(name: &str, amount: Option<&Quantity>, divisor: Option<&Quantity>) ->
 }
 
 fn read(amounts: Option<&Amounts>, name: &str) -> Result<Option<Quantity>, DownwardError> {
-    amounts.and_then(|amounts| amounts.get(name)).map(|amount| parse(name, &amount.0)).transpose()
+    amounts
+        .and_then(|amounts| amounts.get(name))
+        .map(|amount| parse(name, &amount.0))
+        .transpose()
 }
 
 fn parse(name: &str, text: &str) -> Result<Quantity, DownwardError> {
-    Quantity::from_str(text)
-        .map_err(|error| DownwardError::Amount { name: name.to_owned(), reason: error.to_string() })
+    Quantity::from_str(text).map_err(|error| DownwardError::Amount {
+        name: name.to_owned(),
+        reason: error.to_string(),
+    })
 }
 
 #[cfg(test)]
@@ -131,10 +156,21 @@ mod tests {
             {"containerName": container, "resource": resource, "divisor": divisor}
         ))
         .unwrap();
+
         let own = pod.container("bare").map(|(_, container)| container);
-        let found = resource_of_container(&selector, &pod, own.as_ref(), Allocatable::OfPodThenNode(&node()));
+        let found = resource_of_container(
+            &selector,
+            &pod,
+            own.as_ref(),
+            Allocatable::OfPodThenNode(&node()),
+        );
+
         let found = found.map_err(|error| error.to_string());
-        assert_eq!(found.as_deref().map_err(String::as_str), expected, "{container} {resource} {divisor}");
+        assert_eq!(
+            found.as_deref().map_err(String::as_str),
+            expected,
+            "{container} {resource} {divisor}"
+        );
     }
 
     #[test]
@@ -160,6 +196,7 @@ mod tests {
         check("", "limits.hugepages-2Mi", "0", Ok("0"));
         check("", "requests.cpu", "0", Ok("0"));
         let pod: Pod = serde_json::from_str(POD).unwrap();
+
         let selector = ResourceFieldSelector {
             container_name: Some("bare".to_owned()),
             resource: "limits.cpu".to_owned(),
@@ -172,7 +209,18 @@ mod tests {
     #[test]
     fn what_is_no_resource_is_refused_in_upstreams_words() {
         check("gone", "limits.cpu", "0", Err("container gone not found"));
-        check("full", "limits.pods", "0", Err("unsupported container resource : limits.pods"));
-        check("full", "cpu", "0", Err("unsupported container resource : cpu"));
+        check(
+            "full",
+            "limits.pods",
+            "0",
+            Err("unsupported container resource : limits.pods"),
+        );
+
+        check(
+            "full",
+            "cpu",
+            "0",
+            Err("unsupported container resource : cpu"),
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! `$(NAME)` in values, commands, arguments and paths.
 
-/// Replaces references. A name that is not known stands as it stood; `$$` is a dollar that begins nothing.
+/// Replaces references. A name that is not known stands as it stood; `$$` is a dollar that begins
+/// nothing.
 pub(super) fn expand<'a>(text: &str, known: impl Fn(&str) -> Option<&'a str>) -> String {
     expand_with(text, |name| match known(name) {
         Some(value) => value.to_owned(),
@@ -36,15 +37,28 @@ pub fn expand_with(text: &str, mut value: impl FnMut(&str) -> String) -> String 
             }
         };
     }
+
     expanded.push_str(rest);
+
     expanded
 }
 
 /// A command or its arguments, with the environment of the container.
 pub fn expand_all(texts: Option<&Vec<String>>, environment: &[(String, String)]) -> Vec<String> {
     // Of two variables of a name the last one counts.
-    let known = |name: &str| environment.iter().rev().find(|(key, _)| key == name).map(|(_, value)| &**value);
-    texts.into_iter().flatten().map(|text| expand(text, known)).collect()
+    let known = |name: &str| {
+        environment
+            .iter()
+            .rev()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| &**value)
+    };
+
+    texts
+        .into_iter()
+        .flatten()
+        .map(|text| expand(text, known))
+        .collect()
 }
 
 #[cfg(test)]

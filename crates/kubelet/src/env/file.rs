@@ -1,9 +1,10 @@
 //! Files of variables that an init container has written (`fileKeyRef`).
 //!
-//! A strict part of what a shell reads: `NAME='value'`, the value in single quotes and perhaps on several lines, comments
-//! and empty lines between.
+//! A strict part of what a shell reads: `NAME='value'`, the value in single quotes and perhaps on
+//! several lines, comments and empty lines between.
 
-/// Why a file cannot be read. Users are only told that it could not: what stands in it is not theirs to see.
+/// Why a file cannot be read. Users are only told that it could not: what stands in it is not
+/// theirs to see.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FileError {
     #[error("invalid environment variable format at line {line}: {reason}")]
@@ -14,20 +15,33 @@ pub(super) enum FileError {
 
 /// The value of a variable; empty where it has none. Lines after it are not looked at.
 pub(super) fn value_of(text: &str, key: &str) -> Result<String, FileError> {
-    let mut lines = text.strip_suffix('\n').unwrap_or(text).split('\n').enumerate();
+    let mut lines = text
+        .strip_suffix('\n')
+        .unwrap_or(text)
+        .split('\n')
+        .enumerate();
+
     while let Some((index, line)) = lines.next() {
         let number = index + 1;
         let line = without_return(line).trim_start_matches([' ', '\t']);
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let wrong = |reason| FileError::Line { line: number, reason };
+
+        let wrong = |reason| FileError::Line {
+            line: number,
+            reason,
+        };
+
         let (name, value) = line.split_once('=').ok_or_else(|| wrong("missing '='"))?;
         match name.trim_end_matches([' ', '\t']) {
             "" => return Err(wrong("empty variable name")),
-            trimmed if trimmed != name => return Err(wrong("whitespace before '=' is not allowed")),
+            trimmed if trimmed != name => {
+                return Err(wrong("whitespace before '=' is not allowed"));
+            }
             _ => {}
         }
+
         // `A= 'b'` makes A empty, as in a shell.
         if value.starts_with([' ', '\t']) {
             if name == key {
@@ -35,13 +49,17 @@ pub(super) fn value_of(text: &str, key: &str) -> Result<String, FileError> {
             }
             continue;
         }
-        let quoted =
-            value.strip_prefix('\'').ok_or_else(|| wrong("value must be enclosed in single quotes"))?;
+
+        let quoted = value
+            .strip_prefix('\'')
+            .ok_or_else(|| wrong("value must be enclosed in single quotes"))?;
+
         let found = closed(quoted, number, &mut lines)?;
         if name == key {
             return Ok(found);
         }
     }
+
     Ok(String::new())
 }
 
@@ -58,10 +76,15 @@ fn closed<'a>(
             value.push_str(last);
             let after = after.trim_start_matches([' ', '\t']);
             if !after.is_empty() && !after.starts_with('#') {
-                return Err(FileError::Line { line, reason: "unexpected content after closing quote" });
+                return Err(FileError::Line {
+                    line,
+                    reason: "unexpected content after closing quote",
+                });
             }
+
             return Ok(value);
         }
+
         value.push_str(rest);
         value.push('\n');
         let (index, next) = lines.next().ok_or(FileError::Unclosed(number))?;
@@ -81,13 +104,20 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: Result<&str, &str>) {
         let found = value_of(text, "KEY").map_err(|error| error.to_string());
-        assert_eq!(found.as_deref().map_err(String::as_str), expected, "{text:?}");
+        assert_eq!(
+            found.as_deref().map_err(String::as_str),
+            expected,
+            "{text:?}"
+        );
     }
 
     #[test]
     fn a_value_is_what_stands_between_single_quotes() {
         check("KEY='value'", Ok("value"));
-        check("A='1'\n\n# note\n  KEY='two words' # why\nB='3'\n", Ok("two words"));
+        check(
+            "A='1'\n\n# note\n  KEY='two words' # why\nB='3'\n",
+            Ok("two words"),
+        );
         check("KEY='a $HOME \\n \"b\"'", Ok("a $HOME \\n \"b\""));
         check("KEY='first\nsecond'\n", Ok("first\nsecond"));
         check("KEY='a\r\nb'\r\n", Ok("a\nb"));
@@ -106,20 +136,37 @@ mod tests {
 
     #[test]
     fn what_a_shell_would_guess_is_refused() {
-        check("KEY", Err("invalid environment variable format at line 1: missing '='"));
-        check("\n='x'", Err("invalid environment variable format at line 2: empty variable name"));
+        check(
+            "KEY",
+            Err("invalid environment variable format at line 1: missing '='"),
+        );
+
+        check(
+            "\n='x'",
+            Err("invalid environment variable format at line 2: empty variable name"),
+        );
+
         check(
             "KEY ='x'",
-            Err("invalid environment variable format at line 1: whitespace before '=' is not allowed"),
+            Err(
+                "invalid environment variable format at line 1: whitespace before '=' is not allowed",
+            ),
         );
+
         check(
             "KEY=x",
-            Err("invalid environment variable format at line 1: value must be enclosed in single quotes"),
+            Err(
+                "invalid environment variable format at line 1: value must be enclosed in single quotes",
+            ),
         );
+
         check(
             "KEY='x'y",
-            Err("invalid environment variable format at line 1: unexpected content after closing quote"),
+            Err(
+                "invalid environment variable format at line 1: unexpected content after closing quote",
+            ),
         );
+
         check(
             "\nKEY='x\n",
             Err("invalid environment variable format starting at line 2: unclosed single quote"),

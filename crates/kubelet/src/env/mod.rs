@@ -1,8 +1,9 @@
 //! The environment of containers.
 //!
-//! [`Environment`] fetches what a container's variables are made of (ConfigMaps, Secrets, Services, files that init
-//! containers wrote), and `variables` makes them of it: it decides alone, in upstream's order and words. [`expand`]
-//! replaces `$(NAME)` in values, commands and paths; `services` are the variables that tell of Services.
+//! [`Environment`] fetches what a container's variables are made of (ConfigMaps, Secrets, Services,
+//! files that init containers wrote), and `variables` makes them of it: it decides alone, in
+//! upstream's order and words. [`expand`] replaces `$(NAME)` in values, commands and paths;
+//! `services` are the variables that tell of Services.
 
 mod expand;
 mod file;
@@ -35,7 +36,8 @@ use services::{ServiceLink, service_variables};
 pub use variables::VariableError;
 use variables::{EnvFile, Ingredients, variables};
 
-/// How long the first container of a node waits until Services and the node itself have been heard of.
+/// How long the first container of a node waits until Services and the node itself have been heard
+/// of.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where environments come from.
@@ -69,33 +71,53 @@ impl Environment {
         let heard = tokio::time::timeout(PATIENCE, self.services.synced()).await;
         heard.map_err(|_| VariableError::NoServices)?;
         let links = pod.pod_spec().enable_service_links.unwrap_or(true);
+
         let known = self.services.list();
-        let services = service_variables(known.iter().map(|service| &service.object), pod.namespace(), links);
+        let services = service_variables(
+            known.iter().map(|service| &service.object),
+            pod.namespace(),
+            links,
+        );
+
         let allocatable = match asks_for_resources(container) {
             true => allocatable(&self.node).await.ok_or(VariableError::NoNode)?,
             false => Amounts::new(),
         };
+
         let (config_maps, secrets) = self.objects(pod, container).await;
         let given = Ingredients {
             pod,
             container,
-            addresses: PodAddresses { pod: pod_ips, host: &self.addresses },
+            addresses: PodAddresses {
+                pod: pod_ips,
+                host: &self.addresses,
+            },
             allocatable: &allocatable,
             services,
             config_maps,
             secrets,
             files: self.files(pod, container).await,
         };
+
         variables(&given)
     }
 
     /// The objects that a container names, each asked for once.
     async fn objects(&self, pod: &Pod, container: &Container) -> (ConfigMaps, Secrets) {
         let (mut config_maps, mut secrets) = (ConfigMaps::new(), Secrets::new());
-        let each = || container.env.iter().flatten().filter_map(|variable| variable.value_from.as_ref());
+        let each = || {
+            container
+                .env
+                .iter()
+                .flatten()
+                .filter_map(|variable| variable.value_from.as_ref())
+        };
+
         let all = || container.env_from.iter().flatten();
         let names = all().filter_map(|from| Some(&from.config_map_ref.as_ref()?.name));
-        let names = names.chain(each().filter_map(|from| Some(&from.config_map_key_ref.as_ref()?.name)));
+
+        let names =
+            names.chain(each().filter_map(|from| Some(&from.config_map_key_ref.as_ref()?.name)));
         for name in names.filter(|name| !name.is_empty()) {
             if !config_maps.contains_key(name) {
                 let found = self.references.config_map(pod.namespace(), name).await;
@@ -103,8 +125,10 @@ impl Environment {
                 config_maps.insert(name.clone(), entries);
             }
         }
+
         let names = all().filter_map(|from| Some(&from.secret_ref.as_ref()?.name));
-        let names = names.chain(each().filter_map(|from| Some(&from.secret_key_ref.as_ref()?.name)));
+        let names =
+            names.chain(each().filter_map(|from| Some(&from.secret_key_ref.as_ref()?.name)));
         for name in names.filter(|name| !name.is_empty()) {
             if !secrets.contains_key(name) {
                 let found = self.references.secret(pod.namespace(), name).await;
@@ -112,13 +136,19 @@ impl Environment {
                 secrets.insert(name.clone(), entries);
             }
         }
+
         (config_maps, secrets)
     }
 
     /// The files of variables that a container names.
     async fn files(&self, pod: &Pod, container: &Container) -> BTreeMap<(String, String), EnvFile> {
-        let sources = container.env.iter().flatten().filter_map(|variable| variable.value_from.as_ref());
+        let sources = container
+            .env
+            .iter()
+            .flatten()
+            .filter_map(|variable| variable.value_from.as_ref());
         let wanted = sources.filter_map(|source| source.file_key_ref.as_ref());
+
         let mut files = BTreeMap::new();
         for wanted in wanted {
             let file = match volumes::host_path(&self.layout, pod, &wanted.volume_name) {
@@ -132,11 +162,13 @@ impl Environment {
                             tracing::warn!(pod = %pod.id(), %error, "cannot read a file of environment variables");
                         })
                         .ok();
+
                     EnvFile::Read { text, path }
                 }
             };
             files.insert((wanted.volume_name.clone(), wanted.path.clone()), file);
         }
+
         files
     }
 }
@@ -149,9 +181,12 @@ fn file_text(volume: &Path, below: &str) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-type ConfigMaps = BTreeMap<String, Result<BTreeMap<String, String>, crate::references::ReferenceError>>;
-type Secrets =
-    BTreeMap<String, Result<BTreeMap<String, k8s_openapi::ByteString>, crate::references::ReferenceError>>;
+type ConfigMaps =
+    BTreeMap<String, Result<BTreeMap<String, String>, crate::references::ReferenceError>>;
+type Secrets = BTreeMap<
+    String,
+    Result<BTreeMap<String, k8s_openapi::ByteString>, crate::references::ReferenceError>,
+>;
 
 #[async_trait]
 impl Environments for Environment {
@@ -161,14 +196,17 @@ impl Environments for Environment {
         container: &Container,
         pod_ips: &[String],
     ) -> Result<Vec<(String, String)>, EnvError> {
-        self.make(pod, container, pod_ips).await.map_err(|error| EnvError(error.to_string()))
+        self.make(pod, container, pod_ips)
+            .await
+            .map_err(|error| EnvError(error.to_string()))
     }
 }
 
 /// The informer of this kubelet's own node.
 pub(crate) fn own_node(host: &Host) -> Informer<Typed<Node>> {
     let itself = format!("metadata.name={}", host.node_name);
-    host.informers.of(Selection::all(&Resource::of::<Node>()).fields(&itself))
+    host.informers
+        .of(Selection::all(&Resource::of::<Node>()).fields(&itself))
 }
 
 /// The size of this node, when it is known.
@@ -179,6 +217,10 @@ pub(crate) async fn allocatable(node: &Informer<Typed<Node>>) -> Option<Amounts>
 }
 
 fn asks_for_resources(container: &Container) -> bool {
-    let mut sources = container.env.iter().flatten().filter_map(|variable| variable.value_from.as_ref());
+    let mut sources = container
+        .env
+        .iter()
+        .flatten()
+        .filter_map(|variable| variable.value_from.as_ref());
     sources.any(|source| source.resource_field_ref.is_some())
 }

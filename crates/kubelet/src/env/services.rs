@@ -40,13 +40,22 @@ impl ServiceLink {
         let port = |port: k8s_openapi::api::core::v1::ServicePort| Port {
             name: port.name.filter(|name| !name.is_empty()),
             number: port.port,
-            protocol: port.protocol.filter(|protocol| !protocol.is_empty()).unwrap_or("TCP".to_owned()),
+            protocol: port
+                .protocol
+                .filter(|protocol| !protocol.is_empty())
+                .unwrap_or("TCP".to_owned()),
         };
+
         ServiceLink {
             namespace: service.metadata.namespace.clone().unwrap_or_default(),
             name: service.metadata.name.clone().unwrap_or_default(),
             address: spec.cluster_ip.unwrap_or_default(),
-            ports: spec.ports.unwrap_or_default().into_iter().map(port).collect(),
+            ports: spec
+                .ports
+                .unwrap_or_default()
+                .into_iter()
+                .map(port)
+                .collect(),
         }
     }
 
@@ -59,8 +68,9 @@ impl ServiceLink {
     }
 }
 
-/// The variables for pods of a namespace: of its own Services if they are wanted (`enableServiceLinks`), and always of
-/// the API server's, unless a Service of the namespace has the same name.
+/// The variables for pods of a namespace: of its own Services if they are wanted
+/// (`enableServiceLinks`), and always of the API server's, unless a Service of the namespace has
+/// the same name.
 pub(super) fn service_variables<'a>(
     services: impl IntoIterator<Item = &'a ServiceLink>,
     namespace: &str,
@@ -74,36 +84,51 @@ pub(super) fn service_variables<'a>(
             seen.insert(&service.name, service);
         }
     }
-    seen.values().flat_map(|service| variables(service)).collect()
+    seen.values()
+        .flat_map(|service| variables(service))
+        .collect()
 }
 
 fn variables(service: &ServiceLink) -> Vec<(String, String)> {
     let prefix = variable_name(&service.name);
     let address = &service.address;
+
     let mut all = vec![(format!("{prefix}_SERVICE_HOST"), address.clone())];
     for (index, port) in service.ports.iter().enumerate() {
         let number = port.number.to_string();
         if index == 0 {
             all.push((format!("{prefix}_SERVICE_PORT"), number.clone()));
         }
+
         if let Some(name) = &port.name {
-            all.push((format!("{prefix}_SERVICE_PORT_{}", variable_name(name)), number.clone()));
+            all.push((
+                format!("{prefix}_SERVICE_PORT_{}", variable_name(name)),
+                number.clone(),
+            ));
         }
     }
+
     // What Docker's links between containers set.
     for (index, port) in service.ports.iter().enumerate() {
         let (number, protocol) = (port.number.to_string(), port.protocol.to_lowercase());
-        let host = if address.contains(':') { format!("[{address}]") } else { address.clone() };
+        let host = if address.contains(':') {
+            format!("[{address}]")
+        } else {
+            address.clone()
+        };
+
         let url = format!("{protocol}://{host}:{number}");
         if index == 0 {
             all.push((format!("{prefix}_PORT"), url.clone()));
         }
+
         let prefix = format!("{prefix}_PORT_{number}_{}", port.protocol.to_uppercase());
         all.push((prefix.clone(), url));
         all.push((format!("{prefix}_PROTO"), protocol));
         all.push((format!("{prefix}_PORT"), number));
         all.push((format!("{prefix}_ADDR"), address.clone()));
     }
+
     all
 }
 
@@ -124,7 +149,12 @@ mod tests {
 
     fn all() -> Vec<ServiceLink> {
         vec![
-            service("default", "kubernetes", "10.0.0.1", r#"[{"name":"https","port":443,"protocol":"TCP"}]"#),
+            service(
+                "default",
+                "kubernetes",
+                "10.0.0.1",
+                r#"[{"name":"https","port":443,"protocol":"TCP"}]"#,
+            ),
             service(
                 "shop",
                 "web-shop",
@@ -151,20 +181,26 @@ mod tests {
             ("KUBERNETES_SERVICE_PORT", "443"),
             ("KUBERNETES_SERVICE_PORT_HTTPS", "443"),
         ];
-        let told: Vec<_> = told.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+
+        let told: Vec<_> = told
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         assert_eq!(told, expected);
     }
 
     #[test]
     fn services_of_the_namespace_are_told_of_where_links_are_wanted() {
         let told = service_variables(&all(), "shop", true);
-        let check =
-            |name: &str, value: Option<&str>| assert_eq!(told.get(name).map(String::as_str), value, "{name}");
+        let check = |name: &str, value: Option<&str>| {
+            assert_eq!(told.get(name).map(String::as_str), value, "{name}")
+        };
         check("WEB_SHOP_SERVICE_HOST", Some("10.0.0.9"));
         check("WEB_SHOP_SERVICE_PORT", Some("80"));
         check("WEB_SHOP_SERVICE_PORT_DNS_UDP", Some("53"));
         check("WEB_SHOP_PORT", Some("tcp://10.0.0.9:80"));
         check("WEB_SHOP_PORT_53_UDP", Some("udp://10.0.0.9:53"));
+
         check("WEB_SHOP_PORT_53_UDP_PROTO", Some("udp"));
         check("SIX_PORT_80_TCP", Some("tcp://[fd00::9]:80"));
         check("SIX_PORT_80_TCP_ADDR", Some("fd00::9"));
@@ -177,8 +213,14 @@ mod tests {
     fn a_service_of_the_namespace_may_take_the_api_servers_name() {
         let mut services = all();
         services.push(service("shop", "kubernetes", "10.0.0.7", r#"[{"port":1}]"#));
-        assert_eq!(service_variables(&services, "shop", true)["KUBERNETES_SERVICE_HOST"], "10.0.0.7");
+        assert_eq!(
+            service_variables(&services, "shop", true)["KUBERNETES_SERVICE_HOST"],
+            "10.0.0.7"
+        );
         services.reverse();
-        assert_eq!(service_variables(&services, "shop", true)["KUBERNETES_SERVICE_HOST"], "10.0.0.7");
+        assert_eq!(
+            service_variables(&services, "shop", true)["KUBERNETES_SERVICE_HOST"],
+            "10.0.0.7"
+        );
     }
 }

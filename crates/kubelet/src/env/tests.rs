@@ -11,16 +11,28 @@ fn made(container: &str) -> Result<Vec<(String, String)>, String> {
         r#"{"metadata":{"name":"p","namespace":"ns","uid":"u"},"spec":{"containers":[]}}"#,
     )
     .unwrap();
+
     let container: Container = serde_json::from_str(container).unwrap();
-    let missing = |kind, name: &str| ReferenceError::NotFound { kind, name: name.to_owned() };
+    let missing = |kind, name: &str| ReferenceError::NotFound {
+        kind,
+        name: name.to_owned(),
+    };
+
     let entries = OBJECTS.map(|(key, value)| (key.to_owned(), value.to_owned()));
     let hidden = [("shared", "secret"), ("password", "p w")];
     let hidden = hidden.map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec())));
-    let file = |text: Option<&str>| EnvFile::Read { path: "/v/e/f".into(), text: text.map(str::to_owned) };
+    let file = |text: Option<&str>| EnvFile::Read {
+        path: "/v/e/f".into(),
+        text: text.map(str::to_owned),
+    };
+
     let given = Ingredients {
         pod: &pod,
         container: &container,
-        addresses: PodAddresses { pod: &["10.1.1.1".to_owned()], host: &["10.0.0.1".to_owned()] },
+        addresses: PodAddresses {
+            pod: &["10.1.1.1".to_owned()],
+            host: &["10.0.0.1".to_owned()],
+        },
         allocatable: &Amounts::new(),
         services: BTreeMap::from([
             ("KUBERNETES_SERVICE_HOST".to_owned(), "10.96.0.1".to_owned()),
@@ -29,18 +41,25 @@ fn made(container: &str) -> Result<Vec<(String, String)>, String> {
         config_maps: BTreeMap::from([
             ("cm".to_owned(), Ok(BTreeMap::from(entries))),
             ("gone".to_owned(), Err(missing("configmap", "gone"))),
-            ("silent".to_owned(), Err(ReferenceError::NotHeard { kind: "configmap" })),
+            (
+                "silent".to_owned(),
+                Err(ReferenceError::NotHeard { kind: "configmap" }),
+            ),
         ]),
         secrets: BTreeMap::from([
             ("s".to_owned(), Ok(BTreeMap::from(hidden))),
             ("gone".to_owned(), Err(missing("secret", "gone"))),
         ]),
         files: BTreeMap::from([
-            (("v".to_owned(), "f".to_owned()), file(Some("A='from file'\n"))),
+            (
+                ("v".to_owned(), "f".to_owned()),
+                file(Some("A='from file'\n")),
+            ),
             (("v".to_owned(), "unread".to_owned()), file(None)),
             (("w".to_owned(), "f".to_owned()), EnvFile::NoVolume),
         ]),
     };
+
     variables(&given).map_err(|error| error.to_string())
 }
 
@@ -48,18 +67,37 @@ fn made(container: &str) -> Result<Vec<(String, String)>, String> {
 fn check(container: &str, expected: Result<&[(&str, &str)], &str>) {
     let found = made(container);
     let found = found.as_ref().map(|all| {
-        let own = all.iter().filter(|(name, _)| name != "KUBERNETES_SERVICE_HOST" && name != "WEB_PORT");
-        own.map(|(name, value)| (name.as_str(), value.as_str())).collect::<Vec<_>>()
+        let own = all
+            .iter()
+            .filter(|(name, _)| name != "KUBERNETES_SERVICE_HOST" && name != "WEB_PORT");
+        own.map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect::<Vec<_>>()
     });
-    assert_eq!(found.as_deref().map_err(|text| text.as_str()), expected, "{container}");
+
+    assert_eq!(
+        found.as_deref().map_err(|text| text.as_str()),
+        expected,
+        "{container}"
+    );
 }
 
 #[test]
 fn variables_stand_in_the_order_of_the_container_and_services_after_them() {
-    let all =
-        made(r#"{"name":"c","envFrom":[{"configMapRef":{"name":"cm"}}],"env":[{"name":"Z","value":"1"}]}"#);
+    let all = made(
+        r#"{"name":"c","envFrom":[{"configMapRef":{"name":"cm"}}],"env":[{"name":"Z","value":"1"}]}"#,
+    );
+
     let names: Vec<String> = all.unwrap().into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, ["color", "shared", "Z", "KUBERNETES_SERVICE_HOST", "WEB_PORT"]);
+    assert_eq!(
+        names,
+        [
+            "color",
+            "shared",
+            "Z",
+            "KUBERNETES_SERVICE_HOST",
+            "WEB_PORT"
+        ]
+    );
 }
 
 #[test]
@@ -97,7 +135,13 @@ fn values_come_from_fields_objects_and_files() {
             {"name":"K","valueFrom":{"configMapKeyRef":{"name":"cm","key":"color"}}},
             {"name":"S","valueFrom":{"secretKeyRef":{"name":"s","key":"password"}}},
             {"name":"F","valueFrom":{"fileKeyRef":{"volumeName":"v","path":"f","key":"A"}}}]}"#,
-        Ok(&[("IP", "10.1.1.1"), ("HOST", "10.0.0.1"), ("K", "blue"), ("S", "p w"), ("F", "from file")]),
+        Ok(&[
+            ("IP", "10.1.1.1"),
+            ("HOST", "10.0.0.1"),
+            ("K", "blue"),
+            ("S", "p w"),
+            ("F", "from file"),
+        ]),
     );
 }
 
@@ -115,28 +159,48 @@ fn what_may_be_missing_is_left_out() {
 #[test]
 fn what_must_be_there_is_missed_in_upstreams_words() {
     let from = |what: &str| format!(r#"{{"name":"c","env":[{{"name":"A","valueFrom":{what}}}]}}"#);
-    check(&from(r#"{"configMapKeyRef":{"name":"gone","key":"k"}}"#), Err("configmap \"gone\" not found"));
-    check(&from(r#"{"secretKeyRef":{"name":"gone","key":"k"}}"#), Err("secret \"gone\" not found"));
+    check(
+        &from(r#"{"configMapKeyRef":{"name":"gone","key":"k"}}"#),
+        Err("configmap \"gone\" not found"),
+    );
+
+    check(
+        &from(r#"{"secretKeyRef":{"name":"gone","key":"k"}}"#),
+        Err("secret \"gone\" not found"),
+    );
+
     check(
         &from(r#"{"configMapKeyRef":{"name":"cm","key":"k"}}"#),
         Err("couldn't find key k in ConfigMap ns/cm"),
     );
-    check(&from(r#"{"secretKeyRef":{"name":"s","key":"k"}}"#), Err("couldn't find key k in Secret ns/s"));
+
+    check(
+        &from(r#"{"secretKeyRef":{"name":"s","key":"k"}}"#),
+        Err("couldn't find key k in Secret ns/s"),
+    );
+
     check(
         &from(r#"{"configMapKeyRef":{"name":"silent","key":"k","optional":true}}"#),
         Err("failed to sync configmap cache: timed out waiting for the condition"),
     );
+
     check(
         &from(r#"{"fileKeyRef":{"volumeName":"w","path":"f","key":"k"}}"#),
         Err("cannot find the volume \"w\" referenced by FileKeyRef"),
     );
+
     check(
         &from(r#"{"fileKeyRef":{"volumeName":"v","path":"unread","key":"k","optional":true}}"#),
         Err("couldn't parse env file"),
     );
+
     check(
         &from(r#"{"fileKeyRef":{"volumeName":"v","path":"f","key":"k"}}"#),
         Err("environment variable key \"k\" not found in file \"/v/e/f\""),
     );
-    check(r#"{"name":"c","envFrom":[{"secretRef":{"name":"gone"}}]}"#, Err("secret \"gone\" not found"));
+
+    check(
+        r#"{"name":"c","envFrom":[{"secretRef":{"name":"gone"}}]}"#,
+        Err("secret \"gone\" not found"),
+    );
 }

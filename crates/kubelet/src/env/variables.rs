@@ -49,12 +49,21 @@ pub enum VariableError {
     #[error(transparent)]
     Downward(#[from] DownwardError),
     #[error("couldn't find key {key} in {kind} {namespace}/{name}")]
-    NoKey { kind: &'static str, key: String, namespace: String, name: String },
+    NoKey {
+        kind: &'static str,
+        key: String,
+        namespace: String,
+        name: String,
+    },
     #[error("cannot find the volume {} referenced by FileKeyRef", Quoted(.0))]
     NoVolume(String),
     #[error("couldn't parse env file")]
     File,
-    #[error("environment variable key {} not found in file {}", Quoted(key), Quoted(file))]
+    #[error(
+        "environment variable key {} not found in file {}",
+        Quoted(key),
+        Quoted(file)
+    )]
     NoKeyInFile { key: String, file: String },
     #[error("services have not yet been read at least once, cannot construct envvars")]
     NoServices,
@@ -62,15 +71,20 @@ pub enum VariableError {
     NoNode,
 }
 
-/// The variables: those of whole objects, then those of the container in its order, then those about Services. Of two
-/// of a name the later one counts, but what is about Services never hides what the container says.
+/// The variables: those of whole objects, then those of the container in its order, then those
+/// about Services. Of two of a name the later one counts, but what is about Services never hides
+/// what the container says.
 pub(super) fn variables(given: &Ingredients<'_>) -> Result<Vec<(String, String)>, VariableError> {
     let mut made = Made::default();
     for from in given.container.env_from.iter().flatten() {
         for (name, value) in given.all_of(from)? {
-            made.set(format!("{}{name}", from.prefix.as_deref().unwrap_or_default()), value);
+            made.set(
+                format!("{}{name}", from.prefix.as_deref().unwrap_or_default()),
+                value,
+            );
         }
     }
+
     for variable in given.container.env.iter().flatten() {
         let text = variable.value.as_deref().unwrap_or_default();
         let value = match &variable.value_from {
@@ -78,15 +92,20 @@ pub(super) fn variables(given: &Ingredients<'_>) -> Result<Vec<(String, String)>
                 Some(value) => value,
                 None => continue,
             },
-            _ => expand(text, |name| made.get(name).or(given.services.get(name).map(String::as_str))),
+            _ => expand(text, |name| {
+                made.get(name)
+                    .or(given.services.get(name).map(String::as_str))
+            }),
         };
         made.set(variable.name.clone(), value);
     }
+
     for (name, value) in &given.services {
         if made.get(name).is_none() {
             made.set(name.clone(), value.clone());
         }
     }
+
     Ok(made.variables)
 }
 
@@ -99,7 +118,9 @@ struct Made {
 
 impl Made {
     fn get(&self, name: &str) -> Option<&str> {
-        self.places.get(name).map(|place| self.variables[*place].1.as_str())
+        self.places
+            .get(name)
+            .map(|place| self.variables[*place].1.as_str())
     }
 
     fn set(&mut self, name: String, value: String) {
@@ -118,13 +139,22 @@ impl Ingredients<'_> {
     fn all_of(&self, from: &EnvFromSource) -> Result<Vec<(String, String)>, VariableError> {
         let pairs = if let Some(wanted) = &from.config_map_ref {
             let found = present(self.config_maps.get(&wanted.name), wanted.optional)?;
-            found.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
+            found
+                .into_iter()
+                .flatten()
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect()
         } else if let Some(wanted) = &from.secret_ref {
             let found = present(self.secrets.get(&wanted.name), wanted.optional)?;
-            found.into_iter().flatten().map(|(name, value)| (name.clone(), text(value))).collect()
+            found
+                .into_iter()
+                .flatten()
+                .map(|(name, value)| (name.clone(), text(value)))
+                .collect()
         } else {
             Vec::new()
         };
+
         Ok(pairs)
     }
 
@@ -133,18 +163,29 @@ impl Ingredients<'_> {
         if let Some(field) = &source.field_ref {
             return Ok(Some(field_of_pod(field, self.pod, self.addresses)?));
         }
+
         if let Some(resource) = &source.resource_field_ref {
             let allocatable = Allocatable::OfPodThenNode(self.allocatable);
-            let value = resource_of_container(resource, self.pod, Some(self.container), allocatable)?;
+            let value =
+                resource_of_container(resource, self.pod, Some(self.container), allocatable)?;
             return Ok(Some(value));
         }
+
         if let Some(wanted) = &source.config_map_key_ref {
             let Some(found) = present(self.config_maps.get(&wanted.name), wanted.optional)? else {
                 return Ok(None);
             };
+
             let value = found.get(&wanted.key).cloned();
-            return self.keyed(value, "ConfigMap", &wanted.name, &wanted.key, wanted.optional);
+            return self.keyed(
+                value,
+                "ConfigMap",
+                &wanted.name,
+                &wanted.key,
+                wanted.optional,
+            );
         }
+
         if let Some(wanted) = &source.secret_key_ref {
             let Some(found) = present(self.secrets.get(&wanted.name), wanted.optional)? else {
                 return Ok(None);
@@ -152,9 +193,11 @@ impl Ingredients<'_> {
             let value = found.get(&wanted.key).map(text);
             return self.keyed(value, "Secret", &wanted.name, &wanted.key, wanted.optional);
         }
+
         if let Some(wanted) = &source.file_key_ref {
             return self.of_file(wanted);
         }
+
         Ok(Some(String::new()))
     }
 
@@ -170,15 +213,23 @@ impl Ingredients<'_> {
             return Ok(value);
         }
         let (key, name) = (key.to_owned(), name.to_owned());
-        Err(VariableError::NoKey { kind, key, namespace: self.pod.namespace().to_owned(), name })
+        Err(VariableError::NoKey {
+            kind,
+            key,
+            namespace: self.pod.namespace().to_owned(),
+            name,
+        })
     }
 
     fn of_file(&self, wanted: &FileKeySelector) -> Result<Option<String>, VariableError> {
-        let file = self.files.get(&(wanted.volume_name.clone(), wanted.path.clone()));
+        let file = self
+            .files
+            .get(&(wanted.volume_name.clone(), wanted.path.clone()));
         let Some(EnvFile::Read { path, text }) = file else {
             return Err(VariableError::NoVolume(wanted.volume_name.clone()));
         };
         let text = text.as_deref().ok_or(VariableError::File)?;
+
         let value = file::value_of(text, &wanted.key).map_err(|_| VariableError::File)?;
         match value.as_str() {
             "" if wanted.optional == Some(true) => Ok(None),

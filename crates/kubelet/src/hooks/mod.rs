@@ -1,7 +1,8 @@
 //! The hooks of containers: what is done right after one begins, and before one is stopped.
 //!
-//! A hook is a command in the container, a GET from the host, or a while of doing nothing. What an HTTP server answers does
-//! not matter, only that it does. How long a hook may take is its caller's business: dropped, it ends.
+//! A hook is a command in the container, a GET from the host, or a while of doing nothing. What an
+//! HTTP server answers does not matter, only that it does. How long a hook may take is its caller's
+//! business: dropped, it ends.
 
 #[cfg(test)]
 mod tests;
@@ -36,18 +37,25 @@ struct Subject<'a> {
 
 impl ContainerHooks {
     pub fn new(host: &Host) -> ContainerHooks {
-        ContainerHooks { runtime: host.runtime.clone(), events: host.events.clone() }
+        ContainerHooks {
+            runtime: host.runtime.clone(),
+            events: host.events.clone(),
+        }
     }
 
     /// For those who work while there is no API server that could hear of events.
     pub fn unheard(runtime: Arc<dyn Runtime>, world: World) -> ContainerHooks {
-        ContainerHooks { runtime, events: Recorder::silent(world) }
+        ContainerHooks {
+            runtime,
+            events: Recorder::silent(world),
+        }
     }
 
     async fn run(&self, hook: &LifecycleHandler, subject: &Subject<'_>) -> Result<(), HookError> {
         if let Some(action) = &hook.exec {
             return self.by_command(action, subject).await;
         }
+
         if let Some(action) = &hook.http_get {
             let path = action.path.as_deref().unwrap_or_default();
             let done = self.by_http(action, subject).await;
@@ -58,30 +66,41 @@ impl ContainerHooks {
                 ))
             });
         }
+
         if let Some(action) = &hook.sleep {
             let seconds = u64::try_from(action.seconds).unwrap_or_default();
             tokio::time::sleep(Duration::from_secs(seconds)).await;
             return Ok(());
         }
+
         // `tcpSocket` may stand there and never did anything.
         Err(HookError(
-            "Cannot run handler: invalid handler: neither exec nor httpGet nor sleep is given".to_owned(),
+            "Cannot run handler: invalid handler: neither exec nor httpGet nor sleep is given"
+                .to_owned(),
         ))
     }
 
-    async fn by_command(&self, action: &ExecAction, subject: &Subject<'_>) -> Result<(), HookError> {
+    async fn by_command(
+        &self,
+        action: &ExecAction,
+        subject: &Subject<'_>,
+    ) -> Result<(), HookError> {
         let command = action.command.clone().unwrap_or_default();
-        let (reason, printed) =
-            match self.runtime.exec_sync(subject.container_id, command.clone(), None).await {
-                Ok(done) if done.exit_code == 0 => return Ok(()),
-                Ok(done) => {
-                    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                    let (code, err) = (done.exit_code, text(&done.stderr));
-                    let reason = format!("command '{}' exited with {code}: {err}", command.join(" "));
-                    (reason, text(&done.stdout) + &err)
-                }
-                Err(error) => (error.to_string(), String::new()),
-            };
+        let (reason, printed) = match self
+            .runtime
+            .exec_sync(subject.container_id, command.clone(), None)
+            .await
+        {
+            Ok(done) if done.exit_code == 0 => return Ok(()),
+            Ok(done) => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let (code, err) = (done.exit_code, text(&done.stderr));
+                let reason = format!("command '{}' exited with {code}: {err}", command.join(" "));
+                (reason, text(&done.stdout) + &err)
+            }
+            Err(error) => (error.to_string(), String::new()),
+        };
+
         Err(HookError(format!(
             "Exec lifecycle hook ([{}]) {} failed - error: {reason}, message: {}",
             command.join(" "),
@@ -93,19 +112,28 @@ impl ContainerHooks {
     async fn by_http(&self, action: &HTTPGetAction, subject: &Subject<'_>) -> Result<(), String> {
         let own = subject.pod_ips.first().map(String::as_str);
         let names_host = action.host.as_deref().is_some_and(|host| !host.is_empty());
-        let address = own.or(names_host.then_some("")).ok_or("failed to find networking container")?;
-        let target =
-            Target::of(action, subject.container, address, "lifecycle").map_err(|error| error.to_string())?;
+        let address = own
+            .or(names_host.then_some(""))
+            .ok_or("failed to find networking container")?;
+
+        let target = Target::of(action, subject.container, address, "lifecycle")
+            .map_err(|error| error.to_string())?;
         match http_get::get(&target, None).await {
             Ok(_) => Ok(()),
             Err(error) if error.is_plain() => {
-                // Hooks that say HTTPS and mean HTTP have worked before certificates were looked at.
-                http_get::get(&target.plain(), None).await.map_err(|_| error.to_string())?;
+                // Hooks that say HTTPS and mean HTTP have worked before certificates were looked
+                // at.
+                http_get::get(&target.plain(), None)
+                    .await
+                    .map_err(|_| error.to_string())?;
                 let text = format!(
                     "request to HTTPS lifecycle hook {} got HTTP response, retry with HTTP succeeded",
                     target.authority()
                 );
-                self.events.warning(&subject.pod.reference(), "LifecycleHTTPFallback", text);
+
+                self.events
+                    .warning(&subject.pod.reference(), "LifecycleHTTPFallback", text);
+
                 Ok(())
             }
             Err(error) => Err(error.to_string()),
@@ -117,7 +145,11 @@ impl Subject<'_> {
     fn shown(&self) -> String {
         let pod = self.pod;
         let pod = format!("{}_{}({})", pod.name(), pod.namespace(), pod.uid());
-        format!("for Container {} in Pod {}", Quoted(&self.container.name), Quoted(&pod))
+        format!(
+            "for Container {} in Pod {}",
+            Quoted(&self.container.name),
+            Quoted(&pod)
+        )
     }
 }
 
@@ -130,9 +162,24 @@ impl Hooks for ContainerHooks {
         container_id: &str,
         pod_ips: &[String],
     ) -> Result<(), HookError> {
-        let hook = container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.post_start.as_ref());
+        let hook = container
+            .lifecycle
+            .as_ref()
+            .and_then(|lifecycle| lifecycle.post_start.as_ref());
+
         match hook {
-            Some(hook) => self.run(hook, &Subject { pod, container, container_id, pod_ips }).await,
+            Some(hook) => {
+                self.run(
+                    hook,
+                    &Subject {
+                        pod,
+                        container,
+                        container_id,
+                        pod_ips,
+                    },
+                )
+                .await
+            }
             None => Ok(()),
         }
     }
@@ -144,9 +191,24 @@ impl Hooks for ContainerHooks {
         container_id: &str,
         pod_ips: &[String],
     ) -> Result<(), HookError> {
-        let hook = container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
+        let hook = container
+            .lifecycle
+            .as_ref()
+            .and_then(|lifecycle| lifecycle.pre_stop.as_ref());
+
         match hook {
-            Some(hook) => self.run(hook, &Subject { pod, container, container_id, pod_ips }).await,
+            Some(hook) => {
+                self.run(
+                    hook,
+                    &Subject {
+                        pod,
+                        container,
+                        container_id,
+                        pod_ips,
+                    },
+                )
+                .await
+            }
             None => Ok(()),
         }
     }

@@ -30,13 +30,22 @@ pub(super) enum Reply {
 }
 
 pub(super) async fn once(target: &Target) -> Result<Reply, HttpError> {
-    let failed = |reason: String| HttpError::Failed { url: target.url(), reason };
+    let failed = |reason: String| HttpError::Failed {
+        url: target.url(),
+        reason,
+    };
+
     let stream = connect(&target.host, target.port).await.map_err(failed)?;
     if !target.secure {
         return over_http1(stream, target).await;
     }
-    let name = ServerName::try_from(target.host.clone()).map_err(|error| failed(error.to_string()))?;
-    let secured = TlsConnector::from(tls::SETTINGS.clone()).connect(name, stream).await;
+
+    let name =
+        ServerName::try_from(target.host.clone()).map_err(|error| failed(error.to_string()))?;
+    let secured = TlsConnector::from(tls::SETTINGS.clone())
+        .connect(name, stream)
+        .await;
+
     let stream = secured.map_err(|error| failed(handshake_text(&error)))?;
     match stream.get_ref().1.alpn_protocol() {
         Some(b"h2") => over_http2(stream, target).await,
@@ -47,7 +56,10 @@ pub(super) async fn once(target: &Target) -> Result<Reply, HttpError> {
 /// A connection to a host, or why there is none in Go's words.
 pub(crate) async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
     let found = tokio::net::lookup_host((host, port)).await;
-    let addresses: Vec<_> = found.map_err(|_| format!("dial tcp: lookup {host}: no such host"))?.collect();
+    let addresses: Vec<_> = found
+        .map_err(|_| format!("dial tcp: lookup {host}: no such host"))?
+        .collect();
+
     let mut reason = format!("dial tcp: lookup {host}: no such host");
     for address in addresses {
         match TcpStream::connect(address).await {
@@ -55,26 +67,41 @@ pub(crate) async fn connect(host: &str, port: u16) -> Result<TcpStream, String> 
             Err(error) => reason = format!("dial tcp {address}: connect: {}", errno_text(&error)),
         }
     }
+
     Err(reason)
 }
 
 /// `host:port`, with brackets where the host has colons.
 pub(crate) fn address_text(host: &str, port: u16) -> String {
-    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
 }
 
 async fn over_http1<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     target: &Target,
 ) -> Result<Reply, HttpError> {
-    let failed = |error: &hyper::Error| HttpError::Failed { url: target.url(), reason: hyper_text(error) };
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
+    let failed = |error: &hyper::Error| HttpError::Failed {
+        url: target.url(),
+        reason: hyper_text(error),
+    };
+
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| failed(&error))?;
+
     let request = request(target, target.path.clone())?;
     let exchange = async {
-        let response = sender.send_request(request).await.map_err(|error| failed(&error))?;
+        let response = sender
+            .send_request(request)
+            .await
+            .map_err(|error| failed(&error))?;
         read(response).await
     };
+
     beside(exchange, connection).await
 }
 
@@ -82,18 +109,28 @@ async fn over_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     target: &Target,
 ) -> Result<Reply, HttpError> {
-    let failed = |error: &hyper::Error| HttpError::Failed { url: target.url(), reason: hyper_text(error) };
+    let failed = |error: &hyper::Error| HttpError::Failed {
+        url: target.url(),
+        reason: hyper_text(error),
+    };
+
     let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|error| failed(&error))?;
+
     let request = request(target, target.url())?;
     let exchange = async {
-        let response = sender.send_request(request).await.map_err(|error| failed(&error))?;
+        let response = sender
+            .send_request(request)
+            .await
+            .map_err(|error| failed(&error))?;
         read(response).await
     };
+
     beside(exchange, connection).await
 }
 
-/// Drives a connection while something is exchanged over it. The connection may end before what came is read.
+/// Drives a connection while something is exchanged over it. The connection may end before what
+/// came is read.
 async fn beside<T>(exchange: impl Future<Output = T>, connection: impl Future) -> T {
     tokio::pin!(exchange, connection);
     let mut is_open = true;
@@ -107,19 +144,31 @@ async fn beside<T>(exchange: impl Future<Output = T>, connection: impl Future) -
 }
 
 fn request(target: &Target, uri: String) -> Result<Request<Empty<Bytes>>, HttpError> {
-    let failed = |reason: String| HttpError::Failed { url: target.url(), reason };
-    let mut request = Request::get(uri).body(Empty::new()).map_err(|error| failed(error.to_string()))?;
+    let failed = |reason: String| HttpError::Failed {
+        url: target.url(),
+        reason,
+    };
+
+    let mut request = Request::get(uri)
+        .body(Empty::new())
+        .map_err(|error| failed(error.to_string()))?;
     for (name, value) in &target.headers {
         let header = HeaderName::from_bytes(name.as_bytes());
-        let header = header.map_err(|_| failed(format!("net/http: invalid header field name {name:?}")))?;
+        let header =
+            header.map_err(|_| failed(format!("net/http: invalid header field name {name:?}")))?;
         let value = HeaderValue::from_str(value);
-        let value =
-            value.map_err(|_| failed(format!("net/http: invalid header field value for {name:?}")))?;
+        let value = value
+            .map_err(|_| failed(format!("net/http: invalid header field value for {name:?}")))?;
         request.headers_mut().append(header, value);
     }
-    let host = target.host_header.clone().unwrap_or_else(|| target.authority());
+
+    let host = target
+        .host_header
+        .clone()
+        .unwrap_or_else(|| target.authority());
     let host = HeaderValue::from_str(&host).map_err(|error| failed(error.to_string()))?;
     request.headers_mut().insert(header::HOST, host);
+
     Ok(request)
 }
 
@@ -127,18 +176,30 @@ async fn read(response: Response<Incoming>) -> Result<Reply, HttpError> {
     let (head, mut body) = response.into_parts();
     let mut bytes = Vec::new();
     while bytes.len() < LONGEST_BODY {
-        let Some(frame) = body.frame().await else { break };
+        let Some(frame) = body.frame().await else {
+            break;
+        };
         let frame = frame.map_err(|error| HttpError::Body(hyper_text(&error)))?;
         bytes.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
     }
+
     bytes.truncate(LONGEST_BODY);
     let body = String::from_utf8_lossy(&bytes).into_owned();
-    let answer = Answer { status: head.status.as_u16(), body };
-    let location = head.headers.get(header::LOCATION).and_then(|location| location.to_str().ok());
+    let answer = Answer {
+        status: head.status.as_u16(),
+        body,
+    };
+
+    let location = head
+        .headers
+        .get(header::LOCATION)
+        .and_then(|location| location.to_str().ok());
+
     Ok(match (answer.status, location) {
-        (301 | 302 | 303 | 307 | 308, Some(location)) if !location.is_empty() => {
-            Reply::LedOn { location: location.to_owned(), answer }
-        }
+        (301 | 302 | 303 | 307 | 308, Some(location)) if !location.is_empty() => Reply::LedOn {
+            location: location.to_owned(),
+            answer,
+        },
         _ => Reply::Final(answer),
     })
 }
@@ -160,19 +221,27 @@ pub(crate) fn errno_text(error: &io::Error) -> String {
 fn hyper_text(error: &hyper::Error) -> String {
     use std::error::Error as _;
 
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    let cause = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<io::Error>());
     match cause {
-        Some(cause) if cause.kind() != io::ErrorKind::UnexpectedEof => format!("read: {}", errno_text(cause)),
+        Some(cause) if cause.kind() != io::ErrorKind::UnexpectedEof => {
+            format!("read: {}", errno_text(cause))
+        }
         _ if error.is_incomplete_message() || cause.is_some() => "EOF".to_owned(),
         _ => format!("net/http: HTTP/1.x transport connection broken: {error}"),
     }
 }
 
 fn handshake_text(error: &io::Error) -> String {
-    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    let cause = error
+        .get_ref()
+        .and_then(|cause| cause.downcast_ref::<rustls::Error>());
     match cause {
         // A content type that TLS does not have: the first letter of `HTTP`.
-        Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => PLAIN.to_owned(),
+        Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => {
+            PLAIN.to_owned()
+        }
         Some(cause) => format!("tls: {cause}"),
         None if error.kind() == io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
         None => format!("read: {}", errno_text(error)),

@@ -1,7 +1,9 @@
-//! One GET as probes and hooks make it: from the host to the pod, believing any certificate, led on only by its own host.
+//! One GET as probes and hooks make it: from the host to the pod, believing any certificate, led on
+//! only by its own host.
 //!
-//! `target` says what is asked of whom, `exchange` does it over one connection that is closed afterwards. What goes wrong
-//! is told in the words of Go's client, because people search for them in events.
+//! `target` says what is asked of whom, `exchange` does it over one connection that is closed
+//! afterwards. What goes wrong is told in the words of Go's client, because people search for them
+//! in events.
 
 mod exchange;
 mod target;
@@ -47,7 +49,8 @@ impl HttpError {
     }
 }
 
-/// Asks, and asks again where the answer leads on to the same host. An answer that leads elsewhere is the answer.
+/// Asks, and asks again where the answer leads on to the same host. An answer that leads elsewhere
+/// is the answer.
 pub(crate) async fn get(target: &Target, timeout: Option<Duration>) -> Result<Answer, HttpError> {
     let mut current = target.clone();
     let asked = async {
@@ -60,21 +63,39 @@ pub(crate) async fn get(target: &Target, timeout: Option<Duration>) -> Result<An
                 },
             }
         }
+
         let reason = format!("stopped after {REDIRECTS} redirects");
-        Err(HttpError::Failed { url: current.url(), reason })
+        Err(HttpError::Failed {
+            url: current.url(),
+            reason,
+        })
     };
-    let Some(timeout) = timeout else { return asked.await };
-    tokio::time::timeout(timeout, asked).await.unwrap_or_else(|_| {
-        let reason = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)".to_owned();
-        Err(HttpError::Failed { url: target.url(), reason })
-    })
+
+    let Some(timeout) = timeout else {
+        return asked.await;
+    };
+
+    tokio::time::timeout(timeout, asked)
+        .await
+        .unwrap_or_else(|_| {
+            let reason =
+                "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+                    .to_owned();
+            Err(HttpError::Failed {
+                url: target.url(),
+                reason,
+            })
+        })
 }
 
 /// Why a port is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PortError {
     #[error("strconv.Atoi: parsing {}: {reason}", Quoted(text))]
-    Name { text: String, reason: go_text::NumberError },
+    Name {
+        text: String,
+        reason: go_text::NumberError,
+    },
     #[error("invalid port number: {0}")]
     Range(i64),
 }
@@ -87,10 +108,16 @@ pub(crate) fn resolve_port(port: &IntOrString, container: &Container) -> Result<
             let mut named = container.ports.iter().flatten();
             match named.find(|port| port.name.as_deref() == Some(text)) {
                 Some(port) => i64::from(port.container_port),
-                None => go_text::parse_int(text)
-                    .map_err(|reason| PortError::Name { text: text.clone(), reason })?,
+                None => go_text::parse_int(text).map_err(|reason| PortError::Name {
+                    text: text.clone(),
+                    reason,
+                })?,
             }
         }
     };
-    u16::try_from(number).ok().filter(|port| *port > 0).ok_or(PortError::Range(number))
+
+    u16::try_from(number)
+        .ok()
+        .filter(|port| *port > 0)
+        .ok_or(PortError::Range(number))
 }

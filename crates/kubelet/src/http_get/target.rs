@@ -23,24 +23,39 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// What an action asks for; of the pod, where it names no host. `purpose` says who asks: `probe`, `lifecycle`.
+    /// What an action asks for; of the pod, where it names no host. `purpose` says who asks:
+    /// `probe`, `lifecycle`.
     pub(crate) fn of(
         action: &HTTPGetAction,
         container: &Container,
         pod_ip: &str,
         purpose: &str,
     ) -> Result<Target, PortError> {
-        let host = action.host.clone().filter(|host| !host.is_empty()).unwrap_or_else(|| pod_ip.to_owned());
+        let host = action
+            .host
+            .clone()
+            .filter(|host| !host.is_empty())
+            .unwrap_or_else(|| pod_ip.to_owned());
+
         let given = action.http_headers.iter().flatten();
-        let given: Vec<_> = given.map(|header| (header.name.clone(), header.value.clone())).collect();
-        let first = |name: &str| given.iter().find(|(given, _)| given.eq_ignore_ascii_case(name));
+        let given: Vec<_> = given
+            .map(|header| (header.name.clone(), header.value.clone()))
+            .collect();
+        let first = |name: &str| {
+            given
+                .iter()
+                .find(|(given, _)| given.eq_ignore_ascii_case(name))
+        };
+
         let mut headers = given.clone();
         if first("User-Agent").is_none() {
             headers.push(("User-Agent".to_owned(), format!("kube-{purpose}/{VERSION}")));
         }
+
         if first("Accept").is_none() {
             headers.push(("Accept".to_owned(), "*/*".to_owned()));
         }
+
         // A header that is given as nothing is not sent.
         let nothing = |name: &str| first(name).is_some_and(|(_, value)| value.is_empty());
         for name in ["Accept", "User-Agent"] {
@@ -48,21 +63,33 @@ impl Target {
                 headers.retain(|(given, _)| !given.eq_ignore_ascii_case(name));
             }
         }
+
         headers.retain(|(name, _)| !name.eq_ignore_ascii_case("Host"));
+
         Ok(Target {
-            secure: action.scheme.as_deref().is_some_and(|scheme| scheme.eq_ignore_ascii_case("https")),
+            secure: action
+                .scheme
+                .as_deref()
+                .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https")),
             host,
             port: resolve_port(&action.port, container)?,
             path: path_of(action.path.as_deref().unwrap_or_default()),
             headers,
-            host_header: first("Host").map(|(_, value)| value.clone()).filter(|value| !value.is_empty()),
+            host_header: first("Host")
+                .map(|(_, value)| value.clone())
+                .filter(|value| !value.is_empty()),
         })
     }
 
     /// The same request without TLS, and without what only TLS may carry.
     pub(crate) fn plain(&self) -> Target {
-        let mut plain = Target { secure: false, ..self.clone() };
-        plain.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("Authorization"));
+        let mut plain = Target {
+            secure: false,
+            ..self.clone()
+        };
+        plain
+            .headers
+            .retain(|(name, _)| !name.eq_ignore_ascii_case("Authorization"));
         plain
     }
 
@@ -80,15 +107,31 @@ impl Target {
         let (secure, rest) = match location.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, Some(rest)),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, Some(rest)),
-            Some((scheme, _)) if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => return None,
+            Some((scheme, _)) if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
+                return None;
+            }
             _ => (self.secure, location.strip_prefix("//")),
         };
-        let Some(rest) = rest else { return Some(Target { path: self.resolved(location), ..self.clone() }) };
+
+        let Some(rest) = rest else {
+            return Some(Target {
+                path: self.resolved(location),
+                ..self.clone()
+            });
+        };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (host, port) = host_and_port(&rest[..end], if secure { 443 } else { 80 })?;
         let path = path_of(&rest[end..]);
+
         // A host that was given by hand is for the place it was given for.
-        Some(Target { secure, host, port, path, headers: self.headers.clone(), host_header: None })
+        Some(Target {
+            secure,
+            host,
+            port,
+            path,
+            headers: self.headers.clone(),
+            host_header: None,
+        })
     }
 
     /// A path as it is meant from this one.
@@ -98,40 +141,60 @@ impl Target {
             Some(at) => location.split_at(at),
             None => (location, ""),
         };
+
         let path = match path {
             "" => own.to_owned(),
             path if path.starts_with('/') => path.to_owned(),
-            path => format!("{}/{path}", own.rsplit_once('/').map_or("", |(folder, _)| folder)),
+            path => format!(
+                "{}/{path}",
+                own.rsplit_once('/').map_or("", |(folder, _)| folder)
+            ),
         };
+
         path_of(&format!("{}{query}", without_dots(&path)))
     }
 }
 
-/// A path and its query in the form in which they are sent. One that names a host loses it, as upstream's reading does.
+/// A path and its query in the form in which they are sent. One that names a host loses it, as
+/// upstream's reading does.
 fn path_of(given: &str) -> String {
     let given = given.split('#').next().unwrap_or_default();
-    let named = given.split_once("://").map(|(_, rest)| rest).or_else(|| given.strip_prefix("//"));
+    let named = given
+        .split_once("://")
+        .map(|(_, rest)| rest)
+        .or_else(|| given.strip_prefix("//"));
+
     let path = match named {
         Some(rest) => rest.find(['/', '?']).map_or("", |at| &rest[at..]),
         None => given,
     };
+
     let mut sent = String::with_capacity(path.len() + 1);
     if !path.starts_with('/') {
         sent.push('/');
     }
+
     for byte in path.bytes() {
         match byte {
-            b'!'..=b'~' if !matches!(byte, b'"' | b'<' | b'>' | b'`' | b'{' | b'}' | b'\\' | b'^' | b'|') => {
+            b'!'..=b'~'
+                if !matches!(
+                    byte,
+                    b'"' | b'<' | b'>' | b'`' | b'{' | b'}' | b'\\' | b'^' | b'|'
+                ) =>
+            {
                 sent.push(char::from(byte));
             }
             _ => sent.push_str(&format!("%{byte:02X}")),
         }
     }
+
     sent
 }
 
 fn host_and_port(authority: &str, usual: u16) -> Option<(String, u16)> {
-    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let authority = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, rest) = rest.split_once(']')?;
@@ -139,7 +202,13 @@ fn host_and_port(authority: &str, usual: u16) -> Option<(String, u16)> {
         }
         None => authority.split_once(':').unwrap_or((authority, "")),
     };
-    let port = if port.is_empty() { usual } else { port.parse().ok()? };
+
+    let port = if port.is_empty() {
+        usual
+    } else {
+        port.parse().ok()?
+    };
+
     (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 
@@ -152,9 +221,11 @@ fn without_dots(path: &str) -> String {
             part => parts.push(part),
         }
     }
+
     if path.ends_with("/.") || path.ends_with("/..") {
         parts.push("");
     }
+
     format!("/{}", parts.join("/"))
 }
 
@@ -164,13 +235,23 @@ mod tests {
 
     fn target(action: &str) -> Target {
         let container: Container =
-            serde_json::from_str(r#"{"name":"c","ports":[{"name":"web","containerPort":8080}]}"#).unwrap();
-        Target::of(&serde_json::from_str(action).unwrap(), &container, "10.1.2.3", "probe").unwrap()
+            serde_json::from_str(r#"{"name":"c","ports":[{"name":"web","containerPort":8080}]}"#)
+                .unwrap();
+        Target::of(
+            &serde_json::from_str(action).unwrap(),
+            &container,
+            "10.1.2.3",
+            "probe",
+        )
+        .unwrap()
     }
 
     fn shown(target: &Target) -> String {
-        let headers: Vec<String> =
-            target.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        let headers: Vec<String> = target
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect();
         format!("{} {}", target.url(), headers.join(" | "))
     }
 
@@ -187,14 +268,27 @@ mod tests {
             r#"{"port":"web","path":"/health?deep=1#top"}"#,
             &format!("http://10.1.2.3:8080/health?deep=1 {USUAL}"),
         );
+
         check(r#"{"port":80}"#, &format!("http://10.1.2.3:80/ {USUAL}"));
-        check(r#"{"port":80,"path":"health"}"#, &format!("http://10.1.2.3:80/health {USUAL}"));
-        check(r#"{"port":80,"path":"/a b/ü"}"#, &format!("http://10.1.2.3:80/a%20b/%C3%BC {USUAL}"));
+        check(
+            r#"{"port":80,"path":"health"}"#,
+            &format!("http://10.1.2.3:80/health {USUAL}"),
+        );
+
+        check(
+            r#"{"port":80,"path":"/a b/ü"}"#,
+            &format!("http://10.1.2.3:80/a%20b/%C3%BC {USUAL}"),
+        );
+
         check(
             r#"{"port":443,"scheme":"HTTPS","host":"fd00::1"}"#,
             &format!("https://[fd00::1]:443/ {USUAL}"),
         );
-        check(r#"{"port":80,"path":"http://elsewhere/x"}"#, &format!("http://10.1.2.3:80/x {USUAL}"));
+
+        check(
+            r#"{"port":80,"path":"http://elsewhere/x"}"#,
+            &format!("http://10.1.2.3:80/x {USUAL}"),
+        );
     }
 
     #[test]
@@ -216,9 +310,14 @@ mod tests {
     fn an_answer_leads_on_from_where_it_was_given() {
         let from = target(r#"{"port":80,"path":"/a/b?q=1"}"#);
         let check = |location: &str, expected: Option<&str>| {
-            assert_eq!(from.led_on(location).map(|target| target.url()).as_deref(), expected, "{location}");
+            assert_eq!(
+                from.led_on(location).map(|target| target.url()).as_deref(),
+                expected,
+                "{location}"
+            );
         };
         check("/c", Some("http://10.1.2.3:80/c"));
+
         check("c", Some("http://10.1.2.3:80/a/c"));
         check("../c?x", Some("http://10.1.2.3:80/c?x"));
         check("?x=2", Some("http://10.1.2.3:80/a/b?x=2"));

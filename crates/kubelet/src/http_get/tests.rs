@@ -39,7 +39,10 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &impl Fn
 }
 
 pub(crate) fn ok(body: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 fn led_to(location: &str) -> String {
@@ -53,22 +56,32 @@ fn target(port: u16, more: &str) -> Target {
 
 #[tokio::test]
 async fn a_request_carries_its_headers_and_reads_a_bounded_answer() {
-    let (port, _server) =
-        server(
-            |head| {
-                if head.starts_with("GET /long") { ok(&"x".repeat(3 * LONGEST_BODY)) } else { ok(head) }
-            },
-        )
-        .await;
+    let (port, _server) = server(|head| {
+        if head.starts_with("GET /long") {
+            ok(&"x".repeat(3 * LONGEST_BODY))
+        } else {
+            ok(head)
+        }
+    })
+    .await;
+
     let headers = r#","path":"/a?b=c","httpHeaders":[{"name":"Host","value":"shop.example"},{"name":"X-A","value":"1"}]"#;
     let answer = get(&target(port, headers), None).await.unwrap();
     let head = answer.body.to_lowercase();
     assert!(head.starts_with("get /a?b=c http/1.1\r\n"), "{head}");
-    for line in ["host: shop.example\r\n", "x-a: 1\r\n", "user-agent: kube-probe/1.36\r\n", "accept: */*\r\n"]
-    {
+
+    for line in [
+        "host: shop.example\r\n",
+        "x-a: 1\r\n",
+        "user-agent: kube-probe/1.36\r\n",
+        "accept: */*\r\n",
+    ] {
         assert!(head.contains(line), "{line} in {head}");
     }
-    let answer = get(&target(port, r#","path":"/long""#), None).await.unwrap();
+
+    let answer = get(&target(port, r#","path":"/long""#), None)
+        .await
+        .unwrap();
     assert_eq!((answer.status, answer.body.len()), (200, LONGEST_BODY));
 }
 
@@ -82,12 +95,31 @@ async fn answers_lead_on_within_a_host_and_not_for_ever() {
         _ => led_to("/circle"),
     })
     .await;
+
     let asked = async |path: &str| get(&target(port, &format!(r#","path":"{path}""#)), None).await;
-    assert_eq!(asked("/near").await.unwrap(), Answer { status: 200, body: "arrived".to_owned() });
-    assert_eq!(asked("/far").await.unwrap(), Answer { status: 302, body: "there".to_owned() });
+    assert_eq!(
+        asked("/near").await.unwrap(),
+        Answer {
+            status: 200,
+            body: "arrived".to_owned()
+        }
+    );
+
+    assert_eq!(
+        asked("/far").await.unwrap(),
+        Answer {
+            status: 302,
+            body: "there".to_owned()
+        }
+    );
+
     assert_eq!(asked("/nowhere").await.unwrap().status, 302);
+
     let tired = asked("/circle").await.unwrap_err().to_string();
-    assert_eq!(tired, format!("Get \"http://127.0.0.1:{port}/circle\": stopped after 10 redirects"));
+    assert_eq!(
+        tired,
+        format!("Get \"http://127.0.0.1:{port}/circle\": stopped after 10 redirects")
+    );
 }
 
 #[tokio::test]
@@ -95,12 +127,21 @@ async fn what_goes_wrong_is_told_in_gos_words() {
     let unused = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = unused.local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}/");
-    let slow = get(&target(port, ""), Some(Duration::from_millis(50))).await.unwrap_err().to_string();
+    let slow = get(&target(port, ""), Some(Duration::from_millis(50)))
+        .await
+        .unwrap_err()
+        .to_string();
+
     let text = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)";
     assert_eq!(slow, format!("Get \"{url}\": {text}"));
+
     drop(unused);
     let refused = get(&target(port, ""), None).await.unwrap_err().to_string();
-    assert_eq!(refused, format!("Get \"{url}\": dial tcp 127.0.0.1:{port}: connect: connection refused"));
+    assert_eq!(
+        refused,
+        format!("Get \"{url}\": dial tcp 127.0.0.1:{port}: connect: connection refused")
+    );
+
     let (port, _server) = server(|_| String::new()).await;
     let ended = get(&target(port, ""), None).await.unwrap_err().to_string();
     assert_eq!(ended, format!("Get \"http://127.0.0.1:{port}/\": EOF"));
@@ -117,36 +158,53 @@ async fn any_certificate_is_believed_and_a_server_without_one_is_known() {
         .with_no_client_auth()
         .with_single_cert(vec![made.cert.der().clone()], key)
         .unwrap();
+
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let acceptor = TlsAcceptor::from(Arc::new(settings));
+
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
-        serve(acceptor.accept(stream).await.unwrap(), &|_: &str| ok("secret")).await;
+        serve(acceptor.accept(stream).await.unwrap(), &|_: &str| {
+            ok("secret")
+        })
+        .await;
     });
-    let answer = get(&target(port, r#","scheme":"HTTPS""#), None).await.unwrap();
+
+    let answer = get(&target(port, r#","scheme":"HTTPS""#), None)
+        .await
+        .unwrap();
     assert_eq!(answer.body, "secret");
 
     let (port, _server) = plain_server().await;
-    let plain = get(&target(port, r#","scheme":"HTTPS""#), None).await.unwrap_err();
+    let plain = get(&target(port, r#","scheme":"HTTPS""#), None)
+        .await
+        .unwrap_err();
     assert!(plain.is_plain(), "{plain}");
 }
 
-/// A server that answers whatever it is sent with a refusal in plain HTTP, as those of most kinds do.
+/// A server that answers whatever it is sent with a refusal in plain HTTP, as those of most kinds
+/// do.
 pub(crate) async fn plain_server() -> (u16, tokio::task::JoinSet<()>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
+
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut some = [0; 8];
             let read = stream.read(&mut some).await.unwrap_or(0);
-            let said = if some[..read].starts_with(b"GET ") { ok("plain") } else { refusal() };
+            let said = if some[..read].starts_with(b"GET ") {
+                ok("plain")
+            } else {
+                refusal()
+            };
             stream.write_all(said.as_bytes()).await.unwrap_or_default();
         }
     });
+
     (port, tasks)
 }
 
@@ -157,15 +215,20 @@ fn refusal() -> String {
 #[test]
 fn ports_are_numbers_or_names() {
     let container: Container =
-        serde_json::from_str(r#"{"name":"c","ports":[{"name":"web","containerPort":8080}]}"#).unwrap();
+        serde_json::from_str(r#"{"name":"c","ports":[{"name":"web","containerPort":8080}]}"#)
+            .unwrap();
     let check = |port: IntOrString, expected: Result<u16, &str>| {
         let found = resolve_port(&port, &container).map_err(|error| error.to_string());
         assert_eq!(found, expected.map_err(str::to_owned), "{port:?}");
     };
     check(IntOrString::Int(80), Ok(80));
+
     check(IntOrString::Int(0), Err("invalid port number: 0"));
     check(IntOrString::Int(65536), Err("invalid port number: 65536"));
     check(IntOrString::String("web".to_owned()), Ok(8080));
     check(IntOrString::String("81".to_owned()), Ok(81));
-    check(IntOrString::String("dns".to_owned()), Err("strconv.Atoi: parsing \"dns\": invalid syntax"));
+    check(
+        IntOrString::String("dns".to_owned()),
+        Err("strconv.Atoi: parsing \"dns\": invalid syntax"),
+    );
 }

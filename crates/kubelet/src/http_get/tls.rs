@@ -9,12 +9,17 @@ use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 /// The settings of all connections.
 pub(super) static SETTINGS: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let schemes = provider.signature_verification_algorithms.supported_schemes();
+    let schemes = provider
+        .signature_verification_algorithms
+        .supported_schemes();
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the provider has suites for the protocol versions that are built in");
     let anybody = Arc::new(BelieveAnybody { schemes });
-    let mut settings = builder.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth();
+    let mut settings = builder
+        .dangerous()
+        .with_custom_certificate_verifier(anybody)
+        .with_no_client_auth();
     settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Arc::new(settings)
 });

@@ -1,7 +1,9 @@
-//! Credentials for registries, from secrets of the forms `kubernetes.io/dockerconfigjson` and `kubernetes.io/dockercfg`.
+//! Credentials for registries, from secrets of the forms `kubernetes.io/dockerconfigjson` and
+//! `kubernetes.io/dockercfg`.
 //!
-//! A credential is for a registry, or for a part of one: `registry.example/team`. The name of the registry may have
-//! stars in it, each for one label. Of those that fit an image the longest come first.
+//! A credential is for a registry, or for a part of one: `registry.example/team`. The name of the
+//! registry may have stars in it, each for one label. Of those that fit an image the longest come
+//! first.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -32,13 +34,16 @@ impl Keyring {
             let bytes = &secret.data.as_ref()?.get(name)?.0;
             serde_json::from_slice::<Value>(bytes).ok()
         };
-        let json = data(".dockerconfigjson").and_then(|mut config| config.get_mut("auths").map(Value::take));
+
+        let json = data(".dockerconfigjson")
+            .and_then(|mut config| config.get_mut("auths").map(Value::take));
         let entries = json.or_else(|| data(".dockercfg"));
         for (place, entry) in entries.iter().filter_map(Value::as_object).flatten() {
             if let Some(auth) = auth(entry) {
                 self.entries.push((Place::parse(place), auth));
             }
         }
+
         // Longer places are more particular.
         self.entries.sort_by_key(|(place, _)| {
             std::cmp::Reverse((place.host.len() + place.path.len(), place.path.clone()))
@@ -48,20 +53,41 @@ impl Keyring {
     /// The credentials that fit an image, the most particular first.
     pub(super) fn lookup(&self, image: &str) -> Vec<AuthConfig> {
         let image = Place::parse(&complete(image));
-        self.entries.iter().filter(|(place, _)| place.covers(&image)).map(|(_, auth)| auth.clone()).collect()
+        self.entries
+            .iter()
+            .filter(|(place, _)| place.covers(&image))
+            .map(|(_, auth)| auth.clone())
+            .collect()
     }
 }
 
 fn auth(entry: &Value) -> Option<AuthConfig> {
-    let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let mut auth =
-        AuthConfig { username: text("username"), password: text("password"), ..Default::default() };
-    let both = STANDARD.decode(text("auth").trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let text = |name: &str| {
+        entry
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+
+    let mut auth = AuthConfig {
+        username: text("username"),
+        password: text("password"),
+        ..Default::default()
+    };
+
+    let both = STANDARD
+        .decode(text("auth").trim())
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok());
+
     if let Some((user, password)) = both.as_deref().and_then(|both| both.split_once(':')) {
         auth.username = user.to_owned();
         auth.password = password.trim_end_matches('\0').to_owned();
     }
+
     auth.identity_token = text("identitytoken");
+
     (!auth.username.is_empty() || !auth.identity_token.is_empty()).then_some(auth)
 }
 
@@ -85,10 +111,20 @@ impl Place {
         let (registry, path) = text.split_once('/').unwrap_or((text, ""));
         let (host, port) = registry.split_once(':').unwrap_or((registry, ""));
         let path = path.trim_end_matches('/');
+
         // What clients of long ago wrote as the address of a registry's API.
-        let path = if matches!(path, "v1" | "v2") { "" } else { path };
+        let path = if matches!(path, "v1" | "v2") {
+            ""
+        } else {
+            path
+        };
+
         let host = if host == "docker.io" { DEFAULT } else { host };
-        Place { host: host.to_owned(), port: port.to_owned(), path: path.to_owned() }
+        Place {
+            host: host.to_owned(),
+            port: port.to_owned(),
+            path: path.to_owned(),
+        }
     }
 
     fn covers(&self, image: &Place) -> bool {
@@ -101,12 +137,17 @@ impl Place {
     }
 }
 
-/// Stars stand for any characters, and nothing else for anything. Each part between two stars is taken where it first
-/// occurs, which leaves the most for those that follow: a pattern from a Secret cannot make this take long.
+/// Stars stand for any characters, and nothing else for anything. Each part between two stars is
+/// taken where it first occurs, which leaves the most for those that follow: a pattern from a
+/// Secret cannot make this take long.
 fn glob(pattern: &str, text: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
     let (between, last) = rest.rsplit_once('*').unwrap_or(("", rest));
-    let Some(mut open) = text.strip_prefix(first) else { return false };
+    let Some(mut open) = text.strip_prefix(first) else {
+        return false;
+    };
 
     for part in between.split('*') {
         match open.find(part) {
@@ -114,6 +155,7 @@ fn glob(pattern: &str, text: &str) -> bool {
             None => return false,
         }
     }
+
     open.ends_with(last)
 }
 
@@ -126,14 +168,24 @@ mod tests {
     use super::*;
 
     fn keyring(file: &str, json: &str) -> Keyring {
-        let data = Some(BTreeMap::from([(file.to_owned(), ByteString(json.as_bytes().to_vec()))]));
+        let data = Some(BTreeMap::from([(
+            file.to_owned(),
+            ByteString(json.as_bytes().to_vec()),
+        )]));
         let mut keyring = Keyring::default();
-        keyring.add(&Secret { data, ..Secret::default() });
+        keyring.add(&Secret {
+            data,
+            ..Secret::default()
+        });
         keyring
     }
 
     fn check(keyring: &Keyring, image: &str, users: &[&str]) {
-        let found: Vec<String> = keyring.lookup(image).into_iter().map(|auth| auth.username).collect();
+        let found: Vec<String> = keyring
+            .lookup(image)
+            .into_iter()
+            .map(|auth| auth.username)
+            .collect();
         assert_eq!(found, users, "{image}");
     }
 
@@ -147,8 +199,10 @@ mod tests {
             "*.*.example":{"username":"stars","password":"p"}}}"#;
         let ring = keyring(".dockerconfigjson", json);
         check(&ring, "nginx", &["hub"]);
+
         check(&ring, "docker.io/library/nginx:1", &["hub"]);
         check(&ring, "team/app@sha256:00", &["hub"]);
+
         check(&ring, "r.example:5000/team/app:1", &["team", "all"]);
         check(&ring, "r.example:5000/other", &["all"]);
         check(&ring, "r.example/team/app", &["star"]);
@@ -167,6 +221,7 @@ mod tests {
         check("a*", "a", true);
         check("a*b", "ab", true);
         check("a*b", "axxb", true);
+
         check("a*b", "a", false);
         check("ab*b", "ab", false);
         check("a*b*c", "a-b-b-c", true);
@@ -186,7 +241,10 @@ mod tests {
     fn the_older_form_is_read_too() {
         let ring = keyring(".dockercfg", r#"{"r.example":{"auth":"dTpwOnc="}}"#);
         let auth = ring.lookup("r.example/x").swap_remove(0);
-        assert_eq!((auth.username.as_str(), auth.password.as_str()), ("u", "p:w"));
+        assert_eq!(
+            (auth.username.as_str(), auth.password.as_str()),
+            ("u", "p:w")
+        );
         check(&keyring(".dockercfg", "nonsense"), "r.example/x", &[]);
     }
 }

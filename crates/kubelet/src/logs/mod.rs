@@ -1,4 +1,5 @@
-//! Logs of containers: links to them, which collectors follow, and how large they may get ([`rotation`]).
+//! Logs of containers: links to them, which collectors follow, and how large they may get
+//! ([`rotation`]).
 
 pub(crate) mod rotation;
 
@@ -31,7 +32,12 @@ pub(crate) fn link(log: &Path, link: &Path) -> io::Result<()> {
 }
 
 /// Removes the links to logs of one pod, whose folder is this.
-pub(crate) fn remove_links(layout: &Layout, pod: &str, namespace: &str, logs: &Path) -> io::Result<()> {
+pub(crate) fn remove_links(
+    layout: &Layout,
+    pod: &str,
+    namespace: &str,
+    logs: &Path,
+) -> io::Result<()> {
     let prefix = link_name(pod, namespace, "", "");
     let prefix = prefix.trim_end_matches(".log").trim_end_matches('-');
     remove(layout, |name, target| {
@@ -43,15 +49,21 @@ pub(crate) fn remove_links(layout: &Layout, pod: &str, namespace: &str, logs: &P
 /// Removes links that lead nowhere.
 pub(crate) fn remove_dangling(layout: &Layout) -> io::Result<()> {
     // Of a container whose log was moved aside a moment ago the folder is still there.
-    remove(layout, |_, target| !target().is_some_and(|target| target.parent().is_some_and(Path::exists)))
+    remove(layout, |_, target| {
+        !target().is_some_and(|target| target.parent().is_some_and(Path::exists))
+    })
 }
 
 /// Removes those of which this is so: by name, and by what they lead to.
-fn remove(layout: &Layout, is_to_go: impl Fn(&str, &dyn Fn() -> Option<PathBuf>) -> bool) -> io::Result<()> {
+fn remove(
+    layout: &Layout,
+    is_to_go: impl Fn(&str, &dyn Fn() -> Option<PathBuf>) -> bool,
+) -> io::Result<()> {
     let entries = match fs::read_dir(layout.container_links()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
+
     for entry in entries {
         let entry = entry?;
         let target = || fs::read_link(entry.path()).ok();
@@ -62,6 +74,7 @@ fn remove(layout: &Layout, is_to_go: impl Fn(&str, &dyn Fn() -> Option<PathBuf>)
             }
         }
     }
+
     Ok(())
 }
 
@@ -82,13 +95,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout::below(folder.path());
         let logs = |uid: &str| layout.pod_logs().join(format!("ns_p_{uid}"));
+
         let there = || {
             let entries = fs::read_dir(layout.container_links()).unwrap();
-            let mut names: Vec<String> =
-                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            let mut names: Vec<String> = entries
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
             names.sort();
             names
         };
+
         let long = "p".repeat(253);
         for (pod, container, id, uid) in [
             ("p", "c", "1", "old"),
@@ -97,16 +113,24 @@ mod tests {
             (&long, "c", "4", "new"),
         ] {
             let name = link_name(pod, "ns", container, id);
-            link(&logs(uid).join("c/0.log"), &layout.container_links().join(name)).unwrap();
+            link(
+                &logs(uid).join("c/0.log"),
+                &layout.container_links().join(name),
+            )
+            .unwrap();
         }
+
         remove_links(&layout, "p", "ns", &logs("old")).unwrap();
         assert_eq!(there().len(), 3);
         assert!(!there().contains(&"p_ns_c-1.log".to_owned()));
+
         remove_links(&layout, &long, "ns", &logs("new")).unwrap();
         assert_eq!(there(), ["p2_ns_c-3.log", "p_ns_c-2.log"]);
+
         fs::create_dir_all(logs("new").join("c")).unwrap();
         remove_dangling(&layout).unwrap();
         assert_eq!(there().len(), 2);
+
         fs::remove_dir_all(logs("new")).unwrap();
         remove_dangling(&layout).unwrap();
         assert!(there().is_empty());

@@ -1,8 +1,10 @@
-//! Logs that grow: what is too large is moved aside, later compressed, and removed when there is too much of it.
+//! Logs that grow: what is too large is moved aside, later compressed, and removed when there is
+//! too much of it.
 //!
-//! `0.log` becomes `0.log.20261116-224604`, and the runtime begins another `0.log`. The newest of those that were moved
-//! aside is compressed only when it is not the newest any more: whoever collects logs may still be reading it. Only logs
-//! of containers that run are looked at; others do not grow.
+//! `0.log` becomes `0.log.20261116-224604`, and the runtime begins another `0.log`. The newest of
+//! those that were moved aside is compressed only when it is not the newest any more: whoever
+//! collects logs may still be reading it. Only logs of containers that run are looked at; others do
+//! not grow.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -31,7 +33,11 @@ pub struct LogRotation {
 impl Default for LogRotation {
     /// As upstream has it.
     fn default() -> LogRotation {
-        LogRotation { max_size: 10 << 20, max_files: 5, look_every: Duration::from_secs(10) }
+        LogRotation {
+            max_size: 10 << 20,
+            max_files: 5,
+            look_every: Duration::from_secs(10),
+        }
     }
 }
 
@@ -45,10 +51,17 @@ enum RotationError {
 
 /// Looks at the logs of all containers, again and again.
 pub(crate) async fn run(host: &Host, rotation: &LogRotation) {
-    let running = ContainerStateValue { state: ContainerState::ContainerRunning.into() };
-    let filter = ContainerFilter { state: Some(running), ..ContainerFilter::default() };
+    let running = ContainerStateValue {
+        state: ContainerState::ContainerRunning.into(),
+    };
+    let filter = ContainerFilter {
+        state: Some(running),
+        ..ContainerFilter::default()
+    };
+
     loop {
         tokio::time::sleep(rotation.look_every).await;
+
         match host.runtime.list_containers(filter.clone()).await {
             Ok(containers) => {
                 for container in containers {
@@ -63,12 +76,23 @@ pub(crate) async fn run(host: &Host, rotation: &LogRotation) {
 }
 
 async fn look_at(host: &Host, rotation: &LogRotation, id: &str) -> Result<(), RotationError> {
-    let status = host.runtime.container_status(id, false).await?.status.unwrap_or_default();
+    let status = host
+        .runtime
+        .container_status(id, false)
+        .await?
+        .status
+        .unwrap_or_default();
+
     if status.log_path.is_empty() {
         return Ok(());
     }
+
     let path = PathBuf::from(status.log_path);
-    let failed = |source| RotationError::File { path: path.clone(), source };
+    let failed = |source| RotationError::File {
+        path: path.clone(),
+        source,
+    };
+
     match tokio::fs::symlink_metadata(&path).await {
         Ok(found) if found.len() < rotation.max_size => return Ok(()),
         Ok(_) => {}
@@ -78,29 +102,41 @@ async fn look_at(host: &Host, rotation: &LogRotation, id: &str) -> Result<(), Ro
         }
         Err(error) => return Err(failed(error)),
     }
+
     let (log, most) = (path.clone(), rotation.max_files);
     let made_room = tokio::task::spawn_blocking(move || make_room(&log, most)).await;
-    made_room.map_err(|error| failed(error.into()))?.map_err(failed)?;
+    made_room
+        .map_err(|error| failed(error.into()))?
+        .map_err(failed)?;
+
     let aside = beside(&path, &stamp(host.now()));
     if tokio::fs::try_exists(&aside).await.map_err(failed)? {
         // One was moved there in this second.
         return Ok(());
     }
+
     tokio::fs::rename(&path, &aside).await.map_err(failed)?;
+
     if let Err(error) = host.runtime.reopen_container_log(id).await {
         // The container still writes to it: it is tried again the next time.
         tokio::fs::rename(&aside, &path).await.map_err(failed)?;
         return Err(error.into());
     }
+
     Ok(())
 }
 
-/// Removes a log, with all that was moved aside of it. What is gone already, or does not go, goes with the pod.
+/// Removes a log, with all that was moved aside of it. What is gone already, or does not go, goes
+/// with the pod.
 pub(crate) async fn remove(log: &Path) {
     let log = log.to_owned();
     blocking(move || {
         let names = names_beside(&log).unwrap_or_default();
-        for path in names.iter().map(|name| log.with_file_name(name)).chain([log.clone()]) {
+        for path in names
+            .iter()
+            .map(|name| log.with_file_name(name))
+            .chain([log.clone()])
+        {
             fs::remove_file(path).unwrap_or_default();
         }
     })
@@ -113,14 +149,20 @@ fn make_room(log: &Path, most: usize) -> io::Result<()> {
     for name in &plan.remove {
         fs::remove_file(log.with_file_name(name))?;
     }
-    plan.compress.iter().try_for_each(|name| compress(&log.with_file_name(name)))
+    plan.compress
+        .iter()
+        .try_for_each(|name| compress(&log.with_file_name(name)))
 }
 
 /// The names of files that begin with that of a log and a dot.
 fn names_beside(log: &Path) -> io::Result<Vec<String>> {
-    let (Some(folder), Some(name)) = (log.parent(), log.file_name()) else { return Ok(Vec::new()) };
+    let (Some(folder), Some(name)) = (log.parent(), log.file_name()) else {
+        return Ok(Vec::new());
+    };
     let begin = format!("{}.", name.to_string_lossy());
-    let names = fs::read_dir(folder)?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let names = fs::read_dir(folder)?
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
     Ok(names.filter(|name| name.starts_with(&begin)).collect())
 }
 
@@ -133,15 +175,23 @@ struct Plan {
 /// What happens to logs that were moved aside, before the next one comes to them.
 fn plan(names: &[String], most: usize) -> Plan {
     // Left by a compression that did not end: a part of the result, or what it was made of.
-    let is_done = |name: &String| name.ends_with(PART) || names.contains(&format!("{name}{COMPRESSED}"));
-    let (mut remove, mut kept): (Vec<String>, Vec<String>) = names.iter().cloned().partition(is_done);
+    let is_done =
+        |name: &String| name.ends_with(PART) || names.contains(&format!("{name}{COMPRESSED}"));
+    let (mut remove, mut kept): (Vec<String>, Vec<String>) =
+        names.iter().cloned().partition(is_done);
+
     // Their names tell their times.
     kept.sort();
+
     // The one that is written to, and the one that is about to be moved aside.
     let excess = kept.len().saturating_sub(most.saturating_sub(2));
     remove.extend(kept.drain(..excess));
     kept.retain(|name| !name.ends_with(COMPRESSED));
-    Plan { remove, compress: kept }
+
+    Plan {
+        remove,
+        compress: kept,
+    }
 }
 
 const COMPRESSED: &str = ".gz";
@@ -170,7 +220,10 @@ fn beside(log: &Path, ending: &str) -> PathBuf {
 /// `20261116-224604`, as upstream names them.
 fn stamp(now: Timestamp) -> String {
     let text = Time(now).text();
-    text.chars().filter(|one| one.is_ascii_digit() || *one == 'T').collect::<String>().replace('T', "-")
+    text.chars()
+        .filter(|one| one.is_ascii_digit() || *one == 'T')
+        .collect::<String>()
+        .replace('T', "-")
 }
 
 #[cfg(test)]
@@ -181,9 +234,23 @@ mod tests {
     use super::*;
 
     fn check(names: &[&str], most: usize, remove: &[&str], compress: &[&str]) {
-        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let expected = Plan { remove: owned(remove), compress: owned(compress) };
-        assert_eq!(plan(&owned(names), most), expected, "{names:?}, at most {most}");
+        let owned = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
+
+        let expected = Plan {
+            remove: owned(remove),
+            compress: owned(compress),
+        };
+
+        assert_eq!(
+            plan(&owned(names), most),
+            expected,
+            "{names:?}, at most {most}"
+        );
     }
 
     #[test]
@@ -191,9 +258,17 @@ mod tests {
         check(&[], 5, &[], &[]);
         check(&["l.1"], 5, &[], &["l.1"]);
         check(&["l.2", "l.1.gz"], 5, &[], &["l.2"]);
-        check(&["l.4", "l.3.gz", "l.1.gz", "l.2.gz"], 5, &["l.1.gz"], &["l.4"]);
+        check(
+            &["l.4", "l.3.gz", "l.1.gz", "l.2.gz"],
+            5,
+            &["l.1.gz"],
+            &["l.4"],
+        );
+
         check(&["l.1", "l.2"], 2, &["l.1", "l.2"], &[]);
-        // A compression was interrupted: before its result was whole, and before its source was removed.
+
+        // A compression was interrupted: before its result was whole, and before its source was
+        // removed.
         check(&["l.1", "l.1.tmp"], 5, &["l.1.tmp"], &["l.1"]);
         check(&["l.1", "l.1.gz"], 5, &["l.1"], &[]);
     }
@@ -203,24 +278,41 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("0.log");
         fs::write(folder.path().join("1.log"), "another").unwrap();
+
         for turn in 0..10 {
             fs::write(&log, format!("turn {turn}")).unwrap();
             make_room(&log, 4).unwrap();
             fs::rename(&log, beside(&log, &format!("2026010{turn}-000000"))).unwrap();
         }
+
         let mut names = names_beside(&log).unwrap();
         names.sort();
-        let expected = ["0.log.20260107-000000.gz", "0.log.20260108-000000.gz", "0.log.20260109-000000"];
+
+        let expected = [
+            "0.log.20260107-000000.gz",
+            "0.log.20260108-000000.gz",
+            "0.log.20260109-000000",
+        ];
         assert_eq!(names, expected);
+
         let mut text = String::new();
         let packed = File::open(log.with_file_name(expected[0])).unwrap();
-        flate2::read::GzDecoder::new(packed).read_to_string(&mut text).unwrap();
+        flate2::read::GzDecoder::new(packed)
+            .read_to_string(&mut text)
+            .unwrap();
+
         assert_eq!(text, "turn 7");
-        assert!(folder.path().join("1.log").exists(), "another container's log is left alone");
+        assert!(
+            folder.path().join("1.log").exists(),
+            "another container's log is left alone"
+        );
     }
 
     #[test]
     fn names_tell_their_time() {
-        assert_eq!(stamp(Timestamp::from_unix(1_794_869_164, 5)), "20261116-224604");
+        assert_eq!(
+            stamp(Timestamp::from_unix(1_794_869_164, 5)),
+            "20261116-224604"
+        );
     }
 }

@@ -1,5 +1,8 @@
 //! The one call that the compiler cannot vouch for.
-#![expect(unsafe_code, reason = "the reactor trusts that a descriptor stays what it is")]
+#![expect(
+    unsafe_code,
+    reason = "the reactor trusts that a descriptor stays what it is"
+)]
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,6 +11,7 @@ use tokio::io::unix::AsyncFd;
 
 /// Lets a descriptor be waited for.
 pub(super) fn waitable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an owned descriptor is open and the same until it is dropped, which is after it has left the reactor.
+    // SAFETY: an owned descriptor is open and the same until it is dropped, which is after it has
+    // left the reactor.
     Ok(unsafe { AsyncFd::register(descriptor) }?)
 }

@@ -1,8 +1,9 @@
-//! Whether a manifest is one that a node can run: what the API server would refuse is refused here, before anything of
-//! it is made.
+//! Whether a manifest is one that a node can run: what the API server would refuse is refused here,
+//! before anything of it is made.
 //!
-//! The API server judges all of a pod; here is judged what a node cannot do without: names, and an image for each
-//! container. Static pods may need nothing of the API besides, for they are there without it.
+//! The API server judges all of a pod; here is judged what a node cannot do without: names, and an
+//! image for each container. Static pods may need nothing of the API besides, for they are there
+//! without it.
 
 use std::collections::BTreeSet;
 
@@ -20,17 +21,38 @@ pub(super) fn complaints(pod: &Pod) -> FieldErrors {
     let mut errors = FieldErrors::default();
     let root = Path::Root;
     let metadata = root.field("metadata");
+
     let own = pod.metadata.name.as_deref().unwrap_or_default();
-    name(&metadata.field("name"), own, names::dns1123_subdomain, &mut errors);
-    name(&metadata.field("namespace"), pod.namespace(), names::dns1123_label, &mut errors);
+    name(
+        &metadata.field("name"),
+        own,
+        names::dns1123_subdomain,
+        &mut errors,
+    );
+
+    name(
+        &metadata.field("namespace"),
+        pod.namespace(),
+        names::dns1123_label,
+        &mut errors,
+    );
+
     let (spec, there) = (root.field("spec"), pod.pod_spec());
     if there.containers.is_empty() {
         errors.push(FieldError::required(&spec.field("containers"), ""));
     }
+
     let mut seen = BTreeSet::new();
-    containers(&spec.field("containers"), &there.containers, &mut seen, &mut errors);
+    containers(
+        &spec.field("containers"),
+        &there.containers,
+        &mut seen,
+        &mut errors,
+    );
+
     let init = there.init_containers.as_deref().unwrap_or_default();
     containers(&spec.field("initContainers"), init, &mut seen, &mut errors);
+
     errors
 }
 
@@ -42,10 +64,20 @@ fn containers<'a>(
 ) {
     for (index, container) in all.iter().enumerate() {
         let path = path.index(index);
-        name(&path.field("name"), &container.name, names::dns1123_label, errors);
+        name(
+            &path.field("name"),
+            &container.name,
+            names::dns1123_label,
+            errors,
+        );
+
         if !container.name.is_empty() && !seen.insert(&container.name) {
-            errors.push(FieldError::duplicate(&path.field("name"), Quoted(&container.name).to_string()));
+            errors.push(FieldError::duplicate(
+                &path.field("name"),
+                Quoted(&container.name).to_string(),
+            ));
         }
+
         let image = container.image.as_deref().unwrap_or_default();
         if image.is_empty() {
             errors.push(FieldError::required(&path.field("image"), ""));
@@ -60,20 +92,31 @@ fn name(path: &Path<'_>, name: &str, rule: Rule, errors: &mut FieldErrors) {
     if name.is_empty() {
         return errors.push(FieldError::required(path, ""));
     }
-    errors.extend(rule(name).into_iter().map(|detail| FieldError::invalid_str(path, name, detail)));
+    errors.extend(
+        rule(name)
+            .into_iter()
+            .map(|detail| FieldError::invalid_str(path, name, detail)),
+    );
 }
 
 /// What of the API a pod names, if it names anything.
 pub(super) fn api_object(pod: &Pod) -> Option<&'static str> {
     let spec = pod.pod_spec();
     let is_named = |name: &Option<String>| name.as_deref().is_some_and(|name| !name.is_empty());
+
     let mut volumes = spec.volumes.iter().flatten();
     [
         (is_named(&spec.service_account_name), "serviceaccounts"),
         (!referred::secrets(pod).is_empty(), "secrets"),
         (!referred::config_maps(pod).is_empty(), "configmaps"),
-        (spec.resource_claims.iter().flatten().next().is_some(), "resourceclaims"),
-        (volumes.any(|volume| volume.persistent_volume_claim.is_some()), "persistentvolumeclaims"),
+        (
+            spec.resource_claims.iter().flatten().next().is_some(),
+            "resourceclaims",
+        ),
+        (
+            volumes.any(|volume| volume.persistent_volume_claim.is_some()),
+            "persistentvolumeclaims",
+        ),
     ]
     .into_iter()
     .find_map(|(is_there, what)| is_there.then_some(what))

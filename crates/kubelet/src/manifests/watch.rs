@@ -27,13 +27,18 @@ pub(crate) fn follow(place: PathBuf, node: String, world: World, tasks: &Tasks) 
             let (path, name, now) = (place.clone(), node.clone(), world.now());
             let read = tokio::task::spawn_blocking(move || read_all(&path, &name, now)).await;
             let pods = read.expect("reading does not panic, and nobody cancels it");
+
             // By UID alone: what a pod was first seen at is not part of it.
-            if told.as_ref().is_none_or(|told| !told.keys().eq(pods.keys())) {
+            if told
+                .as_ref()
+                .is_none_or(|told| !told.keys().eq(pods.keys()))
+            {
                 told = Some(pods.clone());
                 if sender.send(pods).await.is_err() {
                     return;
                 }
             }
+
             match listening {
                 Some(changed) => {
                     let heard = tokio::time::timeout(EVERY, changed.readable()).await;
@@ -45,6 +50,7 @@ pub(crate) fn follow(place: PathBuf, node: String, world: World, tasks: &Tasks) 
             }
         }
     });
+
     changes
 }
 

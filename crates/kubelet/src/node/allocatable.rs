@@ -1,11 +1,12 @@
-//! What the pods of a machine may use of it, alone and together. The rest is kept for the system and for our own processes,
-//! so that no pod can starve what watches over it.
+//! What the pods of a machine may use of it, alone and together. The rest is kept for the system
+//! and for our own processes, so that no pod can starve what watches over it.
 
 use coracle_cgroup::Limits;
 
 use super::machine::Machine;
 
-/// Bytes that pods must leave: upstream evicts pods when less is available (`memory.available<100Mi`).
+/// Bytes that pods must leave: upstream evicts pods when less is available
+/// (`memory.available<100Mi`).
 const EVICTION_MEMORY: i64 = 100 << 20;
 /// Percent of the disk that pods must leave (`nodefs.available<10%`).
 const EVICTION_DISK_PERCENT: i64 = 10;
@@ -38,11 +39,14 @@ pub(crate) fn pids_of_one_pod(machine: &Machine) -> i64 {
     (pids(machine) / PID_TAKERS).max(1)
 }
 
-/// The limits of the group that all pods are in. Upstream limits memory to what the node has less its reservations, and
-/// evicts pods before they reach that; the threshold of eviction is part of this limit, as nothing is evicted here.
+/// The limits of the group that all pods are in. Upstream limits memory to what the node has less
+/// its reservations, and evicts pods before they reach that; the threshold of eviction is part of
+/// this limit, as nothing is evicted here.
 pub(crate) fn limits(machine: &Machine) -> Limits {
     Limits {
-        cpu_shares: u64::try_from(machine.processors).ok().map(|processors| processors.saturating_mul(1024)),
+        cpu_shares: u64::try_from(machine.processors)
+            .ok()
+            .map(|processors| processors.saturating_mul(1024)),
         memory: Some(memory(machine)).filter(|bytes| *bytes > 0),
         pids: Some(pids(machine)),
         ..Limits::default()
@@ -56,10 +60,19 @@ mod tests {
     #[test]
     fn pods_leave_process_ids_to_the_system() {
         let check = |there: i64, together: i64, alone: i64| {
-            let machine = Machine { pids: there, ..Machine::default() };
-            assert_eq!((pids(&machine), pids_of_one_pod(&machine)), (together, alone), "{there}");
+            let machine = Machine {
+                pids: there,
+                ..Machine::default()
+            };
+
+            assert_eq!(
+                (pids(&machine), pids_of_one_pod(&machine)),
+                (together, alone),
+                "{there}"
+            );
         };
         check(4_194_304, 4_190_208, 1_047_552);
+
         check(32_768, 29_492, 7_373);
         check(1_000, 744, 186);
         check(300, 150, 37);
@@ -75,9 +88,18 @@ mod tests {
             ..Machine::default()
         };
         assert_eq!(memory(&machine), (7 << 30) - (100 << 20));
+
         assert_eq!(limits(&machine).memory, Some((7 << 30) - (100 << 20)));
         assert_eq!(limits(&machine).cpu_shares, Some(2048));
+
         // A limit of nothing would end every pod.
-        assert_eq!(limits(&Machine { memory: 50 << 20, ..Machine::default() }).memory, None);
+        assert_eq!(
+            limits(&Machine {
+                memory: 50 << 20,
+                ..Machine::default()
+            })
+            .memory,
+            None
+        );
     }
 }

@@ -7,8 +7,9 @@ use coracle_api::quantity::{Format, Quantity};
 use coracle_api::time::Timestamp;
 use coracle_cri::v1::{Image, RuntimeHandler};
 use k8s_openapi::api::core::v1::{
-    ContainerImage, DaemonEndpoint, Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeFeatures,
-    NodeRuntimeHandler, NodeRuntimeHandlerFeatures, NodeSpec, NodeStatus, NodeSwapStatus, NodeSystemInfo,
+    ContainerImage, DaemonEndpoint, Node, NodeAddress, NodeCondition, NodeDaemonEndpoints,
+    NodeFeatures, NodeRuntimeHandler, NodeRuntimeHandlerFeatures, NodeSpec, NodeStatus,
+    NodeSwapStatus, NodeSystemInfo,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Text;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -41,6 +42,7 @@ pub(super) fn node(look: &Look<'_>) -> Node {
     let config = look.config;
     let mut labels = labels(&config.node_name);
     labels.extend(config.labels.clone());
+
     Node {
         metadata: ObjectMeta {
             name: Some(config.node_name.clone()),
@@ -68,7 +70,10 @@ pub(super) fn labels(name: &str) -> BTreeMap<String, String> {
         ("beta.kubernetes.io/os", "linux"),
         ("beta.kubernetes.io/arch", architecture()),
     ];
-    pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    pairs
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 /// The status of a node, `before` being what it was.
@@ -79,12 +84,16 @@ pub(super) fn status(look: &Look<'_>, before: &NodeStatus) -> NodeStatus {
         allocatable: Some(allocatable(look)),
         conditions: Some(conditions(look, before)),
         daemon_endpoints: Some(NodeDaemonEndpoints {
-            kubelet_endpoint: Some(DaemonEndpoint { port: i32::from(look.config.port) }),
+            kubelet_endpoint: Some(DaemonEndpoint {
+                port: i32::from(look.config.port),
+            }),
         }),
         node_info: Some(info(look)),
         images: Some(images(look.images)),
         runtime_handlers: Some(look.handlers.iter().map(handler).collect()),
-        features: Some(NodeFeatures { supplemental_groups_policy: Some(look.groups_policy) }),
+        features: Some(NodeFeatures {
+            supplemental_groups_policy: Some(look.groups_policy),
+        }),
         // Not ours: what others keep there stays.
         volumes_attached: before.volumes_attached.clone(),
         volumes_in_use: before.volumes_in_use.clone(),
@@ -93,8 +102,13 @@ pub(super) fn status(look: &Look<'_>, before: &NodeStatus) -> NodeStatus {
 }
 
 fn addresses(name: &str, addresses: &[IpAddr]) -> Vec<NodeAddress> {
-    let of = |kind: &str, address: String| NodeAddress { type_: kind.to_owned(), address };
-    let own = addresses.iter().map(|address| of("InternalIP", address.to_string()));
+    let of = |kind: &str, address: String| NodeAddress {
+        type_: kind.to_owned(),
+        address,
+    };
+    let own = addresses
+        .iter()
+        .map(|address| of("InternalIP", address.to_string()));
     own.chain([of("Hostname", name.to_owned())]).collect()
 }
 
@@ -106,7 +120,10 @@ fn allocatable(look: &Look<'_>) -> BTreeMap<String, Text> {
     let disk = allocatable::disk(look.machine);
     let mut all = amounts(look, allocatable::memory(look.machine), disk);
     // The rest of a share is told in bytes.
-    all.insert("ephemeral-storage".to_owned(), text(&Quantity::new(disk, Format::DecimalSi)));
+    all.insert(
+        "ephemeral-storage".to_owned(),
+        text(&Quantity::new(disk, Format::DecimalSi)),
+    );
     all
 }
 
@@ -120,10 +137,12 @@ fn amounts(look: &Look<'_>, memory: i64, disk: i64) -> BTreeMap<String, Text> {
         ("ephemeral-storage".to_owned(), kibi(disk)),
         ("pods".to_owned(), whole(i64::from(look.config.max_pods))),
     ]);
+
     for (size, bytes) in &look.machine.huge_pages {
         let name = format!("hugepages-{}", Quantity::new(*size, Format::BinarySi));
         all.insert(name, text(&Quantity::new(*bytes, Format::BinarySi)));
     }
+
     all
 }
 
@@ -144,17 +163,23 @@ fn info(look: &Look<'_>) -> NodeSystemInfo {
         operating_system: "linux".to_owned(),
         os_image: machine.os_image.clone(),
         system_uuid: machine.system_uuid.clone(),
-        swap: Some(NodeSwapStatus { capacity: Some(machine.swap) }).filter(|_| machine.swap > 0),
+        swap: Some(NodeSwapStatus {
+            capacity: Some(machine.swap),
+        })
+        .filter(|_| machine.swap > 0),
     }
 }
 
 fn handler(handler: &RuntimeHandler) -> NodeRuntimeHandler {
     NodeRuntimeHandler {
         name: Some(handler.name.clone()),
-        features: handler.features.as_ref().map(|features| NodeRuntimeHandlerFeatures {
-            recursive_read_only_mounts: Some(features.recursive_read_only_mounts),
-            user_namespaces: Some(features.user_namespaces),
-        }),
+        features: handler
+            .features
+            .as_ref()
+            .map(|features| NodeRuntimeHandlerFeatures {
+                recursive_read_only_mounts: Some(features.recursive_read_only_mounts),
+                user_namespaces: Some(features.user_namespaces),
+            }),
     }
 }
 
@@ -162,12 +187,19 @@ fn handler(handler: &RuntimeHandler) -> NodeRuntimeHandler {
 fn images(images: &[Image]) -> Vec<ContainerImage> {
     let mut images: Vec<&Image> = images.iter().collect();
     images.sort_by_key(|image| (std::cmp::Reverse(image.size), image.id.clone()));
+
     images
         .into_iter()
         .take(IMAGES)
         .map(|image| ContainerImage {
             names: Some(
-                image.repo_digests.iter().chain(&image.repo_tags).take(NAMES_PER_IMAGE).cloned().collect(),
+                image
+                    .repo_digests
+                    .iter()
+                    .chain(&image.repo_tags)
+                    .take(NAMES_PER_IMAGE)
+                    .cloned()
+                    .collect(),
             ),
             size_bytes: i64::try_from(image.size).ok(),
         })
@@ -185,14 +217,30 @@ fn conditions(look: &Look<'_>, before: &NodeStatus) -> Vec<NodeCondition> {
         last_heartbeat_time: Some(now.clone()),
         last_transition_time: Some(transition(before, kind, status, &now)),
     };
+
     let ready = match look.problems {
-        [] => of("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+        [] => of(
+            "Ready",
+            "True",
+            "KubeletReady",
+            "kubelet is posting ready status",
+        ),
         [only] => of("Ready", "False", "KubeletNotReady", only),
-        several => of("Ready", "False", "KubeletNotReady", &format!("[{}]", several.join(", "))),
+        several => of(
+            "Ready",
+            "False",
+            "KubeletNotReady",
+            &format!("[{}]", several.join(", ")),
+        ),
     };
+
     let ours = ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"];
-    let others =
-        before.conditions.iter().flatten().filter(|condition| !ours.contains(&condition.type_.as_str()));
+    let others = before
+        .conditions
+        .iter()
+        .flatten()
+        .filter(|condition| !ours.contains(&condition.type_.as_str()));
+
     let pressures = [
         of(
             "MemoryPressure",
@@ -200,23 +248,43 @@ fn conditions(look: &Look<'_>, before: &NodeStatus) -> Vec<NodeCondition> {
             "KubeletHasSufficientMemory",
             "kubelet has sufficient memory available",
         ),
-        of("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-        of("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        of(
+            "DiskPressure",
+            "False",
+            "KubeletHasNoDiskPressure",
+            "kubelet has no disk pressure",
+        ),
+        of(
+            "PIDPressure",
+            "False",
+            "KubeletHasSufficientPID",
+            "kubelet has sufficient PID available",
+        ),
     ];
+
     others.cloned().chain(pressures).chain([ready]).collect()
 }
 
 fn transition(before: &NodeStatus, kind: &str, status: &str, now: &Time) -> Time {
-    let before = before.conditions.iter().flatten().find(|condition| condition.type_ == kind);
+    let before = before
+        .conditions
+        .iter()
+        .flatten()
+        .find(|condition| condition.type_ == kind);
     let same = before.filter(|before| before.status == status);
-    same.and_then(|before| before.last_transition_time.clone()).unwrap_or_else(|| now.clone())
+    same.and_then(|before| before.last_transition_time.clone())
+        .unwrap_or_else(|| now.clone())
 }
 
 /// Whether two statuses say the same, but for the times at which they were said.
 pub(super) fn say_the_same(one: &NodeStatus, other: &NodeStatus) -> bool {
     let timeless = |status: &NodeStatus| {
         let mut status = status.clone();
-        status.conditions.iter_mut().flatten().for_each(|condition| condition.last_heartbeat_time = None);
+        status
+            .conditions
+            .iter_mut()
+            .flatten()
+            .for_each(|condition| condition.last_heartbeat_time = None);
         status
     };
     timeless(one) == timeless(other)

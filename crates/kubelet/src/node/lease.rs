@@ -31,7 +31,9 @@ impl Lease {
         // A heartbeat that comes too late is none.
         let client = host.client.clone().within(EVERY);
         Lease {
-            access: client.resource(&Resource::of::<v1::Lease>()).namespace(NAMESPACE),
+            access: client
+                .resource(&Resource::of::<v1::Lease>())
+                .namespace(NAMESPACE),
             nodes: client.resource(&Resource::of::<core::v1::Node>()),
             host: host.clone(),
         }
@@ -44,7 +46,8 @@ impl Lease {
             match self.renew().await {
                 Ok(()) => {
                     pause = PAUSE;
-                    tokio::time::sleep(EVERY.mul_f64(1.0 + 0.04 * self.host.world.fraction())).await;
+                    tokio::time::sleep(EVERY.mul_f64(1.0 + 0.04 * self.host.world.fraction()))
+                        .await;
                 }
                 Err(error) => {
                     tracing::info!(%error, "the node's lease is not renewed");
@@ -58,7 +61,11 @@ impl Lease {
     async fn renew(&self) -> Result<(), Error> {
         let mut patch = Map::new();
         patch.insert("spec", Value::Object(self.spec()));
-        match self.access.patch(&self.host.node_name, &Patch::Merge(Value::Object(patch))).await {
+        match self
+            .access
+            .patch(&self.host.node_name, &Patch::Merge(Value::Object(patch)))
+            .await
+        {
             Err(error) if error.is_not_found() => self.create().await,
             other => other.map(drop),
         }
@@ -72,6 +79,7 @@ impl Lease {
         owner.insert("kind", "Node");
         owner.insert("name", self.host.node_name.as_str());
         owner.insert("uid", node.meta().uid());
+
         let mut lease = Map::new();
         lease.insert("apiVersion", "coordination.k8s.io/v1");
         lease.insert("kind", "Lease");
@@ -80,6 +88,7 @@ impl Lease {
         metadata.insert("namespace", NAMESPACE);
         metadata.insert("ownerReferences", vec![Value::Object(owner)]);
         lease.insert("spec", Value::Object(self.spec()));
+
         self.access.create(&Value::Object(lease)).await.map(drop)
     }
 
@@ -87,7 +96,10 @@ impl Lease {
         let mut spec = Map::new();
         spec.insert("holderIdentity", self.host.node_name.as_str());
         spec.insert("leaseDurationSeconds", LASTS);
-        spec.insert("renewTime", Value::String(MicroTime(self.host.now()).text()));
+        spec.insert(
+            "renewTime",
+            Value::String(MicroTime(self.host.now()).text()),
+        );
         spec
     }
 }

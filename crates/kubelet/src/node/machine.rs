@@ -27,15 +27,27 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Looks at the machine; `data` is where pods write to, `ceiling` what the groups leave that pods are in.
+    /// Looks at the machine; `data` is where pods write to, `ceiling` what the groups leave that
+    /// pods are in.
     pub(crate) fn look(data: &Path, ceiling: Ceiling) -> Machine {
-        let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+        let line = |path: &str| {
+            fs::read_to_string(path)
+                .unwrap_or_default()
+                .trim()
+                .to_owned()
+        };
         let release = line("/etc/os-release");
+
         let machine_id = line("/etc/machine-id");
         let uuid = line("/sys/class/dmi/id/product_uuid");
+
         Machine {
             // What is not told is told as the machine's other name.
-            system_uuid: if uuid.is_empty() { machine_id.clone() } else { uuid },
+            system_uuid: if uuid.is_empty() {
+                machine_id.clone()
+            } else {
+                uuid
+            },
             machine_id,
             boot_id: line("/proc/sys/kernel/random/boot_id"),
             kernel: line("/proc/sys/kernel/osrelease"),
@@ -55,11 +67,17 @@ impl Machine {
 /// How many processes and threads the kernel has room for.
 fn pids(line: &impl Fn(&str) -> String) -> i64 {
     let limits = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"];
-    limits.iter().filter_map(|file| line(file).parse().ok()).min().unwrap_or(i64::MAX)
+    limits
+        .iter()
+        .filter_map(|file| line(file).parse().ok())
+        .min()
+        .unwrap_or(i64::MAX)
 }
 
 fn at_most(there: i64, ceiling: Option<u64>) -> i64 {
-    ceiling.and_then(|ceiling| i64::try_from(ceiling).ok()).map_or(there, |ceiling| there.min(ceiling))
+    ceiling
+        .and_then(|ceiling| i64::try_from(ceiling).ok())
+        .map_or(there, |ceiling| there.min(ceiling))
 }
 
 fn meminfo(name: &str) -> i64 {
@@ -68,12 +86,17 @@ fn meminfo(name: &str) -> i64 {
 }
 
 fn kilobytes(text: &str, name: &str) -> i64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
 }
 
 fn pretty_name(release: &str) -> String {
-    let line = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    let line = release
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="));
     line.unwrap_or("Linux").trim_matches(['"', '\'']).to_owned()
 }
 
@@ -82,13 +105,26 @@ fn huge_pages(folder: &Path) -> Vec<(i64, i64)> {
     let mut pages: Vec<(i64, i64)> = sizes
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
-            let kilobytes: i64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
-            let count: i64 =
-                fs::read_to_string(entry.path().join("nr_hugepages")).ok()?.trim().parse().ok()?;
-            Some((kilobytes * 1024, kilobytes.saturating_mul(1024).saturating_mul(count)))
+            let kilobytes: i64 = name
+                .strip_prefix("hugepages-")?
+                .strip_suffix("kB")?
+                .parse()
+                .ok()?;
+
+            let count: i64 = fs::read_to_string(entry.path().join("nr_hugepages"))
+                .ok()?
+                .trim()
+                .parse()
+                .ok()?;
+
+            Some((
+                kilobytes * 1024,
+                kilobytes.saturating_mul(1024).saturating_mul(count),
+            ))
         })
         .collect();
     pages.sort_unstable();
+
     pages
 }
 
@@ -108,7 +144,10 @@ mod tests {
 
     #[test]
     fn a_machine_has_no_more_than_its_groups_leave() {
-        let ceiling = Ceiling { memory: Some(64 << 20), pids: Some(100) };
+        let ceiling = Ceiling {
+            memory: Some(64 << 20),
+            pids: Some(100),
+        };
         let machine = Machine::look(Path::new("/"), ceiling);
         assert_eq!((machine.memory, machine.pids), (64 << 20, 100));
     }
@@ -118,7 +157,10 @@ mod tests {
         let text = "MemTotal:       16384 kB\nMemFree:  5 kB\nSwapTotal:  0 kB\n";
         assert_eq!(kilobytes(text, "MemTotal"), 16384);
         assert_eq!(kilobytes(text, "Mem"), 0);
-        assert_eq!(pretty_name("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 13\"\n"), "Debian GNU/Linux 13");
+        assert_eq!(
+            pretty_name("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 13\"\n"),
+            "Debian GNU/Linux 13"
+        );
         let machine = Machine::look(Path::new("/"), Ceiling::default());
         assert!(machine.memory > 0 && machine.pids > 0);
     }

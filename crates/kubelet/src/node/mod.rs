@@ -1,7 +1,7 @@
 //! The node's own object: registered, its lease renewed, its status told when it changes.
 //!
-//! The lease is the heartbeat: renewed every ten seconds, it says that somebody is there. The status is looked at as
-//! often, but sent only when it says something new, and every five minutes.
+//! The lease is the heartbeat: renewed every ten seconds, it says that somebody is there. The
+//! status is looked at as often, but sent only when it says something new, and every five minutes.
 
 pub(crate) mod allocatable;
 mod describe;
@@ -90,21 +90,28 @@ impl Node {
             .filter(|(name, value)| there.meta().label(name) != Some(value.as_str()))
             .map(|(name, value)| (Text::new(name), Value::from(value.as_str())))
             .collect();
+
         if missing.is_empty() {
             return Ok(());
         }
+
         let mut patch = Map::new();
-        patch.object_mut("metadata").insert("labels", Value::Object(missing));
-        self.access.patch(&self.host.node_name, &Patch::Merge(Value::Object(patch))).await?;
+        patch
+            .object_mut("metadata")
+            .insert("labels", Value::Object(missing));
+        self.access
+            .patch(&self.host.node_name, &Patch::Merge(Value::Object(patch)))
+            .await?;
+
         Ok(())
     }
 
     /// Tells the runtime the ranges that the node has had before, and asks it again how it is.
     ///
-    /// A runtime that has begun with this process knows of no network yet. Whoever went by that would tell pods that run
-    /// that they have none, and would say of the node that it is not ready, which takes its pods from behind their
-    /// Services. A runtime that does not take the ranges has no network; that is then said. Answers with what it has
-    /// taken.
+    /// A runtime that has begun with this process knows of no network yet. Whoever went by that
+    /// would tell pods that run that they have none, and would say of the node that it is not
+    /// ready, which takes its pods from behind their Services. A runtime that does not take the
+    /// ranges has no network; that is then said. Answers with what it has taken.
     pub(crate) async fn remind(&self, object: &Informer<Whole>) -> Option<String> {
         let there = object.get(&ObjectKey::cluster(&self.host.node_name))?;
         let ranges = Some(ranges::of(&there.object)).filter(|ranges| !ranges.is_empty())?;
@@ -113,7 +120,8 @@ impl Node {
         told.is_ok().then_some(ranges)
     }
 
-    /// Keeps lease and status until it is dropped; `known` are the ranges that the runtime has been told.
+    /// Keeps lease and status until it is dropped; `known` are the ranges that the runtime has been
+    /// told.
     pub(crate) async fn run(self, object: Informer<Whole>, known: Option<String>) {
         let lease = lease::Lease::new(&self.host);
         let (told, mut ranges) = watch::channel(());
@@ -124,13 +132,18 @@ impl Node {
         );
     }
 
-    /// Looks at the runtime from time to time, and at once when it has been told the node's `ranges`.
+    /// Looks at the runtime from time to time, and at once when it has been told the node's
+    /// `ranges`.
     async fn keep_status(&self, ranges: &mut watch::Receiver<()>) {
         let mut told: Option<(NodeStatus, Instant)> = None;
         loop {
             let seen = self.look().await;
-            let before = told.as_ref().map(|(status, _)| status.clone()).unwrap_or_default();
+            let before = told
+                .as_ref()
+                .map(|(status, _)| status.clone())
+                .unwrap_or_default();
             let now = describe::status(&self.described(&seen), &before);
+
             let stale = told.as_ref().is_none_or(|(_, at)| at.elapsed() >= TELL);
             if stale || !describe::say_the_same(&before, &now) {
                 match self.tell(&seen).await {
@@ -138,6 +151,7 @@ impl Node {
                     Err(error) => tracing::info!(%error, "the node's status is not told"),
                 }
             }
+
             let pause = LOOK.mul_f64(1.0 + 0.04 * self.host.world.fraction());
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -149,25 +163,40 @@ impl Node {
     /// Sends the status, on top of what the server has.
     async fn tell(&self, seen: &Seen) -> Result<NodeStatus, Error> {
         let there = self.access.get(&self.host.node_name).await?;
-        let node: v1::Node = typed::from_tree(&there).map_err(|error| Error::Answer(error.to_string()))?;
+        let node: v1::Node =
+            typed::from_tree(&there).map_err(|error| Error::Answer(error.to_string()))?;
         let before = node.status.unwrap_or_default();
         let now = describe::status(&self.described(seen), &before);
         let tree = typed::to_tree(&now).map_err(|error| Error::Request(error.to_string()))?;
         let mut patch = Map::new();
         patch.insert("status", with_replaced_addresses(tree));
+
         let access = self.access.clone().subresource("status");
-        access.patch(&self.host.node_name, &Patch::Strategic(Value::Object(patch))).await?;
+        access
+            .patch(
+                &self.host.node_name,
+                &Patch::Strategic(Value::Object(patch)),
+            )
+            .await?;
+
         self.say_changes(&before, &now);
+
         Ok(now)
     }
 
     fn say_changes(&self, before: &NodeStatus, now: &NodeStatus) {
         let name = &self.host.node_name;
         for condition in now.conditions.iter().flatten() {
-            let was = before.conditions.iter().flatten().find(|was| was.type_ == condition.type_);
+            let was = before
+                .conditions
+                .iter()
+                .flatten()
+                .find(|was| was.type_ == condition.type_);
+
             if was.is_some_and(|was| was.status == condition.status) {
                 continue;
             }
+
             let reason = match (condition.type_.as_str(), condition.status.as_str()) {
                 ("Ready", "True") => "NodeReady",
                 ("Ready", _) => "NodeNotReady",
@@ -182,7 +211,8 @@ impl Node {
 
     fn say(&self, reason: &str, message: String) {
         let name = Text::new(&self.host.node_name);
-        // Upstream knows a node by its name in its own events, for they begin before the object has a UID.
+        // Upstream knows a node by its name in its own events, for they begin before the object has
+        // a UID.
         let about = ObjectReference {
             api_version: Text::const_new("v1"),
             kind: Text::const_new("Node"),
@@ -216,12 +246,20 @@ impl Node {
                 ..Seen::default()
             },
         };
-        seen.images = self.host.images.list_images(ImageFilter::default()).await.unwrap_or_default();
+
+        seen.images = self
+            .host
+            .images
+            .list_images(ImageFilter::default())
+            .await
+            .unwrap_or_default();
+
         self.network.send_if_modified(|network| {
             let changed = *network != seen.network;
             network.clone_from(&seen.network);
             changed
         });
+
         seen
     }
 }
@@ -239,7 +277,11 @@ struct Seen {
 
 impl Seen {
     fn of(answer: StatusResponse) -> Seen {
-        let conditions = answer.status.map(|status| status.conditions).unwrap_or_default();
+        let conditions = answer
+            .status
+            .map(|status| status.conditions)
+            .unwrap_or_default();
+
         let problem = |name: &str, what: &str| {
             let condition = conditions.iter().find(|condition| condition.r#type == name);
             match condition {
@@ -252,25 +294,35 @@ impl Seen {
             }
         };
         let network = problem("NetworkReady", "container runtime network");
+
         let runtime = problem("RuntimeReady", "container runtime");
         Seen {
             problems: runtime.into_iter().chain(network.clone()).collect(),
             network,
             handlers: answer.runtime_handlers,
-            groups_policy: answer.features.is_some_and(|features| features.supplemental_groups_policy),
+            groups_policy: answer
+                .features
+                .is_some_and(|features| features.supplemental_groups_policy),
             images: Vec::new(),
         }
     }
 }
 
-/// Addresses are merged by their kind, and a node may have two of one: they are told as the whole list.
+/// Addresses are merged by their kind, and a node may have two of one: they are told as the whole
+/// list.
 fn with_replaced_addresses(status: Value) -> Value {
-    let Value::Object(mut status) = status else { return status };
+    let Value::Object(mut status) = status else {
+        return status;
+    };
     if let Some(Value::Array(addresses)) = status.remove("addresses") {
         let mut replace = Map::new();
         replace.insert("$patch", "replace");
-        let all = addresses.into_iter().chain([Value::Object(replace)]).collect();
+        let all = addresses
+            .into_iter()
+            .chain([Value::Object(replace)])
+            .collect();
         status.insert("addresses", Value::Array(all));
     }
+
     Value::Object(status)
 }

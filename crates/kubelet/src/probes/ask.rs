@@ -42,8 +42,12 @@ impl Asked {
     }
 
     async fn ask_once(&self, probe: &Probe) -> Outcome {
-        let seconds =
-            probe.timeout_seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(1).max(1);
+        let seconds = probe
+            .timeout_seconds
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .unwrap_or(1)
+            .max(1);
+
         let timeout = Duration::from_secs(seconds);
         if let Some(action) = &probe.exec {
             self.by_command(action, timeout).await
@@ -58,7 +62,10 @@ impl Asked {
                 Err(_) => unknown(format!("invalid port number: {}", action.port)),
             }
         } else {
-            unknown(format!("missing probe handler for {}:{}", self.pod, self.container.name))
+            unknown(format!(
+                "missing probe handler for {}:{}",
+                self.pod, self.container.name
+            ))
         }
     }
 
@@ -66,16 +73,29 @@ impl Asked {
         // Only what the container's spec says literally is known here, not what it was made of.
         let literal = self.container.env.iter().flatten();
         let literal: Vec<_> = literal
-            .map(|variable| (variable.name.clone(), variable.value.clone().unwrap_or_default()))
+            .map(|variable| {
+                (
+                    variable.name.clone(),
+                    variable.value.clone().unwrap_or_default(),
+                )
+            })
             .collect();
+
         let command = expand_all(action.command.as_ref(), &literal);
-        match self.runtime.exec_sync(&self.container_id, command.clone(), Some(timeout)).await {
+        match self
+            .runtime
+            .exec_sync(&self.container_id, command.clone(), Some(timeout))
+            .await
+        {
             Ok(done) if done.exit_code == 0 => Outcome::Passed,
             Ok(done) => Outcome::Failed(printed(&done.stdout, &done.stderr)),
             Err(CriError::DeadlineExceeded(_)) => {
                 let command = command.join(" ");
                 let timeout = time::Duration::from(timeout);
-                Outcome::Failed(format!("command timed out: {} timed out after {timeout}", Quoted(&command)))
+                Outcome::Failed(format!(
+                    "command timed out: {} timed out after {timeout}",
+                    Quoted(&command)
+                ))
             }
             Err(error) => unknown(error.to_string()),
         }
@@ -86,17 +106,22 @@ impl Asked {
             Ok(target) => target,
             Err(error) => return unknown(error.to_string()),
         };
+
         match http_get::get(&target, Some(timeout)).await {
             Ok(answer) => match answer.status {
                 200..=299 => Outcome::Passed,
-                300..=399 => {
-                    Outcome::Warned(format!("Probe terminated redirects, Response body: {}", answer.body))
-                }
+                300..=399 => Outcome::Warned(format!(
+                    "Probe terminated redirects, Response body: {}",
+                    answer.body
+                )),
                 // What the server says besides is not repeated: it may be nobody else's business.
                 status => Outcome::Failed(format!("HTTP probe failed with statuscode: {status}")),
             },
             Err(error @ HttpError::Failed { .. }) => Outcome::Failed(error.to_string()),
-            Err(HttpError::Body(reason)) => Outcome::Unasked { state: "failure", reason },
+            Err(HttpError::Body(reason)) => Outcome::Unasked {
+                state: "failure",
+                reason,
+            },
         }
     }
 
@@ -105,17 +130,29 @@ impl Asked {
             Ok(port) => port,
             Err(error) => return unknown(error.to_string()),
         };
-        let host = action.host.as_deref().filter(|host| !host.is_empty()).unwrap_or(&self.address);
+
+        let host = action
+            .host
+            .as_deref()
+            .filter(|host| !host.is_empty())
+            .unwrap_or(&self.address);
+
         match tokio::time::timeout(timeout, http_get::connect(host, port)).await {
             Ok(Ok(_)) => Outcome::Passed,
             Ok(Err(reason)) => Outcome::Failed(reason),
-            Err(_) => Outcome::Failed(format!("dial tcp {}: i/o timeout", address_text(host, port))),
+            Err(_) => Outcome::Failed(format!(
+                "dial tcp {}: i/o timeout",
+                address_text(host, port)
+            )),
         }
     }
 }
 
 fn unknown(reason: String) -> Outcome {
-    Outcome::Unasked { state: "unknown", reason }
+    Outcome::Unasked {
+        state: "unknown",
+        reason,
+    }
 }
 
 /// What a command printed, first out and then err, up to a bound.

@@ -44,6 +44,7 @@ pub(super) async fn ask(host: &str, port: u16, service: String, timeout: Duratio
             Quoted(&address)
         ));
     };
+
     let shown = time::Duration::from(timeout);
     let Ok(channel) = tokio::time::timeout_at(deadline, connected(&endpoint)).await else {
         let address = Quoted(&address);
@@ -51,12 +52,16 @@ pub(super) async fn ask(host: &str, port: u16, service: String, timeout: Duratio
             "timeout: failed to connect service {address} within {shown}: context deadline exceeded"
         ));
     };
+
     match tokio::time::timeout_at(deadline, check(channel, service)).await {
-        Err(_) => Outcome::Failed(format!("timeout: health rpc did not complete within {shown}")),
+        Err(_) => Outcome::Failed(format!(
+            "timeout: health rpc did not complete within {shown}"
+        )),
         Ok(Ok(SERVING)) => Outcome::Passed,
-        Ok(Ok(status)) => {
-            Outcome::Failed(format!("service unhealthy (responded with {})", Quoted(status_name(status))))
-        }
+        Ok(Ok(status)) => Outcome::Failed(format!(
+            "service unhealthy (responded with {})",
+            Quoted(status_name(status))
+        )),
         Ok(Err(status)) if status.code() == Code::Unimplemented => Outcome::Failed(format!(
             "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): {}",
             status.message()
@@ -82,10 +87,15 @@ async fn connected(endpoint: &Endpoint) -> Channel {
 
 async fn check(channel: Channel, service: String) -> Result<i32, Status> {
     let mut client = Grpc::new(channel);
-    client.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
+    client
+        .ready()
+        .await
+        .map_err(|error| Status::unavailable(error.to_string()))?;
     let codec: ProstCodec<CheckRequest, CheckResponse> = ProstCodec::default();
     let request = Request::new(CheckRequest { service });
-    let answer = client.unary(request, PathAndQuery::from_static(CHECK), codec).await?;
+    let answer = client
+        .unary(request, PathAndQuery::from_static(CHECK), codec)
+        .await?;
     Ok(answer.into_inner().status)
 }
 

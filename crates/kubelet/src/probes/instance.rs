@@ -31,13 +31,24 @@ impl Instance {
             (ProbeKind::Liveness, &container.liveness_probe),
             (ProbeKind::Readiness, &container.readiness_probe),
         ];
-        probes.into_iter().filter(|(_, probe)| probe.is_some()).map(|(kind, _)| kind).collect()
+        probes
+            .into_iter()
+            .filter(|(_, probe)| probe.is_some())
+            .map(|(kind, _)| kind)
+            .collect()
     }
 
-    /// An instance that is seen for the first time. One of which the pod's status tells already is what it says: the
-    /// kubelet before has asked it. However young it is: upstream takes what began within ten seconds before the kubelet
-    /// for new, and then whoever restarts the kubelet twice takes a young pod out of its Services.
-    pub(super) fn new(kind: Kind, container: Container, id: String, since: Timestamp, pod: &Pod) -> Instance {
+    /// An instance that is seen for the first time. One of which the pod's status tells already is
+    /// what it says: the kubelet before has asked it. However young it is: upstream takes what
+    /// began within ten seconds before the kubelet for new, and then whoever restarts the kubelet
+    /// twice takes a young pod out of its Services.
+    pub(super) fn new(
+        kind: Kind,
+        container: Container,
+        id: String,
+        since: Timestamp,
+        pod: &Pod,
+    ) -> Instance {
         let mut answers = BTreeMap::new();
         if let Some(told) = told(pod, &container.name).filter(|told| is_instance(told, &id)) {
             if told.started == Some(true) {
@@ -45,7 +56,15 @@ impl Instance {
             }
             answers.insert(ProbeKind::Readiness, told.ready);
         }
-        Instance { kind, container, id, since, answers, tasks: BTreeMap::new() }
+
+        Instance {
+            kind,
+            container,
+            id,
+            since,
+            answers,
+            tasks: BTreeMap::new(),
+        }
     }
 
     pub(super) fn probe(&self, kind: ProbeKind) -> Option<Probe> {
@@ -62,14 +81,24 @@ impl Instance {
             _ if self.tasks.contains_key(kind) => false,
             ProbeKind::Startup => !is_ending && !self.answers.contains_key(&ProbeKind::Startup),
             ProbeKind::Liveness => {
-                !is_ending && self.is_started() && self.answers.get(&ProbeKind::Liveness) != Some(&false)
+                !is_ending
+                    && self.is_started()
+                    && self.answers.get(&ProbeKind::Liveness) != Some(&false)
             }
             ProbeKind::Readiness => self.is_started(),
         };
-        Instance::wanted(&self.container).into_iter().filter(is_due).collect()
+
+        Instance::wanted(&self.container)
+            .into_iter()
+            .filter(is_due)
+            .collect()
     }
 
-    pub(super) fn begin(&mut self, kind: ProbeKind, work: impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn begin(
+        &mut self,
+        kind: ProbeKind,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
         let tasks = Tasks::new();
         tasks.spawn(work);
         self.tasks.insert(kind, tasks);
@@ -95,7 +124,8 @@ impl Instance {
     }
 
     pub(super) fn is_started(&self) -> bool {
-        self.container.startup_probe.is_none() || self.answers.get(&ProbeKind::Startup) == Some(&true)
+        self.container.startup_probe.is_none()
+            || self.answers.get(&ProbeKind::Startup) == Some(&true)
     }
 
     pub(super) fn is_ready(&self) -> bool {
@@ -106,20 +136,29 @@ impl Instance {
     /// The probe that says that it is to be killed.
     pub(super) fn failed(&self) -> Option<ProbeKind> {
         let asked = [ProbeKind::Startup, ProbeKind::Liveness];
-        asked.into_iter().find(|kind| self.answers.get(kind) == Some(&false))
+        asked
+            .into_iter()
+            .find(|kind| self.answers.get(kind) == Some(&false))
     }
 }
 
 /// What the server was last told of a container.
 fn told<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
     let status = pod.pod_status();
-    let all = status.container_statuses.iter().chain(&status.init_container_statuses).flatten();
+    let all = status
+        .container_statuses
+        .iter()
+        .chain(&status.init_container_statuses)
+        .flatten();
     let mut all = all.filter(|told| told.name == name);
     all.next()
 }
 
 /// `runtime://id`.
 fn is_instance(told: &ContainerStatus, id: &str) -> bool {
-    let named = told.container_id.as_deref().and_then(|named| named.split_once("://"));
+    let named = told
+        .container_id
+        .as_deref()
+        .and_then(|named| named.split_once("://"));
     named.is_some_and(|(_, named)| named == id)
 }

@@ -1,9 +1,10 @@
 //! The probes of containers: whether they have started, live, and are ready.
 //!
-//! [`ContainerProbes::follow`] hears of pods and of what runs, and keeps one task per probe of a running container, and
-//! none besides: until the startup probe has passed that alone is asked; liveness is asked until it fails, readiness as
-//! long as the container runs. A task waits, asks (`ask`, `grpc`), and counts (`outcome`); an answer that has been given
-//! often enough is kept here, and told on the channel when it has changed. After a restart of the kubelet a container is
+//! [`ContainerProbes::follow`] hears of pods and of what runs, and keeps one task per probe of a
+//! running container, and none besides: until the startup probe has passed that alone is asked;
+//! liveness is asked until it fails, readiness as long as the container runs. A task waits, asks
+//! (`ask`, `grpc`), and counts (`outcome`); an answer that has been given often enough is kept
+//! here, and told on the channel when it has changed. After a restart of the kubelet a container is
 //! what the server was told last, until it has been asked again.
 
 mod ask;
@@ -71,12 +72,22 @@ impl ContainerProbes {
             runtime: host.runtime.clone(),
             events: host.events.clone(),
             world: host.world,
-            host_address: host.addresses.first().map(ToString::to_string).unwrap_or_default(),
+            host_address: host
+                .addresses
+                .first()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
             begun: host.now(),
             results,
             pods: Mutex::default(),
         };
-        (ContainerProbes { shared: Arc::new(shared) }, heard)
+
+        (
+            ContainerProbes {
+                shared: Arc::new(shared),
+            },
+            heard,
+        )
     }
 }
 
@@ -84,36 +95,56 @@ impl Probes for ContainerProbes {
     fn follow(&self, pod: &Arc<Pod>, observed: &Observed) {
         let shared = &self.shared;
         let mut pods = shared.lock();
-        let probes = pods.entry(Text::new(pod.uid())).or_insert_with(|| PodProbes {
-            pod: pod.clone(),
-            address: String::new(),
-            is_ending: false,
-            instances: BTreeMap::new(),
-        });
+
+        let probes = pods
+            .entry(Text::new(pod.uid()))
+            .or_insert_with(|| PodProbes {
+                pod: pod.clone(),
+                address: String::new(),
+                is_ending: false,
+                instances: BTreeMap::new(),
+            });
         probes.pod = pod.clone();
-        let address = observed.ready_sandbox().and_then(|sandbox| sandbox.addresses.first().cloned());
-        if let Some(address) = address.or_else(|| pod.is_host_network().then(|| shared.host_address.clone()))
+
+        let address = observed
+            .ready_sandbox()
+            .and_then(|sandbox| sandbox.addresses.first().cloned());
+        if let Some(address) =
+            address.or_else(|| pod.is_host_network().then(|| shared.host_address.clone()))
         {
             probes.address = address;
         }
-        for (kind, container) in pod.lasting_containers().filter(|(kind, _)| *kind != Kind::Init) {
+
+        for (kind, container) in pod
+            .lasting_containers()
+            .filter(|(kind, _)| *kind != Kind::Init)
+        {
             let wanted = Instance::wanted(container);
-            let seen = observed.newest(&container.name).filter(|_| !wanted.is_empty());
+            let seen = observed
+                .newest(&container.name)
+                .filter(|_| !wanted.is_empty());
             let Some(seen) = seen else {
                 probes.instances.remove(&container.name);
                 continue;
             };
+
             let State::Running { since } = seen.state else {
                 if let Some(instance) = probes.instances.get_mut(&container.name) {
                     instance.stop_all();
                 }
                 continue;
             };
-            let known = probes.instances.get(&container.name).is_some_and(|known| known.id == seen.id);
+
+            let known = probes
+                .instances
+                .get(&container.name)
+                .is_some_and(|known| known.id == seen.id);
+
             if !known {
                 let instance = Instance::new(kind, container.clone(), seen.id.clone(), since, pod);
                 probes.instances.insert(container.name.clone(), instance);
             }
+
             shared.begin_due(probes, &container.name);
         }
     }
@@ -133,27 +164,38 @@ impl Probes for ContainerProbes {
     }
 
     fn is_ready(&self, uid: &str, container: &str) -> bool {
-        self.shared.of_container(uid, container, true, Instance::is_ready)
+        self.shared
+            .of_container(uid, container, true, Instance::is_ready)
     }
 
     fn is_started(&self, uid: &str, container: &str) -> bool {
-        self.shared.of_container(uid, container, true, Instance::is_started)
+        self.shared
+            .of_container(uid, container, true, Instance::is_started)
     }
 
     fn has_failed(&self, uid: &str, container_id: &str) -> Option<ProbeKind> {
         let pods = self.shared.lock();
         // A pod that ends is not killed once more by its probes.
         let probes = pods.get(uid).filter(|probes| !probes.is_ending)?;
-        probes.instances.values().find(|instance| instance.id == container_id)?.failed()
+        probes
+            .instances
+            .values()
+            .find(|instance| instance.id == container_id)?
+            .failed()
     }
 }
 
 impl Shared {
     /// Begins to ask what is to be asked of a container now and is not yet.
     fn begin_due(self: &Arc<Shared>, probes: &mut PodProbes, container: &str) {
-        let Some(instance) = probes.instances.get_mut(container) else { return };
+        let Some(instance) = probes.instances.get_mut(container) else {
+            return;
+        };
         for kind in instance.due(probes.is_ending) {
-            let Some(probe) = instance.probe(kind) else { continue };
+            let Some(probe) = instance.probe(kind) else {
+                continue;
+            };
+
             let pod = &probes.pod;
             let asked = Asked {
                 runtime: self.runtime.clone(),
@@ -162,6 +204,7 @@ impl Shared {
                 pod: format!("{}_{}({})", pod.name(), pod.namespace(), pod.uid()),
                 address: probes.address.clone(),
             };
+
             let task = Task {
                 shared: Arc::downgrade(self),
                 uid: Text::new(pod.uid()),
@@ -174,12 +217,19 @@ impl Shared {
         }
     }
 
-    /// How long to wait before the first question. A kubelet that has just begun spreads its questions.
+    /// How long to wait before the first question. A kubelet that has just begun spreads its
+    /// questions.
     fn delay(&self, instance: &Instance, kind: ProbeKind) -> Duration {
         let now = self.world.now();
         let probe = instance.probe(kind).unwrap_or_default();
         let initial = i64::from(probe.initial_delay_seconds.unwrap_or(0));
-        let until = instance.since.plus_seconds(initial).since(now).to_std().unwrap_or_default();
+        let until = instance
+            .since
+            .plus_seconds(initial)
+            .since(now)
+            .to_std()
+            .unwrap_or_default();
+
         let period = period(&probe);
         let running = now.since(self.begun).to_std().unwrap_or_default();
         let inherited = instance.since < self.begun;
@@ -188,38 +238,67 @@ impl Shared {
         } else {
             Duration::ZERO
         };
+
         until.max(spread)
     }
 
-    fn of_container<T>(&self, uid: &str, container: &str, otherwise: T, ask: impl Fn(&Instance) -> T) -> T {
+    fn of_container<T>(
+        &self,
+        uid: &str,
+        container: &str,
+        otherwise: T,
+        ask: impl Fn(&Instance) -> T,
+    ) -> T {
         let pods = self.lock();
-        let instance = pods.get(uid).and_then(|probes| probes.instances.get(container));
+        let instance = pods
+            .get(uid)
+            .and_then(|probes| probes.instances.get(container));
         instance.map_or(otherwise, ask)
     }
 
-    /// Keeps an answer, if the instance is still the one that was asked. Returns whether it is news.
+    /// Keeps an answer, if the instance is still the one that was asked. Returns whether it is
+    /// news.
     fn settle(self: &Arc<Shared>, task: &Task, passed: bool) -> bool {
         let mut pods = self.lock();
-        let Some(probes) = pods.get_mut(&task.uid) else { return false };
+        let Some(probes) = pods.get_mut(&task.uid) else {
+            return false;
+        };
         let name = &task.asked.container.name;
         let is_ending = probes.is_ending;
-        let Some(instance) = probes.instances.get_mut(name) else { return false };
-        if instance.id != task.asked.container_id || (is_ending && task.kind != ProbeKind::Readiness) {
+
+        let Some(instance) = probes.instances.get_mut(name) else {
+            return false;
+        };
+        if instance.id != task.asked.container_id
+            || (is_ending && task.kind != ProbeKind::Readiness)
+        {
             return false;
         }
+
         let is_news = instance.keep(task.kind, passed);
+
         if is_settled(task.kind, passed) {
             self.begin_due(probes, name);
         }
+
         is_news
     }
 
     fn tell(&self, task: &Task, outcome: &Outcome) {
-        let Some((reason, text)) = event(task.kind, outcome) else { return };
+        let Some((reason, text)) = event(task.kind, outcome) else {
+            return;
+        };
         let pods = self.lock();
-        let Some(probes) = pods.get(&task.uid) else { return };
-        let Some(instance) = probes.instances.get(&task.asked.container.name) else { return };
-        let about = probes.pod.container_reference(instance.kind, &instance.container.name);
+        let Some(probes) = pods.get(&task.uid) else {
+            return;
+        };
+
+        let Some(instance) = probes.instances.get(&task.asked.container.name) else {
+            return;
+        };
+        let about = probes
+            .pod
+            .container_reference(instance.kind, &instance.container.name);
         self.events.warning(&about, reason, text);
     }
 
@@ -243,17 +322,25 @@ impl Task {
         let mut streak = Streak::default();
         let mut ticks = interval_at(Instant::now() + self.delay, period(&self.probe));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+
         loop {
             ticks.tick().await;
             let outcome = self.asked.ask(&self.probe).await;
-            let Some(shared) = self.shared.upgrade() else { return };
+            let Some(shared) = self.shared.upgrade() else {
+                return;
+            };
             shared.tell(&self, &outcome);
+
             let passed = match outcome {
                 Outcome::Passed | Outcome::Warned(_) => true,
                 Outcome::Failed(_) => false,
                 Outcome::Unasked { .. } => continue,
             };
-            let Some(passed) = streak.add(passed, &self.probe) else { continue };
+
+            let Some(passed) = streak.add(passed, &self.probe) else {
+                continue;
+            };
+
             let is_news = shared.settle(&self, passed);
             if is_news {
                 self.report(&shared, passed).await;
@@ -279,6 +366,8 @@ impl Task {
 }
 
 fn period(probe: &Probe) -> Duration {
-    let seconds = probe.period_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    let seconds = probe
+        .period_seconds
+        .and_then(|seconds| u64::try_from(seconds).ok());
     Duration::from_secs(seconds.unwrap_or(10).max(1))
 }

@@ -28,10 +28,20 @@ pub(super) struct Streak {
 impl Streak {
     /// One more answer. Some: it has been given often enough to count.
     pub(super) fn add(&mut self, passed: bool, probe: &Probe) -> Option<bool> {
-        self.length = if self.last == Some(passed) { self.length.saturating_add(1) } else { 1 };
+        self.length = if self.last == Some(passed) {
+            self.length.saturating_add(1)
+        } else {
+            1
+        };
+
         self.last = Some(passed);
-        let enough =
-            if passed { probe.success_threshold.unwrap_or(1) } else { probe.failure_threshold.unwrap_or(3) };
+
+        let enough = if passed {
+            probe.success_threshold.unwrap_or(1)
+        } else {
+            probe.failure_threshold.unwrap_or(3)
+        };
+
         (self.length >= enough).then_some(passed)
     }
 }
@@ -52,13 +62,15 @@ pub(super) fn event(kind: ProbeKind, outcome: &Outcome) -> Option<(&'static str,
         ProbeKind::Liveness => "Liveness",
         ProbeKind::Readiness => "Readiness",
     };
+
     match outcome {
         Outcome::Passed => None,
         Outcome::Warned(text) => Some(("ProbeWarning", format!("{kind} probe warning: {text}"))),
         Outcome::Failed(text) => Some(("Unhealthy", format!("{kind} probe failed: {text}"))),
-        Outcome::Unasked { state, reason } => {
-            Some(("Unhealthy", format!("{kind} probe errored and resulted in {state} state: {reason}")))
-        }
+        Outcome::Unasked { state, reason } => Some((
+            "Unhealthy",
+            format!("{kind} probe errored and resulted in {state} state: {reason}"),
+        )),
     }
 }
 
@@ -67,10 +79,16 @@ mod tests {
     use super::*;
 
     fn check(answers: &[bool], success: i32, failure: i32, expected: &[Option<bool>]) {
-        let probe =
-            Probe { success_threshold: Some(success), failure_threshold: Some(failure), ..Probe::default() };
+        let probe = Probe {
+            success_threshold: Some(success),
+            failure_threshold: Some(failure),
+            ..Probe::default()
+        };
         let mut streak = Streak::default();
-        let counted: Vec<_> = answers.iter().map(|passed| streak.add(*passed, &probe)).collect();
+        let counted: Vec<_> = answers
+            .iter()
+            .map(|passed| streak.add(*passed, &probe))
+            .collect();
         assert_eq!(counted, expected, "{answers:?} {success} {failure}");
     }
 
@@ -79,7 +97,12 @@ mod tests {
         let (yes, no) = (Some(true), Some(false));
         check(&[true], 1, 3, &[yes]);
         check(&[false, false, false, false], 1, 3, &[None, None, no, no]);
-        check(&[false, false, true, false, false], 1, 3, &[None, None, yes, None, None]);
+        check(
+            &[false, false, true, false, false],
+            1,
+            3,
+            &[None, None, yes, None, None],
+        );
         check(&[true, false, true, true], 2, 1, &[None, no, None, yes]);
     }
 
@@ -87,26 +110,48 @@ mod tests {
     fn events_have_upstreams_words() {
         let check = |kind, outcome: Outcome, expected: Option<(&str, &str)>| {
             let event = event(kind, &outcome);
-            assert_eq!(event.as_ref().map(|(reason, text)| (*reason, text.as_str())), expected);
+            assert_eq!(
+                event
+                    .as_ref()
+                    .map(|(reason, text)| (*reason, text.as_str())),
+                expected
+            );
         };
+
         let failed = Outcome::Failed("HTTP probe failed with statuscode: 500".to_owned());
         check(
             ProbeKind::Readiness,
             failed,
-            Some(("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 500")),
+            Some((
+                "Unhealthy",
+                "Readiness probe failed: HTTP probe failed with statuscode: 500",
+            )),
         );
-        let unasked = Outcome::Unasked { state: "unknown", reason: "rpc error".to_owned() };
+
+        let unasked = Outcome::Unasked {
+            state: "unknown",
+            reason: "rpc error".to_owned(),
+        };
+
         check(
             ProbeKind::Liveness,
             unasked,
-            Some(("Unhealthy", "Liveness probe errored and resulted in unknown state: rpc error")),
+            Some((
+                "Unhealthy",
+                "Liveness probe errored and resulted in unknown state: rpc error",
+            )),
         );
+
         let warned = Outcome::Warned("Probe terminated redirects, Response body: x".to_owned());
         check(
             ProbeKind::Startup,
             warned,
-            Some(("ProbeWarning", "Startup probe warning: Probe terminated redirects, Response body: x")),
+            Some((
+                "ProbeWarning",
+                "Startup probe warning: Probe terminated redirects, Response body: x",
+            )),
         );
+
         check(ProbeKind::Startup, Outcome::Passed, None);
     }
 }

@@ -19,7 +19,10 @@ fn no_runtime() -> Arc<dyn Runtime> {
 async fn asked(probe: &str) -> Outcome {
     let asked = Asked {
         runtime: no_runtime(),
-        container: Container { name: "c".to_owned(), ..Container::default() },
+        container: Container {
+            name: "c".to_owned(),
+            ..Container::default()
+        },
         container_id: "id".to_owned(),
         pod: "p_ns(u)".to_owned(),
         address: "127.0.0.1".to_owned(),
@@ -36,21 +39,46 @@ async fn what_a_server_answers_is_what_the_probe_says() {
     let (port, _server) = server(|head| match head.split(' ').nth(1).unwrap() {
         "/ok" => ok("fine"),
         "/elsewhere" => {
-            "HTTP/1.1 302 Found\r\nLocation: http://elsewhere/\r\nContent-Length: 3\r\n\r\nbye".to_owned()
+            "HTTP/1.1 302 Found\r\nLocation: http://elsewhere/\r\nContent-Length: 3\r\n\r\nbye"
+                .to_owned()
         }
         "/half" => "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf".to_owned(),
         _ => "HTTP/1.1 500 No\r\nContent-Length: 6\r\n\r\nsecret".to_owned(),
     })
     .await;
-    let http = async |path: &str| asked(&format!(r#"{{"httpGet":{{"port":{port},"path":"{path}"}}}}"#)).await;
+
+    let http = async |path: &str| {
+        asked(&format!(
+            r#"{{"httpGet":{{"port":{port},"path":"{path}"}}}}"#
+        ))
+        .await
+    };
     assert_eq!(http("/ok").await, Outcome::Passed);
-    assert_eq!(http("/broken").await, failed("HTTP probe failed with statuscode: 500"));
+
+    assert_eq!(
+        http("/broken").await,
+        failed("HTTP probe failed with statuscode: 500")
+    );
+
     let warned = "Probe terminated redirects, Response body: bye".to_owned();
     assert_eq!(http("/elsewhere").await, Outcome::Warned(warned));
-    assert!(matches!(http("/half").await, Outcome::Unasked { state: "failure", .. }));
+    assert!(matches!(
+        http("/half").await,
+        Outcome::Unasked {
+            state: "failure",
+            ..
+        }
+    ));
+
     let named = asked(r#"{"httpGet":{"port":"web"}}"#).await;
     let reason = "strconv.Atoi: parsing \"web\": invalid syntax".to_owned();
-    assert_eq!(named, Outcome::Unasked { state: "unknown", reason });
+    assert_eq!(
+        named,
+        Outcome::Unasked {
+            state: "unknown",
+            reason
+        }
+    );
 }
 
 #[tokio::test]
@@ -60,7 +88,12 @@ async fn a_connection_is_answer_enough_for_some_probes() {
     let tcp = format!(r#"{{"tcpSocket":{{"port":{port}}}}}"#);
     assert_eq!(asked(&tcp).await, Outcome::Passed);
     drop(listener);
-    assert_eq!(asked(&tcp).await, failed(format!("dial tcp 127.0.0.1:{port}: connect: connection refused")));
+    assert_eq!(
+        asked(&tcp).await,
+        failed(format!(
+            "dial tcp 127.0.0.1:{port}: connect: connection refused"
+        ))
+    );
 }
 
 #[tokio::test]
@@ -73,13 +106,24 @@ async fn servers_of_grpc_are_asked_for_their_health() {
     );
     drop(listener);
     assert_eq!(asked(&grpc).await, failed(text));
+
     let (port, _server) = health_server().await;
-    let grpc =
-        async |service: &str| asked(&format!(r#"{{"grpc":{{"port":{port},"service":"{service}"}}}}"#)).await;
+    let grpc = async |service: &str| {
+        asked(&format!(
+            r#"{{"grpc":{{"port":{port},"service":"{service}"}}}}"#
+        ))
+        .await
+    };
     assert_eq!(grpc("well").await, Outcome::Passed);
-    assert_eq!(grpc("ill").await, failed("service unhealthy (responded with \"NOT_SERVING\")"));
+
+    assert_eq!(
+        grpc("ill").await,
+        failed("service unhealthy (responded with \"NOT_SERVING\")")
+    );
+
     let text = "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service";
     assert_eq!(grpc("other").await, failed(text));
+
     let text = "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): no";
     assert_eq!(grpc("none").await, failed(text));
 }
@@ -93,31 +137,44 @@ async fn health_server() -> (u16, tokio::task::JoinSet<()>) {
 
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
+
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             let answer = service_fn(async |request: http::Request<hyper::body::Incoming>| {
                 assert_eq!(request.uri().path(), "/grpc.health.v1.Health/Check");
+
                 let body = request.into_body().collect().await.unwrap().to_bytes();
+
                 // Five bytes of frame, a tag and a length stand before the name.
                 let name = String::from_utf8_lossy(body.get(7..).unwrap_or_default()).into_owned();
                 let answer = http::Response::builder().header("content-type", "application/grpc");
                 let body = |bytes: Vec<u8>, last: &[(&'static str, &'static str)]| {
                     let last = last.iter().map(|(name, value)| {
-                        (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))
+                        (
+                            http::HeaderName::from_static(name),
+                            http::HeaderValue::from_static(value),
+                        )
                     });
                     let last: http::HeaderMap = last.collect();
                     Full::new(Bytes::from(bytes)).with_trailers(std::future::ready(Some(Ok(last))))
                 };
-                let status = |status: u8| body(vec![0, 0, 0, 0, 2, 8, status], &[("grpc-status", "0")]);
+
+                let status =
+                    |status: u8| body(vec![0, 0, 0, 0, 2, 8, status], &[("grpc-status", "0")]);
+
                 answer.body(match name.as_str() {
                     "well" => status(1),
                     "ill" => status(2),
                     "none" => body(Vec::new(), &[("grpc-status", "12"), ("grpc-message", "no")]),
-                    _ => body(Vec::new(), &[("grpc-status", "5"), ("grpc-message", "unknown service")]),
+                    _ => body(
+                        Vec::new(),
+                        &[("grpc-status", "5"), ("grpc-message", "unknown service")],
+                    ),
                 })
             });
+
             let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
             tokio::select! {
                 served = connection.serve_connection(TokioIo::new(stream), answer) => drop(served),
@@ -125,16 +182,33 @@ async fn health_server() -> (u16, tokio::task::JoinSet<()>) {
             }
         }
     });
+
     (port, tasks)
 }
 
 #[tokio::test]
 async fn a_probe_that_cannot_be_asked_says_why() {
     let unasked = asked(r#"{"exec":{"command":["true"]}}"#).await;
-    assert!(matches!(unasked, Outcome::Unasked { state: "unknown", .. }), "{unasked:?}");
+    assert!(
+        matches!(
+            unasked,
+            Outcome::Unasked {
+                state: "unknown",
+                ..
+            }
+        ),
+        "{unasked:?}"
+    );
+
     let unasked = asked("{}").await;
     let reason = "missing probe handler for p_ns(u):c".to_owned();
-    assert_eq!(unasked, Outcome::Unasked { state: "unknown", reason });
+    assert_eq!(
+        unasked,
+        Outcome::Unasked {
+            state: "unknown",
+            reason
+        }
+    );
 }
 
 /// The probes of a node that began at `begun`, and a pod whose container has these probes.
@@ -149,13 +223,21 @@ fn setting(probes: &str, begun: Timestamp) -> (ContainerProbes, ProbeResults, Ar
         results,
         pods: Mutex::default(),
     };
+
     let pod = format!(
         r#"{{"metadata":{{"name":"p","namespace":"ns","uid":"u"}},"spec":{{"containers":[{{"name":"c"{probes}}}]}},
             "status":{{"containerStatuses":[{{"name":"c","containerID":"coracle://one","ready":true,"started":true,
               "image":"","imageID":"","restartCount":0}}]}}}}"#
     );
     let pod = Arc::new(serde_json::from_str(&pod).unwrap());
-    (ContainerProbes { shared: Arc::new(shared) }, heard, pod)
+
+    (
+        ContainerProbes {
+            shared: Arc::new(shared),
+        },
+        heard,
+        pod,
+    )
 }
 
 fn running(id: &str, since: Timestamp) -> Observed {
@@ -167,6 +249,7 @@ fn running(id: &str, since: Timestamp) -> Observed {
         addresses: vec!["127.0.0.1".to_owned()],
         host_network: false,
     };
+
     let seen = Seen {
         id: id.to_owned(),
         name: "c".to_owned(),
@@ -181,22 +264,33 @@ fn running(id: &str, since: Timestamp) -> Observed {
         annotations: BTreeMap::new(),
         user: None,
     };
-    Observed { sandboxes: vec![sandbox], containers: vec![seen] }
+
+    Observed {
+        sandboxes: vec![sandbox],
+        containers: vec![seen],
+    }
 }
 
 fn probe(kind: &str, port: u16, more: &str) -> String {
-    format!(r#","{kind}Probe":{{"httpGet":{{"port":{port},"path":"/{kind}"}},"periodSeconds":1{more}}}"#)
+    format!(
+        r#","{kind}Probe":{{"httpGet":{{"port":{port},"path":"/{kind}"}},"periodSeconds":1{more}}}"#
+    )
 }
 
 #[tokio::test]
 async fn startup_is_asked_alone_and_then_the_others() {
     static ANSWER: AtomicU16 = AtomicU16::new(503);
+
     let (port, _server) = server(|head| {
         let started = ANSWER.load(Ordering::Relaxed) == 200;
         assert!(started || head.contains("/startup"), "{head}");
-        format!("HTTP/1.1 {} X\r\nContent-Length: 0\r\n\r\n", ANSWER.load(Ordering::Relaxed))
+        format!(
+            "HTTP/1.1 {} X\r\nContent-Length: 0\r\n\r\n",
+            ANSWER.load(Ordering::Relaxed)
+        )
     })
     .await;
+
     let spec = probe("startup", port, r#","failureThreshold":100"#)
         + &probe("liveness", port, "")
         + &probe("readiness", port, "");
@@ -206,6 +300,7 @@ async fn startup_is_asked_alone_and_then_the_others() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(!probes.is_started("u", "c") && !probes.is_ready("u", "c"));
     assert_eq!(probes.shared.lock()["u"].instances["c"].due(false), []);
+
     ANSWER.store(200, Ordering::Relaxed);
     let result = |kind, passed| ProbeResult {
         uid: "u".into(),
@@ -214,32 +309,50 @@ async fn startup_is_asked_alone_and_then_the_others() {
         kind,
         passed,
     };
-    assert_eq!(heard.recv().await.unwrap(), result(ProbeKind::Startup, true));
+
+    assert_eq!(
+        heard.recv().await.unwrap(),
+        result(ProbeKind::Startup, true)
+    );
+
     assert!(probes.is_started("u", "c"));
-    assert_eq!(heard.recv().await.unwrap(), result(ProbeKind::Readiness, true));
+    assert_eq!(
+        heard.recv().await.unwrap(),
+        result(ProbeKind::Readiness, true)
+    );
+
     assert!(probes.is_ready("u", "c"));
     assert_eq!(probes.has_failed("u", "two"), None);
+
     probes.forget("u");
     assert!(heard.try_recv().is_err(), "liveness was never in doubt");
 }
 
 #[tokio::test]
 async fn a_container_that_does_not_live_is_told_of_once_and_a_new_one_begins_anew() {
-    let (port, _server) = server(|_| "HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n".to_owned()).await;
+    let (port, _server) =
+        server(|_| "HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n".to_owned()).await;
     let spec = probe("liveness", port, r#","failureThreshold":1"#);
     let now = REAL.now();
     let (probes, mut heard, pod) = setting(&spec, now);
     probes.follow(&pod, &running("two", now));
+
     let result = heard.recv().await.unwrap();
     assert_eq!((result.kind, result.passed), (ProbeKind::Liveness, false));
     assert_eq!(probes.has_failed("u", "two"), Some(ProbeKind::Liveness));
     assert_eq!(probes.has_failed("u", "one"), None);
     assert!(probes.is_ready("u", "c"), "it has no readiness probe");
+
     probes.follow(&pod, &running("three", now));
     assert_eq!(probes.has_failed("u", "three"), None);
     assert_eq!(heard.recv().await.unwrap().container_id, "three");
+
     probes.end("u");
-    assert_eq!(probes.has_failed("u", "three"), None, "a pod that ends is not killed by probes");
+    assert_eq!(
+        probes.has_failed("u", "three"),
+        None,
+        "a pod that ends is not killed by probes"
+    );
 }
 
 #[tokio::test]
@@ -249,12 +362,18 @@ async fn after_a_restart_a_container_is_what_the_server_was_told() {
     let spec = probe("startup", port, "") + &probe("readiness", port, "");
     let now = REAL.now();
     let before = now.plus_seconds(-60);
+
     let check = |id: &str, since: Timestamp, expected: (bool, bool)| {
         let (probes, _heard, pod) = setting(&spec, now);
         probes.follow(&pod, &running(id, since));
-        assert_eq!((probes.is_started("u", "c"), probes.is_ready("u", "c")), expected, "{id}");
+        assert_eq!(
+            (probes.is_started("u", "c"), probes.is_ready("u", "c")),
+            expected,
+            "{id}"
+        );
     };
     check("one", before, (true, true));
+
     check("other", before, (false, false));
     check("one", now, (true, true));
 }
@@ -268,10 +387,18 @@ async fn nobody_is_asked_who_does_not_run() {
     observed.containers[0].state = State::Created;
     probes.follow(&pod, &observed);
     assert!(probes.shared.lock()["u"].instances.is_empty());
+
     probes.follow(&pod, &running("two", now));
     assert!(!probes.is_ready("u", "c"));
-    observed.containers[0].state =
-        State::Exited { started: now, finished: now, code: 0, reason: String::new(), message: String::new() };
+
+    observed.containers[0].state = State::Exited {
+        started: now,
+        finished: now,
+        code: 0,
+        reason: String::new(),
+        message: String::new(),
+    };
+
     probes.follow(&pod, &observed);
     assert_eq!(
         probes.shared.lock()["u"].instances["c"].due(false),
@@ -288,7 +415,9 @@ async fn the_first_question_waits_as_the_probe_says() {
     probes.follow(&pod, &running("two", now.plus_seconds(-10)));
     let delay = {
         let pods = probes.shared.lock();
-        probes.shared.delay(&pods["u"].instances["c"], ProbeKind::Readiness)
+        probes
+            .shared
+            .delay(&pods["u"].instances["c"], ProbeKind::Readiness)
     };
     assert!((19..=20).contains(&delay.as_secs()), "{delay:?}");
 }

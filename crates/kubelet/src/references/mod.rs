@@ -1,9 +1,10 @@
 //! The ConfigMaps and Secrets that pods of this node refer to, as the server has them.
 //!
-//! Each object is watched for itself, by its name, from the moment that the first pod refers to it until the last one
-//! does not: that is what a node may read, and nobody asks again and again. `names` says what a pod refers to; `watched`
-//! is one kind of objects with their watches. When an object changes, whoever has the receiver of [`References::new`]
-//! hears which pods it concerns, so that their volumes are brought up to date.
+//! Each object is watched for itself, by its name, from the moment that the first pod refers to it
+//! until the last one does not: that is what a node may read, and nobody asks again and again.
+//! `names` says what a pod refers to; `watched` is one kind of objects with their watches. When an
+//! object changes, whoever has the receiver of [`References::new`] hears which pods it concerns, so
+//! that their volumes are brought up to date.
 
 pub(crate) mod names;
 mod watched;
@@ -62,8 +63,10 @@ impl References {
     /// From now on all that a pod refers to is watched on its account, and nothing besides.
     pub fn register(&self, pod: &Pod) {
         let key = |name: &String| ObjectKey::new(pod.namespace(), name);
-        self.config_maps.register(pod.uid(), names::config_maps(pod).iter().map(key).collect());
-        self.secrets.register(pod.uid(), names::secrets(pod).iter().map(key).collect());
+        self.config_maps
+            .register(pod.uid(), names::config_maps(pod).iter().map(key).collect());
+        self.secrets
+            .register(pod.uid(), names::secrets(pod).iter().map(key).collect());
     }
 
     /// The pod is gone.

@@ -12,43 +12,83 @@ pub(crate) fn config_maps(pod: &Pod) -> BTreeSet<String> {
     for volume in pod.pod_spec().volumes.iter().flatten() {
         names.extend(volume.config_map.as_ref().map(|source| source.name.clone()));
     }
+
     names.extend(projections(pod).filter_map(|part| Some(part.config_map.as_ref()?.name.clone())));
+
     for (each, all) in environments(pod) {
-        names.extend(all.iter().filter_map(|from| Some(from.config_map_ref.as_ref()?.name.clone())));
-        names.extend(each.iter().filter_map(|from| Some(from.config_map_key_ref.as_ref()?.name.clone())));
+        names.extend(
+            all.iter()
+                .filter_map(|from| Some(from.config_map_ref.as_ref()?.name.clone())),
+        );
+        names.extend(
+            each.iter()
+                .filter_map(|from| Some(from.config_map_key_ref.as_ref()?.name.clone())),
+        );
     }
+
     named(names)
 }
 
-/// The Secrets: of volumes, of the environments of containers, and those that images are pulled with.
+/// The Secrets: of volumes, of the environments of containers, and those that images are pulled
+/// with.
 pub(crate) fn secrets(pod: &Pod) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let spec = pod.pod_spec();
-    names.extend(spec.image_pull_secrets.iter().flatten().map(|secret| secret.name.clone()));
+    names.extend(
+        spec.image_pull_secrets
+            .iter()
+            .flatten()
+            .map(|secret| secret.name.clone()),
+    );
+
     for volume in spec.volumes.iter().flatten() {
-        names.extend(volume.secret.as_ref().and_then(|source| source.secret_name.clone()));
+        names.extend(
+            volume
+                .secret
+                .as_ref()
+                .and_then(|source| source.secret_name.clone()),
+        );
     }
+
     names.extend(projections(pod).filter_map(|part| Some(part.secret.as_ref()?.name.clone())));
+
     for (each, all) in environments(pod) {
-        names.extend(all.iter().filter_map(|from| Some(from.secret_ref.as_ref()?.name.clone())));
-        names.extend(each.iter().filter_map(|from| Some(from.secret_key_ref.as_ref()?.name.clone())));
+        names.extend(
+            all.iter()
+                .filter_map(|from| Some(from.secret_ref.as_ref()?.name.clone())),
+        );
+        names.extend(
+            each.iter()
+                .filter_map(|from| Some(from.secret_key_ref.as_ref()?.name.clone())),
+        );
     }
+
     named(names)
 }
 
 fn projections(pod: &Pod) -> impl Iterator<Item = &VolumeProjection> {
     let volumes = pod.pod_spec().volumes.iter().flatten();
-    volumes.filter_map(|volume| volume.projected.as_ref()?.sources.as_ref()).flatten()
+    volumes
+        .filter_map(|volume| volume.projected.as_ref()?.sources.as_ref())
+        .flatten()
 }
 
 /// Of each container, the sources of single variables and those of many.
 fn environments(pod: &Pod) -> Vec<(Vec<EnvVarSource>, Vec<EnvFromSource>)> {
-    let lasting = pod.lasting_containers().map(|(_, container)| container.clone());
+    let lasting = pod
+        .lasting_containers()
+        .map(|(_, container)| container.clone());
+
     let containers = lasting.chain(pod.ephemeral_containers().iter().map(of_ephemeral));
     let sources = containers.map(|container| {
-        let each = container.env.unwrap_or_default().into_iter().filter_map(|variable| variable.value_from);
+        let each = container
+            .env
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|variable| variable.value_from);
         (each.collect(), container.env_from.unwrap_or_default())
     });
+
     sources.collect()
 }
 
@@ -74,7 +114,10 @@ mod tests {
     #[test]
     fn a_pod_refers_to_what_its_volumes_and_containers_name() {
         let pod: Pod = serde_json::from_str(POD).unwrap();
-        assert_eq!(Vec::from_iter(config_maps(&pod)), ["cm-from", "cm-key", "cm-part", "cm-volume"]);
+        assert_eq!(
+            Vec::from_iter(config_maps(&pod)),
+            ["cm-from", "cm-key", "cm-part", "cm-volume"]
+        );
         assert_eq!(
             Vec::from_iter(secrets(&pod)),
             ["pull", "s-debug", "s-from", "s-key", "s-part", "s-volume"]

@@ -53,8 +53,17 @@ where
     K: k8s_openapi::Resource + DeserializeOwned + MayBeImmutable + Send + Sync + 'static,
     K::Scope: 'static,
 {
-    pub(super) fn new(word: &'static str, client: Client, changed: mpsc::Sender<Text>) -> Watched<K> {
-        Watched { word, client, changed, entries: Mutex::default() }
+    pub(super) fn new(
+        word: &'static str,
+        client: Client,
+        changed: mpsc::Sender<Text>,
+    ) -> Watched<K> {
+        Watched {
+            word,
+            client,
+            changed,
+            entries: Mutex::default(),
+        }
     }
 
     /// The pod refers to these objects and no others.
@@ -72,22 +81,38 @@ where
         entries.retain(|_, entry| !lock(&entry.users.uids).is_empty());
     }
 
-    pub(super) async fn get(&self, key: &ObjectKey) -> Result<Arc<Cached<Typed<K>>>, ReferenceError> {
-        let known = self.lock().get(key).map(|entry| (entry.users.clone(), entry.informer.clone()));
+    pub(super) async fn get(
+        &self,
+        key: &ObjectKey,
+    ) -> Result<Arc<Cached<Typed<K>>>, ReferenceError> {
+        let known = self
+            .lock()
+            .get(key)
+            .map(|entry| (entry.users.clone(), entry.informer.clone()));
+
         let Some((users, informer)) = known else {
             let (namespace, name) = (key.namespace.to_string(), key.name.to_string());
             return Err(ReferenceError::NotRegistered { namespace, name });
         };
-        if tokio::time::timeout(PATIENCE, informer.synced()).await.is_err() {
+
+        if tokio::time::timeout(PATIENCE, informer.synced())
+            .await
+            .is_err()
+        {
             users.left_without.store(true, Ordering::Release);
             return Err(ReferenceError::NotHeard { kind: self.word });
         }
+
         let found = informer.get(key);
-        let found =
-            found.ok_or_else(|| ReferenceError::NotFound { kind: self.word, name: key.name.to_string() })?;
+        let found = found.ok_or_else(|| ReferenceError::NotFound {
+            kind: self.word,
+            name: key.name.to_string(),
+        })?;
+
         if found.is_immutable() {
             self.stop_watching(key);
         }
+
         Ok(found)
     }
 
@@ -100,7 +125,15 @@ where
         let informer = informers.of::<Typed<K>>(selection);
         let users = Arc::new(Users::default());
         tasks.spawn(tell(informer.clone(), users.clone(), self.changed.clone()));
-        Entry { users, informer, watch: Some(Watch { _informers: informers, _tasks: tasks }) }
+
+        Entry {
+            users,
+            informer,
+            watch: Some(Watch {
+                _informers: informers,
+                _tasks: tasks,
+            }),
+        }
     }
 
     /// The informer keeps what it holds; only the watch ends.
@@ -145,7 +178,13 @@ async fn tell<K: DeserializeOwned + Send + Sync + 'static>(
             Change::Synced => users.left_without.swap(false, Ordering::AcqRel),
             Change::Added { .. } | Change::Updated { .. } | Change::Deleted { .. } => true,
         };
-        let uids = if concerns { lock(&users.uids).clone() } else { BTreeSet::new() };
+
+        let uids = if concerns {
+            lock(&users.uids).clone()
+        } else {
+            BTreeSet::new()
+        };
+
         for uid in uids {
             if changed.send(uid).await.is_err() {
                 return;

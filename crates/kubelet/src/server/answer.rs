@@ -19,10 +19,16 @@ pub(super) fn json(content: impl Into<Bytes>) -> Answer {
     with_type(StatusCode::OK, "application/json", content)
 }
 
-pub(super) fn with_type(status: StatusCode, content_type: &'static str, content: impl Into<Bytes>) -> Answer {
+pub(super) fn with_type(
+    status: StatusCode,
+    content_type: &'static str,
+    content: impl Into<Bytes>,
+) -> Answer {
     let mut answer = Response::new(full(content));
     *answer.status_mut() = status;
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     answer
 }
 
@@ -31,10 +37,14 @@ pub(super) fn empty(head: Response<()>) -> Answer {
     head.map(|()| Empty::new().map_err(|never| match never {}).boxed_unsync())
 }
 
-/// The answer to HEAD: all that would be said with GET but the body, which HTTP/2 would send after all.
+/// The answer to HEAD: all that would be said with GET but the body, which HTTP/2 would send after
+/// all.
 pub(super) fn without_body(mut answer: Answer) -> Answer {
     if let Some(length) = answer.body().size_hint().exact() {
-        answer.headers_mut().entry(header::CONTENT_LENGTH).or_insert(HeaderValue::from(length));
+        answer
+            .headers_mut()
+            .entry(header::CONTENT_LENGTH)
+            .or_insert(HeaderValue::from(length));
     }
     let (head, _) = answer.into_parts();
     empty(Response::from_parts(head, ()))
@@ -44,10 +54,14 @@ pub(super) fn without_body(mut answer: Answer) -> Answer {
 pub(super) fn with_text(head: Response<()>, text: impl Into<String>) -> Answer {
     let mut answer = head.map(|()| full(text.into()));
     let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
-    answer.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    answer
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
     answer
 }
 
 fn full(content: impl Into<Bytes>) -> Body {
-    Full::new(content.into()).map_err(|never| match never {}).boxed_unsync()
+    Full::new(content.into())
+        .map_err(|never| match never {})
+        .boxed_unsync()
 }

@@ -27,8 +27,8 @@ use crate::roster::Entry;
 /// How much of a process' output is read at a time.
 const PIECE: usize = 16 << 10;
 
-/// When a command has ended, all that it said is there to be read. Who still holds its output open may say more, for ever:
-/// silence of this length is taken for the end.
+/// When a command has ended, all that it said is there to be read. Who still holds its output open
+/// may say more, for ever: silence of this length is taken for the end.
 const SILENCE: Duration = Duration::from_millis(100);
 
 /// What is to be done, when the client has left HTTP.
@@ -48,6 +48,7 @@ pub(super) async fn answer(
         Ok(options) => options,
         Err(text) => return answer::text(StatusCode::BAD_REQUEST, text),
     };
+
     let Some(entry) = server.roster.find(&place.namespace, &place.pod) else {
         return answer::text(StatusCode::NOT_FOUND, "pod does not exist");
     };
@@ -55,29 +56,63 @@ pub(super) async fn answer(
         let text = match what {
             What::Exec => format!("container not found ({})", Quoted(&place.container)),
             What::Attach => {
-                format!("container {} not found in pod {}_{}", place.container, place.pod, place.namespace)
+                format!(
+                    "container {} not found in pod {}_{}",
+                    place.container, place.pod, place.namespace
+                )
             }
         };
+
         return answer::text(StatusCode::INTERNAL_SERVER_ERROR, text);
     };
-    let Options { stdin, stdout, stderr, tty } = options;
+
+    let Options {
+        stdin,
+        stdout,
+        stderr,
+        tty,
+    } = options;
+
     let deed = match what {
         What::Exec => {
             let cmd = query.all("command").map(str::to_owned).collect();
-            Deed::Exec(ExecRequest { container_id: id, cmd, tty, stdin, stdout, stderr })
+            Deed::Exec(ExecRequest {
+                container_id: id,
+                cmd,
+                tty,
+                stdin,
+                stdout,
+                stderr,
+            })
         }
         What::Attach => {
             // A process has a terminal, or it has none: the container says which.
             let container = entry.pod.container(&place.container);
-            let tty = container.and_then(|(_, container)| container.tty).unwrap_or_default();
-            Deed::Attach(AttachRequest { container_id: id, stdin, tty, stdout, stderr: stderr && !tty })
+            let tty = container
+                .and_then(|(_, container)| container.tty)
+                .unwrap_or_default();
+            Deed::Attach(AttachRequest {
+                container_id: id,
+                stdin,
+                tty,
+                stdout,
+                stderr: stderr && !tty,
+            })
         }
     };
+
     let agreed = match upgrade::negotiate(request.headers(), Purpose::Command) {
         Ok(agreed) => agreed,
-        Err(refusal) => return answer::with_text(refusal.answer(Purpose::Command), refusal.to_string()),
+        Err(refusal) => {
+            return answer::with_text(refusal.answer(Purpose::Command), refusal.to_string());
+        }
     };
-    let (upgraded, runtime) = (hyper::upgrade::on(&mut request), Arc::clone(&server.runtime));
+
+    let (upgraded, runtime) = (
+        hyper::upgrade::on(&mut request),
+        Arc::clone(&server.runtime),
+    );
+
     server.tasks.spawn(async move {
         match upgraded.await {
             Ok(io) => {
@@ -87,18 +122,27 @@ pub(super) async fn answer(
             Err(error) => tracing::debug!(%error, "a client did not leave HTTP after all"),
         }
     });
+
     answer::empty(agreed.answer())
 }
 
 fn options(query: &Query) -> Result<Options, &'static str> {
     let is_set = |name| query.get(name) == Some("1");
     let tty = is_set("tty");
-    let options =
-        Options { stdin: is_set("input"), stdout: is_set("output"), stderr: is_set("error") && !tty, tty };
+    let options = Options {
+        stdin: is_set("input"),
+        stdout: is_set("output"),
+        stderr: is_set("error") && !tty,
+        tty,
+    };
+
     match options {
-        Options { stdin: false, stdout: false, stderr: false, .. } => {
-            Err("you must specify at least 1 of stdin, stdout, stderr")
-        }
+        Options {
+            stdin: false,
+            stdout: false,
+            stderr: false,
+            ..
+        } => Err("you must specify at least 1 of stdin, stdout, stderr"),
         options => Ok(options),
     }
 }
@@ -106,7 +150,10 @@ fn options(query: &Query) -> Result<Options, &'static str> {
 /// The runtime's id of a container that runs.
 pub(super) fn running(entry: &Entry, place: &Place) -> Option<String> {
     let is_that_pod = place.uid.is_empty() || entry.pod.uid() == place.uid;
-    let seen = entry.observed.newest(&place.container).filter(|seen| seen.state.is_running());
+    let seen = entry
+        .observed
+        .newest(&place.container)
+        .filter(|seen| seen.state.is_running());
     seen.filter(|_| is_that_pod).map(|seen| seen.id.clone())
 }
 
@@ -118,10 +165,16 @@ async fn perform(runtime: &dyn Runtime, deed: Deed, options: Options, streams: S
         }
         Deed::Attach(request) => (runtime.attach(request).await, None),
     };
+
     match begun {
         Ok(Streaming::Session(session)) => carry(session, streams, command).await,
         Ok(Streaming::Address(address)) => foreign::command(&address, options, streams).await,
-        Err(error) => streams.ending.tell(&failed(&error, command.is_some())).await,
+        Err(error) => {
+            streams
+                .ending
+                .tell(&failed(&error, command.is_some()))
+                .await
+        }
     }
 }
 
@@ -132,21 +185,31 @@ fn failed(error: &Error, is_exec: bool) -> Outcome {
     })
 }
 
-/// Carries bytes between a client and a process of ours until that has ended. Of an exec the exit code is told.
+/// Carries bytes between a client and a process of ours until that has ended. Of an exec the exit
+/// code is told.
 async fn carry(session: Session, streams: Streams, command: Option<String>) {
-    let Session { stdin, stdout, stderr, resize, exit } = session;
+    let Session {
+        stdin,
+        stdout,
+        stderr,
+        resize,
+        exit,
+    } = session;
+
     let input = async {
         if let Some((from, to)) = streams.stdin.zip(stdin) {
             take_in(from, to).await;
         }
         std::future::pending::<()>().await;
     };
+
     let sizes = async {
         if let Some((from, to)) = streams.sizes.zip(resize) {
             forward_sizes(from, to).await;
         }
         std::future::pending::<()>().await;
     };
+
     let (ended, has_ended) = watch::channel(false);
     let process = async {
         let code = async {
@@ -158,20 +221,22 @@ async fn carry(session: Session, streams: Streams, command: Option<String>) {
         let err = carry_out(stderr, streams.stderr, has_ended.clone());
         tokio::join!(code, out, err).0
     };
+
     let code = tokio::select! {
         () = input => return,
         () = sizes => return,
         code = process => code,
     };
+
     let outcome = match (code, command) {
         (Ok(0), _) | (_, None) => Outcome::Success,
         (Ok(code), Some(command)) => {
             let message = format!("error executing command [{command}], exit code {code}");
             Outcome::ExitCode { code, message }
         }
-        (Err(_), Some(_)) => {
-            Outcome::Failed("error executing command in container: nobody knows how it ended".to_owned())
-        }
+        (Err(_), Some(_)) => Outcome::Failed(
+            "error executing command in container: nobody knows how it ended".to_owned(),
+        ),
     };
     streams.ending.tell(&outcome).await;
 }
@@ -187,7 +252,10 @@ async fn take_in(mut from: Receiver, mut to: Writer) {
 
 async fn forward_sizes(mut from: Sizes, to: mpsc::Sender<TerminalSize>) {
     while let Some(size) = from.next().await {
-        let size = TerminalSize { columns: size.width, rows: size.height };
+        let size = TerminalSize {
+            columns: size.width,
+            rows: size.height,
+        };
         if to.send(size).await.is_err() {
             return;
         }
@@ -196,10 +264,14 @@ async fn forward_sizes(mut from: Sizes, to: mpsc::Sender<TerminalSize>) {
 
 /// Carries one stream of output to its end, or until the process has ended and nothing more comes.
 async fn carry_out(from: Option<Reader>, to: Option<Sender>, has_ended: watch::Receiver<bool>) {
-    let (Some(mut from), Some(to)) = (from, to) else { return };
+    let (Some(mut from), Some(to)) = (from, to) else {
+        return;
+    };
+
     let mut piece = BytesMut::new();
     loop {
         piece.reserve(PIECE);
+
         tokio::select! {
             biased;
             read = from.read_buf(&mut piece) => match read {
@@ -209,6 +281,7 @@ async fn carry_out(from: Option<Reader>, to: Option<Sender>, has_ended: watch::R
             () = silence(has_ended.clone()) => break,
         }
     }
+
     // A client that is gone need not know.
     to.finish().await.unwrap_or_default();
 }

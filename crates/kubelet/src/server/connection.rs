@@ -51,7 +51,9 @@ pub fn certificate(chain: &[u8], key: &[u8]) -> Result<Arc<dyn ResolvesServerCer
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| bad(&error))?;
     let provider = rustls::crypto::ring::default_provider();
     let certified = CertifiedKey::from_der(chain.map_err(|error| bad(&error))?, key, &provider);
-    Ok(Arc::new(SingleCertAndKey::from(certified.map_err(|error| bad(&error))?)))
+    Ok(Arc::new(SingleCertAndKey::from(
+        certified.map_err(|error| bad(&error))?,
+    )))
 }
 
 pub(super) fn acceptor(certificate: Arc<dyn ResolvesServerCert>) -> Result<TlsAcceptor, TlsError> {
@@ -94,6 +96,7 @@ pub(super) async fn serve(
             },
         }
     }
+
     drop(listener);
     let finished = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(FINISH_WITHIN, finished).await.is_err() {
@@ -116,29 +119,41 @@ async fn converse(
         stream.set_nodelay(true)?;
         acceptor.accept(stream).await
     };
+
     let stream = match tokio::time::timeout(HANDSHAKE_WITHIN, accepted).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return debug!(%error, "TLS handshake failed"),
         Err(_) => return debug!("TLS handshake took too long"),
     };
     let session = stream.get_ref().1;
+
     let chain = session.peer_certificates().unwrap_or_default();
-    let certified = server.access.certified(chain, server.world.now()).map(Arc::new);
+    let certified = server
+        .access
+        .certified(chain, server.world.now())
+        .map(Arc::new);
+
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, certified) = (Arc::clone(&server), certified.clone());
         async move {
             let is_head = request.method() == Method::HEAD;
             let answer = route::answer(server, request, certified).await;
-            Ok::<_, Infallible>(if is_head { answer::without_body(answer) } else { answer })
+            Ok::<_, Infallible>(if is_head {
+                answer::without_body(answer)
+            } else {
+                answer
+            })
         }
     });
+
     let stream = TokioIo::new(stream);
     let result = if is_http2 {
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.timer(TokioTimer::new()).max_concurrent_streams(100);
         let conversation = builder.serve_connection(stream, service);
         tokio::pin!(conversation);
+
         tokio::select! {
             result = conversation.as_mut() => result,
             () = told(&mut stop) => {
@@ -148,9 +163,12 @@ async fn converse(
         }
     } else {
         let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_WITHIN);
         let conversation = builder.serve_connection(stream, service).with_upgrades();
         tokio::pin!(conversation);
+
         tokio::select! {
             result = conversation.as_mut() => result,
             () = told(&mut stop) => {
@@ -159,6 +177,7 @@ async fn converse(
             }
         }
     };
+
     if let Err(error) = result {
         debug!(%error, "a connection ended");
     }

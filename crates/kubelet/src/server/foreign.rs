@@ -40,13 +40,27 @@ pub(super) enum ForeignError {
 pub(super) async fn command(address: &str, options: Options, streams: Streams) {
     let io = match connect(address, "v4.channel.k8s.io").await {
         Ok(io) => io,
-        Err(error) => return streams.ending.tell(&Outcome::Failed(error.to_string())).await,
+        Err(error) => {
+            return streams
+                .ending
+                .tell(&Outcome::Failed(error.to_string()))
+                .await;
+        }
     };
-    let Streams { stdin, stdout, stderr, mut sizes, ending } = streams;
+
+    let Streams {
+        stdin,
+        stdout,
+        stderr,
+        mut sizes,
+        ending,
+    } = streams;
+
     let work = async |mut theirs: ClientStreams| {
         let (to_stdin, to_sizes) = (theirs.stdin.take(), theirs.sizes.take());
         let (out, err) = (theirs.stdout.take(), theirs.stderr.take());
         let told = theirs.ended();
+
         let input = carry(stdin, to_stdin);
         let resized = async {
             if let (Some(sizes), Some(to)) = (&mut sizes, to_sizes) {
@@ -58,17 +72,22 @@ pub(super) async fn command(address: &str, options: Options, streams: Streams) {
                 }
             }
         };
+
         let process = async { tokio::join!(carry(out, stdout), carry(err, stderr), told).2 };
         let beside = async {
             tokio::join!(input, resized);
             std::future::pending::<()>().await;
         };
+
         tokio::select! {
             outcome = process => outcome,
             () = beside => Outcome::Success,
         }
     };
-    let protocol = Protocol::Spdy { version: Version::V4 };
+
+    let protocol = Protocol::Spdy {
+        version: Version::V4,
+    };
     let outcome = remote_command::connect(TokioIo::new(io), protocol, options, work).await;
     let outcome = outcome.unwrap_or_else(|gone| Outcome::Failed(gone.to_string()));
     ending.tell(&outcome).await;
@@ -76,7 +95,9 @@ pub(super) async fn command(address: &str, options: Options, streams: Streams) {
 
 /// Carries one stream to its end.
 async fn carry(from: Option<Receiver>, to: Option<Sender>) {
-    let (Some(mut from), Some(to)) = (from, to) else { return };
+    let (Some(mut from), Some(to)) = (from, to) else {
+        return;
+    };
     while let Some(bytes) = from.next().await {
         if to.send(bytes).await.is_err() {
             return;
@@ -108,10 +129,19 @@ async fn carry_port(
     outside: DuplexStream,
 ) -> Result<(), ForeignError> {
     let port = port.to_string();
-    let headers = |kind| Headers::new([("streamType", kind), ("port", port.as_str()), ("requestID", "0")]);
+    let headers = |kind| {
+        Headers::new([
+            ("streamType", kind),
+            ("port", port.as_str()),
+            ("requestID", "0"),
+        ])
+    };
+
     let mut error = connection.open_stream(headers("error")).await?;
     error.sender.finish().await?;
+
     let mut data = connection.open_stream(headers("data")).await?;
+
     let (mut from, mut to) = tokio::io::split(outside);
     let inward = async {
         while let Some(bytes) = data.receiver.next().await {
@@ -119,6 +149,7 @@ async fn carry_port(
         }
         to.shutdown().await
     };
+
     let sender = &data.sender;
     let outward = async {
         let mut piece = BytesMut::with_capacity(UNDER_WAY);
@@ -128,12 +159,16 @@ async fn carry_port(
         }
         Ok::<_, ForeignError>(sender.finish().await?)
     };
+
     let told = error.receiver.collect(LONGEST_ERROR);
     let (inward, _outward, told) = tokio::join!(inward, outward, told);
     inward?;
+
     match told {
         told if told.is_empty() => Ok(()),
-        told => Err(ForeignError::Io(io::Error::other(String::from_utf8_lossy(&told).into_owned()))),
+        told => Err(ForeignError::Io(io::Error::other(
+            String::from_utf8_lossy(&told).into_owned(),
+        ))),
     }
 }
 
@@ -141,9 +176,14 @@ async fn carry_port(
 async fn connect(address: &str, version: &str) -> Result<Upgraded, ForeignError> {
     let bad = || ForeignError::Address(address.to_owned());
     let uri: Uri = address.parse().map_err(|_| bad())?;
-    let authority = uri.authority().filter(|_| uri.scheme_str() == Some("http")).ok_or_else(bad)?;
+    let authority = uri
+        .authority()
+        .filter(|_| uri.scheme_str() == Some("http"))
+        .ok_or_else(bad)?;
     let stream = TcpStream::connect((authority.host(), authority.port_u16().unwrap_or(80))).await?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let request = Request::post(path)
         .header("Host", authority.as_str())
@@ -152,6 +192,7 @@ async fn connect(address: &str, version: &str) -> Result<Upgraded, ForeignError>
         .header("X-Stream-Protocol-Version", version)
         .body(Empty::<Bytes>::new())
         .map_err(|_| bad())?;
+
     let upgraded = async {
         let answer = sender.send_request(request).await?;
         match answer.status() {
@@ -159,9 +200,11 @@ async fn connect(address: &str, version: &str) -> Result<Upgraded, ForeignError>
             status => Err(ForeignError::Status(status)),
         }
     };
+
     // The connection is handed over when it has been upgraded: until then it must be driven.
     let connection = connection.with_upgrades();
     tokio::pin!(upgraded, connection);
+
     let mut is_open = true;
     loop {
         tokio::select! {

@@ -1,5 +1,5 @@
-//! `/healthz` over plain HTTP, for those who watch over the kubelet from its own machine: it says that it is there, and
-//! nothing that needs a secret.
+//! `/healthz` over plain HTTP, for those who watch over the kubelet from its own machine: it says
+//! that it is there, and nothing that needs a secret.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -16,8 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 use super::answer::{self, Answer};
 use super::connection::{AFTER_FAILURE, HEAD_WITHIN};
 
-/// Answers at this address until the tasks end. Where somebody else has it, that is told and the kubelet goes without:
-/// a second node on the machine is none the worse for it.
+/// Answers at this address until the tasks end. Where somebody else has it, that is told and the
+/// kubelet goes without: a second node on the machine is none the worse for it.
 pub(crate) async fn begin(address: SocketAddr, tasks: &Tasks) {
     match TcpListener::bind(address).await {
         Ok(listener) => tasks.spawn(serve(listener)),
@@ -40,24 +40,42 @@ async fn serve(listener: TcpListener) {
 
 async fn converse(stream: TcpStream) {
     let respond = service_fn(|request: Request<Incoming>| {
-        let answer = respond(request.uri().path(), request.uri().query().unwrap_or_default());
+        let answer = respond(
+            request.uri().path(),
+            request.uri().query().unwrap_or_default(),
+        );
         async move { Ok::<_, Infallible>(answer) }
     });
+
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
-    if let Err(error) = builder.serve_connection(TokioIo::new(stream), respond).await {
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN);
+
+    if let Err(error) = builder
+        .serve_connection(TokioIo::new(stream), respond)
+        .await
+    {
         tracing::debug!(%error, "a connection ended");
     }
 }
 
 fn respond(path: &str, query: &str) -> Answer {
-    let is_verbose = query.split('&').any(|part| part.split('=').next() == Some("verbose"));
+    let is_verbose = query
+        .split('&')
+        .any(|part| part.split('=').next() == Some("verbose"));
     let mut answer = match path {
-        "/healthz" if is_verbose => answer::text(StatusCode::OK, "[+]ping ok\nhealthz check passed\n"),
+        "/healthz" if is_verbose => {
+            answer::text(StatusCode::OK, "[+]ping ok\nhealthz check passed\n")
+        }
         "/healthz" | "/healthz/ping" => answer::text(StatusCode::OK, "ok"),
         _ => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
     };
-    answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+
+    answer
+        .headers_mut()
+        .insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+
     answer
 }
 
@@ -68,7 +86,11 @@ mod tests {
     use super::*;
 
     async fn free() -> SocketAddr {
-        TcpListener::bind(("127.0.0.1", 0)).await.unwrap().local_addr().unwrap()
+        TcpListener::bind(("127.0.0.1", 0))
+            .await
+            .unwrap()
+            .local_addr()
+            .unwrap()
     }
 
     async fn check(address: SocketAddr, path: &str, status: &str, body: &str) {
@@ -77,9 +99,18 @@ mod tests {
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
+
         let (head, found) = answer.split_once("\r\n\r\n").unwrap();
-        assert_eq!((head.lines().next().unwrap(), found), (status, body), "{path}");
-        assert!(head.contains("content-type: text/plain; charset=utf-8"), "{head}");
+        assert_eq!(
+            (head.lines().next().unwrap(), found),
+            (status, body),
+            "{path}"
+        );
+
+        assert!(
+            head.contains("content-type: text/plain; charset=utf-8"),
+            "{head}"
+        );
     }
 
     #[tokio::test]
@@ -87,9 +118,24 @@ mod tests {
         let (address, tasks) = (free().await, Tasks::new());
         begin(address, &tasks).await;
         check(address, "/healthz", "HTTP/1.1 200 OK", "ok").await;
+
         check(address, "/healthz/ping", "HTTP/1.1 200 OK", "ok").await;
-        check(address, "/healthz?verbose", "HTTP/1.1 200 OK", "[+]ping ok\nhealthz check passed\n").await;
-        check(address, "/pods", "HTTP/1.1 404 Not Found", "404 page not found\n").await;
+        check(
+            address,
+            "/healthz?verbose",
+            "HTTP/1.1 200 OK",
+            "[+]ping ok\nhealthz check passed\n",
+        )
+        .await;
+
+        check(
+            address,
+            "/pods",
+            "HTTP/1.1 404 Not Found",
+            "404 page not found\n",
+        )
+        .await;
+
         // Another one on the machine goes without, and this one goes on.
         begin(address, &tasks).await;
         check(address, "/healthz", "HTTP/1.1 200 OK", "ok").await;

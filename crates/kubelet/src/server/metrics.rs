@@ -9,8 +9,16 @@ const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 pub(super) fn answer(server: &Server) -> Answer {
     let entries = server.roster.list();
-    let pods = entries.iter().filter(|entry| entry.observed.ready_sandbox().is_some()).count();
-    let containers: usize = entries.iter().map(|entry| entry.observed.running().count()).sum();
+    let pods = entries
+        .iter()
+        .filter(|entry| entry.observed.ready_sandbox().is_some())
+        .count();
+
+    let containers: usize = entries
+        .iter()
+        .map(|entry| entry.observed.running().count())
+        .sum();
+
     let text = format!(
         "# HELP kubelet_desired_pods [ALPHA] The number of pods the kubelet is being instructed to run.\n\
          # TYPE kubelet_desired_pods gauge\n\
@@ -23,5 +31,6 @@ pub(super) fn answer(server: &Server) -> Answer {
          kubelet_running_pods {pods}\n",
         entries.len(),
     );
+
     answer::with_type(StatusCode::OK, TEXT, text)
 }

@@ -1,9 +1,11 @@
-//! The HTTPS API of a node, on port 10250: what API servers, `kubectl` through them, and collectors of metrics ask of it.
+//! The HTTPS API of a node, on port 10250: what API servers, `kubectl` through them, and collectors
+//! of metrics ask of it.
 //!
-//! A connection ([`connection`]) brings requests; each is let in by [`access`], sent where its path says ([`route`]), and
-//! answered from the [`Roster`] and the runtime: pods, logs ([`logs`]), statistics ([`stats`]), or, where the client
-//! leaves HTTP for SPDY or WebSocket, commands ([`command`]) and ports ([`ports`]). Answers to people are text, as
-//! upstream's; statuses and texts are upstream's too. Beside it, [`healthz`] answers those on the machine itself.
+//! A connection ([`connection`]) brings requests; each is let in by [`access`], sent where its path
+//! says ([`route`]), and answered from the [`Roster`] and the runtime: pods, logs ([`logs`]),
+//! statistics ([`stats`]), or, where the client leaves HTTP for SPDY or WebSocket, commands
+//! ([`command`]) and ports ([`ports`]). Answers to people are text, as upstream's; statuses and
+//! texts are upstream's too. Beside it, [`healthz`] answers those on the machine itself.
 
 pub mod access;
 mod answer;
@@ -46,7 +48,13 @@ pub struct Server {
 
 impl Server {
     pub fn new(host: &Host, roster: Roster, access: Access) -> Server {
-        Server::over(&host.node_name, Arc::clone(&host.runtime), roster, access, host.world)
+        Server::over(
+            &host.node_name,
+            Arc::clone(&host.runtime),
+            roster,
+            access,
+            host.world,
+        )
     }
 
     /// Without the rest of a kubelet.
@@ -58,7 +66,14 @@ impl Server {
         world: World,
     ) -> Server {
         let node_name = node_name.to_owned();
-        Server { node_name, runtime, roster, access, world, tasks: Tasks::new() }
+        Server {
+            node_name,
+            runtime,
+            roster,
+            access,
+            world,
+            tasks: Tasks::new(),
+        }
     }
 
     /// Serves until `stop` says so; commands and ports that are open end then.

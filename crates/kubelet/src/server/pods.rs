@@ -36,24 +36,51 @@ pub(super) fn wanted(server: &Server) -> Answer {
 
 /// The pods that are here, as the runtime has them.
 pub(super) async fn running(server: &Server) -> Answer {
-    let running = ContainerStateValue { state: ContainerState::ContainerRunning.into() };
-    let filter = ContainerFilter { state: Some(running), ..ContainerFilter::default() };
+    let running = ContainerStateValue {
+        state: ContainerState::ContainerRunning.into(),
+    };
+    let filter = ContainerFilter {
+        state: Some(running),
+        ..ContainerFilter::default()
+    };
     let containers = server.runtime.list_containers(filter).await;
-    let sandboxes = server.runtime.list_pod_sandbox(PodSandboxFilter::default()).await;
+
+    let sandboxes = server
+        .runtime
+        .list_pod_sandbox(PodSandboxFilter::default())
+        .await;
+
     let (containers, sandboxes) = match (containers, sandboxes) {
         (Ok(containers), Ok(sandboxes)) => (containers, sandboxes),
         (Err(error), _) | (_, Err(error)) => {
             return answer::text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
         }
     };
+
     let mut of_sandbox: BTreeMap<String, Vec<Container>> = BTreeMap::new();
     for container in containers {
-        let name = container.metadata.map(|metadata| metadata.name).unwrap_or_default();
+        let name = container
+            .metadata
+            .map(|metadata| metadata.name)
+            .unwrap_or_default();
+
         let image = container.image.map(|image| image.image);
-        let container_of_pod = Container { name, image, ..Container::default() };
-        of_sandbox.entry(container.pod_sandbox_id).or_default().push(container_of_pod);
+        let container_of_pod = Container {
+            name,
+            image,
+            ..Container::default()
+        };
+
+        of_sandbox
+            .entry(container.pod_sandbox_id)
+            .or_default()
+            .push(container_of_pod);
     }
-    let ready = sandboxes.into_iter().filter(|sandbox| sandbox.state() == PodSandboxState::SandboxReady);
+
+    let ready = sandboxes
+        .into_iter()
+        .filter(|sandbox| sandbox.state() == PodSandboxState::SandboxReady);
+
     list(ready.filter_map(|sandbox| {
         let metadata = sandbox.metadata?;
         let containers = of_sandbox.remove(&sandbox.id)?;
@@ -63,7 +90,15 @@ pub(super) async fn running(server: &Server) -> Answer {
             uid: Some(metadata.uid),
             ..ObjectMeta::default()
         };
-        Some(Pod { metadata, spec: Some(PodSpec { containers, ..PodSpec::default() }), status: None })
+
+        Some(Pod {
+            metadata,
+            spec: Some(PodSpec {
+                containers,
+                ..PodSpec::default()
+            }),
+            status: None,
+        })
     }))
 }
 
@@ -89,24 +124,38 @@ pub(super) async fn logs(
             return answer::text(StatusCode::UNPROCESSABLE_ENTITY, error.to_string());
         }
     };
+
     let Some(entry) = server.roster.find(namespace, pod) else {
-        return answer::text(StatusCode::NOT_FOUND, format!("pod {} does not exist", Quoted(pod)));
+        return answer::text(
+            StatusCode::NOT_FOUND,
+            format!("pod {} does not exist", Quoted(pod)),
+        );
     };
+
     if entry.pod.container(container).is_none() {
-        let text = format!("container {} not found in pod {}", Quoted(container), Quoted(pod));
+        let text = format!(
+            "container {} not found in pod {}",
+            Quoted(container),
+            Quoted(pod)
+        );
         return answer::text(StatusCode::NOT_FOUND, text);
     }
+
     let status = entry.status.as_deref().unwrap_or(entry.pod.pod_status());
     let id = match instance(pod, status, container, options.previous) {
         Ok(id) => id,
         Err(text) => return answer::text(StatusCode::BAD_REQUEST, text),
     };
+
     match open(server, &id, options).await {
         Ok(log) => stream_of(log),
         Err(error) => {
             tracing::info!(%error, container = id, "a log cannot be read");
             // Upstream has begun its answer by then, and says it there.
-            answer::text(StatusCode::OK, format!("unable to retrieve container logs for {id}"))
+            answer::text(
+                StatusCode::OK,
+                format!("unable to retrieve container logs for {id}"),
+            )
         }
     }
 }
@@ -120,7 +169,12 @@ enum LogError {
 }
 
 async fn open(server: &Server, id: &str, options: LogOptions) -> Result<Log, LogError> {
-    let status = server.runtime.container_status(id, false).await?.status.unwrap_or_default();
+    let status = server
+        .runtime
+        .container_status(id, false)
+        .await?
+        .status
+        .unwrap_or_default();
     let path = PathBuf::from(status.log_path);
     Ok(Log::open(server.runtime.clone(), id, path, options).await?)
 }
@@ -136,7 +190,11 @@ fn stream_of(log: Log) -> Answer {
         }
     });
     let mut answer = Response::new(StreamBody::new(chunks).boxed_unsync());
+
     let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
-    answer.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    answer
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
+
     answer
 }

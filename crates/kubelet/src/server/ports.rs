@@ -33,24 +33,34 @@ pub(super) async fn answer(
 ) -> Answer {
     let headers = request.headers();
     let names_ports = upgrade::is_websocket(headers) && !upgrade::is_tunnel(headers);
-    let named = match if names_ports { named(query) } else { Ok(Vec::new()) } {
+    let named = match if names_ports {
+        named(query)
+    } else {
+        Ok(Vec::new())
+    } {
         Ok(named) => named,
         Err(text) => return answer::text(StatusCode::BAD_REQUEST, text),
     };
+
     let Some(entry) = server.roster.find(namespace, pod) else {
         return answer::text(StatusCode::NOT_FOUND, "pod does not exist");
     };
     if !uid.is_empty() && entry.pod.uid() != uid {
         return answer::text(StatusCode::NOT_FOUND, "pod not found");
     }
+
     let Some(sandbox) = entry.observed.ready_sandbox() else {
         let text = format!("pod not found ({})", Quoted(&format!("{pod}_{namespace}")));
         return answer::text(StatusCode::INTERNAL_SERVER_ERROR, text);
     };
+
     let agreed = match upgrade::negotiate(headers, Purpose::Ports) {
         Ok(agreed) => agreed,
-        Err(refusal) => return answer::with_text(refusal.answer(Purpose::Ports), refusal.to_string()),
+        Err(refusal) => {
+            return answer::with_text(refusal.answer(Purpose::Ports), refusal.to_string());
+        }
     };
+
     let ports = PortsOfPod {
         runtime: Arc::clone(&server.runtime),
         sandbox: sandbox.id.clone(),
@@ -58,6 +68,7 @@ pub(super) async fn answer(
         uid: entry.pod.uid().to_owned(),
         carriers: Tasks::new(),
     };
+
     let upgraded = hyper::upgrade::on(&mut request);
     server.tasks.spawn(async move {
         match upgraded.await {
@@ -65,6 +76,7 @@ pub(super) async fn answer(
             Err(error) => tracing::debug!(%error, "a client did not leave HTTP after all"),
         }
     });
+
     answer::empty(agreed.answer())
 }
 
@@ -75,6 +87,7 @@ fn named(query: &Query) -> Result<Vec<u16>, String> {
         if text.is_empty() {
             return Err("query parameter \"port\" cannot be empty".to_owned());
         }
+
         for port in text.split(',') {
             match port.parse::<u16>() {
                 Ok(0) => return Err(format!("port {} must be > 0", Quoted(text))),
@@ -83,6 +96,7 @@ fn named(query: &Query) -> Result<Vec<u16>, String> {
             }
         }
     }
+
     match ports.len() {
         0 => Err("query parameter \"port\" is required".to_owned()),
         1..=MOST_PORTS => Ok(ports),
@@ -110,7 +124,11 @@ struct Unreachable<'a> {
 impl fmt::Display for Unreachable<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Unreachable { port, pod, why } = self;
-        write!(out, "error forwarding port {port} to pod {}, uid {}: {why}", pod.pod, pod.uid)
+        write!(
+            out,
+            "error forwarding port {port} to pod {}, uid {}: {why}",
+            pod.pod, pod.uid
+        )
     }
 }
 
@@ -119,12 +137,23 @@ impl Ports for PortsOfPod {
     type Error = io::Error;
 
     async fn connect(&self, port: u16) -> io::Result<Pin<Box<dyn Connection>>> {
-        let unreachable = |why: String| io::Error::other(Unreachable { port, pod: self, why }.to_string());
+        let unreachable = |why: String| {
+            io::Error::other(
+                Unreachable {
+                    port,
+                    pod: self,
+                    why,
+                }
+                .to_string(),
+            )
+        };
+
         match self.runtime.port_forward(&self.sandbox, port).await {
             Ok(PortStream::Connection(connection)) => Ok(connection),
             Ok(PortStream::Address(address)) => {
-                let (inside, carried) =
-                    foreign::port(&address, port).await.map_err(|error| unreachable(error.to_string()))?;
+                let (inside, carried) = foreign::port(&address, port)
+                    .await
+                    .map_err(|error| unreachable(error.to_string()))?;
                 self.carriers.spawn(carried);
                 Ok(Box::pin(inside))
             }

@@ -7,21 +7,30 @@ pub(super) struct Query(Vec<(String, String)>);
 impl Query {
     /// Pairs that cannot be decoded are passed over.
     pub(super) fn parse(text: &str) -> Query {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty()).filter_map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(name)?, decode(value)?))
-        });
+        let pairs = text
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .filter_map(|pair| {
+                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                Some((decode(name)?, decode(value)?))
+            });
         Query(pairs.collect())
     }
 
     /// The first value of that name.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(given, _)| given == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Every value of that name.
     pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .filter(move |(given, _)| given == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -42,12 +51,15 @@ fn unescape(text: &str, plus_is_space: bool) -> Option<String> {
             b'+' if plus_is_space => b' ',
             b'%' => {
                 let digits = [rest.next()?, rest.next()?];
-                let digits = std::str::from_utf8(&digits).ok().filter(|digits| !digits.starts_with('+'))?;
+                let digits = std::str::from_utf8(&digits)
+                    .ok()
+                    .filter(|digits| !digits.starts_with('+'))?;
                 u8::from_str_radix(digits, 16).ok()?
             }
             other => other,
         });
     }
+
     String::from_utf8(bytes).ok()
 }
 
@@ -57,9 +69,16 @@ mod tests {
 
     #[test]
     fn queries_are_decoded() {
-        let query = Query::parse("command=sh&command=-c&command=echo+%22a%26b%22&tty&bad=%+1&x=%zz");
-        assert_eq!(query.all("command").collect::<Vec<_>>(), ["sh", "-c", "echo \"a&b\""]);
-        assert_eq!((query.get("tty"), query.get("bad"), query.get("x")), (Some(""), None, None));
+        let query =
+            Query::parse("command=sh&command=-c&command=echo+%22a%26b%22&tty&bad=%+1&x=%zz");
+        assert_eq!(
+            query.all("command").collect::<Vec<_>>(),
+            ["sh", "-c", "echo \"a&b\""]
+        );
+        assert_eq!(
+            (query.get("tty"), query.get("bad"), query.get("x")),
+            (Some(""), None, None)
+        );
         assert_eq!(decode_segment("a+b%20c").as_deref(), Some("a+b c"));
     }
 }

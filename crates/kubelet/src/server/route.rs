@@ -60,7 +60,16 @@ pub(super) async fn answer(
     certified: Option<Arc<User>>,
 ) -> Answer {
     let path = request.uri().path().to_owned();
-    let allowed = server.access.check(certified.as_deref(), request.headers(), request.method(), &path).await;
+    let allowed = server
+        .access
+        .check(
+            certified.as_deref(),
+            request.headers(),
+            request.method(),
+            &path,
+        )
+        .await;
+
     if let Err(denial) = allowed {
         let status = match denial {
             super::access::Denial::Unknown => StatusCode::UNAUTHORIZED,
@@ -69,6 +78,7 @@ pub(super) async fn answer(
         };
         return answer::text(status, denial.to_string());
     }
+
     let query = Query::parse(request.uri().query().unwrap_or_default());
     match route(request.method(), &path) {
         Route::Health => answer::text(StatusCode::OK, "ok"),
@@ -76,27 +86,44 @@ pub(super) async fn answer(
         Route::RunningPods => pods::running(&server).await,
         Route::Summary => stats::summary(&server, &query).await,
         Route::Metrics => metrics::answer(&server),
-        Route::Logs { namespace, pod, container } => {
-            pods::logs(&server, &namespace, &pod, &container, &query).await
+        Route::Logs {
+            namespace,
+            pod,
+            container,
+        } => pods::logs(&server, &namespace, &pod, &container, &query).await,
+        Route::Command { what, place } => {
+            command::answer(&server, what, &place, &query, request).await
         }
-        Route::Command { what, place } => command::answer(&server, what, &place, &query, request).await,
         Route::Run(place) => run::answer(&server, &place, &query).await,
-        Route::Ports { namespace, pod, uid } => {
-            ports::answer(&server, &namespace, &pod, &uid, &query, request).await
+        Route::Ports {
+            namespace,
+            pod,
+            uid,
+        } => ports::answer(&server, &namespace, &pod, &uid, &query, request).await,
+        Route::WrongMethod => {
+            answer::text(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed")
         }
-        Route::WrongMethod => answer::text(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed"),
         Route::Nothing => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
 }
 
 fn route(method: &Method, path: &str) -> Route {
-    let Some(parts) = path.trim_matches('/').split('/').map(decode_segment).collect::<Option<Vec<_>>>()
+    let Some(parts) = path
+        .trim_matches('/')
+        .split('/')
+        .map(decode_segment)
+        .collect::<Option<Vec<_>>>()
     else {
         return Route::Nothing;
     };
+
     let (is_get, is_post) = (*method == Method::GET, *method == Method::POST);
     let place = |parts: &[String]| {
-        let (container, uid) = (parts.last().cloned(), parts.get(2).filter(|_| parts.len() == 4).cloned());
+        let (container, uid) = (
+            parts.last().cloned(),
+            parts.get(2).filter(|_| parts.len() == 4).cloned(),
+        );
+
         Place {
             namespace: parts[0].clone(),
             pod: parts[1].clone(),
@@ -104,6 +131,7 @@ fn route(method: &Method, path: &str) -> Route {
             container: container.unwrap_or_default(),
         }
     };
+
     let texts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let (found, allowed) = match texts[..] {
         ["healthz"] | ["healthz", "ping" | "log"] => (Route::Health, true),
@@ -113,22 +141,45 @@ fn route(method: &Method, path: &str) -> Route {
         ["metrics"] => (Route::Metrics, true),
         ["containerLogs", namespace, pod, container] => {
             let [namespace, pod, container] = [namespace, pod, container].map(str::to_owned);
-            (Route::Logs { namespace, pod, container }, is_get)
+            (
+                Route::Logs {
+                    namespace,
+                    pod,
+                    container,
+                },
+                is_get,
+            )
         }
-        ["exec", _, _, _] | ["exec", _, _, _, _] => {
-            (Route::Command { what: What::Exec, place: place(&parts[1..]) }, is_get || is_post)
-        }
-        ["attach", _, _, _] | ["attach", _, _, _, _] => {
-            (Route::Command { what: What::Attach, place: place(&parts[1..]) }, is_get || is_post)
-        }
+        ["exec", _, _, _] | ["exec", _, _, _, _] => (
+            Route::Command {
+                what: What::Exec,
+                place: place(&parts[1..]),
+            },
+            is_get || is_post,
+        ),
+        ["attach", _, _, _] | ["attach", _, _, _, _] => (
+            Route::Command {
+                what: What::Attach,
+                place: place(&parts[1..]),
+            },
+            is_get || is_post,
+        ),
         ["run", _, _, _] | ["run", _, _, _, _] => (Route::Run(place(&parts[1..])), is_post),
         ["portForward", namespace, pod, ref uid @ ..] if uid.len() < 2 => {
             let uid = uid.first().copied().unwrap_or_default();
             let [namespace, pod, uid] = [namespace, pod, uid].map(str::to_owned);
-            (Route::Ports { namespace, pod, uid }, is_get || is_post)
+            (
+                Route::Ports {
+                    namespace,
+                    pod,
+                    uid,
+                },
+                is_get || is_post,
+            )
         }
         _ => return Route::Nothing,
     };
+
     if allowed { found } else { Route::WrongMethod }
 }
 
@@ -139,32 +190,74 @@ mod tests {
     #[test]
     fn paths_lead_where_upstreams_do() {
         let check = |method: &str, path: &str, expected: Route| {
-            assert_eq!(route(&Method::from_bytes(method.as_bytes()).unwrap(), path), expected, "{path}");
+            assert_eq!(
+                route(&Method::from_bytes(method.as_bytes()).unwrap(), path),
+                expected,
+                "{path}"
+            );
         };
+
         let place = |uid: &str| Place {
             namespace: "a".into(),
             pod: "b".into(),
             uid: uid.into(),
             container: "c".into(),
         };
+
         check("GET", "/healthz", Route::Health);
         check("GET", "/pods", Route::Pods);
         check("POST", "/pods", Route::WrongMethod);
+
         check("GET", "/runningpods/", Route::RunningPods);
-        check("GET", "/exec/a/b/c", Route::Command { what: What::Exec, place: place("") });
-        check("POST", "/exec/a/b/u/c", Route::Command { what: What::Exec, place: place("u") });
-        check("POST", "/attach/a/b/c", Route::Command { what: What::Attach, place: place("") });
+        check(
+            "GET",
+            "/exec/a/b/c",
+            Route::Command {
+                what: What::Exec,
+                place: place(""),
+            },
+        );
+
+        check(
+            "POST",
+            "/exec/a/b/u/c",
+            Route::Command {
+                what: What::Exec,
+                place: place("u"),
+            },
+        );
+
+        check(
+            "POST",
+            "/attach/a/b/c",
+            Route::Command {
+                what: What::Attach,
+                place: place(""),
+            },
+        );
+
         check("POST", "/run/a/b/c", Route::Run(place("")));
         check("GET", "/run/a/b/c", Route::WrongMethod);
-        let ports = |uid: &str| Route::Ports { namespace: "a".into(), pod: "b".into(), uid: uid.into() };
+
+        let ports = |uid: &str| Route::Ports {
+            namespace: "a".into(),
+            pod: "b".into(),
+            uid: uid.into(),
+        };
         check("POST", "/portForward/a/b", ports(""));
+
         check("GET", "/portForward/a/b/u", ports("u"));
         check("GET", "/portForward/a/b/u/x", Route::Nothing);
         check(
             "GET",
             "/containerLogs/a/b/c%20d",
-            Route::Logs { namespace: "a".into(), pod: "b".into(), container: "c d".into() },
+            Route::Logs {
+                namespace: "a".into(),
+                pod: "b".into(),
+                container: "c d".into(),
+            },
         );
+
         check("GET", "/exec/a/b", Route::Nothing);
         check("GET", "/%zz", Route::Nothing);
         check("GET", "/", Route::Nothing);

@@ -18,7 +18,14 @@ pub(super) async fn answer(server: &Server, place: &Place, query: &Query) -> Ans
         let text = format!("container not found ({})", Quoted(&place.container));
         return answer::text(StatusCode::INTERNAL_SERVER_ERROR, text);
     };
-    let command = query.get("cmd").unwrap_or_default().split(' ').map(str::to_owned).collect();
+
+    let command = query
+        .get("cmd")
+        .unwrap_or_default()
+        .split(' ')
+        .map(str::to_owned)
+        .collect();
+
     match server.runtime.exec_sync(&id, command, None).await {
         Err(error) => answer::text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
         Ok(done) if done.exit_code != 0 => {

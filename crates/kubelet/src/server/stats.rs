@@ -1,4 +1,5 @@
-//! `/stats/summary`: what pods and the node use, as the runtime and the kernel count it. What nobody counts is absent.
+//! `/stats/summary`: what pods and the node use, as the runtime and the kernel count it. What
+//! nobody counts is absent.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,18 +19,30 @@ use crate::pod::PodView as _;
 use crate::roster::Entry;
 
 pub(super) async fn summary(server: &Server, query: &Query) -> Answer {
-    let stats = match server.runtime.list_container_stats(ContainerStatsFilter::default()).await {
+    let stats = match server
+        .runtime
+        .list_container_stats(ContainerStatsFilter::default())
+        .await
+    {
         Ok(stats) => stats,
         Err(error) => {
             let text = format!("failed to list pod stats: {error}");
             return answer::text(StatusCode::INTERNAL_SERVER_ERROR, text);
         }
     };
+
     let with_files = query.get("only_cpu_and_memory") != Some("true");
-    let stats: BTreeMap<String, ContainerStats> =
-        stats.into_iter().filter_map(|stats| Some((stats.attributes.as_ref()?.id.clone(), stats))).collect();
+    let stats: BTreeMap<String, ContainerStats> = stats
+        .into_iter()
+        .filter_map(|stats| Some((stats.attributes.as_ref()?.id.clone(), stats)))
+        .collect();
+
     let pods = server.roster.list();
-    let pods: Vec<Value> = pods.iter().filter_map(|entry| pod(entry, &stats, with_files)).collect();
+    let pods: Vec<Value> = pods
+        .iter()
+        .filter_map(|entry| pod(entry, &stats, with_files))
+        .collect();
+
     let node = node(&server.node_name, server.world.now());
     answer::json(json!({"node": node, "pods": pods}).to_string())
 }
@@ -37,47 +50,66 @@ pub(super) async fn summary(server: &Server, query: &Query) -> Answer {
 fn pod(entry: &Entry, stats: &BTreeMap<String, ContainerStats>, with_files: bool) -> Option<Value> {
     let (mut containers, mut cpu, mut memory, mut time) = (Vec::new(), None, None, 0);
     for seen in entry.observed.running() {
-        let Some(stats) = stats.get(&seen.id) else { continue };
-        let State::Running { since } = seen.state else { continue };
+        let Some(stats) = stats.get(&seen.id) else {
+            continue;
+        };
+        let State::Running { since } = seen.state else {
+            continue;
+        };
+
         let mut shown = json!({"name": seen.name, "startTime": Time(since).text().as_str()});
         if let Some(usage) = &stats.cpu {
             shown["cpu"] = cpu_of(usage);
             cpu = sum(cpu, usage.usage_core_nano_seconds);
             time = time.max(usage.timestamp);
         }
+
         if let Some(usage) = &stats.memory {
             shown["memory"] = memory_of(usage);
             memory = sum(memory, usage.working_set_bytes);
         }
+
         if let Some(usage) = stats.writable_layer.as_ref().filter(|_| with_files) {
             shown["rootfs"] = files_of(usage);
         }
+
         containers.push(shown);
     }
+
     if containers.is_empty() {
         return None;
     }
+
     let reference = json!({"name": entry.pod.id().name.as_str(), "namespace": entry.pod.namespace(), "uid": entry.pod.uid()});
-    let started = entry.observed.ready_sandbox().map_or(Timestamp::ZERO, |sandbox| sandbox.created);
-    let mut shown =
-        json!({"podRef": reference, "startTime": Time(started).text().as_str(), "containers": containers});
+
+    let started = entry
+        .observed
+        .ready_sandbox()
+        .map_or(Timestamp::ZERO, |sandbox| sandbox.created);
+    let mut shown = json!({"podRef": reference, "startTime": Time(started).text().as_str(), "containers": containers});
+
     let time = moment(time);
     if let Some(cpu) = cpu {
         shown["cpu"] = json!({"time": time, "usageCoreNanoSeconds": cpu});
     }
+
     if let Some(memory) = memory {
         shown["memory"] = json!({"time": time, "workingSetBytes": memory});
     }
+
     Some(shown)
 }
 
 fn sum(so_far: Option<u64>, more: Option<UInt64Value>) -> Option<u64> {
-    more.map(|more| so_far.unwrap_or_default().saturating_add(more.value)).or(so_far)
+    more.map(|more| so_far.unwrap_or_default().saturating_add(more.value))
+        .or(so_far)
 }
 
 fn cpu_of(usage: &CpuUsage) -> Value {
-    let values =
-        [("usageNanoCores", usage.usage_nano_cores), ("usageCoreNanoSeconds", usage.usage_core_nano_seconds)];
+    let values = [
+        ("usageNanoCores", usage.usage_nano_cores),
+        ("usageCoreNanoSeconds", usage.usage_core_nano_seconds),
+    ];
     with_time(usage.timestamp, &values)
 }
 
@@ -94,19 +126,28 @@ fn memory_of(usage: &MemoryUsage) -> Value {
 }
 
 fn files_of(usage: &FilesystemUsage) -> Value {
-    with_time(usage.timestamp, &[("usedBytes", usage.used_bytes), ("inodesUsed", usage.inodes_used)])
+    with_time(
+        usage.timestamp,
+        &[
+            ("usedBytes", usage.used_bytes),
+            ("inodesUsed", usage.inodes_used),
+        ],
+    )
 }
 
 fn with_time(time: i64, values: &[(&str, Option<UInt64Value>)]) -> Value {
-    let values =
-        values.iter().filter_map(|(name, value)| Some(((*name).to_owned(), json!(value.as_ref()?.value))));
+    let values = values
+        .iter()
+        .filter_map(|(name, value)| Some(((*name).to_owned(), json!(value.as_ref()?.value))));
     let time = ("time".to_owned(), Value::String(moment(time)));
     Value::Object(std::iter::once(time).chain(values).collect::<Map<_, _>>())
 }
 
 /// Nanoseconds since 1970, as CRI counts.
 fn moment(nanos: i64) -> String {
-    Time(Timestamp::from_unix(0, 0) + Duration::from_nanos(nanos)).text().to_string()
+    Time(Timestamp::from_unix(0, 0) + Duration::from_nanos(nanos))
+        .text()
+        .to_string()
 }
 
 /// The node as a whole, by what the kernel counts.
@@ -118,14 +159,18 @@ fn node(name: &str, now: Timestamp) -> Value {
         let booted = Timestamp::from_unix(i64::try_from(booted).unwrap_or_default(), 0);
         node["startTime"] = Value::String(Time(booted).text().to_string());
     }
+
     if let Some(busy) = busy_nanos(&stat) {
         node["cpu"] = json!({"time": now, "usageCoreNanoSeconds": busy});
     }
+
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let bytes = |name| number_after(&memory, name).map(|kibibytes| kibibytes.saturating_mul(1024));
-    if let (Some(total), Some(free), Some(available)) =
-        (bytes("MemTotal:"), bytes("MemFree:"), bytes("MemAvailable:"))
-    {
+    if let (Some(total), Some(free), Some(available)) = (
+        bytes("MemTotal:"),
+        bytes("MemFree:"),
+        bytes("MemAvailable:"),
+    ) {
         node["memory"] = json!({
             "time": now,
             "availableBytes": available,
@@ -133,6 +178,7 @@ fn node(name: &str, now: Timestamp) -> Value {
             "workingSetBytes": total.saturating_sub(available),
         });
     }
+
     node
 }
 
@@ -144,9 +190,15 @@ fn number_after(text: &str, name: &str) -> Option<u64> {
 /// How long all processors together have worked. The kernel counts in hundredths of a second.
 fn busy_nanos(stat: &str) -> Option<u64> {
     let counts = stat.lines().next()?.strip_prefix("cpu ")?;
-    let counts: Vec<u64> = counts.split_whitespace().map_while(|count| count.parse().ok()).collect();
+    let counts: Vec<u64> = counts
+        .split_whitespace()
+        .map_while(|count| count.parse().ok())
+        .collect();
     // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
-    let busy = [0, 1, 2, 5, 6, 7].into_iter().filter_map(|at| counts.get(at)).sum::<u64>();
+    let busy = [0, 1, 2, 5, 6, 7]
+        .into_iter()
+        .filter_map(|at| counts.get(at))
+        .sum::<u64>();
     Some(busy.saturating_mul(10_000_000))
 }
 
@@ -159,7 +211,10 @@ mod tests {
         let stat = "cpu  100 1 10 5000 50 2 3 4 0 0\ncpu0 1 1 1 1\nbtime 1700000000\n";
         assert_eq!(busy_nanos(stat), Some(120 * 10_000_000));
         assert_eq!(number_after(stat, "btime "), Some(1_700_000_000));
-        assert_eq!(number_after("MemTotal:       32 kB\n", "MemTotal:"), Some(32));
+        assert_eq!(
+            number_after("MemTotal:       32 kB\n", "MemTotal:"),
+            Some(32)
+        );
         assert_eq!(busy_nanos(""), None);
     }
 }

@@ -1,7 +1,8 @@
 //! A container, as the runtime is asked for it.
 
 use coracle_cri::v1::{
-    ContainerConfig, ContainerMetadata, ImageSpec, KeyValue, LinuxContainerConfig, Mount, NamespaceMode,
+    ContainerConfig, ContainerMetadata, ImageSpec, KeyValue, LinuxContainerConfig, Mount,
+    NamespaceMode,
 };
 use k8s_openapi::api::core::v1::{Container, Pod};
 
@@ -26,7 +27,11 @@ pub struct Made<'a> {
 }
 
 /// The configuration of one instance of a container.
-pub fn config(pod: &Pod, container: &Container, made: Made<'_>) -> Result<ContainerConfig, SpecError> {
+pub fn config(
+    pod: &Pod,
+    container: &Container,
+    made: Made<'_>,
+) -> Result<ContainerConfig, SpecError> {
     let mut security = security::context(pod, container, made.image_user)?;
     if let Some(target) = made.target
         && let Some(options) = &mut security.namespace_options
@@ -35,8 +40,12 @@ pub fn config(pod: &Pod, container: &Container, made: Made<'_>) -> Result<Contai
         options.pid = NamespaceMode::Target.into();
         options.target_id = target;
     }
+
     Ok(ContainerConfig {
-        metadata: Some(ContainerMetadata { name: container.name.clone(), attempt: made.restarts }),
+        metadata: Some(ContainerMetadata {
+            name: container.name.clone(),
+            attempt: made.restarts,
+        }),
         image: Some(ImageSpec {
             image: made.image_ref.to_owned(),
             user_specified_image: container.image.clone().unwrap_or_default(),
@@ -48,7 +57,10 @@ pub fn config(pod: &Pod, container: &Container, made: Made<'_>) -> Result<Contai
         envs: made
             .environment
             .iter()
-            .map(|(key, value)| KeyValue { key: key.clone(), value: value.clone().into() })
+            .map(|(key, value)| KeyValue {
+                key: key.clone(),
+                value: value.clone().into(),
+            })
             .collect(),
         mounts: made.mounts,
         labels: labels::of_container(pod, container),

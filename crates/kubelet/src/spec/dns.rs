@@ -27,10 +27,15 @@ pub struct Cluster<'a> {
     pub domain: &'a str,
 }
 
-/// The resolver that a pod's policy and its own wishes make, `host` being the text of the host's `resolv.conf`.
+/// The resolver that a pod's policy and its own wishes make, `host` being the text of the host's
+/// `resolv.conf`.
 pub fn resolver(pod: &Pod, cluster: &Cluster<'_>, host: &str) -> Resolver {
     let spec = pod.pod_spec();
-    let mut made = Resolver { config: parse(host), ..Resolver::default() };
+    let mut made = Resolver {
+        config: parse(host),
+        ..Resolver::default()
+    };
+
     let asks_cluster = match spec.dns_policy.as_deref().unwrap_or("ClusterFirst") {
         "None" => {
             made.config = DnsConfig::default();
@@ -41,34 +46,48 @@ pub fn resolver(pod: &Pod, cluster: &Cluster<'_>, host: &str) -> Resolver {
         _ => true,
     };
     made.misses_cluster = asks_cluster && cluster.servers.is_empty();
+
     if asks_cluster && !made.misses_cluster {
         made.config.servers = cluster.servers.iter().map(ToString::to_string).collect();
         made.config.options = vec!["ndots:5".to_owned()];
+
         if !cluster.domain.is_empty() {
             let domain = cluster.domain;
-            let first =
-                [format!("{}.svc.{domain}", pod.namespace()), format!("svc.{domain}"), domain.to_owned()];
+            let first = [
+                format!("{}.svc.{domain}", pod.namespace()),
+                format!("svc.{domain}"),
+                domain.to_owned(),
+            ];
             made.config.searches = unique(first.into_iter().chain(made.config.searches));
         }
     }
+
     if let Some(own) = &spec.dns_config {
         add(&mut made.config, own);
     }
+
     fit(&mut made);
+
     made
 }
 
-/// `resolv.conf`: servers add up, of `search` the last line counts, options with one name replace each other.
+/// `resolv.conf`: servers add up, of `search` the last line counts, options with one name replace
+/// each other.
 fn parse(text: &str) -> DnsConfig {
     let mut config = DnsConfig::default();
-    for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+    for line in text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.starts_with('#'))
+    {
         let mut fields = line.split_whitespace();
         match fields.next() {
             Some("nameserver") => config.servers.extend(fields.next().map(str::to_owned)),
             Some("search") => {
                 let names = fields.filter(|name| *name != ".");
-                config.searches =
-                    names.map(|name| name.strip_suffix('.').unwrap_or(name).to_owned()).collect();
+                config.searches = names
+                    .map(|name| name.strip_suffix('.').unwrap_or(name).to_owned())
+                    .collect();
             }
             Some("options") => {
                 fields.for_each(|option| replace_option(&mut config.options, option.to_owned()))
@@ -76,6 +95,7 @@ fn parse(text: &str) -> DnsConfig {
             _ => {}
         }
     }
+
     config
 }
 
@@ -109,12 +129,17 @@ fn fit(made: &mut Resolver) {
             config.servers.join(" ")
         ));
     }
+
     let before = config.searches.len();
     config.searches.truncate(SEARCHES);
-    config.searches.retain(|search| search.len() <= SEARCH_CHARS_EACH);
+    config
+        .searches
+        .retain(|search| search.len() <= SEARCH_CHARS_EACH);
+
     while config.searches.join(" ").len() > SEARCH_CHARS {
         config.searches.pop();
     }
+
     if config.searches.len() < before {
         made.warnings.push(format!(
             "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: {}",
@@ -140,32 +165,74 @@ mod tests {
 
     use super::*;
 
-    const HOST: &str =
-        "# mine\nnameserver 9.9.9.9\nsearch example.com. .\noptions timeout:2 attempts:1 timeout:3\n";
+    const HOST: &str = "# mine\nnameserver 9.9.9.9\nsearch example.com. .\noptions timeout:2 attempts:1 timeout:3\n";
 
     fn check(spec: PodSpec, servers: &[&str], searches: &[&str], options: &[&str]) -> Resolver {
-        let metadata = ObjectMeta { namespace: Some("ns".into()), ..ObjectMeta::default() };
-        let pod = Pod { metadata, spec: Some(spec), ..Pod::default() };
-        let cluster = Cluster { servers: &["10.0.0.10".parse().unwrap()], domain: "cluster.local" };
+        let metadata = ObjectMeta {
+            namespace: Some("ns".into()),
+            ..ObjectMeta::default()
+        };
+
+        let pod = Pod {
+            metadata,
+            spec: Some(spec),
+            ..Pod::default()
+        };
+
+        let cluster = Cluster {
+            servers: &["10.0.0.10".parse().unwrap()],
+            domain: "cluster.local",
+        };
         let made = resolver(&pod, &cluster, HOST);
         assert_eq!(made.config.servers, servers);
         assert_eq!(made.config.searches, searches);
         assert_eq!(made.config.options, options);
+
         made
     }
 
     fn policy(policy: &str) -> PodSpec {
-        PodSpec { dns_policy: Some(policy.into()), ..PodSpec::default() }
+        PodSpec {
+            dns_policy: Some(policy.into()),
+            ..PodSpec::default()
+        }
     }
 
     #[test]
     fn the_policy_says_whom_a_pod_asks() {
-        let cluster = ["ns.svc.cluster.local", "svc.cluster.local", "cluster.local", "example.com"];
-        check(policy("ClusterFirst"), &["10.0.0.10"], &cluster, &["ndots:5"]);
-        let on_host = |name| PodSpec { host_network: Some(true), ..policy(name) };
-        let host = (&["9.9.9.9"][..], &["example.com"][..], &["attempts:1", "timeout:3"][..]);
+        let cluster = [
+            "ns.svc.cluster.local",
+            "svc.cluster.local",
+            "cluster.local",
+            "example.com",
+        ];
+
+        check(
+            policy("ClusterFirst"),
+            &["10.0.0.10"],
+            &cluster,
+            &["ndots:5"],
+        );
+
+        let on_host = |name| PodSpec {
+            host_network: Some(true),
+            ..policy(name)
+        };
+
+        let host = (
+            &["9.9.9.9"][..],
+            &["example.com"][..],
+            &["attempts:1", "timeout:3"][..],
+        );
         check(on_host("ClusterFirst"), host.0, host.1, host.2);
-        check(on_host("ClusterFirstWithHostNet"), &["10.0.0.10"], &cluster, &["ndots:5"]);
+
+        check(
+            on_host("ClusterFirstWithHostNet"),
+            &["10.0.0.10"],
+            &cluster,
+            &["ndots:5"],
+        );
+
         check(policy("Default"), host.0, host.1, host.2);
         check(policy("None"), &[], &[], &[]);
     }
@@ -176,26 +243,56 @@ mod tests {
             nameservers: Some(vec!["1.1.1.1".into(), "10.0.0.10".into()]),
             searches: Some(vec!["my.dom".into()]),
             options: Some(vec![
-                PodDNSConfigOption { name: Some("ndots".into()), value: Some("2".into()) },
-                PodDNSConfigOption { name: Some("edns0".into()), value: None },
+                PodDNSConfigOption {
+                    name: Some("ndots".into()),
+                    value: Some("2".into()),
+                },
+                PodDNSConfigOption {
+                    name: Some("edns0".into()),
+                    value: None,
+                },
             ]),
         };
-        let spec = PodSpec { dns_config: Some(own), ..policy("ClusterFirst") };
-        let searches =
-            ["ns.svc.cluster.local", "svc.cluster.local", "cluster.local", "example.com", "my.dom"];
-        check(spec, &["10.0.0.10", "1.1.1.1"], &searches, &["ndots:2", "edns0"]);
+
+        let spec = PodSpec {
+            dns_config: Some(own),
+            ..policy("ClusterFirst")
+        };
+
+        let searches = [
+            "ns.svc.cluster.local",
+            "svc.cluster.local",
+            "cluster.local",
+            "example.com",
+            "my.dom",
+        ];
+
+        check(
+            spec,
+            &["10.0.0.10", "1.1.1.1"],
+            &searches,
+            &["ndots:2", "edns0"],
+        );
     }
 
     #[test]
     fn what_does_not_fit_is_left_out_and_told() {
         let many = (1..5).map(|last| format!("1.1.1.{last}")).collect();
-        let own = PodDNSConfig { nameservers: Some(many), ..PodDNSConfig::default() };
+        let own = PodDNSConfig {
+            nameservers: Some(many),
+            ..PodDNSConfig::default()
+        };
+
         let made = check(
-            PodSpec { dns_config: Some(own), ..policy("None") },
+            PodSpec {
+                dns_config: Some(own),
+                ..policy("None")
+            },
             &["1.1.1.1", "1.1.1.2", "1.1.1.3"],
             &[],
             &[],
         );
+
         assert_eq!(
             made.warnings,
             [

@@ -14,18 +14,23 @@ pub fn managed(pod: &Pod, addresses: &[String], name: &str, domain: &str) -> Str
         fe00::1\tip6-allnodes\n\
         fe00::2\tip6-allrouters\n"
         .to_owned();
+
     for address in addresses {
         text += &match domain.is_empty() {
             true => format!("{address}\t{name}\n"),
             false => format!("{address}\t{name}.{domain}\t{name}\n"),
         };
     }
+
     text + &aliases(pod)
 }
 
 /// Of a pod on the host's network: what the host has.
 pub fn of_host(pod: &Pod, host: &str) -> String {
-    format!("# Kubernetes-managed hosts file (host network).\n{host}{}", aliases(pod))
+    format!(
+        "# Kubernetes-managed hosts file (host network).\n{host}{}",
+        aliases(pod)
+    )
 }
 
 fn aliases(pod: &Pod) -> String {
@@ -33,10 +38,16 @@ fn aliases(pod: &Pod) -> String {
     if aliases.is_empty() {
         return String::new();
     }
+
     let line = |alias: &HostAlias| {
-        format!("{}\t{}\n", alias.ip, alias.hostnames.as_deref().unwrap_or_default().join("\t"))
+        format!(
+            "{}\t{}\n",
+            alias.ip,
+            alias.hostnames.as_deref().unwrap_or_default().join("\t")
+        )
     };
     let lines: String = aliases.iter().map(line).collect();
+
     format!("\n# Entries added by HostAliases.\n{lines}")
 }
 
@@ -49,9 +60,21 @@ mod tests {
     #[test]
     fn a_pod_finds_itself_and_what_it_was_told() {
         let hostnames = Some(vec!["foo".to_owned(), "bar".to_owned()]);
-        let alias = HostAlias { ip: "1.2.3.4".into(), hostnames };
-        let spec = PodSpec { host_aliases: Some(vec![alias]), ..PodSpec::default() };
-        let pod = Pod { spec: Some(spec), ..Pod::default() };
+        let alias = HostAlias {
+            ip: "1.2.3.4".into(),
+            hostnames,
+        };
+
+        let spec = PodSpec {
+            host_aliases: Some(vec![alias]),
+            ..PodSpec::default()
+        };
+
+        let pod = Pod {
+            spec: Some(spec),
+            ..Pod::default()
+        };
+
         let addresses = ["10.0.0.2".to_owned(), "fd00::2".to_owned()];
         let text = managed(&pod, &addresses, "web", "sub.ns.svc.cluster.local");
         assert!(text.contains("10.0.0.2\tweb.sub.ns.svc.cluster.local\tweb\nfd00::2\tweb.sub"));
@@ -60,6 +83,7 @@ mod tests {
             of_host(&pod, "127.0.0.1 me\n")
                 .starts_with("# Kubernetes-managed hosts file (host network).\n127")
         );
+
         assert!(managed(&Pod::default(), &addresses[..1], "web", "").ends_with("10.0.0.2\tweb\n"));
     }
 }

@@ -1,4 +1,5 @@
-//! Labels and annotations of sandboxes and containers: what a kubelet that has lost its memory reads back.
+//! Labels and annotations of sandboxes and containers: what a kubelet that has lost its memory
+//! reads back.
 //!
 //! The names are upstream's, and tools (`crictl`, log collectors) read them.
 
@@ -29,7 +30,10 @@ pub fn of_sandbox(pod: &Pod) -> HashMap<String, String> {
 }
 
 pub fn of_container(pod: &Pod, container: &Container) -> HashMap<String, String> {
-    identity(pod).into_iter().chain([(CONTAINER_NAME.to_owned(), container.name.clone())]).collect()
+    identity(pod)
+        .into_iter()
+        .chain([(CONTAINER_NAME.to_owned(), container.name.clone())])
+        .collect()
 }
 
 fn identity(pod: &Pod) -> [(String, String); 3] {
@@ -46,25 +50,47 @@ pub fn annotations(pod: &Pod, container: &Container, restarts: u32) -> HashMap<S
     let mut all = HashMap::new();
     let mut set = |name: &str, value: String| drop(all.insert(name.to_owned(), value));
     set(HASH, hash_of(container));
+
     set(RESTARTS, restarts.to_string());
-    set(MESSAGE_PATH, container.termination_message_path.clone().unwrap_or_default());
-    set(MESSAGE_POLICY, container.termination_message_policy.clone().unwrap_or_default());
+    set(
+        MESSAGE_PATH,
+        container
+            .termination_message_path
+            .clone()
+            .unwrap_or_default(),
+    );
+
+    set(
+        MESSAGE_POLICY,
+        container
+            .termination_message_policy
+            .clone()
+            .unwrap_or_default(),
+    );
+
     if let Some(seconds) = pod.metadata.deletion_grace_period_seconds {
         set(DELETION_GRACE, seconds.to_string());
     }
+
     if let Some(seconds) = pod.pod_spec().termination_grace_period_seconds {
         set(GRACE, seconds.to_string());
     }
-    if let Some(hook) = container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref())
+
+    if let Some(hook) = container
+        .lifecycle
+        .as_ref()
+        .and_then(|lifecycle| lifecycle.pre_stop.as_ref())
         && let Ok(text) = serde_json::to_string(hook)
     {
         set(PRE_STOP, text);
     }
+
     if let Some(ports) = container.ports.as_ref().filter(|ports| !ports.is_empty())
         && let Ok(text) = serde_json::to_string(ports)
     {
         set(PORTS, text);
     }
+
     all
 }
 
@@ -73,7 +99,9 @@ pub fn hash_of(container: &Container) -> String {
     let image = container.image.as_deref().unwrap_or_default();
     let text = container.name.bytes().chain([0]).chain(image.bytes());
     // FNV-1a.
-    let hash = text.fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash = text.fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
     format!("{hash:x}")
 }
 
@@ -85,13 +113,19 @@ impl Seen {
 
     /// How often a container of this name had run before.
     pub fn restarts(&self) -> u32 {
-        self.annotations.get(RESTARTS).and_then(|text| text.parse().ok()).unwrap_or(self.attempt)
+        self.annotations
+            .get(RESTARTS)
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(self.attempt)
     }
 
     /// Where it may leave a last word, and whether its log counts as one.
     pub fn message_place(&self) -> (&str, bool) {
         let text = |name: &str| self.annotations.get(name).map_or("", String::as_str);
-        (text(MESSAGE_PATH), text(MESSAGE_POLICY) == "FallbackToLogsOnError")
+        (
+            text(MESSAGE_PATH),
+            text(MESSAGE_POLICY) == "FallbackToLogsOnError",
+        )
     }
 
     /// How long it may take to end, as far as was known when it was made.
@@ -119,7 +153,11 @@ mod tests {
     fn a_container_is_another_when_its_image_is() {
         let of = |name: &str, image: &str| {
             let image = Some(image.to_owned());
-            hash_of(&Container { name: name.to_owned(), image, ..Container::default() })
+            hash_of(&Container {
+                name: name.to_owned(),
+                image,
+                ..Container::default()
+            })
         };
         assert_eq!(of("a", "i:1"), of("a", "i:1"));
         assert_ne!(of("a", "i:1"), of("a", "i:2"));

@@ -1,7 +1,9 @@
-//! What the runtime is asked to make: a pod's spec in the words of CRI. Pure, but for files that it names.
+//! What the runtime is asked to make: a pod's spec in the words of CRI. Pure, but for files that it
+//! names.
 //!
-//! [`sandbox`] and [`container`] put a configuration together from the parts beside them, each of which is one question:
-//! how it is labelled, who it runs as, what it may use, whom it asks for names, what it is called.
+//! [`sandbox`] and [`container`] put a configuration together from the parts beside them, each of
+//! which is one question: how it is labelled, who it runs as, what it may use, whom it asks for
+//! names, what it is called.
 
 pub mod container;
 pub mod dns;

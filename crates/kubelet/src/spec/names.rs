@@ -23,10 +23,12 @@ pub fn host_name(pod: &Pod, cluster_domain: &str) -> Result<(String, String), Sp
         }
         return Ok((cut(pod, name)?, String::new()));
     }
+
     let given = spec.hostname.as_deref().filter(|name| !name.is_empty());
     if let Some(name) = given {
         must_be_label("Hostname", name)?;
     }
+
     let name = cut(pod, given.unwrap_or(PodView::name(pod)))?;
     let domain = match spec.subdomain.as_deref().filter(|name| !name.is_empty()) {
         None => String::new(),
@@ -35,6 +37,7 @@ pub fn host_name(pod: &Pod, cluster_domain: &str) -> Result<(String, String), Sp
             format!("{subdomain}.{}.svc.{cluster_domain}", pod.namespace())
         }
     };
+
     Ok((name, domain))
 }
 
@@ -57,7 +60,10 @@ fn must_be_label(what: &str, name: &str) -> Result<(), SpecError> {
     let wrong = names::dns1123_label(name);
     match wrong.is_empty() {
         true => Ok(()),
-        false => Err(SpecError(format!("pod {what} {name:?} is not a valid DNS label: {}", wrong.join(";")))),
+        false => Err(SpecError(format!(
+            "pod {what} {name:?} is not a valid DNS label: {}",
+            wrong.join(";")
+        ))),
     }
 }
 
@@ -65,10 +71,18 @@ fn cut(pod: &Pod, name: &str) -> Result<String, SpecError> {
     if name.len() <= LABEL_LIMIT {
         return Ok(name.to_owned());
     }
+
     // Names are ASCII: the API takes no others.
-    let cut = name.get(..LABEL_LIMIT).unwrap_or_default().trim_end_matches(['-', '.']);
+    let cut = name
+        .get(..LABEL_LIMIT)
+        .unwrap_or_default()
+        .trim_end_matches(['-', '.']);
+
     match cut.is_empty() {
-        true => Err(SpecError(format!("hostname for pod {:?} was invalid: {name:?}", PodView::name(pod)))),
+        true => Err(SpecError(format!(
+            "hostname for pod {:?} was invalid: {name:?}",
+            PodView::name(pod)
+        ))),
         false => Ok(cut.to_owned()),
     }
 }
@@ -81,11 +95,20 @@ mod tests {
     use super::*;
 
     fn check(name: &str, spec: PodSpec, expected: Result<&str, &str>) {
-        let metadata =
-            ObjectMeta { name: Some(name.into()), namespace: Some("ns".into()), ..ObjectMeta::default() };
-        let pod = Pod { metadata, spec: Some(spec), ..Pod::default() };
-        let told =
-            host_name(&pod, "cluster.local").and_then(|(name, domain)| kernel_name(&pod, &name, &domain));
+        let metadata = ObjectMeta {
+            name: Some(name.into()),
+            namespace: Some("ns".into()),
+            ..ObjectMeta::default()
+        };
+
+        let pod = Pod {
+            metadata,
+            spec: Some(spec),
+            ..Pod::default()
+        };
+
+        let told = host_name(&pod, "cluster.local")
+            .and_then(|(name, domain)| kernel_name(&pod, &name, &domain));
         assert_eq!(told.as_deref().map_err(|error| error.0.as_str()), expected);
     }
 
@@ -93,15 +116,25 @@ mod tests {
     fn a_pod_is_called_by_its_name_unless_it_says_otherwise() {
         let text = |text: &str| Some(text.to_owned());
         check("web-0", PodSpec::default(), Ok("web-0"));
-        check("web-0", PodSpec { hostname: text("h"), ..PodSpec::default() }, Ok("h"));
+        check(
+            "web-0",
+            PodSpec {
+                hostname: text("h"),
+                ..PodSpec::default()
+            },
+            Ok("h"),
+        );
+
         let fqdn = |subdomain: &str| PodSpec {
             subdomain: text(subdomain),
             set_hostname_as_fqdn: Some(true),
             ..PodSpec::default()
         };
         check("web-0", fqdn("sub"), Ok("web-0.sub.ns.svc.cluster.local"));
+
         let long = "a".repeat(62) + "-" + "b";
         check(&long, PodSpec::default(), Ok(&"a".repeat(62)));
+
         let whole = format!("{}.sub.ns.svc.cluster.local", "w".repeat(40));
         check(
             &"w".repeat(40),
@@ -110,6 +143,14 @@ mod tests {
                 "failed to construct FQDN from pod hostname and cluster domain, FQDN {whole} is too long (64 characters is the max, 65 characters requested)"
             )),
         );
-        check("web-0", PodSpec { hostname_override: text("other.name"), ..fqdn("sub") }, Ok("other.name"));
+
+        check(
+            "web-0",
+            PodSpec {
+                hostname_override: text("other.name"),
+                ..fqdn("sub")
+            },
+            Ok("other.name"),
+        );
     }
 }

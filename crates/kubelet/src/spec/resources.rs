@@ -18,11 +18,14 @@ const MOST_SHARES: i64 = 262_144;
 pub fn of_container(pod: &Pod, container: &Container, memory: i64) -> LinuxContainerResources {
     let own = container.resources.clone().unwrap_or_default();
     let pods = pod.pod_spec().resources.clone().unwrap_or_default();
-    let limit =
-        |name: &str| quantity(own.limits.as_ref(), name).or_else(|| quantity(pods.limits.as_ref(), name));
+    let limit = |name: &str| {
+        quantity(own.limits.as_ref(), name).or_else(|| quantity(pods.limits.as_ref(), name))
+    };
     let cpu = limit("cpu");
+
     // Who says how much at most and not how much at least means the same by both.
     let request = quantity(own.requests.as_ref(), "cpu").or_else(|| cpu.clone());
+
     LinuxContainerResources {
         cpu_period: PERIOD,
         cpu_quota: quota(cpu.as_ref()),
@@ -37,14 +40,20 @@ pub fn of_container(pod: &Pod, container: &Container, memory: i64) -> LinuxConta
 /// The share of a busy processor.
 pub fn shares(cpu: Option<&Quantity>) -> i64 {
     let milli = cpu.map_or(0, Quantity::milli_value);
-    milli.saturating_mul(1024).div_euclid(1000).clamp(LEAST_SHARES, MOST_SHARES)
+    milli
+        .saturating_mul(1024)
+        .div_euclid(1000)
+        .clamp(LEAST_SHARES, MOST_SHARES)
 }
 
 /// Microseconds of each period; 0: no limit.
 pub fn quota(cpu: Option<&Quantity>) -> i64 {
     match cpu.map_or(0, Quantity::milli_value) {
         0 => 0,
-        milli => milli.saturating_mul(PERIOD).div_euclid(1000).max(LEAST_QUOTA),
+        milli => milli
+            .saturating_mul(PERIOD)
+            .div_euclid(1000)
+            .max(LEAST_QUOTA),
     }
 }
 
@@ -83,25 +92,51 @@ mod tests {
 
     use super::*;
 
-    fn check(requests: &[(&str, &str)], limits: &[(&str, &str)], shares: i64, quota: i64, memory: i64) {
+    fn check(
+        requests: &[(&str, &str)],
+        limits: &[(&str, &str)],
+        shares: i64,
+        quota: i64,
+        memory: i64,
+    ) {
         let list = |pairs: &[(&str, &str)]| -> Option<BTreeMap<String, Text>> {
-            Some(pairs.iter().map(|(name, text)| ((*name).to_owned(), Text((*text).to_owned()))).collect())
+            Some(
+                pairs
+                    .iter()
+                    .map(|(name, text)| ((*name).to_owned(), Text((*text).to_owned())))
+                    .collect(),
+            )
         };
+
         let resources = ResourceRequirements {
             requests: list(requests),
             limits: list(limits),
             ..ResourceRequirements::default()
         };
-        let container = Container { resources: Some(resources), ..Container::default() };
+
+        let container = Container {
+            resources: Some(resources),
+            ..Container::default()
+        };
         let made = of_container(&Pod::default(), &container, 1 << 30);
-        assert_eq!((made.cpu_shares, made.cpu_quota, made.memory_limit_in_bytes), (shares, quota, memory));
+        assert_eq!(
+            (made.cpu_shares, made.cpu_quota, made.memory_limit_in_bytes),
+            (shares, quota, memory)
+        );
     }
 
     #[test]
     fn requests_are_shares_and_limits_are_quotas() {
         check(&[], &[], 2, 0, 0);
         check(&[("cpu", "1")], &[], 1024, 0, 0);
-        check(&[], &[("cpu", "500m"), ("memory", "64Mi")], 512, 50_000, 64 << 20);
+        check(
+            &[],
+            &[("cpu", "500m"), ("memory", "64Mi")],
+            512,
+            50_000,
+            64 << 20,
+        );
+
         check(&[("cpu", "1m")], &[("cpu", "1m")], 2, 1_000, 0);
         check(&[("cpu", "300")], &[], 262_144, 0, 0);
         check(&[("cpu", "1500m")], &[("cpu", "2")], 1536, 200_000, 0);
@@ -110,7 +145,17 @@ mod tests {
     #[test]
     fn huge_pages_have_the_kernels_names() {
         let limits = BTreeMap::from([("hugepages-2Mi".to_owned(), Text("4Mi".to_owned()))]);
-        let resources = ResourceRequirements { limits: Some(limits), ..ResourceRequirements::default() };
-        assert_eq!(huge_pages(&resources), [HugepageLimit { page_size: "2MB".into(), limit: 4 << 20 }]);
+        let resources = ResourceRequirements {
+            limits: Some(limits),
+            ..ResourceRequirements::default()
+        };
+
+        assert_eq!(
+            huge_pages(&resources),
+            [HugepageLimit {
+                page_size: "2MB".into(),
+                limit: 4 << 20
+            }]
+        );
     }
 }

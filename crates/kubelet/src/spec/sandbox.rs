@@ -2,8 +2,8 @@
 
 use coracle_cri::v1::{
     DnsConfig, Int64Value, LinuxPodSandboxConfig, LinuxSandboxSecurityContext, PodSandboxConfig,
-    PodSandboxMetadata, PortMapping, Protocol, SeLinuxOption, SecurityProfile, SupplementalGroupsPolicy,
-    security_profile::ProfileType,
+    PodSandboxMetadata, PortMapping, Protocol, SeLinuxOption, SecurityProfile,
+    SupplementalGroupsPolicy, security_profile::ProfileType,
 };
 use k8s_openapi::api::core::v1::{ContainerPort, Pod, SELinuxOptions};
 
@@ -22,8 +22,11 @@ pub fn config(
 ) -> Result<PodSandboxConfig, SpecError> {
     if pod.pod_spec().host_users == Some(false) {
         // To run it as the host's users would be less than it was promised.
-        return Err(SpecError("RuntimeClass handler \"\" does not support user namespaces".to_owned()));
+        return Err(SpecError(
+            "RuntimeClass handler \"\" does not support user namespaces".to_owned(),
+        ));
     }
+
     let hostname = match pod.is_host_network() {
         true => String::new(),
         false => {
@@ -31,6 +34,7 @@ pub fn config(
             names::kernel_name(pod, &name, &domain)?
         }
     };
+
     let id = pod.id();
     Ok(PodSandboxConfig {
         metadata: Some(PodSandboxMetadata {
@@ -44,7 +48,13 @@ pub fn config(
         dns_config: Some(dns),
         port_mappings: ports(pod),
         labels: labels::of_sandbox(pod),
-        annotations: pod.metadata.annotations.clone().unwrap_or_default().into_iter().collect(),
+        annotations: pod
+            .metadata
+            .annotations
+            .clone()
+            .unwrap_or_default()
+            .into_iter()
+            .collect(),
         linux: Some(LinuxPodSandboxConfig {
             cgroup_parent: cgroup_parent.to_owned(),
             security_context: Some(security_context(pod)),
@@ -59,7 +69,9 @@ fn security_context(pod: &Pod) -> LinuxSandboxSecurityContext {
     let number = |value: Option<i64>| value.map(|value| Int64Value { value });
     LinuxSandboxSecurityContext {
         namespace_options: Some(security::namespaces(pod)),
-        privileged: pod.lasting_containers().any(|(_, container)| security::is_privileged(container)),
+        privileged: pod
+            .lasting_containers()
+            .any(|(_, container)| security::is_privileged(container)),
         // What holds the namespaces needs no more than this, whatever the containers ask for.
         seccomp: Some(SecurityProfile {
             profile_type: ProfileType::RuntimeDefault.into(),
@@ -96,13 +108,25 @@ pub(super) fn selinux(options: &SELinuxOptions) -> SeLinuxOption {
 
 /// Names come with dots or slashes; runtimes know them with dots.
 fn sysctls(pod: &Pod) -> std::collections::HashMap<String, String> {
-    let own = pod.pod_spec().security_context.as_ref().and_then(|context| context.sysctls.as_ref());
-    own.into_iter().flatten().map(|sysctl| (sysctl.name.replace('/', "."), sysctl.value.clone())).collect()
+    let own = pod
+        .pod_spec()
+        .security_context
+        .as_ref()
+        .and_then(|context| context.sysctls.as_ref());
+    own.into_iter()
+        .flatten()
+        .map(|sysctl| (sysctl.name.replace('/', "."), sysctl.value.clone()))
+        .collect()
 }
 
 fn ports(pod: &Pod) -> Vec<PortMapping> {
-    let stays = pod.lasting_containers().filter(|(kind, _)| *kind != crate::pod::Kind::Init);
-    stays.flat_map(|(_, container)| container.ports.iter().flatten()).map(port).collect()
+    let stays = pod
+        .lasting_containers()
+        .filter(|(kind, _)| *kind != crate::pod::Kind::Init);
+    stays
+        .flat_map(|(_, container)| container.ports.iter().flatten())
+        .map(port)
+        .collect()
 }
 
 fn port(port: &ContainerPort) -> PortMapping {

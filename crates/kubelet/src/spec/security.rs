@@ -1,8 +1,8 @@
 //! Who a container runs as, and what it may do.
 
 use coracle_cri::v1::{
-    Capability, Int64Value, LinuxContainerSecurityContext, NamespaceMode, NamespaceOption, SecurityProfile,
-    security_profile::ProfileType,
+    Capability, Int64Value, LinuxContainerSecurityContext, NamespaceMode, NamespaceOption,
+    SecurityProfile, security_profile::ProfileType,
 };
 use k8s_openapi::api::core::v1::{Container, Pod, SeccompProfile};
 
@@ -25,11 +25,16 @@ pub fn namespaces(pod: &Pod) -> NamespaceOption {
         true => NamespaceMode::Node,
         false => NamespaceMode::Pod,
     };
-    let pid = match (spec.host_pid.unwrap_or_default(), spec.share_process_namespace.unwrap_or_default()) {
+
+    let pid = match (
+        spec.host_pid.unwrap_or_default(),
+        spec.share_process_namespace.unwrap_or_default(),
+    ) {
         (true, _) => NamespaceMode::Node,
         (false, true) => NamespaceMode::Pod,
         (false, false) => NamespaceMode::Container,
     };
+
     NamespaceOption {
         network: on_node(spec.host_network).into(),
         ipc: on_node(spec.host_ipc).into(),
@@ -39,16 +44,29 @@ pub fn namespaces(pod: &Pod) -> NamespaceOption {
 }
 
 pub fn is_privileged(container: &Container) -> bool {
-    container.security_context.as_ref().and_then(|context| context.privileged).unwrap_or_default()
+    container
+        .security_context
+        .as_ref()
+        .and_then(|context| context.privileged)
+        .unwrap_or_default()
 }
 
 /// A pod that must not run as root does not; where nobody can tell, it does not run.
-pub fn check_non_root(pod: &Pod, container: &Container, image: &ImageUser) -> Result<(), SpecError> {
+pub fn check_non_root(
+    pod: &Pod,
+    container: &Container,
+    image: &ImageUser,
+) -> Result<(), SpecError> {
     let own = container.security_context.clone().unwrap_or_default();
     let pods = pod.pod_spec().security_context.clone().unwrap_or_default();
-    if !own.run_as_non_root.or(pods.run_as_non_root).unwrap_or_default() {
+    if !own
+        .run_as_non_root
+        .or(pods.run_as_non_root)
+        .unwrap_or_default()
+    {
         return Ok(());
     }
+
     let name = &container.name;
     let whom = format!("{}_{}({})", PodView::name(pod), pod.namespace(), pod.uid());
     match (own.run_as_user.or(pods.run_as_user), image) {
@@ -66,7 +84,8 @@ pub fn check_non_root(pod: &Pod, container: &Container, image: &ImageUser) -> Re
     }
 }
 
-/// The whole of it, in the words of CRI: what the container says itself counts before what its pod says.
+/// The whole of it, in the words of CRI: what the container says itself counts before what its pod
+/// says.
 pub fn context(
     pod: &Pod,
     container: &Container,
@@ -75,16 +94,19 @@ pub fn context(
     let own = container.security_context.clone().unwrap_or_default();
     let pods = pod.pod_spec().security_context.clone().unwrap_or_default();
     let number = |value: Option<i64>| value.map(|value| Int64Value { value });
+
     let user = own.run_as_user.or(pods.run_as_user);
     let (user, username) = match (user, image) {
         (Some(user), _) => (Some(user), String::new()),
         (None, ImageUser::Id(user)) => (Some(*user), String::new()),
         (None, ImageUser::Name(name)) => (None, name.clone()),
     };
+
     let (masked, readonly) = match own.proc_mount.as_deref() {
         Some("Unmasked") => (Vec::new(), Vec::new()),
         _ => (texts(&MASKED), texts(&READ_ONLY)),
     };
+
     Ok(LinuxContainerSecurityContext {
         capabilities: own.capabilities.map(|wanted| Capability {
             add_capabilities: wanted.add.unwrap_or_default(),
@@ -93,7 +115,11 @@ pub fn context(
         }),
         privileged: own.privileged.unwrap_or_default(),
         namespace_options: Some(namespaces(pod)),
-        selinux_options: own.se_linux_options.or(pods.se_linux_options).as_ref().map(selinux),
+        selinux_options: own
+            .se_linux_options
+            .or(pods.se_linux_options)
+            .as_ref()
+            .map(selinux),
         run_as_user: number(user),
         run_as_username: username,
         run_as_group: number(own.run_as_group.or(pods.run_as_group)),
@@ -103,26 +129,39 @@ pub fn context(
             .into_iter()
             .chain(pods.supplemental_groups.into_iter().flatten())
             .collect(),
-        supplemental_groups_policy: groups_policy(pods.supplemental_groups_policy.as_deref()).into(),
+        supplemental_groups_policy: groups_policy(pods.supplemental_groups_policy.as_deref())
+            .into(),
         no_new_privs: own.allow_privilege_escalation == Some(false),
         masked_paths: masked,
         readonly_paths: readonly,
-        seccomp: Some(seccomp(own.seccomp_profile.or(pods.seccomp_profile).as_ref())?),
+        seccomp: Some(seccomp(
+            own.seccomp_profile.or(pods.seccomp_profile).as_ref(),
+        )?),
         ..Default::default()
     })
 }
 
 fn seccomp(profile: Option<&SeccompProfile>) -> Result<SecurityProfile, SpecError> {
-    let of = |kind: ProfileType| SecurityProfile { profile_type: kind.into(), ..Default::default() };
+    let of = |kind: ProfileType| SecurityProfile {
+        profile_type: kind.into(),
+        ..Default::default()
+    };
+
     match profile.map(|profile| profile.type_.as_str()) {
         Some("RuntimeDefault") => Ok(of(ProfileType::RuntimeDefault)),
         Some("Localhost") => {
-            let file = profile.and_then(|profile| profile.localhost_profile.clone()).unwrap_or_default();
+            let file = profile
+                .and_then(|profile| profile.localhost_profile.clone())
+                .unwrap_or_default();
             if file.is_empty() {
                 let text = "localhostProfile must be set if seccompProfile type is Localhost.";
                 return Err(SpecError(text.to_owned()));
             }
-            Ok(SecurityProfile { localhost_ref: file, ..of(ProfileType::Localhost) })
+
+            Ok(SecurityProfile {
+                localhost_ref: file,
+                ..of(ProfileType::Localhost)
+            })
         }
         _ => Ok(of(ProfileType::Unconfined)),
     }
@@ -147,7 +186,13 @@ const MASKED: [&str; 12] = [
     "/sys/firmware",
     "/sys/devices/virtual/powercap",
 ];
-const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+const READ_ONLY: [&str; 5] = [
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
 
 #[cfg(test)]
 mod tests {
@@ -156,28 +201,63 @@ mod tests {
     use super::*;
 
     fn pod(context: PodSecurityContext) -> Pod {
-        let spec = PodSpec { security_context: Some(context), ..PodSpec::default() };
-        Pod { spec: Some(spec), ..Pod::default() }
+        let spec = PodSpec {
+            security_context: Some(context),
+            ..PodSpec::default()
+        };
+        Pod {
+            spec: Some(spec),
+            ..Pod::default()
+        }
     }
 
     fn container(context: SecurityContext) -> Container {
-        Container { name: "c".into(), security_context: Some(context), ..Container::default() }
+        Container {
+            name: "c".into(),
+            security_context: Some(context),
+            ..Container::default()
+        }
     }
 
     #[test]
     fn a_pod_that_must_not_be_root_is_not() {
         let check = |user: Option<i64>, image: ImageUser, text: Option<&str>| {
-            let pod = pod(PodSecurityContext { run_as_non_root: Some(true), ..Default::default() });
-            let container = container(SecurityContext { run_as_user: user, ..Default::default() });
-            let error = check_non_root(&pod, &container, &image).err().map(|error| error.0);
+            let pod = pod(PodSecurityContext {
+                run_as_non_root: Some(true),
+                ..Default::default()
+            });
+
+            let container = container(SecurityContext {
+                run_as_user: user,
+                ..Default::default()
+            });
+
+            let error = check_non_root(&pod, &container, &image)
+                .err()
+                .map(|error| error.0);
             assert_eq!(error.is_some(), text.is_some(), "{error:?}");
             assert!(error.unwrap_or_default().contains(text.unwrap_or_default()));
         };
-        check(Some(0), ImageUser::Id(5), Some("container's runAsUser breaks non-root policy"));
+
+        check(
+            Some(0),
+            ImageUser::Id(5),
+            Some("container's runAsUser breaks non-root policy"),
+        );
+
         check(Some(1), ImageUser::Id(0), None);
-        check(None, ImageUser::Id(0), Some("container has runAsNonRoot and image will run as root"));
+        check(
+            None,
+            ImageUser::Id(0),
+            Some("container has runAsNonRoot and image will run as root"),
+        );
+
         check(None, ImageUser::Id(7), None);
-        check(None, ImageUser::Name("web".into()), Some("image has non-numeric user (web), cannot verify"));
+        check(
+            None,
+            ImageUser::Name("web".into()),
+            Some("image has non-numeric user (web), cannot verify"),
+        );
     }
 
     #[test]
@@ -189,24 +269,51 @@ mod tests {
             supplemental_groups: Some(vec![4]),
             ..Default::default()
         };
-        let own = SecurityContext { run_as_user: Some(9), ..Default::default() };
+
+        let own = SecurityContext {
+            run_as_user: Some(9),
+            ..Default::default()
+        };
         let made = context(&pod(pods), &container(own), &ImageUser::Id(0)).unwrap();
         assert_eq!(made.run_as_user, Some(Int64Value { value: 9 }));
         assert_eq!(made.run_as_group, Some(Int64Value { value: 2 }));
         assert_eq!(made.supplemental_groups, [3, 4]);
-        let made = context(&Pod::default(), &Container::default(), &ImageUser::Name("web".into())).unwrap();
-        assert_eq!((made.run_as_user, made.run_as_username.as_str()), (None, "web"));
+
+        let made = context(
+            &Pod::default(),
+            &Container::default(),
+            &ImageUser::Name("web".into()),
+        )
+        .unwrap();
+
+        assert_eq!(
+            (made.run_as_user, made.run_as_username.as_str()),
+            (None, "web")
+        );
+
         assert_eq!(made.masked_paths.len(), 12);
     }
 
     #[test]
     fn processes_are_each_containers_own_unless_shared() {
         let check = |host: bool, share: bool, mode: NamespaceMode| {
-            let spec =
-                PodSpec { host_pid: Some(host), share_process_namespace: Some(share), ..PodSpec::default() };
-            assert_eq!(namespaces(&Pod { spec: Some(spec), ..Pod::default() }).pid(), mode);
+            let spec = PodSpec {
+                host_pid: Some(host),
+                share_process_namespace: Some(share),
+                ..PodSpec::default()
+            };
+
+            assert_eq!(
+                namespaces(&Pod {
+                    spec: Some(spec),
+                    ..Pod::default()
+                })
+                .pid(),
+                mode
+            );
         };
         check(false, false, NamespaceMode::Container);
+
         check(false, true, NamespaceMode::Pod);
         check(true, true, NamespaceMode::Node);
     }

@@ -27,32 +27,51 @@ struct Says {
 
 impl Says {
     fn yes() -> Says {
-        Says { is_true: true, reason: "", message: String::new() }
+        Says {
+            is_true: true,
+            reason: "",
+            message: String::new(),
+        }
     }
 
     fn no(reason: &'static str, message: String) -> Says {
-        Says { is_true: false, reason, message }
+        Says {
+            is_true: false,
+            reason,
+            message,
+        }
     }
 }
 
 /// Sets all of them, behind those of others.
 pub(super) fn set(facts: &Facts<'_>, status: &mut PodStatus) {
     let others = facts.pod.pod_status().conditions.iter().flatten();
-    let mut all: Vec<PodCondition> =
-        others.filter(|condition| !OWNED.contains(&condition.type_.as_str())).cloned().collect();
-    let of_containers: Vec<ContainerStatus> =
-        status.init_container_statuses.iter().chain(&status.container_statuses).flatten().cloned().collect();
+    let mut all: Vec<PodCondition> = others
+        .filter(|condition| !OWNED.contains(&condition.type_.as_str()))
+        .cloned()
+        .collect();
+
+    let of_containers: Vec<ContainerStatus> = status
+        .init_container_statuses
+        .iter()
+        .chain(&status.container_statuses)
+        .flatten()
+        .cloned()
+        .collect();
+
     let phase = status.phase.as_deref().unwrap_or_default();
     let sandbox = if sandbox_plan(facts.pod, facts.observed).create {
         Says::no("", String::new())
     } else {
         Says::yes()
     };
+
     let containers = containers_ready(facts, &of_containers, phase);
     let ready = match containers.is_true {
         true => gates(facts, &all),
         false => Says::no(containers.reason, containers.message.clone()),
     };
+
     let owned = [
         ("PodReadyToStartContainers", sandbox),
         ("Initialized", initialized(facts, &of_containers, phase)),
@@ -60,13 +79,25 @@ pub(super) fn set(facts: &Facts<'_>, status: &mut PodStatus) {
         ("ContainersReady", containers),
         ("PodScheduled", Says::yes()),
     ];
-    all.extend(owned.into_iter().map(|(name, says)| condition(facts, name, says)));
+
+    all.extend(
+        owned
+            .into_iter()
+            .map(|(name, says)| condition(facts, name, says)),
+    );
+
     status.conditions = Some(all);
 }
 
 fn condition(facts: &Facts<'_>, name: &str, says: Says) -> PodCondition {
     let status = if says.is_true { "True" } else { "False" };
-    let before = facts.before.conditions.iter().flatten().find(|condition| condition.type_ == name);
+    let before = facts
+        .before
+        .conditions
+        .iter()
+        .flatten()
+        .find(|condition| condition.type_ == name);
+
     let same = before.filter(|before| before.status == status);
     PodCondition {
         type_: name.to_owned(),
@@ -85,15 +116,25 @@ fn containers_ready(facts: &Facts<'_>, statuses: &[ContainerStatus], phase: &str
     if statuses.is_empty() {
         return Says::no("UnknownContainerStatuses", String::new());
     }
+
     let (mut unknown, mut unready) = (Vec::new(), Vec::new());
-    for (kind, container) in facts.pod.lasting_containers().filter(|(kind, _)| *kind != Kind::Init) {
-        debug_assert!(kind != Kind::Ephemeral, "they are not among the lasting ones");
+    for (kind, container) in facts
+        .pod
+        .lasting_containers()
+        .filter(|(kind, _)| *kind != Kind::Init)
+    {
+        debug_assert!(
+            kind != Kind::Ephemeral,
+            "they are not among the lasting ones"
+        );
+
         match statuses.iter().find(|status| status.name == container.name) {
             None => unknown.push(container.name.as_str()),
             Some(status) if !status.ready => unready.push(container.name.as_str()),
             Some(_) => {}
         }
     }
+
     match phase {
         "Failed" => Says::no("PodFailed", String::new()),
         "Succeeded" if unknown.is_empty() => Says::no("PodCompleted", String::new()),
@@ -111,9 +152,9 @@ fn gates(facts: &Facts<'_>, others: &[PodCondition]) -> Says {
         .filter_map(|gate| {
             let name = &gate.condition_type;
             match others.iter().find(|condition| condition.type_ == *name) {
-                None => {
-                    Some(format!("corresponding condition of pod readiness gate {name:?} does not exist."))
-                }
+                None => Some(format!(
+                    "corresponding condition of pod readiness gate {name:?} does not exist."
+                )),
                 Some(condition) if condition.status != "True" => Some(format!(
                     "the status of pod readiness gate {name:?} is not \"True\", but {}",
                     condition.status
@@ -122,7 +163,12 @@ fn gates(facts: &Facts<'_>, others: &[PodCondition]) -> Says {
             }
         })
         .collect();
-    if missing.is_empty() { Says::yes() } else { Says::no("ReadinessGatesNotReady", missing.join(", ")) }
+
+    if missing.is_empty() {
+        Says::yes()
+    } else {
+        Says::no("ReadinessGatesNotReady", missing.join(", "))
+    }
 }
 
 fn initialized(facts: &Facts<'_>, statuses: &[ContainerStatus], phase: &str) -> Says {
@@ -132,25 +178,40 @@ fn initialized(facts: &Facts<'_>, statuses: &[ContainerStatus], phase: &str) -> 
         match statuses.iter().find(|status| status.name == container.name) {
             None => unknown.push(container.name.as_str()),
             Some(status) => {
-                let done =
-                    if kind == Kind::Sidecar { status.started.unwrap_or_default() } else { status.ready };
+                let done = if kind == Kind::Sidecar {
+                    status.started.unwrap_or_default()
+                } else {
+                    status.ready
+                };
                 if !done {
                     incomplete.push(container.name.as_str());
                 }
             }
         }
     }
+
     if phase == "Succeeded" && unknown.is_empty() {
-        return Says { reason: "PodCompleted", ..Says::yes() };
+        return Says {
+            reason: "PodCompleted",
+            ..Says::yes()
+        };
     }
+
     let began = |status: &ContainerStatus| {
-        let is_main = facts.pod.pod_spec().containers.iter().any(|container| container.name == status.name);
+        let is_main = facts
+            .pod
+            .pod_spec()
+            .containers
+            .iter()
+            .any(|container| container.name == status.name);
         let state = status.state.as_ref();
         is_main && state.is_some_and(|state| state.running.is_some() || state.terminated.is_some())
     };
+
     if statuses.iter().any(began) {
         return Says::yes();
     }
+
     match named(&[("unknown", &unknown), ("incomplete", &incomplete)]) {
         text if text.is_empty() => Says::yes(),
         // What has been initialized once stays so, though its init containers may run again.
@@ -167,7 +228,8 @@ fn was_initialized(facts: &Facts<'_>) -> bool {
 /// `containers with unready status: [a b]`
 fn named(lists: &[(&str, &[&str])]) -> String {
     let texts = lists.iter().filter(|(_, names)| !names.is_empty());
-    let texts = texts.map(|(what, names)| format!("containers with {what} status: [{}]", names.join(" ")));
+    let texts =
+        texts.map(|(what, names)| format!("containers with {what} status: [{}]", names.join(" ")));
     texts.collect::<Vec<_>>().join(", ")
 }
 
@@ -176,9 +238,17 @@ pub(super) fn not_ready_when_over(status: &mut PodStatus) {
     if !is_terminal(status.phase.as_deref()) {
         return;
     }
-    let reason = if status.phase.as_deref() == Some("Failed") { "PodFailed" } else { "PodCompleted" };
+
+    let reason = if status.phase.as_deref() == Some("Failed") {
+        "PodFailed"
+    } else {
+        "PodCompleted"
+    };
+
     for condition in status.conditions.iter_mut().flatten() {
-        if matches!(condition.type_.as_str(), "Ready" | "ContainersReady") && condition.status == "True" {
+        if matches!(condition.type_.as_str(), "Ready" | "ContainersReady")
+            && condition.status == "True"
+        {
             condition.status = "False".to_owned();
             condition.reason = Some(reason.to_owned());
             condition.message = None;

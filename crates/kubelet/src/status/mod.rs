@@ -1,8 +1,9 @@
 //! The status of a pod: what the API is told of it.
 //!
-//! [`pod_status`] is given what the pod is to be, what the runtime and the probes say, what was told before and what
-//! went wrong on the way, and makes the whole status of it: first of each container ([`containers`]), then the phase
-//! ([`phase`]), then the conditions ([`conditions`]). [`merge`] joins it with what others have written into the status.
+//! [`pod_status`] is given what the pod is to be, what the runtime and the probes say, what was
+//! told before and what went wrong on the way, and makes the whole status of it: first of each
+//! container ([`containers`]), then the phase ([`phase`]), then the conditions ([`conditions`]).
+//! [`merge`] joins it with what others have written into the status.
 
 mod conditions;
 mod containers;
@@ -63,32 +64,47 @@ pub fn pod_status(facts: &Facts<'_>) -> PodStatus {
         observed_generation: pod.metadata.generation,
         nominated_node_name: pod.pod_status().nominated_node_name.clone(),
         resource_claim_statuses: pod.pod_status().resource_claim_statuses.clone(),
-        start_time: before.start_time.clone().or_else(|| pod.pod_status().start_time.clone()),
+        start_time: before
+            .start_time
+            .clone()
+            .or_else(|| pod.pod_status().start_time.clone()),
         ..PodStatus::default()
     };
     status.start_time.get_or_insert_with(|| time(facts.now));
+
     addresses(facts, &mut status);
     let of_server = pod.pod_status();
     let phase = phase::of(facts, &status);
+
     // What has ended has ended: no later look brings it back.
-    let ended = [before, of_server].into_iter().find(|status| is_terminal(status.phase.as_deref()));
-    let ended = ended.filter(|_| !is_terminal(Some(phase))).and_then(|status| status.phase.clone());
+    let ended = [before, of_server]
+        .into_iter()
+        .find(|status| is_terminal(status.phase.as_deref()));
+    let ended = ended
+        .filter(|_| !is_terminal(Some(phase)))
+        .and_then(|status| status.phase.clone());
+
     let phase = ended.unwrap_or_else(|| phase.to_owned());
     if before.phase.as_deref() == Some(&phase) {
         status.reason = before.reason.clone().or_else(|| of_server.reason.clone());
         status.message = before.message.clone().or_else(|| of_server.message.clone());
     }
+
     status.phase = Some(phase);
+
     if let Some((reason, message)) = facts.failed {
         status.phase = Some("Failed".to_owned());
         status.reason = Some(reason.to_owned());
         status.message = Some(message.to_owned());
     }
+
     if is_terminal(of_server.phase.as_deref()) {
         status.phase.clone_from(&of_server.phase);
     }
+
     conditions::set(facts, &mut status);
     normalize(pod, &mut status);
+
     status
 }
 
@@ -100,7 +116,11 @@ pub fn rejected(pod: &Pod, reason: &str, message: &str, now: Timestamp) -> PodSt
         message: Some(format!("Pod was rejected: {message}")),
         qos_class: Some(Class::of(pod).as_str().to_owned()),
         observed_generation: pod.metadata.generation,
-        start_time: pod.pod_status().start_time.clone().or_else(|| Some(time(now))),
+        start_time: pod
+            .pod_status()
+            .start_time
+            .clone()
+            .or_else(|| Some(time(now))),
         conditions: pod.pod_status().conditions.clone(),
         ..PodStatus::default()
     }
@@ -117,31 +137,58 @@ pub fn time(at: Timestamp) -> Time {
 
 /// Where the pod is: its own addresses, in the order of the node's families, and its host's.
 fn addresses(facts: &Facts<'_>, status: &mut PodStatus) {
-    let hosts: Vec<String> = facts.host_addresses.iter().map(ToString::to_string).collect();
+    let hosts: Vec<String> = facts
+        .host_addresses
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     status.host_ip = hosts.first().cloned();
+
     status.host_ips = Some(hosts.iter().map(|ip| HostIP { ip: ip.clone() }).collect())
         .filter(|ips: &Vec<_>| !ips.is_empty());
-    let own = facts.observed.ready_sandbox().map(|sandbox| sandbox.addresses.clone()).unwrap_or_default();
+    let own = facts
+        .observed
+        .ready_sandbox()
+        .map(|sandbox| sandbox.addresses.clone())
+        .unwrap_or_default();
+
     let mut own = in_order(&own, facts.host_addresses);
     if own.is_empty() {
         // A sandbox that is gone has taken its addresses with it; what was told stays told.
         let told = facts.before.pod_ips.iter().flatten();
-        own = told.filter_map(|ip| Some(ip.ip.clone()).filter(|ip| !ip.is_empty())).collect();
+        own = told
+            .filter_map(|ip| Some(ip.ip.clone()).filter(|ip| !ip.is_empty()))
+            .collect();
     }
+
     if own.is_empty() && facts.pod.is_host_network() {
         own = hosts;
     }
+
     status.pod_ip = own.first().cloned();
-    status.pod_ips =
-        Some(own.into_iter().map(|ip| PodIP { ip }).collect()).filter(|ips: &Vec<_>| !ips.is_empty());
+    status.pod_ips = Some(own.into_iter().map(|ip| PodIP { ip }).collect())
+        .filter(|ips: &Vec<_>| !ips.is_empty());
 }
 
 /// One address of each family, the family of the node's first address first.
 pub fn in_order(addresses: &[String], node: &[IpAddr]) -> Vec<String> {
-    let parsed: Vec<IpAddr> = addresses.iter().filter_map(|text| text.parse().ok()).collect();
+    let parsed: Vec<IpAddr> = addresses
+        .iter()
+        .filter_map(|text| text.parse().ok())
+        .collect();
+
     let first_is_v4 = node.first().is_none_or(IpAddr::is_ipv4);
-    let of = |v4: bool| parsed.iter().find(move |address| address.is_ipv4() == v4).map(ToString::to_string);
-    of(first_is_v4).into_iter().chain(of(!first_is_v4)).collect()
+    let of = |v4: bool| {
+        parsed
+            .iter()
+            .find(move |address| address.is_ipv4() == v4)
+            .map(ToString::to_string)
+    };
+
+    of(first_is_v4)
+        .into_iter()
+        .chain(of(!first_is_v4))
+        .collect()
 }
 
 /// Most bytes of last words that one pod may have in its status.
@@ -162,9 +209,22 @@ fn normalize(pod: &Pod, status: &mut PodStatus) {
 
 fn shorten(container: &mut ContainerStatus, bytes: usize) {
     let states = [&mut container.state, &mut container.last_state];
-    for terminated in states.into_iter().flatten().filter_map(|state| state.terminated.as_mut()) {
-        if let Some(message) = terminated.message.as_mut().filter(|message| message.len() > bytes) {
-            message.truncate((0..=bytes).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0));
+    for terminated in states
+        .into_iter()
+        .flatten()
+        .filter_map(|state| state.terminated.as_mut())
+    {
+        if let Some(message) = terminated
+            .message
+            .as_mut()
+            .filter(|message| message.len() > bytes)
+        {
+            message.truncate(
+                (0..=bytes)
+                    .rev()
+                    .find(|at| message.is_char_boundary(*at))
+                    .unwrap_or(0),
+            );
         }
     }
 }

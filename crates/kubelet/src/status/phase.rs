@@ -37,18 +37,26 @@ pub(super) fn of(facts: &Facts<'_>, status: &PodStatus) -> &'static str {
     if count.init_failed > 0 {
         return "Failed";
     }
+
     // Sidecars that are restarted do not take a pod back that has run.
-    let initializing = count.init_pending > 0 || (count.sidecars_pending > 0 && !main_has_begun(facts));
+    let initializing =
+        count.init_pending > 0 || (count.sidecars_pending > 0 && !main_has_begun(facts));
     if initializing || count.waiting > 0 {
         return "Pending";
     }
+
     if count.running > 0 && count.unknown == 0 {
         return "Running";
     }
     if count.running > 0 || count.stopped == 0 || count.unknown > 0 {
         return "Pending";
     }
-    let is_static = facts.pod.annotation("kubernetes.io/config.source").is_some_and(|source| source != "api");
+
+    let is_static = facts
+        .pod
+        .annotation("kubernetes.io/config.source")
+        .is_some_and(|source| source != "api");
+
     let all_done = count.stopped == count.final_ || (facts.is_over && !is_static);
     match (all_done, count.stopped == count.succeeded) {
         (false, _) => "Running",
@@ -71,13 +79,16 @@ fn count(facts: &Facts<'_>, status: &PodStatus) -> Count {
             _ => count_main(facts, &mut count, container, &stand, found),
         }
     }
+
     count
 }
 
 fn count_init(facts: &Facts<'_>, count: &mut Count, container: &Container, stand: &Stand) {
     match stand {
         Stand::Stopped(0) => {}
-        Stand::Stopped(code) if !restarts_after(facts.pod, container, *code) => count.init_failed += 1,
+        Stand::Stopped(code) if !restarts_after(facts.pod, container, *code) => {
+            count.init_failed += 1
+        }
         Stand::Stopped(_) => {}
         Stand::Running | Stand::Waiting | Stand::Unknown => count.init_pending += 1,
     }
@@ -124,8 +135,14 @@ fn count_main(
 }
 
 fn stand(status: &ContainerStatus) -> Stand {
-    let Some(state) = &status.state else { return Stand::Unknown };
-    let last = status.last_state.as_ref().and_then(|state| state.terminated.as_ref());
+    let Some(state) = &status.state else {
+        return Stand::Unknown;
+    };
+    let last = status
+        .last_state
+        .as_ref()
+        .and_then(|state| state.terminated.as_ref());
+
     match (&state.running, &state.terminated, &state.waiting, last) {
         (Some(_), _, _, _) => Stand::Running,
         (_, Some(end), _, _) | (_, _, Some(_), Some(end)) => Stand::Stopped(end.exit_code),
@@ -136,16 +153,18 @@ fn stand(status: &ContainerStatus) -> Stand {
 
 fn of_name<'a>(status: &'a PodStatus, name: &str) -> Option<&'a ContainerStatus> {
     let main = status.container_statuses.iter().flatten();
-    main.chain(status.init_container_statuses.iter().flatten()).find(|status| status.name == name)
+    main.chain(status.init_container_statuses.iter().flatten())
+        .find(|status| status.name == name)
 }
 
 /// Whether a main container has been started in the sandbox that the pod has now.
 fn main_has_begun(facts: &Facts<'_>) -> bool {
-    let Some(sandbox) = facts.observed.ready_sandbox() else { return false };
+    let Some(sandbox) = facts.observed.ready_sandbox() else {
+        return false;
+    };
     facts.pod.pod_spec().containers.iter().any(|container| {
-        facts
-            .observed
-            .newest(&container.name)
-            .is_some_and(|seen| seen.created >= sandbox.created && !matches!(seen.state, State::Created))
+        facts.observed.newest(&container.name).is_some_and(|seen| {
+            seen.created >= sandbox.created && !matches!(seen.state, State::Created)
+        })
     })
 }

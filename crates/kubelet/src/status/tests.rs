@@ -47,6 +47,7 @@ fn observed(containers: &[&str]) -> Observed {
             user: None,
         }
     };
+
     let sandbox = Sandbox {
         id: "s".to_owned(),
         attempt: 0,
@@ -55,7 +56,11 @@ fn observed(containers: &[&str]) -> Observed {
         addresses: vec!["10.0.0.2".to_owned()],
         host_network: false,
     };
-    Observed { sandboxes: vec![sandbox], containers: containers.iter().enumerate().map(seen).collect() }
+
+    Observed {
+        sandboxes: vec![sandbox],
+        containers: containers.iter().enumerate().map(seen).collect(),
+    }
 }
 
 /// What a test says besides the pod and what was seen.
@@ -84,21 +89,42 @@ fn status(pod: &Pod, observed: &Observed, told: &Told) -> PodStatus {
 }
 
 fn phase(spec: &str, containers: &[&str], is_over: bool, expected: &str) {
-    let told = Told { is_over, ..Told::default() };
+    let told = Told {
+        is_over,
+        ..Told::default()
+    };
     let status = status(&pod(spec), &observed(containers), &told);
-    assert_eq!(status.phase.as_deref(), Some(expected), "{spec} {containers:?}");
+    assert_eq!(
+        status.phase.as_deref(),
+        Some(expected),
+        "{spec} {containers:?}"
+    );
 }
 
 fn two(policy: &str) -> String {
-    format!("{{restartPolicy: {policy}, containers: [{{name: a, image: i}}, {{name: b, image: i}}]}}")
+    format!(
+        "{{restartPolicy: {policy}, containers: [{{name: a, image: i}}, {{name: b, image: i}}]}}"
+    )
 }
 
 #[test]
 fn phases_of_main_containers() {
     phase(&two("Always"), &[], false, "Pending");
     phase(&two("Always"), &["a:running"], false, "Pending");
-    phase(&two("Always"), &["a:running", "b:created"], false, "Pending");
-    phase(&two("Always"), &["a:running", "b:running"], false, "Running");
+    phase(
+        &two("Always"),
+        &["a:running", "b:created"],
+        false,
+        "Pending",
+    );
+
+    phase(
+        &two("Always"),
+        &["a:running", "b:running"],
+        false,
+        "Running",
+    );
+
     phase(&two("Always"), &["a:running", "b:1"], false, "Running");
     phase(&two("Always"), &["a:0", "b:0"], false, "Running");
     phase(&two("OnFailure"), &["a:0", "b:0"], false, "Succeeded");
@@ -106,6 +132,7 @@ fn phases_of_main_containers() {
     phase(&two("Never"), &["a:0", "b:0"], false, "Succeeded");
     phase(&two("Never"), &["a:0", "b:1"], false, "Failed");
     phase(&two("Never"), &["a:running", "b:1"], false, "Running");
+
     // One that is over is over, whatever its policy.
     phase(&two("Always"), &["a:0", "b:0"], true, "Succeeded");
     phase(&two("Always"), &["a:0", "b:143"], true, "Failed");
@@ -119,12 +146,14 @@ fn phases_of_init_containers() {
         )
     };
     phase(&init("Always"), &[], false, "Pending");
+
     phase(&init("Always"), &["x:running"], false, "Pending");
     phase(&init("Always"), &["x:0"], false, "Pending");
     phase(&init("Always"), &["a:running", "x:0"], false, "Running");
     phase(&init("Always"), &["x:1"], false, "Pending");
     phase(&init("Never"), &["x:1"], false, "Failed");
     phase(&init("Always"), &["a:running"], false, "Running");
+
     let sidecar = "{restartPolicy: Never, initContainers: [{name: s, image: i, restartPolicy: Always}], containers: [{name: a, image: i}]}";
     phase(sidecar, &["s:running"], false, "Pending");
     phase(sidecar, &["a:running", "s:running"], false, "Running");
@@ -142,7 +171,11 @@ fn a_phase_that_is_final_stays() {
         message: Some("why".into()),
         ..PodStatus::default()
     });
-    let told = Told { before: ended.status.clone().unwrap(), ..Told::default() };
+
+    let told = Told {
+        before: ended.status.clone().unwrap(),
+        ..Told::default()
+    };
     let status = status(&ended, &observed(&["a:running", "b:running"]), &told);
     assert_eq!(status.phase.as_deref(), Some("Failed"));
     assert_eq!(status.reason.as_deref(), Some("Evicted"));
@@ -151,8 +184,15 @@ fn a_phase_that_is_final_stays() {
 
 #[test]
 fn who_ends_a_pod_says_why() {
-    let told = Told { failed: Some(("DeadlineExceeded", "too long")), ..Told::default() };
-    let status = status(&pod(&two("Always")), &observed(&["a:running", "b:running"]), &told);
+    let told = Told {
+        failed: Some(("DeadlineExceeded", "too long")),
+        ..Told::default()
+    };
+    let status = status(
+        &pod(&two("Always")),
+        &observed(&["a:running", "b:running"]),
+        &told,
+    );
     assert_eq!(status.phase.as_deref(), Some("Failed"));
     assert_eq!(status.reason.as_deref(), Some("DeadlineExceeded"));
 }
@@ -160,7 +200,11 @@ fn who_ends_a_pod_says_why() {
 /// `Type=Status(reason)` of the conditions.
 fn conditions(status: &PodStatus) -> Vec<String> {
     let text = |condition: &k8s_openapi::api::core::v1::PodCondition| {
-        let reason = condition.reason.as_ref().map(|reason| format!("({reason})")).unwrap_or_default();
+        let reason = condition
+            .reason
+            .as_ref()
+            .map(|reason| format!("({reason})"))
+            .unwrap_or_default();
         format!("{}={}{reason}", condition.type_, condition.status)
     };
     status.conditions.iter().flatten().map(text).collect()
@@ -180,6 +224,7 @@ fn conditions_in_the_order_of_a_pods_life() {
             "PodScheduled=True"
         ]
     );
+
     let running = observed(&["a:running", "b:running"]);
     assert_eq!(
         conditions(&status(&pod(&spec), &running, &Told::default())),
@@ -191,16 +236,39 @@ fn conditions_in_the_order_of_a_pods_life() {
             "PodScheduled=True"
         ]
     );
-    let verdicts = Verdicts { not_ready: ["b".to_owned()].into(), ..Verdicts::default() };
-    let told = Told { verdicts, ..Told::default() };
+
+    let verdicts = Verdicts {
+        not_ready: ["b".to_owned()].into(),
+        ..Verdicts::default()
+    };
+
+    let told = Told {
+        verdicts,
+        ..Told::default()
+    };
+
     let unready = status(&pod(&spec), &running, &told);
-    let ready = unready.conditions.iter().flatten().find(|condition| condition.type_ == "Ready").unwrap();
-    assert_eq!(ready.message.as_deref(), Some("containers with unready status: [b]"));
+    let ready = unready
+        .conditions
+        .iter()
+        .flatten()
+        .find(|condition| condition.type_ == "Ready")
+        .unwrap();
+
+    assert_eq!(
+        ready.message.as_deref(),
+        Some("containers with unready status: [b]")
+    );
 }
 
 #[test]
 fn a_pod_that_is_done_is_completed() {
-    let done = status(&pod(&two("Never")), &observed(&["a:0", "b:0"]), &Told::default());
+    let done = status(
+        &pod(&two("Never")),
+        &observed(&["a:0", "b:0"]),
+        &Told::default(),
+    );
+
     assert_eq!(
         conditions(&done)[1..4],
         [
@@ -209,7 +277,12 @@ fn a_pod_that_is_done_is_completed() {
             "ContainersReady=False(PodCompleted)"
         ]
     );
-    let failed = status(&pod(&two("Never")), &observed(&["a:0", "b:1"]), &Told::default());
+
+    let failed = status(
+        &pod(&two("Never")),
+        &observed(&["a:0", "b:1"]),
+        &Told::default(),
+    );
     assert_eq!(conditions(&failed)[2], "Ready=False(PodFailed)");
 }
 
@@ -217,11 +290,24 @@ fn a_pod_that_is_done_is_completed() {
 fn an_init_container_that_runs_keeps_the_pod_uninitialized() {
     let spec = "{initContainers: [{name: x, image: i}], containers: [{name: a, image: i}]}";
     let made = status(&pod(spec), &observed(&["x:running"]), &Told::default());
-    assert_eq!(conditions(&made)[1], "Initialized=False(ContainersNotInitialized)");
-    let state = made.container_statuses.unwrap()[0].state.clone().unwrap().waiting.unwrap();
+    assert_eq!(
+        conditions(&made)[1],
+        "Initialized=False(ContainersNotInitialized)"
+    );
+
+    let state = made.container_statuses.unwrap()[0]
+        .state
+        .clone()
+        .unwrap()
+        .waiting
+        .unwrap();
     assert_eq!(state.reason.as_deref(), Some("PodInitializing"));
+
     let message = &made.conditions.unwrap()[1].message;
-    assert_eq!(message.as_deref(), Some("containers with incomplete status: [x]"));
+    assert_eq!(
+        message.as_deref(),
+        Some("containers with incomplete status: [x]")
+    );
 }
 
 #[test]
@@ -229,22 +315,39 @@ fn gates_of_others_hold_a_pod_back() {
     let mut gated = pod(
         "{readinessGates: [{conditionType: lb}], containers: [{name: a, image: i}, {name: b, image: i}]}",
     );
+
     let running = observed(&["a:running", "b:running"]);
     let ready = |pod: &Pod| {
         let status = status(pod, &running, &Told::default());
-        status.conditions.unwrap().into_iter().find(|condition| condition.type_ == "Ready").unwrap()
+        status
+            .conditions
+            .unwrap()
+            .into_iter()
+            .find(|condition| condition.type_ == "Ready")
+            .unwrap()
     };
-    assert_eq!(ready(&gated).reason.as_deref(), Some("ReadinessGatesNotReady"));
+
+    assert_eq!(
+        ready(&gated).reason.as_deref(),
+        Some("ReadinessGatesNotReady")
+    );
+
     assert_eq!(
         ready(&gated).message.as_deref(),
         Some("corresponding condition of pod readiness gate \"lb\" does not exist.")
     );
+
     let condition = k8s_openapi::api::core::v1::PodCondition {
         type_: "lb".into(),
         status: "True".into(),
         ..Default::default()
     };
-    gated.status = Some(PodStatus { conditions: Some(vec![condition]), ..PodStatus::default() });
+
+    gated.status = Some(PodStatus {
+        conditions: Some(vec![condition]),
+        ..PodStatus::default()
+    });
+
     assert_eq!(ready(&gated).status, "True");
 }
 
@@ -264,30 +367,65 @@ fn a_condition_remembers_when_it_changed() {
         runtime: "coracle",
         now: Timestamp::from_unix(2000, 0),
     };
+
     let second = pod_status(&later);
     assert_eq!(first.conditions, second.conditions);
+
     assert_eq!(first.start_time, second.start_time);
 }
 
 #[test]
 fn a_container_that_waits_to_run_again_says_what_for_and_how_it_ended() {
-    let waiting = Waiting { reason: "CrashLoopBackOff", message: "back-off".into() };
-    let told = Told { waiting: [("a".to_owned(), waiting)].into(), ..Told::default() };
-    let made = status(&pod(&two("Always")), &observed(&["a:1", "b:running"]), &told);
+    let waiting = Waiting {
+        reason: "CrashLoopBackOff",
+        message: "back-off".into(),
+    };
+
+    let told = Told {
+        waiting: [("a".to_owned(), waiting)].into(),
+        ..Told::default()
+    };
+
+    let made = status(
+        &pod(&two("Always")),
+        &observed(&["a:1", "b:running"]),
+        &told,
+    );
     let a = &made.container_statuses.unwrap()[0];
-    assert_eq!(a.state.clone().unwrap().waiting.unwrap().reason.as_deref(), Some("CrashLoopBackOff"));
-    assert_eq!(a.last_state.clone().unwrap().terminated.unwrap().exit_code, 1);
+    assert_eq!(
+        a.state.clone().unwrap().waiting.unwrap().reason.as_deref(),
+        Some("CrashLoopBackOff")
+    );
+
+    assert_eq!(
+        a.last_state.clone().unwrap().terminated.unwrap().exit_code,
+        1
+    );
+
     assert_eq!(made.phase.as_deref(), Some("Running"));
 }
 
 #[test]
 fn one_that_ran_and_is_nowhere_to_be_found_has_ended() {
-    let running = status(&pod(&two("Always")), &observed(&["a:running", "b:running"]), &Told::default());
-    let told = Told { before: running, ..Told::default() };
+    let running = status(
+        &pod(&two("Always")),
+        &observed(&["a:running", "b:running"]),
+        &Told::default(),
+    );
+
+    let told = Told {
+        before: running,
+        ..Told::default()
+    };
     let made = status(&pod(&two("Always")), &observed(&["b:running"]), &told);
     let a = &made.container_statuses.unwrap()[0];
+
     let end = a.last_state.clone().unwrap().terminated.unwrap();
-    assert_eq!((end.exit_code, end.reason.as_deref()), (137, Some("ContainerStatusUnknown")));
+    assert_eq!(
+        (end.exit_code, end.reason.as_deref()),
+        (137, Some("ContainerStatusUnknown"))
+    );
+
     assert_eq!(a.restart_count, 1);
     assert_eq!(made.phase.as_deref(), Some("Running"));
 }
@@ -300,31 +438,56 @@ fn what_others_wrote_stays_and_an_end_is_not_told_too_early() {
         status: "True".to_owned(),
         ..Default::default()
     };
+
     there.status = Some(PodStatus {
         phase: Some("Running".into()),
         conditions: Some(vec![condition("lb"), condition("Ready")]),
         ..PodStatus::default()
     });
+
     let ours = status(&there, &observed(&["a:0", "b:1"]), &Told::default());
     let early = merge::merged(&there, ours.clone(), true);
     assert_eq!(early.phase.as_deref(), Some("Running"));
+
     let late = merge::merged(&there, ours, false);
     assert_eq!(late.phase.as_deref(), Some("Failed"));
     assert_eq!(late.conditions.as_ref().unwrap()[0].type_, "lb");
+
     let patch = coracle_api::codec::json::to_string(&merge::patch(&there, &late).unwrap());
     assert!(patch.contains(r#""metadata":{"uid":"u"}"#), "{patch}");
     assert!(!patch.contains(r#""type":"lb""#), "{patch}");
+
     there.status = Some(late.clone());
     assert_eq!(merge::patch(&there, &late), None);
 }
 
 #[test]
 fn addresses_follow_the_family_of_the_node() {
-    let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-    let check = |own: &[&str], node: &str, expected: &[&str]| {
-        assert_eq!(in_order(&list(own), &[node.parse().unwrap()]), list(expected));
+    let list = |texts: &[&str]| {
+        texts
+            .iter()
+            .map(|text| (*text).to_owned())
+            .collect::<Vec<_>>()
     };
-    check(&["fd00::2", "10.0.0.2"], "1.1.1.1", &["10.0.0.2", "fd00::2"]);
-    check(&["10.0.0.2", "fd00::2"], "fd01::1", &["fd00::2", "10.0.0.2"]);
+
+    let check = |own: &[&str], node: &str, expected: &[&str]| {
+        assert_eq!(
+            in_order(&list(own), &[node.parse().unwrap()]),
+            list(expected)
+        );
+    };
+
+    check(
+        &["fd00::2", "10.0.0.2"],
+        "1.1.1.1",
+        &["10.0.0.2", "fd00::2"],
+    );
+
+    check(
+        &["10.0.0.2", "fd00::2"],
+        "fd01::1",
+        &["fd00::2", "10.0.0.2"],
+    );
+
     check(&["10.0.0.2", "10.0.0.3"], "1.1.1.1", &["10.0.0.2"]);
 }

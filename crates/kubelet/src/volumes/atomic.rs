@@ -5,9 +5,10 @@
 //! <volume>/..data -> ..2026_11_16_10_00_00.1234567890
 //! <volume>/key -> ..data/key                       what a container opens
 //! ```
-//! New contents are written into a folder of their own; then the link `..data` is replaced by renaming, which readers see
-//! either before or after, and those who watch `..data` hear of. The layout is upstream's: programs in containers know it.
-//! A writer that ended in between leaves a folder or a link that the next one takes away.
+//! New contents are written into a folder of their own; then the link `..data` is replaced by
+//! renaming, which readers see either before or after, and those who watch `..data` hear of. The
+//! layout is upstream's: programs in containers know it. A writer that ended in between leaves a
+//! folder or a link that the next one takes away.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
@@ -52,8 +53,9 @@ pub(super) fn is_written(dir: &Path) -> bool {
     fs::symlink_metadata(dir.join(DATA)).is_ok()
 }
 
-/// Makes a folder hold these files and no others. Where it does already, nothing is changed. `give` is called with the
-/// folder before the new files can be seen, to say whose they are; `salt` makes the name of the new folder unique.
+/// Makes a folder hold these files and no others. Where it does already, nothing is changed. `give`
+/// is called with the folder before the new files can be seen, to say whose they are; `salt` makes
+/// the name of the new folder unique.
 pub(super) fn write(
     dir: &Path,
     contents: &Contents,
@@ -67,10 +69,12 @@ pub(super) fn write(
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(at(&dir.join(DATA))(error)),
     };
+
     let same = match &current {
         Some(current) => holds(current, &contents).map_err(at(current))?,
         None => false,
     };
+
     if !same {
         clear_left_over(dir, current.as_deref()).map_err(at(dir))?;
         let name = format!("..{}.{salt}", stamp(now));
@@ -81,13 +85,16 @@ pub(super) fn write(
             return Err(at(&fresh)(error));
         }
     }
+
     show(dir, &contents).map_err(at(dir))?;
+
     if let Some(old) = current {
         hide_others(dir, &contents).map_err(at(dir))?;
         if !same {
             remove_tree(&old).map_err(at(&old))?;
         }
     }
+
     Ok(())
 }
 
@@ -114,11 +121,25 @@ fn write_file(fresh: &Path, path: &str, file: &FileContent) -> io::Result<()> {
     if let Some(parent) = full.parent().filter(|parent| *parent != fresh) {
         fs::create_dir_all(parent)?;
     }
-    let mut opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&full)?;
+
+    let mut opened = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&full)?;
     opened.write_all(&file.data)?;
+
     opened.set_permissions(Permissions::from_mode(file.mode))?;
+
     match file.owner {
-        Some(owner) => Ok(chownat(CWD, &full, Some(Uid::from_raw(owner)), None, AtFlags::SYMLINK_NOFOLLOW)?),
+        Some(owner) => Ok(chownat(
+            CWD,
+            &full,
+            Some(Uid::from_raw(owner)),
+            None,
+            AtFlags::SYMLINK_NOFOLLOW,
+        )?),
         None => Ok(()),
     }
 }
@@ -136,11 +157,19 @@ fn show(dir: &Path, contents: &Contents) -> io::Result<()> {
         let link = dir.join(first);
         if wanted.insert(first) && fs::read_link(&link).is_err_and(|error| is_missing(&error)) {
             symlink(Path::new(DATA).join(first), &link)?;
+
             if let Some(owner) = file.owner {
-                chownat(CWD, &link, Some(Uid::from_raw(owner)), None, AtFlags::SYMLINK_NOFOLLOW)?;
+                chownat(
+                    CWD,
+                    &link,
+                    Some(Uid::from_raw(owner)),
+                    None,
+                    AtFlags::SYMLINK_NOFOLLOW,
+                )?;
             }
         }
     }
+
     Ok(())
 }
 
@@ -150,7 +179,8 @@ fn hide_others(dir: &Path, contents: &Contents) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let ours = fs::read_link(entry.path()).is_ok_and(|target| target == Path::new(DATA).join(&name));
+        let ours =
+            fs::read_link(entry.path()).is_ok_and(|target| target == Path::new(DATA).join(&name));
         if ours && !wanted.contains(name.as_str()) {
             fs::remove_file(entry.path())?;
         }
@@ -164,12 +194,15 @@ fn holds(current: &Path, contents: &Contents) -> io::Result<bool> {
         Err(error) if is_missing(&error) => return Ok(false),
         there => there?,
     };
+
     if there != contents.len() {
         return Ok(false);
     }
+
     for (path, file) in contents {
         let limit = u64::try_from(file.data.len()).unwrap_or(u64::MAX);
-        let written = read::open_regular(&current.join(path)).and_then(|file| read::whole(file, limit));
+        let written =
+            read::open_regular(&current.join(path)).and_then(|file| read::whole(file, limit));
         match written {
             Ok(written) if written == file.data => {}
             // Another one is there, or one that is longer.
@@ -180,6 +213,7 @@ fn holds(current: &Path, contents: &Contents) -> io::Result<bool> {
             Err(error) => return Err(error),
         }
     }
+
     Ok(true)
 }
 
@@ -197,13 +231,18 @@ fn count_files(folder: OwnedFd) -> io::Result<usize> {
 fn clear_left_over(dir: &Path, current: Option<&Path>) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+
         if name == NEW_DATA {
             fs::remove_file(&path)?;
         } else if name.starts_with("..") && name != DATA && Some(path.as_path()) != current {
             remove_tree(&path)?;
         }
     }
+
     Ok(())
 }
 
@@ -212,7 +251,10 @@ fn checked(contents: &Contents) -> Result<Contents, AtomicError> {
     let mut plain = Contents::new();
     for (path, file) in contents {
         check_path(path)?;
-        let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+        let parts: Vec<&str> = path
+            .split('/')
+            .filter(|part| !matches!(*part, "" | "."))
+            .collect();
         plain.insert(parts.join("/"), file.clone());
     }
     Ok(plain)
@@ -228,6 +270,7 @@ fn check_path(path: &str) -> Result<(), AtomicError> {
     if path.len() > LONGEST_PATH {
         return Err(AtomicError::LongPath);
     }
+
     if path.split('/').any(|part| part == "..") {
         return Err(AtomicError::Backsteps(path.to_owned()));
     }
@@ -237,6 +280,7 @@ fn check_path(path: &str) -> Result<(), AtomicError> {
     if path.starts_with("..") {
         return Err(AtomicError::Reserved(path.to_owned()));
     }
+
     Ok(())
 }
 
@@ -251,7 +295,10 @@ fn is_missing(error: &io::Error) -> bool {
 }
 
 fn at(path: &Path) -> impl Fn(io::Error) -> AtomicError {
-    move |source| AtomicError::Io { path: path.to_path_buf(), source }
+    move |source| AtomicError::Io {
+        path: path.to_path_buf(),
+        source,
+    }
 }
 
 #[cfg(test)]
@@ -263,8 +310,15 @@ mod tests {
     const NOON: Timestamp = Timestamp::from_unix(1_772_366_400, 0);
 
     fn files(files: &[(&str, &str)]) -> Contents {
-        let file = |data: &str| FileContent { data: data.into(), mode: 0o640, owner: None };
-        files.iter().map(|(path, data)| ((*path).to_owned(), file(data))).collect()
+        let file = |data: &str| FileContent {
+            data: data.into(),
+            mode: 0o640,
+            owner: None,
+        };
+        files
+            .iter()
+            .map(|(path, data)| ((*path).to_owned(), file(data)))
+            .collect()
     }
 
     fn put(dir: &Path, salt: u64, contents: &[(&str, &str)]) {
@@ -275,18 +329,29 @@ mod tests {
     fn listed(dir: &Path) -> Vec<String> {
         let shown = |entry: fs::DirEntry| {
             let name = entry.file_name().to_string_lossy().into_owned();
-            fs::read_link(entry.path())
-                .map_or(name.clone(), |target| format!("{name} -> {}", target.display()))
+            fs::read_link(entry.path()).map_or(name.clone(), |target| {
+                format!("{name} -> {}", target.display())
+            })
         };
-        let mut names: Vec<String> = fs::read_dir(dir).unwrap().map(|entry| shown(entry.unwrap())).collect();
+
+        let mut names: Vec<String> = fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| shown(entry.unwrap()))
+            .collect();
         names.sort();
+
         names
     }
 
     #[test]
     fn files_are_seen_through_links_as_upstream_lays_them() {
         let folder = tempfile::tempdir().unwrap();
-        put(folder.path(), 7, &[("a", "1"), ("deep/b", "2"), ("deep/er/c", "3")]);
+        put(
+            folder.path(),
+            7,
+            &[("a", "1"), ("deep/b", "2"), ("deep/er/c", "3")],
+        );
+
         let stamped = "..2026_03_01_12_00_00.7";
         assert_eq!(
             listed(folder.path()),
@@ -297,7 +362,9 @@ mod tests {
                 "deep -> ..data/deep".to_owned()
             ]
         );
+
         assert_eq!(fs::read(folder.path().join("deep/er/c")).unwrap(), b"3");
+
         let mode = |path: &str| fs::metadata(folder.path().join(path)).unwrap().mode() & 0o777;
         assert_eq!((mode("a"), mode(stamped)), (0o640, 0o755));
     }
@@ -309,9 +376,14 @@ mod tests {
         let before = listed(folder.path());
         put(folder.path(), 2, &[("a", "1")]);
         assert_eq!(listed(folder.path()), before);
+
         fs::remove_file(folder.path().join("a")).unwrap();
         put(folder.path(), 3, &[("a", "1")]);
-        assert_eq!(listed(folder.path()), before, "a link that was lost comes back");
+        assert_eq!(
+            listed(folder.path()),
+            before,
+            "a link that was lost comes back"
+        );
     }
 
     #[test]
@@ -319,6 +391,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         put(folder.path(), 1, &[("a", "1"), ("b", "1")]);
         put(folder.path(), 2, &[("a", "2"), ("c/d", "2")]);
+
         let stamped = "..2026_03_01_12_00_00.2";
         assert_eq!(
             listed(folder.path()),
@@ -329,9 +402,13 @@ mod tests {
                 "c -> ..data/c".to_owned()
             ]
         );
+
         put(folder.path(), 3, &[]);
         let stamped = "..2026_03_01_12_00_00.3";
-        assert_eq!(listed(folder.path()), [stamped.to_owned(), format!("..data -> {stamped}")]);
+        assert_eq!(
+            listed(folder.path()),
+            [stamped.to_owned(), format!("..data -> {stamped}")]
+        );
     }
 
     #[test]
@@ -342,6 +419,7 @@ mod tests {
         symlink("nowhere", folder.path().join(NEW_DATA)).unwrap();
         fs::create_dir(folder.path().join("mounted-below")).unwrap();
         put(folder.path(), 2, &[("a", "2")]);
+
         let stamped = "..2026_03_01_12_00_00.2";
         let expected = [
             stamped.to_owned(),
@@ -355,7 +433,9 @@ mod tests {
     #[test]
     fn files_that_nobody_could_be_given_are_not_shown() {
         let folder = tempfile::tempdir().unwrap();
-        let refused = write(folder.path(), &files(&[("a", "1")]), NOON, 1, |_| Err(io::Error::other("no")));
+        let refused = write(folder.path(), &files(&[("a", "1")]), NOON, 1, |_| {
+            Err(io::Error::other("no"))
+        });
         refused.unwrap_err();
         assert!(listed(folder.path()).is_empty());
         assert!(!is_written(folder.path()));
@@ -365,14 +445,23 @@ mod tests {
     fn paths_that_lead_astray_are_refused_in_upstreams_words() {
         let check = |path: &str, expected: &str| {
             let folder = tempfile::tempdir().unwrap();
-            let refused = write(folder.path(), &files(&[(path, "")]), NOON, 1, |_| Ok(())).unwrap_err();
+            let refused =
+                write(folder.path(), &files(&[(path, "")]), NOON, 1, |_| Ok(())).unwrap_err();
             assert_eq!(refused.to_string(), expected);
         };
         check("", "invalid path: must not be empty: \"\"");
+
         check("/etc/x", "invalid path: must be relative path: /etc/x");
         check("a/../b", "invalid path: must not contain '..': a/../b");
         check("..a/b", "invalid path: must not start with '..': ..a/b");
-        check(&"x".repeat(256), "invalid path: filenames must be less than or equal to 255 characters");
-        check(&"x/".repeat(2049), "invalid path: must be less than or equal to 4096 characters");
+        check(
+            &"x".repeat(256),
+            "invalid path: filenames must be less than or equal to 255 characters",
+        );
+
+        check(
+            &"x/".repeat(2049),
+            "invalid path: must be less than or equal to 4096 characters",
+        );
     }
 }

@@ -25,10 +25,15 @@ pub(super) struct Planned {
     propagation: MountPropagation,
 }
 
-/// Why a container cannot have its mounts. The texts are upstream's; they say nothing of the host's files.
+/// Why a container cannot have its mounts. The texts are upstream's; they say nothing of the host's
+/// files.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BindingError {
-    #[error("cannot find volume {} to mount into container {}", Quoted(volume), Quoted(container))]
+    #[error(
+        "cannot find volume {} to mount into container {}",
+        Quoted(volume),
+        Quoted(container)
+    )]
     NoVolume { volume: String, container: String },
     #[error("missing value for {0}")]
     NoVariable(String),
@@ -67,7 +72,9 @@ pub(super) fn plan(
         return Err(BindingError::Device(device.device_path.clone()));
     }
     let mounts = container.volume_mounts.iter().flatten();
-    mounts.map(|mount| plan_one(pod, container, mount, environment, supports_recursive)).collect()
+    mounts
+        .map(|mount| plan_one(pod, container, mount, environment, supports_recursive))
+        .collect()
 }
 
 fn plan_one(
@@ -79,16 +86,21 @@ fn plan_one(
 ) -> Result<Planned, BindingError> {
     let mut volumes = pod.pod_spec().volumes.iter().flatten();
     let volume = volumes.find(|volume| volume.name == mount.name);
-    let source = volume.and_then(|volume| source::of(volume).ok()).ok_or_else(|| BindingError::NoVolume {
-        volume: mount.name.clone(),
-        container: container.name.clone(),
-    })?;
+    let source = volume
+        .and_then(|volume| source::of(volume).ok())
+        .ok_or_else(|| BindingError::NoVolume {
+            volume: mount.name.clone(),
+            container: container.name.clone(),
+        })?;
+
     let target = match mount.mount_path.starts_with('/') {
         true => mount.mount_path.clone(),
         false => format!("/{}", mount.mount_path),
     };
+
     // What the kubelet writes, nobody else does.
     let always = !matches!(source, Source::EmptyDir(_) | Source::HostPath(_));
+
     Ok(Planned {
         volume: mount.name.clone(),
         container: container.name.clone(),
@@ -106,25 +118,33 @@ fn sub_path(mount: &VolumeMount, environment: &[(String, String)]) -> Result<Str
         expression => {
             let mut missing = BTreeSet::new();
             let expanded = expand_with(expression, |name| {
-                let value =
-                    environment.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+                let value = environment
+                    .iter()
+                    .rev()
+                    .find(|(key, _)| key == name)
+                    .map(|(_, value)| value.clone());
+
                 value.filter(|value| !value.is_empty()).unwrap_or_else(|| {
                     missing.insert(name.to_owned());
                     String::new()
                 })
             });
+
             if !missing.is_empty() {
                 return Err(BindingError::NoVariable(Vec::from_iter(missing).join(", ")));
             }
+
             expanded
         }
     };
+
     if path.starts_with('/') {
         return Err(BindingError::Absolute(path));
     }
     if path.split('/').any(|part| part == "..") {
         return Err(BindingError::Backsteps(path));
     }
+
     Ok(path)
 }
 
@@ -143,24 +163,36 @@ fn recursive(mount: &VolumeMount, supported: bool) -> Result<bool, BindingError>
         None | Some("Disabled") => return Ok(false),
         Some(mode) => mode,
     };
+
     let name = Quoted(&mount.name);
     let refused = |text: String| Err(BindingError::RecursiveReadOnly(text));
     if mount.read_only != Some(true) {
-        return refused(format!("volume {name} requested recursive read-only mode, but it is not read-only"));
+        return refused(format!(
+            "volume {name} requested recursive read-only mode, but it is not read-only"
+        ));
     }
-    if let Some(other) = mount.mount_propagation.as_deref().filter(|other| *other != "None") {
+
+    if let Some(other) = mount
+        .mount_propagation
+        .as_deref()
+        .filter(|other| *other != "None")
+    {
         let other = Quoted(other);
         return refused(format!(
             "volume {name} requested recursive read-only mode, but it is not compatible with propagation {other}"
         ));
     }
+
     match mode {
         "IfPossible" => Ok(supported),
         "Enabled" if supported => Ok(true),
         "Enabled" => refused(format!(
             "volume {name} requested recursive read-only mode, but it is not supported by the runtime"
         )),
-        other => refused(format!("unknown recursive read-only mode {}", Quoted(other))),
+        other => refused(format!(
+            "unknown recursive read-only mode {}",
+            Quoted(other)
+        )),
     }
 }
 
@@ -172,19 +204,30 @@ impl Planned {
         place: &subpath::Place<'_>,
     ) -> Result<Mount, BindingError> {
         let (name, container) = (self.volume.clone(), self.container.clone());
-        let volume = volume
-            .ok_or_else(|| BindingError::NoVolume { volume: name.clone(), container: container.clone() })?;
+        let volume = volume.ok_or_else(|| BindingError::NoVolume {
+            volume: name.clone(),
+            container: container.clone(),
+        })?;
+
         let host_path = match self.sub_path.as_str() {
             "" => volume,
             below => below_volume(&volume, &name, below, place).map_err(|error| {
                 // Users are not told what files their host has.
                 tracing::warn!(pod = place.uid, container, volume = name, %error, "subPath");
+
                 match error {
-                    subpath::SubPathError::Create(_) => BindingError::Create { volume: name, container },
-                    subpath::SubPathError::Prepare(_) => BindingError::Prepare { volume: name, container },
+                    subpath::SubPathError::Create(_) => BindingError::Create {
+                        volume: name,
+                        container,
+                    },
+                    subpath::SubPathError::Prepare(_) => BindingError::Prepare {
+                        volume: name,
+                        container,
+                    },
                 }
             })?,
         };
+
         Ok(Mount {
             container_path: self.target,
             host_path: host_path.to_string_lossy().into_owned(),
@@ -220,7 +263,9 @@ mod tests {
         let environment = [("POD", "old"), ("POD", "web-0"), ("EMPTY", "")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let planned = plan(&pod, &container, &environment, supports_recursive);
-        planned.map(|mut all| all.remove(0)).map_err(|error| error.to_string())
+        planned
+            .map(|mut all| all.remove(0))
+            .map_err(|error| error.to_string())
     }
 
     #[track_caller]
@@ -232,28 +277,43 @@ mod tests {
     fn what_the_kubelet_writes_is_read_only() {
         let read_only = |mount: &str| planned(mount, false).unwrap().read_only;
         assert!(!read_only(r#"{"name":"dir","mountPath":"/m"}"#));
-        assert!(read_only(r#"{"name":"dir","mountPath":"/m","readOnly":true}"#));
+        assert!(read_only(
+            r#"{"name":"dir","mountPath":"/m","readOnly":true}"#
+        ));
+
         assert!(!read_only(r#"{"name":"host","mountPath":"/m"}"#));
         assert!(read_only(r#"{"name":"cm","mountPath":"/m"}"#));
-        assert_eq!(planned(r#"{"name":"cm","mountPath":"m"}"#, false).unwrap().target, "/m");
+        assert_eq!(
+            planned(r#"{"name":"cm","mountPath":"m"}"#, false)
+                .unwrap()
+                .target,
+            "/m"
+        );
     }
 
     #[test]
     fn paths_below_volumes_may_name_variables() {
         let path = |mount: &str| planned(mount, false).map(|planned| planned.sub_path);
-        assert_eq!(path(r#"{"name":"dir","mountPath":"/m","subPath":"a/b"}"#).unwrap(), "a/b");
+        assert_eq!(
+            path(r#"{"name":"dir","mountPath":"/m","subPath":"a/b"}"#).unwrap(),
+            "a/b"
+        );
+
         assert_eq!(
             path(r#"{"name":"dir","mountPath":"/m","subPathExpr":"logs/$(POD)"}"#).unwrap(),
             "logs/web-0"
         );
+
         refused(
             r#"{"name":"dir","mountPath":"/m","subPathExpr":"$(B)/$(EMPTY)/$(A)"}"#,
             "missing value for A, B, EMPTY",
         );
+
         refused(
             r#"{"name":"dir","mountPath":"/m","subPath":"/abs"}"#,
             "error SubPath `/abs` must not be an absolute path",
         );
+
         refused(
             r#"{"name":"dir","mountPath":"/m","subPath":"a/../b"}"#,
             "unable to provision SubPath `a/../b`: must not contain '..'",
@@ -262,7 +322,8 @@ mod tests {
 
     #[test]
     fn a_volume_that_is_not_there_cannot_be_mounted() {
-        let text = |name: &str| format!("cannot find volume \"{name}\" to mount into container \"c\"");
+        let text =
+            |name: &str| format!("cannot find volume \"{name}\" to mount into container \"c\"");
         refused(r#"{"name":"none","mountPath":"/m"}"#, &text("none"));
         refused(r#"{"name":"claim","mountPath":"/m"}"#, &text("claim"));
     }
@@ -270,32 +331,59 @@ mod tests {
     #[test]
     fn mounts_propagate_as_they_say() {
         let propagation = |mode: &str| {
-            planned(&format!(r#"{{"name":"dir","mountPath":"/m","mountPropagation":"{mode}"}}"#), false)
-                .map(|planned| planned.propagation)
+            planned(
+                &format!(r#"{{"name":"dir","mountPath":"/m","mountPropagation":"{mode}"}}"#),
+                false,
+            )
+            .map(|planned| planned.propagation)
         };
-        assert_eq!(propagation("None").unwrap(), MountPropagation::PropagationPrivate);
-        assert_eq!(propagation("HostToContainer").unwrap(), MountPropagation::PropagationHostToContainer);
-        assert_eq!(propagation("Bidirectional").unwrap(), MountPropagation::PropagationBidirectional);
-        assert_eq!(propagation("Both").unwrap_err(), "invalid MountPropagation mode: \"Both\"");
+
+        assert_eq!(
+            propagation("None").unwrap(),
+            MountPropagation::PropagationPrivate
+        );
+
+        assert_eq!(
+            propagation("HostToContainer").unwrap(),
+            MountPropagation::PropagationHostToContainer
+        );
+
+        assert_eq!(
+            propagation("Bidirectional").unwrap(),
+            MountPropagation::PropagationBidirectional
+        );
+
+        assert_eq!(
+            propagation("Both").unwrap_err(),
+            "invalid MountPropagation mode: \"Both\""
+        );
     }
 
     #[test]
     fn read_only_goes_deep_where_the_runtime_can() {
         let of = |mode: &str, supported| {
-            let mount =
-                format!(r#"{{"name":"dir","mountPath":"/m","readOnly":true,"recursiveReadOnly":"{mode}"}}"#);
+            let mount = format!(
+                r#"{{"name":"dir","mountPath":"/m","readOnly":true,"recursiveReadOnly":"{mode}"}}"#
+            );
             planned(&mount, supported).map(|planned| planned.recursive_read_only)
         };
         assert_eq!(of("Disabled", true), Ok(false));
+
         assert_eq!(of("IfPossible", true), Ok(true));
         assert_eq!(of("IfPossible", false), Ok(false));
         assert_eq!(of("Enabled", true), Ok(true));
+
         let prefix = "failed to resolve recursive read-only mode: volume \"dir\" requested recursive read-only mode, but it is not";
-        assert_eq!(of("Enabled", false).unwrap_err(), format!("{prefix} supported by the runtime"));
+        assert_eq!(
+            of("Enabled", false).unwrap_err(),
+            format!("{prefix} supported by the runtime")
+        );
+
         refused(
             r#"{"name":"dir","mountPath":"/m","recursiveReadOnly":"Enabled"}"#,
             &format!("{prefix} read-only"),
         );
+
         refused(
             r#"{"name":"dir","mountPath":"/m","readOnly":true,"recursiveReadOnly":"Enabled","mountPropagation":"HostToContainer"}"#,
             &format!("{prefix} compatible with propagation \"HostToContainer\""),

@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use coracle_api::time::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, ConfigMapVolumeSource, DownwardAPIVolumeFile, DownwardAPIVolumeSource, KeyToPath, Pod,
-    ProjectedVolumeSource, Secret, SecretVolumeSource, ServiceAccountTokenProjection, VolumeProjection,
+    ConfigMap, ConfigMapVolumeSource, DownwardAPIVolumeFile, DownwardAPIVolumeSource, KeyToPath,
+    Pod, ProjectedVolumeSource, Secret, SecretVolumeSource, ServiceAccountTokenProjection,
+    VolumeProjection,
 };
 
 use super::ownership;
 use super::tokens::{TokenError, Tokens};
-use crate::downward::{Allocatable, Amounts, DownwardError, field_of_metadata, resource_of_container};
+use crate::downward::{
+    Allocatable, Amounts, DownwardError, field_of_metadata, resource_of_container,
+};
 use crate::pod::PodView as _;
 use crate::references::{ReferenceError, References};
 
@@ -60,21 +63,41 @@ pub(super) struct Gather<'a> {
 }
 
 impl Gather<'_> {
-    pub(super) async fn config_map(&self, wanted: &ConfigMapVolumeSource) -> Result<Contents, ContentsError> {
+    pub(super) async fn config_map(
+        &self,
+        wanted: &ConfigMapVolumeSource,
+    ) -> Result<Contents, ContentsError> {
         let mode = wanted.default_mode;
-        self.of_config_map(&wanted.name, wanted.items.as_deref(), mode, wanted.optional).await
+        self.of_config_map(&wanted.name, wanted.items.as_deref(), mode, wanted.optional)
+            .await
     }
 
-    pub(super) async fn secret(&self, wanted: &SecretVolumeSource) -> Result<Contents, ContentsError> {
+    pub(super) async fn secret(
+        &self,
+        wanted: &SecretVolumeSource,
+    ) -> Result<Contents, ContentsError> {
         let name = wanted.secret_name.as_deref().unwrap_or_default();
-        self.of_secret(name, wanted.items.as_deref(), wanted.default_mode, wanted.optional).await
+        self.of_secret(
+            name,
+            wanted.items.as_deref(),
+            wanted.default_mode,
+            wanted.optional,
+        )
+        .await
     }
 
-    pub(super) fn downward_api(&self, wanted: &DownwardAPIVolumeSource) -> Result<Contents, ContentsError> {
-        self.of_fields(wanted.items.as_deref().unwrap_or_default(), wanted.default_mode)
+    pub(super) fn downward_api(
+        &self,
+        wanted: &DownwardAPIVolumeSource,
+    ) -> Result<Contents, ContentsError> {
+        self.of_fields(
+            wanted.items.as_deref().unwrap_or_default(),
+            wanted.default_mode,
+        )
     }
 
-    /// All parts together, of which a later one hides an earlier one; and when a token in it wants to be renewed.
+    /// All parts together, of which a later one hides an earlier one; and when a token in it wants
+    /// to be renewed.
     pub(super) async fn projected(
         &self,
         wanted: &ProjectedVolumeSource,
@@ -90,6 +113,7 @@ impl Gather<'_> {
                 Err(error) => errors.push(error),
             }
         }
+
         match errors.len() {
             0 => Ok((contents, renew_at)),
             1 => Err(errors.remove(0)),
@@ -103,17 +127,26 @@ impl Gather<'_> {
         mode: Option<i32>,
     ) -> Result<(Contents, Option<Timestamp>), ContentsError> {
         if let Some(wanted) = &part.config_map {
-            let files =
-                self.of_config_map(&wanted.name, wanted.items.as_deref(), mode, wanted.optional).await?;
+            let files = self
+                .of_config_map(&wanted.name, wanted.items.as_deref(), mode, wanted.optional)
+                .await?;
             return Ok((files, None));
         }
+
         if let Some(wanted) = &part.secret {
-            let files = self.of_secret(&wanted.name, wanted.items.as_deref(), mode, wanted.optional).await?;
+            let files = self
+                .of_secret(&wanted.name, wanted.items.as_deref(), mode, wanted.optional)
+                .await?;
             return Ok((files, None));
         }
+
         if let Some(wanted) = &part.downward_api {
-            return Ok((self.of_fields(wanted.items.as_deref().unwrap_or_default(), mode)?, None));
+            return Ok((
+                self.of_fields(wanted.items.as_deref().unwrap_or_default(), mode)?,
+                None,
+            ));
         }
+
         if let Some(wanted) = &part.service_account_token {
             return self.of_token(wanted, mode).await;
         }
@@ -123,6 +156,7 @@ impl Gather<'_> {
         if part.pod_certificate.is_some() {
             return Err(ContentsError::Unsupported("podCertificate"));
         }
+
         Ok((Contents::new(), None))
     }
 
@@ -172,9 +206,18 @@ impl Gather<'_> {
         let token = self.tokens.get(self.pod, wanted).await?;
         let owner = ownership::only_user(self.pod);
         let belongs = owner.is_some() || ownership::Group::of(self.pod).is_some();
+
         let mode = if belongs { PRIVATE } else { bits(mode)? };
-        let file = FileContent { data: token.text.into_bytes(), mode, owner };
-        Ok((Contents::from([(wanted.path.clone(), file)]), Some(token.renew_at)))
+        let file = FileContent {
+            data: token.text.into_bytes(),
+            mode,
+            owner,
+        };
+
+        Ok((
+            Contents::from([(wanted.path.clone(), file)]),
+            Some(token.renew_at),
+        ))
     }
 }
 
@@ -185,11 +228,27 @@ pub(super) fn config_map_files(
     mode: Option<i32>,
     optional: bool,
 ) -> Result<Contents, ContentsError> {
-    let texts = found.data.iter().flatten().map(|(key, text)| (key.as_str(), text.as_bytes()));
-    let binary = found.binary_data.iter().flatten().map(|(key, data)| (key.as_str(), data.0.as_slice()));
+    let texts = found
+        .data
+        .iter()
+        .flatten()
+        .map(|(key, text)| (key.as_str(), text.as_bytes()));
+
+    let binary = found
+        .binary_data
+        .iter()
+        .flatten()
+        .map(|(key, data)| (key.as_str(), data.0.as_slice()));
+
     // A text hides bytes of the same key.
     let entries: BTreeMap<&str, &[u8]> = binary.chain(texts).collect();
-    files(&entries, items, mode, optional, ContentsError::NoConfigMapKey)
+    files(
+        &entries,
+        items,
+        mode,
+        optional,
+        ContentsError::NoConfigMapKey,
+    )
 }
 
 /// The files of a Secret: all of it, or the items at their paths.
@@ -201,7 +260,10 @@ pub(super) fn secret_files(
 ) -> Result<Contents, ContentsError> {
     let entry = |(key, data): (&'_ String, &'_ ByteString)| (key.clone(), data.0.clone());
     let entries: BTreeMap<String, Vec<u8>> = found.data.iter().flatten().map(entry).collect();
-    let entries = entries.iter().map(|(key, data)| (key.as_str(), data.as_slice())).collect();
+    let entries = entries
+        .iter()
+        .map(|(key, data)| (key.as_str(), data.as_slice()))
+        .collect();
     files(&entries, items, mode, optional, ContentsError::NoSecretKey)
 }
 
@@ -213,23 +275,36 @@ fn files(
     missing: impl Fn(String) -> ContentsError,
 ) -> Result<Contents, ContentsError> {
     let default = bits(mode)?;
-    let file = |data: &[u8], mode| FileContent { data: data.to_vec(), mode, owner: None };
+    let file = |data: &[u8], mode| FileContent {
+        data: data.to_vec(),
+        mode,
+        owner: None,
+    };
+
     let items = items.unwrap_or_default();
     if items.is_empty() {
-        let all = entries.iter().map(|(key, data)| ((*key).to_owned(), file(data, default)));
+        let all = entries
+            .iter()
+            .map(|(key, data)| ((*key).to_owned(), file(data, default)));
         return Ok(all.collect());
     }
+
     let mut contents = Contents::new();
     for item in items {
         match entries.get(item.key.as_str()) {
             Some(data) => {
-                let mode = if item.mode.is_some() { bits(item.mode)? } else { default };
+                let mode = if item.mode.is_some() {
+                    bits(item.mode)?
+                } else {
+                    default
+                };
                 contents.insert(item.path.clone(), file(data, mode));
             }
             None if optional => {}
             None => return Err(missing(item.key.clone())),
         }
     }
+
     Ok(contents)
 }
 
@@ -250,15 +325,26 @@ pub(super) fn field_files(
         } else {
             Ok(String::new())
         };
-        let mode = if item.mode.is_some() { bits(item.mode)? } else { default };
+
+        let mode = if item.mode.is_some() {
+            bits(item.mode)?
+        } else {
+            default
+        };
+
         match value {
             Ok(value) => {
-                let file = FileContent { data: value.into_bytes(), mode, owner: None };
+                let file = FileContent {
+                    data: value.into_bytes(),
+                    mode,
+                    owner: None,
+                };
                 contents.insert(item.path.clone(), file);
             }
             Err(error) => errors.push(ContentsError::Downward(error)),
         }
     }
+
     match errors.len() {
         0 => Ok(contents),
         1 => Err(errors.remove(0)),
@@ -267,7 +353,8 @@ pub(super) fn field_files(
 }
 
 fn bits(mode: Option<i32>) -> Result<u32, ContentsError> {
-    mode.and_then(|mode| u32::try_from(mode).ok()).ok_or(ContentsError::NoMode)
+    mode.and_then(|mode| u32::try_from(mode).ok())
+        .ok_or(ContentsError::NoMode)
 }
 
 /// Each text once, in brackets.
@@ -293,13 +380,21 @@ mod tests {
     }
 
     fn config_map() -> ConfigMap {
-        serde_json::from_str(r#"{"data":{"a":"text","b":"hides"},"binaryData":{"b":"AAE=","c":"AAE="}}"#)
-            .unwrap()
+        serde_json::from_str(
+            r#"{"data":{"a":"text","b":"hides"},"binaryData":{"b":"AAE=","c":"AAE="}}"#,
+        )
+        .unwrap()
     }
 
-    fn listed(contents: Result<Contents, ContentsError>) -> Result<Vec<(String, Vec<u8>, u32)>, String> {
-        let listed = contents
-            .map(|files| files.into_iter().map(|(path, file)| (path, file.data, file.mode)).collect());
+    fn listed(
+        contents: Result<Contents, ContentsError>,
+    ) -> Result<Vec<(String, Vec<u8>, u32)>, String> {
+        let listed = contents.map(|files| {
+            files
+                .into_iter()
+                .map(|(path, file)| (path, file.data, file.mode))
+                .collect()
+        });
         listed.map_err(|error| error.to_string())
     }
 
@@ -308,7 +403,13 @@ mod tests {
 
     #[track_caller]
     fn check(items: &[KeyToPath], optional: bool, expected: Result<&[Expected<'_>], &str>) {
-        let found = listed(config_map_files(&config_map(), Some(items), Some(0o644), optional));
+        let found = listed(config_map_files(
+            &config_map(),
+            Some(items),
+            Some(0o644),
+            optional,
+        ));
+
         let expected = expected.map(|files| {
             files
                 .iter()
@@ -320,44 +421,83 @@ mod tests {
 
     #[test]
     fn without_items_every_entry_is_a_file() {
-        check(&[], false, Ok(&[("a", b"text", 0o644), ("b", b"hides", 0o644), ("c", &[0, 1], 0o644)]));
+        check(
+            &[],
+            false,
+            Ok(&[
+                ("a", b"text", 0o644),
+                ("b", b"hides", 0o644),
+                ("c", &[0, 1], 0o644),
+            ]),
+        );
     }
 
     #[test]
     fn items_say_path_and_mode() {
         let some = items(r#"[{"key":"a","path":"deep/er","mode":256},{"key":"c","path":"c"}]"#);
-        check(&some, false, Ok(&[("c", &[0, 1], 0o644), ("deep/er", b"text", 0o400)]));
+        check(
+            &some,
+            false,
+            Ok(&[("c", &[0, 1], 0o644), ("deep/er", b"text", 0o400)]),
+        );
     }
 
     #[test]
     fn a_missing_key_fails_unless_it_may_be_missing() {
         let some = items(r#"[{"key":"gone","path":"x"},{"key":"a","path":"y"}]"#);
-        check(&some, false, Err("configmap references non-existent config key: gone"));
+        check(
+            &some,
+            false,
+            Err("configmap references non-existent config key: gone"),
+        );
+
         check(&some, true, Ok(&[("y", b"text", 0o644)]));
-        let secret = listed(secret_files(&Secret::default(), Some(&some), Some(0o644), false));
-        assert_eq!(secret.unwrap_err(), "references non-existent secret key: gone");
+        let secret = listed(secret_files(
+            &Secret::default(),
+            Some(&some),
+            Some(0o644),
+            false,
+        ));
+
+        assert_eq!(
+            secret.unwrap_err(),
+            "references non-existent secret key: gone"
+        );
     }
 
     #[test]
     fn a_mode_must_have_been_defaulted() {
         let found = listed(config_map_files(&config_map(), None, None, true));
-        assert_eq!(found.unwrap_err(), "no defaultMode used, not even the default value for it");
+        assert_eq!(
+            found.unwrap_err(),
+            "no defaultMode used, not even the default value for it"
+        );
     }
 
     #[test]
     fn fields_become_files_and_all_that_fails_is_told_at_once() {
         let pod: Pod =
-            serde_json::from_str(r#"{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[]}}"#).unwrap();
-        let wanted: Vec<DownwardAPIVolumeFile> =
-            serde_json::from_str(r#"[{"path":"labels","fieldRef":{"fieldPath":"metadata.labels"}}]"#)
+            serde_json::from_str(r#"{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[]}}"#)
                 .unwrap();
+        let wanted: Vec<DownwardAPIVolumeFile> = serde_json::from_str(
+            r#"[{"path":"labels","fieldRef":{"fieldPath":"metadata.labels"}}]"#,
+        )
+        .unwrap();
+
         let found = field_files(&wanted, &pod, &Amounts::new(), Some(0o640));
-        assert_eq!(listed(found).unwrap(), [("labels".to_owned(), b"a=\"b\"".to_vec(), 0o640)]);
+        assert_eq!(
+            listed(found).unwrap(),
+            [("labels".to_owned(), b"a=\"b\"".to_vec(), 0o640)]
+        );
+
         let wanted: Vec<DownwardAPIVolumeFile> = serde_json::from_str(
             r#"[{"path":"x","fieldRef":{"fieldPath":"x"}},{"path":"y","resourceFieldRef":{"containerName":"c","resource":"limits.cpu"}}]"#,
         )
         .unwrap();
         let found = field_files(&wanted, &pod, &Amounts::new(), Some(0o640));
-        assert_eq!(listed(found).unwrap_err(), "[unsupported fieldPath: x, container c not found]");
+        assert_eq!(
+            listed(found).unwrap_err(),
+            "[unsupported fieldPath: x, container c not found]"
+        );
     }
 }

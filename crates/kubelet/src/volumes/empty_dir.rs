@@ -39,7 +39,11 @@ pub(super) enum EmptyDirError {
     #[error("{0} storage medium is not supported by this node")]
     HugePages(String),
     #[error("{what} {path}: {source}")]
-    Io { what: &'static str, path: String, source: io::Error },
+    Io {
+        what: &'static str,
+        path: String,
+        source: io::Error,
+    },
 }
 
 impl Medium {
@@ -51,22 +55,32 @@ impl Medium {
     ) -> Result<Medium, EmptyDirError> {
         match wanted.medium.as_deref().unwrap_or_default() {
             "" => Ok(Medium::Disk),
-            "Memory" => Ok(Medium::Memory { size: memory_size(wanted.size_limit.as_ref(), pod, node) }),
-            medium if medium.starts_with("HugePages") => Err(EmptyDirError::HugePages(medium.to_owned())),
+            "Memory" => Ok(Medium::Memory {
+                size: memory_size(wanted.size_limit.as_ref(), pod, node),
+            }),
+            medium if medium.starts_with("HugePages") => {
+                Err(EmptyDirError::HugePages(medium.to_owned()))
+            }
             medium => Err(EmptyDirError::Medium(medium.to_owned())),
         }
     }
 }
 
-/// How large a folder in memory may become: what is asked for, but not more than the pod may use, and that is never more
-/// than the node has.
+/// How large a folder in memory may become: what is asked for, but not more than the pod may use,
+/// and that is never more than the node has.
 pub(super) fn memory_size(limit: Option<&Written>, pod: &Pod, node: &Amounts) -> u64 {
     let bytes = |amount: &Written| {
         let amount = Quantity::from_str(&amount.0).ok()?;
-        u64::try_from(amount.value()).ok().filter(|bytes| *bytes > 0)
+        u64::try_from(amount.value())
+            .ok()
+            .filter(|bytes| *bytes > 0)
     };
     let node = node.get("memory").and_then(bytes);
-    let smallest = [node, pod_memory(pod), limit.and_then(bytes)].into_iter().flatten().min();
+    let smallest = [node, pod_memory(pod), limit.and_then(bytes)]
+        .into_iter()
+        .flatten()
+        .min();
+
     smallest.unwrap_or(0)
 }
 
@@ -74,16 +88,25 @@ pub(super) fn memory_size(limit: Option<&Written>, pod: &Pod, node: &Amounts) ->
 fn pod_memory(pod: &Pod) -> Option<u64> {
     let bytes = |limits: Option<&Amounts>| {
         let amount = Quantity::from_str(&limits?.get("memory")?.0).ok()?;
-        u64::try_from(amount.value()).ok().filter(|bytes| *bytes > 0)
+        u64::try_from(amount.value())
+            .ok()
+            .filter(|bytes| *bytes > 0)
     };
+
     let spec = pod.pod_spec();
-    if let Some(of_pod) = bytes(spec.resources.as_ref().and_then(|resources| resources.limits.as_ref())) {
+    if let Some(of_pod) = bytes(
+        spec.resources
+            .as_ref()
+            .and_then(|resources| resources.limits.as_ref()),
+    ) {
         return Some(of_pod);
     }
+
     let mut sum = 0;
     for container in &spec.containers {
         sum += bytes(container.resources.as_ref()?.limits.as_ref())?;
     }
+
     // Sidecars run beside the containers, and other init containers one at a time before them.
     let mut most = 0;
     for container in spec.init_containers.iter().flatten() {
@@ -93,6 +116,7 @@ fn pod_memory(pod: &Pod) -> Option<u64> {
             _ => most = most.max(limit),
         }
     }
+
     Some(sum.max(most)).filter(|bytes| *bytes > 0)
 }
 
@@ -106,13 +130,21 @@ pub(super) fn set_up(
     if !make(dir, medium, marker.join("ready").exists() && dir.exists())? {
         return Ok(());
     }
+
     if let Some(group) = group {
-        group.take_all(dir, Access::Write).map_err(|source| failed("chown", dir, source))?;
+        group
+            .take_all(dir, Access::Write)
+            .map_err(|source| failed("chown", dir, source))?;
     }
+
     let mark = || -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o750).create(marker)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o750)
+            .create(marker)?;
         fs::write(marker.join("ready"), "")
     };
+
     mark().map_err(|source| failed("create", marker, source))
 }
 
@@ -135,7 +167,8 @@ pub(super) fn tear_down(dir: &Path, marker: &Path) -> Result<(), EmptyDirError> 
     // First the marker: what is half gone must not look ready.
     remove_tree(marker).map_err(|source| failed("remove", marker, source))?;
     while is_mount_point(dir).map_err(|source| failed("stat", dir, source))? {
-        unmount(dir, UnmountFlags::NOFOLLOW).map_err(|error| failed("unmount", dir, error.into()))?;
+        unmount(dir, UnmountFlags::NOFOLLOW)
+            .map_err(|error| failed("unmount", dir, error.into()))?;
     }
     remove_tree(dir).map_err(|source| failed("remove", dir, source))
 }
@@ -144,34 +177,60 @@ pub(super) fn tear_down(dir: &Path, marker: &Path) -> Result<(), EmptyDirError> 
 fn make_dir(dir: &Path) -> Result<(), EmptyDirError> {
     let make = || -> io::Result<()> {
         if let Some(parent) = dir.parent() {
-            DirBuilder::new().recursive(true).mode(0o750).create(parent)?;
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o750)
+                .create(parent)?;
         }
+
         match fs::create_dir(dir) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }
+
         fs::set_permissions(dir, Permissions::from_mode(0o777))
     };
+
     make().map_err(|source| failed("mkdir", dir, source))
 }
 
 /// Memory that is never swapped out, where the kernel can promise that.
 fn mount_memory(dir: &Path, size: u64) -> io::Result<()> {
-    let size = if size > 0 { format!("size={size}") } else { String::new() };
-    let options = [format!("{size},noswap").trim_start_matches(',').to_owned(), size];
+    let size = if size > 0 {
+        format!("size={size}")
+    } else {
+        String::new()
+    };
+
+    let options = [
+        format!("{size},noswap").trim_start_matches(',').to_owned(),
+        size,
+    ];
+
     let mut refused = rustix::io::Errno::INVAL;
     for options in options {
         let options = CString::new(options)?;
-        match mount("tmpfs", dir, "tmpfs", MountFlags::empty(), options.as_c_str()) {
+        match mount(
+            "tmpfs",
+            dir,
+            "tmpfs",
+            MountFlags::empty(),
+            options.as_c_str(),
+        ) {
             Err(rustix::io::Errno::INVAL) => refused = rustix::io::Errno::INVAL,
             done => return Ok(done?),
         }
     }
+
     Err(refused.into())
 }
 
 fn failed(what: &'static str, path: &Path, source: io::Error) -> EmptyDirError {
-    EmptyDirError::Io { what, path: path.to_string_lossy().into_owned(), source }
+    EmptyDirError::Io {
+        what,
+        path: path.to_string_lossy().into_owned(),
+        source,
+    }
 }
 
 #[cfg(test)]
@@ -184,8 +243,13 @@ mod tests {
             let pod: Pod = serde_json::from_str(&format!(r#"{{"spec":{pod}}}"#)).unwrap();
             let node: Amounts = serde_json::from_str(node).unwrap();
             let limit = limit.map(|limit| Written(limit.to_owned()));
-            assert_eq!(memory_size(limit.as_ref(), &pod, &node), expected, "{limit:?} {pod:?} {node:?}");
+            assert_eq!(
+                memory_size(limit.as_ref(), &pod, &node),
+                expected,
+                "{limit:?} {pod:?} {node:?}"
+            );
         };
+
         let bare = r#"{"containers":[{"name":"a"}]}"#;
         let limited = r#"{"containers":[{"name":"a","resources":{"limits":{"memory":"20Mi"}}},{"name":"b","resources":{"limits":{"memory":"10Mi"}}}]}"#;
         let half = r#"{"containers":[{"name":"a","resources":{"limits":{"memory":"20Mi"}}},{"name":"b"}]}"#;
@@ -193,6 +257,7 @@ mod tests {
         let node = r#"{"memory":"100Mi"}"#;
         check(None, bare, node, 100 << 20);
         check(Some("1Mi"), bare, node, 1 << 20);
+
         check(Some("1Gi"), bare, node, 100 << 20);
         check(Some("0"), bare, node, 100 << 20);
         check(None, limited, node, 30 << 20);

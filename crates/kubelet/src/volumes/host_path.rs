@@ -1,4 +1,5 @@
-//! Paths of the host as volumes: nothing is made but what the type says, and nothing is ever taken away.
+//! Paths of the host as volumes: nothing is made but what the type says, and nothing is ever taken
+//! away.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
@@ -18,12 +19,14 @@ pub(super) enum HostPathError {
     Make(#[from] io::Error),
 }
 
-/// Looks whether a path is what its type says, and makes it where the type says so. No type: anything will do.
+/// Looks whether a path is what its type says, and makes it where the type says so. No type:
+/// anything will do.
 pub(super) fn check(path: &Path, kind: &str) -> Result<(), HostPathError> {
     let shown = || path.to_string_lossy().into_owned();
     if path.components().any(|part| part == Component::ParentDir) {
         return Err(HostPathError::Backsteps(shown()));
     }
+
     let found = fs::metadata(path).map(|metadata| metadata.file_type()).ok();
     let (is, what) = match (kind, found) {
         ("", _) => return Ok(()),
@@ -34,11 +37,25 @@ pub(super) fn check(path: &Path, kind: &str) -> Result<(), HostPathError> {
         }
         ("FileOrCreate" | "File", found) => (found.is_some_and(|found| found.is_file()), "file"),
         ("Socket", found) => (found.is_some_and(|found| found.is_socket()), "socket file"),
-        ("CharDevice", found) => (found.is_some_and(|found| found.is_char_device()), "character device"),
-        ("BlockDevice", found) => (found.is_some_and(|found| found.is_block_device()), "block device"),
+        ("CharDevice", found) => (
+            found.is_some_and(|found| found.is_char_device()),
+            "character device",
+        ),
+        ("BlockDevice", found) => (
+            found.is_some_and(|found| found.is_block_device()),
+            "block device",
+        ),
         (other, _) => return Err(HostPathError::Type(other.to_owned())),
     };
-    if is { Ok(()) } else { Err(HostPathError::NotA { path: shown(), what }) }
+
+    if is {
+        Ok(())
+    } else {
+        Err(HostPathError::NotA {
+            path: shown(),
+            what,
+        })
+    }
 }
 
 fn make_directory(path: &Path) -> io::Result<()> {
@@ -47,7 +64,13 @@ fn make_directory(path: &Path) -> io::Result<()> {
 
 /// Its folder must be there.
 fn make_file(path: &Path) -> io::Result<()> {
-    OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(path).map(drop)
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o644)
+        .open(path)
+        .map(drop)
 }
 
 #[cfg(test)]
@@ -64,6 +87,7 @@ mod tests {
         fs::write(at("file"), "").unwrap();
         std::os::unix::fs::symlink("dir", at("link")).unwrap();
         let _socket = UnixListener::bind(at("socket")).unwrap();
+
         let check = |path: &Path, kind: &str, expected: Result<(), &str>| {
             let found = check(path, kind).map_err(|error| error.to_string());
             let place = format!("{}/", folder.path().display());
@@ -74,24 +98,61 @@ mod tests {
             );
         };
         check(&at("gone"), "", Ok(()));
+
         check(&at("dir"), "Directory", Ok(()));
         check(&at("link"), "Directory", Ok(()));
         check(&at("file"), "File", Ok(()));
+
         check(&at("socket"), "Socket", Ok(()));
         check(Path::new("/dev/null"), "CharDevice", Ok(()));
-        check(&at("gone"), "Directory", Err("hostPath type check failed: gone is not a directory"));
-        check(&at("file"), "DirectoryOrCreate", Err("hostPath type check failed: file is not a directory"));
-        check(&at("dir"), "File", Err("hostPath type check failed: dir is not a file"));
-        check(&at("dir"), "FileOrCreate", Err("hostPath type check failed: dir is not a file"));
-        check(&at("file"), "Socket", Err("hostPath type check failed: file is not a socket file"));
-        check(&at("file"), "CharDevice", Err("hostPath type check failed: file is not a character device"));
+        check(
+            &at("gone"),
+            "Directory",
+            Err("hostPath type check failed: gone is not a directory"),
+        );
+
+        check(
+            &at("file"),
+            "DirectoryOrCreate",
+            Err("hostPath type check failed: file is not a directory"),
+        );
+
+        check(
+            &at("dir"),
+            "File",
+            Err("hostPath type check failed: dir is not a file"),
+        );
+
+        check(
+            &at("dir"),
+            "FileOrCreate",
+            Err("hostPath type check failed: dir is not a file"),
+        );
+
+        check(
+            &at("file"),
+            "Socket",
+            Err("hostPath type check failed: file is not a socket file"),
+        );
+
+        check(
+            &at("file"),
+            "CharDevice",
+            Err("hostPath type check failed: file is not a character device"),
+        );
+
         check(
             Path::new("/dev/null"),
             "BlockDevice",
             Err("hostPath type check failed: /dev/null is not a block device"),
         );
+
         check(&at("file"), "Pipe", Err("Pipe is an invalid volume type"));
-        check(Path::new("/a/../b"), "", Err("invalid HostPath `/a/../b`: must not contain '..'"));
+        check(
+            Path::new("/a/../b"),
+            "",
+            Err("invalid HostPath `/a/../b`: must not contain '..'"),
+        );
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! The volumes of pods, on the disk where upstream has them.
 //!
-//! [`PodVolumes::mount`] asks `source` what each volume is, gathers its contents (`contents`: ConfigMaps, Secrets, fields
-//! of the pod, and `tokens`), and sets it up: a folder of its own (`empty_dir`), a path of the host's (`host_path`), or
-//! files that change all at once (`atomic`); `ownership` gives it to the pod's group. [`PodVolumes::bind`] says what a
-//! container mounts of that (`binding`), parts of volumes without being led out of them (`subpath`).
+//! [`PodVolumes::mount`] asks `source` what each volume is, gathers its contents (`contents`:
+//! ConfigMaps, Secrets, fields of the pod, and `tokens`), and sets it up: a folder of its own
+//! (`empty_dir`), a path of the host's (`host_path`), or files that change all at once (`atomic`);
+//! `ownership` gives it to the pod's group. [`PodVolumes::bind`] says what a container mounts of
+//! that (`binding`), parts of volumes without being led out of them (`subpath`).
 //!
-//! Nothing is remembered: what there is says the disk, and the mount table (`mount_table`). So a pod whose volumes were
-//! half made is continued, and one that nobody knows any more is cleaned up (`removal`). Work on the disk is done on
-//! threads that may wait.
+//! Nothing is remembered: what there is says the disk, and the mount table (`mount_table`). So a
+//! pod whose volumes were half made is continued, and one that nobody knows any more is cleaned up
+//! (`removal`). Work on the disk is done on threads that may wait.
 
 mod atomic;
 mod binding;
@@ -59,7 +60,8 @@ pub struct PodVolumes {
     recursive_read_only: bool,
 }
 
-/// Why a volume could not be set up. What a user reads follows `MountVolume.SetUp failed for volume "x" : `.
+/// Why a volume could not be set up. What a user reads follows `MountVolume.SetUp failed for volume
+/// "x" : `.
 #[derive(Debug, thiserror::Error)]
 enum SetUpError {
     #[error(transparent)]
@@ -118,29 +120,63 @@ impl PodVolumes {
         source: Source<'_>,
     ) -> Result<(Prepared, Option<Timestamp>), SetUpError> {
         let node = env::allocatable(&self.node).await.unwrap_or_default();
-        let memory = || Medium::Memory { size: empty_dir::memory_size(None, pod, &node) };
-        let gather =
-            contents::Gather { references: &self.references, tokens: &self.tokens, pod, node: &node };
+        let memory = || Medium::Memory {
+            size: empty_dir::memory_size(None, pod, &node),
+        };
+        let gather = contents::Gather {
+            references: &self.references,
+            tokens: &self.tokens,
+            pod,
+            node: &node,
+        };
+
         Ok(match source {
-            Source::EmptyDir(directory) => {
-                (Prepared::Directory { medium: Medium::of(directory, pod, &node)? }, None)
-            }
+            Source::EmptyDir(directory) => (
+                Prepared::Directory {
+                    medium: Medium::of(directory, pod, &node)?,
+                },
+                None,
+            ),
             Source::HostPath(path) => {
                 let kind = path.type_.clone().unwrap_or_default();
-                (Prepared::HostPath { path: PathBuf::from(&path.path), kind }, None)
+                (
+                    Prepared::HostPath {
+                        path: PathBuf::from(&path.path),
+                        kind,
+                    },
+                    None,
+                )
             }
-            Source::ConfigMap(wanted) => {
-                (Prepared::Files { medium: Medium::Disk, contents: gather.config_map(wanted).await? }, None)
-            }
-            Source::Secret(wanted) => {
-                (Prepared::Files { medium: memory(), contents: gather.secret(wanted).await? }, None)
-            }
-            Source::DownwardApi(wanted) => {
-                (Prepared::Files { medium: memory(), contents: gather.downward_api(wanted)? }, None)
-            }
+            Source::ConfigMap(wanted) => (
+                Prepared::Files {
+                    medium: Medium::Disk,
+                    contents: gather.config_map(wanted).await?,
+                },
+                None,
+            ),
+            Source::Secret(wanted) => (
+                Prepared::Files {
+                    medium: memory(),
+                    contents: gather.secret(wanted).await?,
+                },
+                None,
+            ),
+            Source::DownwardApi(wanted) => (
+                Prepared::Files {
+                    medium: memory(),
+                    contents: gather.downward_api(wanted)?,
+                },
+                None,
+            ),
             Source::Projected(wanted) => {
                 let (contents, renew_at) = gather.projected(wanted).await?;
-                (Prepared::Files { medium: memory(), contents }, renew_at)
+                (
+                    Prepared::Files {
+                        medium: memory(),
+                        contents,
+                    },
+                    renew_at,
+                )
             }
         })
     }
@@ -154,16 +190,25 @@ impl Volumes for PodVolumes {
         for volume in source::used_volumes(pod) {
             let done = match source::of(volume) {
                 Ok(source) => self.set_up(pod, volume, source).await.map_err(|error| {
-                    format!("MountVolume.SetUp failed for volume {} : {error}", Quoted(&volume.name))
+                    format!(
+                        "MountVolume.SetUp failed for volume {} : {error}",
+                        Quoted(&volume.name)
+                    )
                 }),
                 Err(refused) => Err(format!("{refused}")),
             };
+
             match done {
                 Ok(renew_at) => mounted.renew_at = earlier(mounted.renew_at, renew_at),
                 Err(text) => failures.push(text),
             }
         }
-        if failures.is_empty() { Ok(mounted) } else { Err(VolumeError { failures }) }
+
+        if failures.is_empty() {
+            Ok(mounted)
+        } else {
+            Err(VolumeError { failures })
+        }
     }
 
     async fn bind(
@@ -174,24 +219,40 @@ impl Volumes for PodVolumes {
     ) -> Result<Vec<Mount>, BindError> {
         let planned = binding::plan(pod, container, environment, self.recursive_read_only)
             .map_err(|error| BindError(error.to_string()))?;
-        let (layout, uid, name) = (self.layout.clone(), pod.uid().to_owned(), container.name.clone());
-        let paths: Vec<Option<PathBuf>> =
-            planned.iter().map(|planned| host_path(&layout, pod, &planned.volume)).collect();
+        let (layout, uid, name) = (
+            self.layout.clone(),
+            pod.uid().to_owned(),
+            container.name.clone(),
+        );
+
+        let paths: Vec<Option<PathBuf>> = planned
+            .iter()
+            .map(|planned| host_path(&layout, pod, &planned.volume))
+            .collect();
+
         let bound = tokio::task::spawn_blocking(move || {
             let all = planned.into_iter().zip(paths).enumerate();
             let bound = all.map(|(index, (planned, path))| {
-                let place = subpath::Place { layout: &layout, uid: &uid, container: &name, index };
+                let place = subpath::Place {
+                    layout: &layout,
+                    uid: &uid,
+                    container: &name,
+                    index,
+                };
                 planned.bind(path, &place)
             });
+
             bound.collect::<Result<Vec<Mount>, binding::BindingError>>()
         });
         let bound = bound.await.map_err(|error| BindError(error.to_string()))?;
+
         bound.map_err(|error| BindError(error.to_string()))
     }
 
     async fn unmount(&self, uid: &str) -> Result<(), VolumeError> {
         let (layout, pod) = (self.layout.clone(), uid.to_owned());
-        let done = tokio::task::spawn_blocking(move || removal::remove_volumes(&layout, &pod)).await;
+        let done =
+            tokio::task::spawn_blocking(move || removal::remove_volumes(&layout, &pod)).await;
         match done {
             Ok(Ok(())) => {}
             Ok(Err(error)) => return Err(failed(&error)),
@@ -206,10 +267,13 @@ impl Volumes for PodVolumes {
         let (layout, roster) = (self.layout.clone(), roster.clone());
         let done = tokio::task::spawn_blocking(move || {
             removal::orphans(&layout, &roster).map(|orphans| {
-                let failed = orphans.iter().filter_map(|uid| removal::remove_pod(&layout, uid).err());
+                let failed = orphans
+                    .iter()
+                    .filter_map(|uid| removal::remove_pod(&layout, uid).err());
                 failed.map(|error| error.to_string()).collect::<Vec<_>>()
             })
         });
+
         match done.await {
             Ok(Ok(failures)) if failures.is_empty() => Ok(()),
             Ok(Ok(failures)) => Err(VolumeError { failures }),
@@ -235,7 +299,11 @@ impl Place {
         let plugin = source::plugin(volume).unwrap_or_default();
         Place {
             dir: layout.volume(pod.uid(), plugin, &volume.name),
-            marker: layout.pod(pod.uid()).join("plugins").join(empty_dir::PLUGIN).join(&volume.name),
+            marker: layout
+                .pod(pod.uid())
+                .join("plugins")
+                .join(empty_dir::PLUGIN)
+                .join(&volume.name),
             group: Group::of(pod),
             nested: nested::mount_points(pod, &volume.name),
         }
@@ -244,12 +312,16 @@ impl Place {
     fn make(self, volume: &Prepared, now: Timestamp, salt: u64) -> Result<(), SetUpError> {
         match volume {
             Prepared::HostPath { path, kind } => Ok(host_path::check(path, kind)?),
-            Prepared::Directory { medium } => {
-                Ok(empty_dir::set_up(&self.dir, &self.marker, medium, self.group.as_ref())?)
-            }
+            Prepared::Directory { medium } => Ok(empty_dir::set_up(
+                &self.dir,
+                &self.marker,
+                medium,
+                self.group.as_ref(),
+            )?),
             Prepared::Files { medium, contents } => {
                 let done = self.make_files(medium, contents, now, salt);
-                // What was begun and never finished is taken away; what was there before stays as it was.
+                // What was begun and never finished is taken away; what was there before stays as
+                // it was.
                 if done.is_err() && !atomic::is_written(&self.dir) {
                     empty_dir::tear_down(&self.dir, &self.marker)?;
                 }
@@ -277,9 +349,15 @@ impl Place {
     }
 }
 
-/// Where a volume of a pod is on the host; none: the pod has no such volume, or it is of a kind that has no place.
+/// Where a volume of a pod is on the host; none: the pod has no such volume, or it is of a kind
+/// that has no place.
 pub(crate) fn host_path(layout: &Layout, pod: &Pod, name: &str) -> Option<PathBuf> {
-    let volume = pod.pod_spec().volumes.iter().flatten().find(|volume| volume.name == name)?;
+    let volume = pod
+        .pod_spec()
+        .volumes
+        .iter()
+        .flatten()
+        .find(|volume| volume.name == name)?;
     match source::of(volume).ok()? {
         Source::HostPath(path) => Some(PathBuf::from(&path.path)),
         _ => Some(layout.volume(pod.uid(), source::plugin(volume)?, name)),
@@ -296,5 +374,7 @@ fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp
 }
 
 fn failed(error: &dyn std::error::Error) -> VolumeError {
-    VolumeError { failures: vec![error.to_string()] }
+    VolumeError {
+        failures: vec![error.to_string()],
+    }
 }

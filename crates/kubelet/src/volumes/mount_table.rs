@@ -11,16 +11,21 @@ use rustix::mount::{UnmountFlags, unmount};
 
 /// Whether something is mounted at this very path. A path that is not there is no mount.
 pub(super) fn is_mount_point(path: &Path) -> io::Result<bool> {
-    match statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, StatxFlags::TYPE) {
+    match statx(
+        CWD,
+        path,
+        AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT,
+        StatxFlags::TYPE,
+    ) {
         Ok(found) => Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)),
         Err(rustix::io::Errno::NOENT) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The places below a folder, and the folder itself, at which something is mounted: the last mounted first, which is
-/// the order in which they can be unmounted. A place stands there once for everything that is mounted on it. The table is
-/// that of the whole machine, and long.
+/// The places below a folder, and the folder itself, at which something is mounted: the last
+/// mounted first, which is the order in which they can be unmounted. A place stands there once for
+/// everything that is mounted on it. The table is that of the whole machine, and long.
 pub(super) fn mounted_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let folder = match folder.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -43,17 +48,24 @@ pub(super) fn unmount_all(places: &[PathBuf]) -> io::Result<()> {
             Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => {}
             Err(error) => {
                 let reason = io::Error::from(error);
-                return Err(io::Error::new(reason.kind(), format!("unmount {}: {reason}", place.display())));
+                return Err(io::Error::new(
+                    reason.kind(),
+                    format!("unmount {}: {reason}", place.display()),
+                ));
             }
         }
     }
+
     Ok(())
 }
 
 fn below(table: &[u8], folder: &Path) -> Vec<PathBuf> {
-    let places =
-        table.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
-    let places = places.map(unescaped).filter(|place| place.starts_with(folder));
+    let places = table
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
+    let places = places
+        .map(unescaped)
+        .filter(|place| place.starts_with(folder));
     let mut places: Vec<PathBuf> = places.collect();
     places.reverse();
     places
@@ -64,13 +76,18 @@ fn unescaped(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((first, after)) = rest.split_first() {
-        let octal = after.get(..3).filter(|_| *first == b'\\').and_then(|digits| {
-            let text = std::str::from_utf8(digits).ok()?;
-            u8::from_str_radix(text, 8).ok()
-        });
+        let octal = after
+            .get(..3)
+            .filter(|_| *first == b'\\')
+            .and_then(|digits| {
+                let text = std::str::from_utf8(digits).ok()?;
+                u8::from_str_radix(text, 8).ok()
+            });
         bytes.push(octal.unwrap_or(*first));
+
         rest = if octal.is_some() { &after[3..] } else { after };
     }
+
     PathBuf::from(OsString::from_vec(bytes))
 }
 
@@ -87,7 +104,11 @@ mod tests {
     #[test]
     fn places_come_in_the_order_in_which_they_can_be_unmounted() {
         let found = below(TABLE, Path::new("/k/pods/u"));
-        let expected = ["/k/pods/u/volumes/s/in", "/k/pods/u/sub path", "/k/pods/u/volumes/s"];
+        let expected = [
+            "/k/pods/u/volumes/s/in",
+            "/k/pods/u/sub path",
+            "/k/pods/u/volumes/s",
+        ];
         assert_eq!(found, expected.map(PathBuf::from));
         assert!(below(TABLE, Path::new("/k/pod")).is_empty());
     }

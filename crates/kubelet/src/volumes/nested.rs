@@ -1,4 +1,5 @@
-//! Volumes that are mounted below volumes of files: those cannot be written to, so the folders are made beforehand.
+//! Volumes that are mounted below volumes of files: those cannot be written to, so the folders are
+//! made beforehand.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,41 +17,67 @@ pub(super) enum NestedError {
     Make(String),
 }
 
-/// The places below a volume where its containers mount others, but not those below such a place again.
+/// The places below a volume where its containers mount others, but not those below such a place
+/// again.
 pub(super) fn mount_points(pod: &Pod, volume: &str) -> Result<Vec<PathBuf>, NestedError> {
     let mut found = Vec::new();
     for (_, container) in pod.lasting_containers() {
-        of_container(container.volume_mounts.as_deref().unwrap_or_default(), volume, &mut found)?;
+        of_container(
+            container.volume_mounts.as_deref().unwrap_or_default(),
+            volume,
+            &mut found,
+        )?;
     }
+
     for container in pod.ephemeral_containers() {
-        of_container(container.volume_mounts.as_deref().unwrap_or_default(), volume, &mut found)?;
+        of_container(
+            container.volume_mounts.as_deref().unwrap_or_default(),
+            volume,
+            &mut found,
+        )?;
     }
+
     Ok(found)
 }
 
-fn of_container(mounts: &[VolumeMount], volume: &str, found: &mut Vec<PathBuf>) -> Result<(), NestedError> {
-    let mut all: Vec<PathBuf> = mounts.iter().map(|mount| cleaned(&mount.mount_path)).collect();
+fn of_container(
+    mounts: &[VolumeMount],
+    volume: &str,
+    found: &mut Vec<PathBuf>,
+) -> Result<(), NestedError> {
+    let mut all: Vec<PathBuf> = mounts
+        .iter()
+        .map(|mount| cleaned(&mount.mount_path))
+        .collect();
     all.sort();
+
     for mount in mounts.iter().filter(|mount| mount.name == volume) {
         let own = cleaned(&mount.mount_path);
         if own.starts_with("..") {
             return Err(NestedError::Outside(own.to_string_lossy().into_owned()));
         }
+
         let mut before: Vec<&PathBuf> = Vec::new();
         for other in all.iter().filter(|other| **other != own) {
-            let Ok(below) = other.strip_prefix(&own) else { continue };
+            let Ok(below) = other.strip_prefix(&own) else {
+                continue;
+            };
             if !before.iter().any(|before| other.starts_with(before)) {
                 before.push(other);
                 found.push(below.to_path_buf());
             }
         }
     }
+
     Ok(())
 }
 
 pub(super) fn make(dir: &Path, places: &[PathBuf]) -> Result<(), NestedError> {
     let make = |place: &PathBuf| -> io::Result<()> { std::fs::create_dir_all(dir.join(place)) };
-    places.iter().try_for_each(make).map_err(|error| NestedError::Make(error.to_string()))
+    places
+        .iter()
+        .try_for_each(make)
+        .map_err(|error| NestedError::Make(error.to_string()))
 }
 
 /// Without empty parts, `.` and the `..` that can be resolved in it.
@@ -82,8 +109,11 @@ mod tests {
                 ..VolumeMount::default()
             })
             .collect();
+
         let mut found = Vec::new();
-        let found = of_container(&mounts, "v", &mut found).map(|()| found).map_err(|error| error.to_string());
+        let found = of_container(&mounts, "v", &mut found)
+            .map(|()| found)
+            .map_err(|error| error.to_string());
         let expected = expected.map(|paths| paths.iter().map(PathBuf::from).collect::<Vec<_>>());
         assert_eq!(found, expected.map_err(str::to_owned));
     }
@@ -91,14 +121,38 @@ mod tests {
     #[test]
     fn places_directly_below_are_made() {
         check(&[("v", "/dir")], Ok(&[]));
-        check(&[("v", "/dir"), ("w", "/dir/a"), ("x", "/dir/a/b"), ("y", "/dir2")], Ok(&["a"]));
+        check(
+            &[
+                ("v", "/dir"),
+                ("w", "/dir/a"),
+                ("x", "/dir/a/b"),
+                ("y", "/dir2"),
+            ],
+            Ok(&["a"]),
+        );
+
         check(&[("v", "/dir/"), ("w", "/dir//a/../c")], Ok(&["c"]));
-        check(&[("v", "/dir"), ("v", "/dir/in/itself")], Ok(&["in/itself"]));
-        check(&[("v", "/dir"), ("w", "/dir/n"), ("x", "/dir/n-v"), ("y", "/dir/n/d")], Ok(&["n", "n-v"]));
+        check(
+            &[("v", "/dir"), ("v", "/dir/in/itself")],
+            Ok(&["in/itself"]),
+        );
+
+        check(
+            &[
+                ("v", "/dir"),
+                ("w", "/dir/n"),
+                ("x", "/dir/n-v"),
+                ("y", "/dir/n/d"),
+            ],
+            Ok(&["n", "n-v"]),
+        );
     }
 
     #[test]
     fn a_volume_that_is_mounted_outside_makes_nothing() {
-        check(&[("v", "../dir"), ("w", "/x")], Err("invalid container mount point ../dir"));
+        check(
+            &[("v", "../dir"), ("w", "/x")],
+            Err("invalid container mount point ../dir"),
+        );
     }
 }

@@ -29,14 +29,16 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// `securityContext.fsGroup`. The policy of changing it (`fsGroupChangePolicy`) is not for the kinds of volumes that
-    /// there are: they are made with the pod, and are the group's from the start.
+    /// `securityContext.fsGroup`. The policy of changing it (`fsGroupChangePolicy`) is not for the
+    /// kinds of volumes that there are: they are made with the pod, and are the group's from the
+    /// start.
     pub(super) fn of(pod: &Pod) -> Option<Group> {
         let context = pod.pod_spec().security_context.as_ref()?;
         u32::try_from(context.fs_group?).ok().map(|id| Group { id })
     }
 
-    /// Gives a folder with all that is in it to the group. A file that cannot be given is passed over, as upstream does.
+    /// Gives a folder with all that is in it to the group. A file that cannot be given is passed
+    /// over, as upstream does.
     pub(super) fn take_all(&self, root: &Path, access: Access) -> io::Result<()> {
         let top = open_folder(root)?;
         walk(top.try_clone()?, &mut |found: &Found<'_>| {
@@ -44,47 +46,84 @@ impl Group {
                 Some(located) => self.take(&located, found.about.st_mode, access),
                 None => Ok(()),
             });
+
             if let Err(error) = taken {
                 let name = found.name.to_string_lossy();
                 tracing::warn!(volume = %root.display(), %name, %error, "cannot give a file to the pod's group");
             }
+
             Ok(())
         })?;
+
         let mode = fstat(&top)?.st_mode;
         if let Err(error) = self.take(&top, mode, access) {
             tracing::warn!(volume = %root.display(), %error, "cannot give a volume to the pod's group");
         }
+
         Ok(())
     }
 
     /// Gives what is open, as a place or for reading, to the group.
     fn take(&self, opened: &OwnedFd, mode: u32, access: Access) -> io::Result<()> {
-        chownat(opened, "", None, Some(Gid::from_raw(self.id)), AtFlags::EMPTY_PATH)?;
+        chownat(
+            opened,
+            "",
+            None,
+            Some(Gid::from_raw(self.id)),
+            AtFlags::EMPTY_PATH,
+        )?;
+
         let kind = FileType::from_raw_mode(mode);
+
         // A link's mode means nothing.
         if kind.is_symlink() {
             return Ok(());
         }
-        let read_or_write = if access == Access::Write { 0o660 } else { 0o440 };
+
+        let read_or_write = if access == Access::Write {
+            0o660
+        } else {
+            0o440
+        };
+
         let folder = if kind.is_dir() { ENTER | SET_GROUP } else { 0 };
         let mode = Mode::from_raw_mode(mode & 0o7777 | read_or_write | folder);
         let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
+
         Ok(chmodat(CWD, path, mode, AtFlags::empty())?)
     }
 }
 
 /// The user that all containers run as, if they say so and agree: then a token is his.
 pub(super) fn only_user(pod: &Pod) -> Option<u32> {
-    let of_pod = pod.pod_spec().security_context.as_ref().and_then(|context| context.run_as_user);
+    let of_pod = pod
+        .pod_spec()
+        .security_context
+        .as_ref()
+        .and_then(|context| context.run_as_user);
+
     let user = |container: &Container| {
-        let own = container.security_context.as_ref().and_then(|context| context.run_as_user);
+        let own = container
+            .security_context
+            .as_ref()
+            .and_then(|context| context.run_as_user);
         own.or(of_pod)
     };
-    let lasting = pod.lasting_containers().map(|(_, container)| user(container));
-    let mut users =
-        lasting.chain(pod.ephemeral_containers().iter().map(|container| user(&of_ephemeral(container))));
+
+    let lasting = pod
+        .lasting_containers()
+        .map(|(_, container)| user(container));
+    let mut users = lasting.chain(
+        pod.ephemeral_containers()
+            .iter()
+            .map(|container| user(&of_ephemeral(container))),
+    );
     let first = users.next()??;
-    users.all(|user| user == Some(first)).then(|| u32::try_from(first).ok()).flatten()
+
+    users
+        .all(|user| user == Some(first))
+        .then(|| u32::try_from(first).ok())
+        .flatten()
 }
 
 #[cfg(test)]
@@ -101,38 +140,60 @@ mod tests {
             assert_eq!(only_user(&pod), expected, "{spec}");
         };
         check(r#"{"containers":[{"name":"a"}]}"#, None);
-        check(r#"{"securityContext":{"runAsUser":7},"containers":[{"name":"a"},{"name":"b"}]}"#, Some(7));
+
+        check(
+            r#"{"securityContext":{"runAsUser":7},"containers":[{"name":"a"},{"name":"b"}]}"#,
+            Some(7),
+        );
+
         check(
             r#"{"securityContext":{"runAsUser":7},"containers":[{"name":"a"},{"name":"b","securityContext":{"runAsUser":8}}]}"#,
             None,
         );
+
         check(
             r#"{"initContainers":[{"name":"i"}],"containers":[{"name":"a","securityContext":{"runAsUser":8}}]}"#,
             None,
         );
-        check(r#"{"containers":[{"name":"a","securityContext":{"runAsUser":0}}]}"#, Some(0));
+
+        check(
+            r#"{"containers":[{"name":"a","securityContext":{"runAsUser":0}}]}"#,
+            Some(0),
+        );
     }
 
     #[test]
     fn a_group_may_read_or_write_and_folders_hand_it_on() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        let mode =
-            |name: &str, bits| fs::set_permissions(at(name), fs::Permissions::from_mode(bits)).unwrap();
+        let mode = |name: &str, bits| {
+            fs::set_permissions(at(name), fs::Permissions::from_mode(bits)).unwrap()
+        };
         fs::create_dir(at("dir")).unwrap();
+
         mode("dir", 0o700);
         fs::write(at("dir/file"), "").unwrap();
         mode("dir/file", 0o600);
         std::os::unix::fs::symlink("dir/file", at("link")).unwrap();
+
         let group = Group { id: 1234 };
         let check = |access, dir, file| {
             group.take_all(folder.path(), access).unwrap();
             let found = |name: &str| fs::symlink_metadata(at(name)).unwrap();
-            assert_eq!((found("dir").mode() & 0o7777, found("dir").gid()), (dir, 1234));
-            assert_eq!((found("dir/file").mode() & 0o7777, found("dir/file").gid()), (file, 1234));
+            assert_eq!(
+                (found("dir").mode() & 0o7777, found("dir").gid()),
+                (dir, 1234)
+            );
+
+            assert_eq!(
+                (found("dir/file").mode() & 0o7777, found("dir/file").gid()),
+                (file, 1234)
+            );
+
             assert_eq!(found("link").gid(), 1234);
         };
         check(Access::Read, 0o2750, 0o640);
+
         check(Access::Write, 0o2770, 0o660);
     }
 }

@@ -22,20 +22,24 @@ pub(super) enum RemovalError {
     Foreign(PathBuf),
 }
 
-/// Takes all volumes of a pod away. Everything is unmounted before anything is deleted; parts of volumes are deleted
-/// first, as they are mounted from the others, and what is half gone must not look ready.
+/// Takes all volumes of a pod away. Everything is unmounted before anything is deleted; parts of
+/// volumes are deleted first, as they are mounted from the others, and what is half gone must not
+/// look ready.
 pub(super) fn remove_volumes(layout: &Layout, uid: &str) -> Result<(), RemovalError> {
     let volumes = layout.volumes(uid);
-    let (known, foreign): (Vec<String>, Vec<String>) =
-        names(&volumes)?.into_iter().partition(|plugin| PLUGINS.contains(&plugin.as_str()));
+    let (known, foreign): (Vec<String>, Vec<String>) = names(&volumes)?
+        .into_iter()
+        .partition(|plugin| PLUGINS.contains(&plugin.as_str()));
     let mut ours = vec![layout.volume_subpaths(uid), layout.pod(uid).join("plugins")];
     ours.extend(known.iter().map(|plugin| volumes.join(plugin)));
     remove_trees(&layout.pod(uid), &ours)?;
+
     for folder in foreign.iter().map(|plugin| volumes.join(plugin)) {
         if !names(&folder)?.is_empty() {
             return Err(RemovalError::Foreign(folder));
         }
     }
+
     remove(&volumes)
 }
 
@@ -45,49 +49,71 @@ pub(super) fn remove_pod(layout: &Layout, uid: &str) -> Result<(), RemovalError>
     remove_trees(&layout.pod(uid), &[layout.pod(uid)])
 }
 
-/// The pods on the disk that nobody knows. A pod is known before it has a folder, so the folders are looked at first.
+/// The pods on the disk that nobody knows. A pod is known before it has a folder, so the folders
+/// are looked at first.
 pub(super) fn orphans(layout: &Layout, roster: &Roster) -> Result<Vec<String>, RemovalError> {
     let there = names(&layout.pods())?;
     Ok(there.into_iter().filter(|uid| !roster.knows(uid)).collect())
 }
 
-/// Unmounts and removes trees of a pod. What is mounted is never deleted from: if something still is, nothing is removed.
+/// Unmounts and removes trees of a pod. What is mounted is never deleted from: if something still
+/// is, nothing is removed.
 fn remove_trees(pod: &Path, trees: &[PathBuf]) -> Result<(), RemovalError> {
-    let failed = |source| RemovalError::Io { path: pod.to_path_buf(), source };
+    let failed = |source| RemovalError::Io {
+        path: pod.to_path_buf(),
+        source,
+    };
+
     let trees: Vec<PathBuf> = trees.iter().filter(|tree| tree.exists()).cloned().collect();
     if trees.is_empty() {
         return Ok(());
     }
+
     // The table has no links in its paths.
-    let whole =
-        trees.iter().map(|tree| tree.canonicalize()).collect::<io::Result<Vec<_>>>().map_err(failed)?;
+    let whole = trees
+        .iter()
+        .map(|tree| tree.canonicalize())
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(failed)?;
+
     let mounted = || -> io::Result<Vec<PathBuf>> {
         let all = mounted_below(pod)?.into_iter();
-        Ok(all.filter(|place| whole.iter().any(|tree| place.starts_with(tree))).collect())
+        Ok(all
+            .filter(|place| whole.iter().any(|tree| place.starts_with(tree)))
+            .collect())
     };
     let places = mounted().map_err(failed)?;
     unmount_all(&places).map_err(failed)?;
+
     if !places.is_empty()
         && let Some(place) = mounted().map_err(failed)?.into_iter().next()
     {
         return Err(RemovalError::Mounted(place));
     }
+
     trees.iter().try_for_each(|tree| remove(tree))
 }
 
 fn remove(folder: &Path) -> Result<(), RemovalError> {
-    let failed = |source| RemovalError::Io { path: folder.to_path_buf(), source };
+    let failed = |source| RemovalError::Io {
+        path: folder.to_path_buf(),
+        source,
+    };
     remove_tree(folder).map_err(failed)
 }
 
 /// What is in a folder; nothing, if it is not there.
 fn names(folder: &Path) -> Result<Vec<String>, RemovalError> {
-    let failed = |source| RemovalError::Io { path: folder.to_path_buf(), source };
+    let failed = |source| RemovalError::Io {
+        path: folder.to_path_buf(),
+        source,
+    };
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(failed)?,
     };
-    let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+    let names =
+        entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
     names.collect::<io::Result<_>>().map_err(failed)
 }
 
@@ -105,11 +131,13 @@ mod tests {
         let volume = layout.volume("uid", super::super::empty_dir::PLUGIN, "v");
         fs::create_dir_all(&volume).unwrap();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+
         let mut here = openat(CWD, &volume, flags, Mode::empty()).unwrap();
         for _ in 0..40_000 {
             mkdirat(&here, "d", Mode::from_raw_mode(0o700)).unwrap();
             here = openat(&here, "d", flags, Mode::empty()).unwrap();
         }
+
         remove_pod(&layout, "uid").unwrap();
         assert!(!layout.pod("uid").exists());
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use coracle_api::go_text::Quoted;
 use k8s_openapi::api::core::v1::{
-    ConfigMapVolumeSource, DownwardAPIVolumeSource, EmptyDirVolumeSource, HostPathVolumeSource, Pod,
-    ProjectedVolumeSource, SecretVolumeSource, Volume,
+    ConfigMapVolumeSource, DownwardAPIVolumeSource, EmptyDirVolumeSource, HostPathVolumeSource,
+    Pod, ProjectedVolumeSource, SecretVolumeSource, Volume,
 };
 
 use super::empty_dir;
@@ -44,6 +44,7 @@ pub(super) fn of(volume: &Volume) -> Result<Source<'_>, Refused> {
     if let Some(source) = &volume.downward_api {
         return Ok(Source::DownwardApi(source));
     }
+
     if let Some(source) = &volume.projected {
         return Ok(Source::Projected(source));
     }
@@ -53,7 +54,11 @@ pub(super) fn of(volume: &Volume) -> Result<Source<'_>, Refused> {
     if let Some(source) = &volume.empty_dir {
         return Ok(Source::EmptyDir(source));
     }
-    Err(Refused { name: volume.name.clone(), kind: other_kind(volume) })
+
+    Err(Refused {
+        name: volume.name.clone(),
+        kind: other_kind(volume),
+    })
 }
 
 /// The folder of a volume's kind below `volumes`; host paths have none.
@@ -82,21 +87,56 @@ pub(super) fn used_volumes(pod: &Pod) -> impl Iterator<Item = &Volume> {
     let spec = pod.pod_spec();
     let mut used = BTreeSet::new();
     for (_, container) in pod.lasting_containers() {
-        used.extend(container.volume_mounts.iter().flatten().map(|mount| mount.name.as_str()));
-        used.extend(container.volume_devices.iter().flatten().map(|device| device.name.as_str()));
+        used.extend(
+            container
+                .volume_mounts
+                .iter()
+                .flatten()
+                .map(|mount| mount.name.as_str()),
+        );
+
+        used.extend(
+            container
+                .volume_devices
+                .iter()
+                .flatten()
+                .map(|device| device.name.as_str()),
+        );
+
         // A file of variables is read from a volume whether or not this container mounts it.
-        let sources = container.env.iter().flatten().filter_map(|variable| variable.value_from.as_ref());
-        used.extend(sources.filter_map(|source| Some(source.file_key_ref.as_ref()?.volume_name.as_str())));
+        let sources = container
+            .env
+            .iter()
+            .flatten()
+            .filter_map(|variable| variable.value_from.as_ref());
+
+        used.extend(
+            sources.filter_map(|source| Some(source.file_key_ref.as_ref()?.volume_name.as_str())),
+        );
     }
+
     for container in pod.ephemeral_containers() {
-        used.extend(container.volume_mounts.iter().flatten().map(|mount| mount.name.as_str()));
+        used.extend(
+            container
+                .volume_mounts
+                .iter()
+                .flatten()
+                .map(|mount| mount.name.as_str()),
+        );
     }
-    spec.volumes.iter().flatten().filter(move |volume| used.contains(volume.name.as_str()))
+
+    spec.volumes
+        .iter()
+        .flatten()
+        .filter(move |volume| used.contains(volume.name.as_str()))
 }
 
 fn other_kind(volume: &Volume) -> &'static str {
     let kinds = [
-        (volume.persistent_volume_claim.is_some(), "persistentVolumeClaim"),
+        (
+            volume.persistent_volume_claim.is_some(),
+            "persistentVolumeClaim",
+        ),
         (volume.ephemeral.is_some(), "ephemeral"),
         (volume.csi.is_some(), "csi"),
         (volume.image.is_some(), "image"),
@@ -106,5 +146,9 @@ fn other_kind(volume: &Volume) -> &'static str {
         (volume.flex_volume.is_some(), "flexVolume"),
         (volume.git_repo.is_some(), "gitRepo"),
     ];
-    kinds.into_iter().find(|(is, _)| *is).map_or("such", |(_, kind)| kind)
+
+    kinds
+        .into_iter()
+        .find(|(is, _)| *is)
+        .map_or("such", |(_, kind)| kind)
 }

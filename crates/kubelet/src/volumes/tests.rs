@@ -37,14 +37,24 @@ impl Setting {
     async fn of(cluster: Cluster) -> Setting {
         let client = cluster.client();
         let folder = tempfile::tempdir().unwrap();
+
         let (volumes, changed, tasks) = opened(&client, folder.path());
-        let setting = Setting { cluster, client, volumes, changed, folder, _tasks: tasks };
+        let setting = Setting {
+            cluster,
+            client,
+            volumes,
+            changed,
+            folder,
+            _tasks: tasks,
+        };
+
         setting
             .create::<Node>(
                 "{apiVersion: v1, kind: Node, metadata: {name: n1}, \
                  status: {allocatable: {cpu: '4', memory: 64Mi, ephemeral-storage: 10Gi}}}",
             )
             .await;
+
         setting
     }
 
@@ -54,7 +64,11 @@ impl Setting {
         K::Scope: 'static,
     {
         let tree = object(yaml);
-        self.client.resource(&Resource::of::<K>()).create(&tree).await.unwrap();
+        self.client
+            .resource(&Resource::of::<K>())
+            .create(&tree)
+            .await
+            .unwrap();
     }
 
     /// The text of a file of the pod's volumes.
@@ -64,7 +78,9 @@ impl Setting {
     }
 
     fn mounted(&self) -> usize {
-        mount_table::mounted_below(self.folder.path()).unwrap().len()
+        mount_table::mounted_below(self.folder.path())
+            .unwrap()
+            .len()
     }
 }
 
@@ -73,6 +89,7 @@ fn opened(client: &Client, folder: &Path) -> (PodVolumes, ChangedPods, Tasks) {
     let tasks = Tasks::new();
     let informers = Informers::new(client.clone(), tasks.clone());
     let itself = Selection::all(&Resource::of::<Node>()).fields("metadata.name=n1");
+
     let (references, changed) = References::new(client);
     let volumes = PodVolumes {
         layout: Layout::below(folder),
@@ -82,6 +99,7 @@ fn opened(client: &Client, folder: &Path) -> (PodVolumes, ChangedPods, Tasks) {
         node: informers.of(itself),
         recursive_read_only: true,
     };
+
     (volumes, changed, tasks)
 }
 
@@ -93,17 +111,23 @@ fn pod(volumes: &str) -> Pod {
 fn pod_with(spec: &str, volumes: &str, mount: &str) -> Pod {
     let volumes = object(&format!("volumes: {volumes}"));
     let names = volumes.get("volumes").and_then(Value::as_array).unwrap();
-    let names = names.iter().map(|volume| volume.get("name").and_then(Value::as_str).unwrap());
-    let mounts: Vec<String> =
-        names.map(|name| format!("{{name: {name}, mountPath: /m/{name}{mount}}}")).collect();
+    let names = names
+        .iter()
+        .map(|volume| volume.get("name").and_then(Value::as_str).unwrap());
+
+    let mounts: Vec<String> = names
+        .map(|name| format!("{{name: {name}, mountPath: /m/{name}{mount}}}"))
+        .collect();
     let spec = format!(
         "{{apiVersion: v1, kind: Pod, metadata: {{name: p, namespace: default, uid: u-1, labels: {{app: web}}}}, \
          spec: {{{spec} containers: [{{name: c, image: i, volumeMounts: [{}]}}]}}}}",
         mounts.join(", ")
     );
     let mut pod: Pod = typed::from_tree(&object(&spec)).unwrap();
+
     let volumes: Vec<Volume> = typed::from_tree(volumes.get("volumes").unwrap()).unwrap();
     pod.spec.as_mut().unwrap().volumes = Some(volumes);
+
     pod
 }
 
@@ -116,21 +140,42 @@ async fn folders_are_the_pods_own_and_go_with_it() {
         "",
     );
     setting.volumes.mount(&pod).await.unwrap();
-    let disk = setting.folder.path().join("kubelet/pods/u-1/volumes/kubernetes.io~empty-dir/disk");
+
+    let disk = setting
+        .folder
+        .path()
+        .join("kubelet/pods/u-1/volumes/kubernetes.io~empty-dir/disk");
     let memory = disk.with_file_name("memory");
+
     // A file system in memory begins with the mode of a place for everybody's files.
     for (dir, mode) in [(&disk, 0o2777), (&memory, 0o3777)] {
         let found = fs::metadata(dir).unwrap();
-        assert_eq!((found.mode() & 0o7777, found.gid()), (mode, 2345), "{}", dir.display());
+        assert_eq!(
+            (found.mode() & 0o7777, found.gid()),
+            (mode, 2345),
+            "{}",
+            dir.display()
+        );
     }
+
     assert_eq!(setting.mounted(), 1);
+
     let size = rustix::fs::statfs(&memory).unwrap();
-    assert_eq!(size.f_blocks * u64::try_from(size.f_bsize).unwrap(), 1 << 20);
+    assert_eq!(
+        size.f_blocks * u64::try_from(size.f_bsize).unwrap(),
+        1 << 20
+    );
+
     fs::write(disk.join("kept"), "x").unwrap();
     fs::write(memory.join("kept"), "x").unwrap();
     setting.volumes.mount(&pod).await.unwrap();
-    assert!(disk.join("kept").exists() && memory.join("kept").exists(), "a second mount changes nothing");
+    assert!(
+        disk.join("kept").exists() && memory.join("kept").exists(),
+        "a second mount changes nothing"
+    );
+
     assert_eq!(setting.mounted(), 1);
+
     setting.volumes.unmount("u-1").await.unwrap();
     setting.volumes.unmount("u-1").await.unwrap();
     assert_eq!(setting.mounted(), 0);
@@ -144,15 +189,22 @@ async fn a_changed_config_map_is_heard_of_and_appears() {
     let pod = pod("[{name: v, configMap: {name: cm, defaultMode: 420}}]");
     setting.volumes.mount(&pod).await.unwrap();
     assert_eq!(setting.read(&pod, "v", "k"), "one");
+
     let changed = object(&CONFIG_MAP.replace("one", "two"));
-    setting.client.resource(&Resource::of::<ConfigMap>()).update(&changed).await.unwrap();
+    setting
+        .client
+        .resource(&Resource::of::<ConfigMap>())
+        .update(&changed)
+        .await
+        .unwrap();
+
     assert_eq!(setting.changed.recv().await.unwrap(), "u-1");
+
     setting.volumes.mount(&pod).await.unwrap();
     assert_eq!(setting.read(&pod, "v", "k"), "two");
 }
 
-const CONFIG_MAP: &str =
-    "{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: default}, data: {k: one, other: x}}";
+const CONFIG_MAP: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: default}, data: {k: one, other: x}}";
 
 #[tokio::test]
 async fn what_is_missing_fails_in_upstreams_words_until_it_comes() {
@@ -163,6 +215,7 @@ async fn what_is_missing_fails_in_upstreams_words_until_it_comes() {
           {name: claim, persistentVolumeClaim: {claimName: c}}]",
     );
     let failed = setting.volumes.mount(&pod).await.unwrap_err();
+
     let expected = [
         "MountVolume.SetUp failed for volume \"v\" : configmap \"cm\" not found",
         "MountVolume.SetUp failed for volume \"s\" : secret \"sec\" not found",
@@ -170,8 +223,14 @@ async fn what_is_missing_fails_in_upstreams_words_until_it_comes() {
         "MountVolume.FindPluginBySpec failed for volume \"claim\" : persistentVolumeClaim volumes are not supported by this node",
     ];
     assert_eq!(failed.failures, expected);
+
     setting.create::<ConfigMap>(CONFIG_MAP).await;
-    assert_eq!(setting.changed.recv().await.unwrap(), "u-1", "its coming is heard of");
+    assert_eq!(
+        setting.changed.recv().await.unwrap(),
+        "u-1",
+        "its coming is heard of"
+    );
+
     let failed = setting.volumes.mount(&pod).await.unwrap_err();
     assert_eq!(failed.failures, expected[1..]);
 }
@@ -194,6 +253,7 @@ async fn one_volume_shows_objects_and_fields_together() {
             "{apiVersion: v1, kind: Secret, metadata: {name: sec, namespace: default}, stringData: {password: pw}}",
         )
         .await;
+
     let pod = pod_with(
         "securityContext: {fsGroup: 2000},",
         "[{name: v, projected: {defaultMode: 288, sources: [\
@@ -204,13 +264,17 @@ async fn one_volume_shows_objects_and_fields_together() {
     );
     let mounted = setting.volumes.mount(&pod).await.unwrap();
     assert_eq!(mounted.renew_at, None, "there is nothing in it that ends");
+
     assert_eq!(setting.read(&pod, "v", "deep/k"), "one");
+
     assert_eq!(setting.read(&pod, "v", "password"), "pw");
     assert_eq!(setting.read(&pod, "v", "labels"), "app=\"web\"");
     assert_eq!(setting.read(&pod, "v", "memory"), "64");
+
     let path = host_path(&setting.volumes.layout, &pod, "v").unwrap();
     let found = fs::metadata(path.join("password")).unwrap();
     assert_eq!((found.mode() & 0o777, found.gid()), (0o440, 2000));
+
     setting.volumes.unmount(pod.uid()).await.unwrap();
     assert_eq!(setting.mounted(), 0);
 }
@@ -221,32 +285,53 @@ static AHEAD: AtomicI64 = AtomicI64::new(0);
 #[tokio::test]
 async fn a_token_is_renewed_in_its_file_when_four_fifths_of_its_time_are_over() {
     let setting = Setting::of(Cluster::start_with_https().await).await;
-    let now = || coracle_testkit::REAL.now().plus_seconds(AHEAD.load(Ordering::Relaxed));
-    let world = World { now, ..setting.client.world() };
+    let now = || {
+        coracle_testkit::REAL
+            .now()
+            .plus_seconds(AHEAD.load(Ordering::Relaxed))
+    };
+
+    let world = World {
+        now,
+        ..setting.client.world()
+    };
     let client = Client::new(setting.cluster.transport(), world);
     let (volumes, _changed, _tasks) = opened(&client, setting.folder.path());
+
     setting
         .create::<ServiceAccount>(
             "{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot, namespace: default}}",
         )
         .await;
+
     let wanted = pod_with(
         "serviceAccountName: robot, nodeName: n1,",
         "[{name: v, projected: {sources: [{serviceAccountToken: {path: token, expirationSeconds: 600}}]}}]",
         "",
     );
     let tree = typed::to_tree(&wanted).unwrap();
-    let pods = setting.client.resource(&Resource::of::<Pod>()).namespace("default");
+
+    let pods = setting
+        .client
+        .resource(&Resource::of::<Pod>())
+        .namespace("default");
     let pod: Pod = typed::from_tree(&pods.create(&tree).await.unwrap()).unwrap();
+
     let mut seen = Vec::new();
-    for (ahead, what) in [(0, "the first"), (400, "still the first"), (481, "a fresh one")] {
+    for (ahead, what) in [
+        (0, "the first"),
+        (400, "still the first"),
+        (481, "a fresh one"),
+    ] {
         AHEAD.store(ahead, Ordering::Relaxed);
         let mounted = volumes.mount(&pod).await.unwrap();
         assert!(mounted.renew_at.is_some(), "{what} will have to be renewed");
         seen.push(setting.read(&pod, "v", "token"));
     }
+
     let same: Vec<bool> = seen.windows(2).map(|two| two[0] == two[1]).collect();
     assert_eq!(same, [true, false]);
+
     volumes.unmount(pod.uid()).await.unwrap();
 }
 
@@ -257,15 +342,18 @@ async fn after_a_restart_volumes_are_found_and_orphans_are_cleaned_up() {
         "{apiVersion: v1, kind: Secret, metadata: {name: sec, namespace: default}, stringData: {password: pw}}",
     )
     .await;
+
     let mut one = pod_with(
         "",
         "[{name: s, secret: {secretName: sec, defaultMode: 420}}, {name: m, emptyDir: {medium: Memory}}]",
         ", subPath: password",
     );
     setting.volumes.mount(&one).await.unwrap();
+
     let container = one.pod_spec().containers[0].clone();
     setting.volumes.bind(&one, &container, &[]).await.unwrap();
     assert_eq!(setting.mounted(), 4);
+
     let (again, _changed, _tasks) = opened(&setting.client, setting.folder.path());
     again.mount(&one).await.unwrap();
     again.bind(&one, &container, &[]).await.unwrap();
@@ -278,10 +366,14 @@ async fn after_a_restart_volumes_are_found_and_orphans_are_cleaned_up() {
     again.clean_up(&roster).await.unwrap();
     assert!(!setting.volumes.layout.pod("u-1").exists());
     assert_eq!(setting.mounted(), 2);
+
     roster.forget("u-2");
     again.clean_up(&roster).await.unwrap();
     assert_eq!(setting.mounted(), 0);
-    assert_eq!(fs::read_dir(setting.volumes.layout.pods()).unwrap().count(), 0);
+    assert_eq!(
+        fs::read_dir(setting.volumes.layout.pods()).unwrap().count(),
+        0
+    );
 }
 
 #[tokio::test]
@@ -291,9 +383,11 @@ async fn what_was_half_made_is_finished() {
         "{apiVersion: v1, kind: Secret, metadata: {name: sec, namespace: default}, stringData: {password: pw}}",
     )
     .await;
+
     let pod = pod("[{name: s, secret: {secretName: sec, defaultMode: 420}}]");
     let dir = host_path(&setting.volumes.layout, &pod, "s").unwrap();
     fs::create_dir_all(&dir).unwrap();
+
     empty_dir::set_up(
         &dir,
         &setting.folder.path().join("elsewhere"),
@@ -301,6 +395,7 @@ async fn what_was_half_made_is_finished() {
         None,
     )
     .unwrap();
+
     fs::create_dir(dir.join("..2026_01_01_00_00_00.1")).unwrap();
     symlink("..2026_01_01_00_00_00.1", dir.join("..data_tmp")).unwrap();
     setting.volumes.mount(&pod).await.unwrap();
@@ -313,27 +408,53 @@ async fn parts_of_volumes_are_bound_and_links_do_not_lead_out() {
     let setting = Setting::new().await;
     let outside = setting.folder.path().join("outside");
     fs::create_dir(&outside).unwrap();
+
     let bind = async |sub_path: &str| {
-        let pod = pod_with("", "[{name: v, emptyDir: {}}]", &format!(", subPathExpr: '{sub_path}'"));
+        let pod = pod_with(
+            "",
+            "[{name: v, emptyDir: {}}]",
+            &format!(", subPathExpr: '{sub_path}'"),
+        );
         setting.volumes.mount(&pod).await.unwrap();
+
         let container = pod.pod_spec().containers[0].clone();
         let environment = [("POD".to_owned(), "web-0".to_owned())];
         let bound = setting.volumes.bind(&pod, &container, &environment).await;
-        bound.map(|mut mounts| mounts.remove(0).host_path).map_err(|error| error.to_string())
+
+        bound
+            .map(|mut mounts| mounts.remove(0).host_path)
+            .map_err(|error| error.to_string())
     };
+
     let volume = setting.volumes.layout.volume("u-1", empty_dir::PLUGIN, "v");
     let made = bind("logs/$(POD)").await.unwrap();
-    assert_eq!(made, format!("{}/kubelet/pods/u-1/volume-subpaths/v/c/0", setting.folder.path().display()));
+    assert_eq!(
+        made,
+        format!(
+            "{}/kubelet/pods/u-1/volume-subpaths/v/c/0",
+            setting.folder.path().display()
+        )
+    );
+
     fs::write(volume.join("logs/web-0/file"), "in").unwrap();
     assert_eq!(fs::read(Path::new(&made).join("file")).unwrap(), b"in");
-    assert_eq!(fs::metadata(volume.join("logs/web-0")).unwrap().mode() & 0o7777, 0o777);
+    assert_eq!(
+        fs::metadata(volume.join("logs/web-0")).unwrap().mode() & 0o7777,
+        0o777
+    );
 
     fs::write(volume.join("plain"), "a file").unwrap();
     let file = bind("plain").await.unwrap();
-    assert_eq!(fs::read(file).unwrap(), b"a file", "another part takes its place");
+    assert_eq!(
+        fs::read(file).unwrap(),
+        b"a file",
+        "another part takes its place"
+    );
+
     symlink("logs/web-0", volume.join("inside")).unwrap();
     let inside = bind("inside").await.unwrap();
     assert!(Path::new(&inside).join("file").exists());
+
     symlink(volume.join("logs"), volume.join("absolute")).unwrap();
     bind("absolute/web-0").await.unwrap();
 
@@ -343,11 +464,13 @@ async fn parts_of_volumes_are_bound_and_links_do_not_lead_out() {
     let prepare = "failed to prepare subPath for volumeMount \"v\" of container \"c\"";
     let create = "failed to create subPath directory for volumeMount \"v\" of container \"c\"";
     assert_eq!(bind("out").await.unwrap_err(), prepare);
+
     assert_eq!(bind("up").await.unwrap_err(), prepare);
     assert_eq!(bind("out/new").await.unwrap_err(), create);
     assert_eq!(bind("dangling").await.unwrap_err(), create);
     assert_eq!(bind("plain/below").await.unwrap_err(), create);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+
     setting.volumes.unmount("u-1").await.unwrap();
     assert_eq!(setting.mounted(), 0);
     assert!(outside.exists());
@@ -359,9 +482,13 @@ async fn objects_are_watched_as_long_as_a_pod_uses_them() {
     setting.create::<ConfigMap>(CONFIG_MAP).await;
     let pod = pod("[{name: v, configMap: {name: cm, defaultMode: 420}}]");
     setting.volumes.mount(&pod).await.unwrap();
+
     let known = async || setting.volumes.references.config_map("default", "cm").await;
     known().await.unwrap();
     setting.volumes.unmount("u-1").await.unwrap();
     eventually("the watch ends", async || known().await.err()).await;
-    assert_eq!(known().await.unwrap_err().to_string(), "object \"default\"/\"cm\" not registered");
+    assert_eq!(
+        known().await.unwrap_err().to_string(),
+        "object \"default\"/\"cm\" not registered"
+    );
 }

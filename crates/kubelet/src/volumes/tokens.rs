@@ -1,4 +1,5 @@
-//! The tokens that pods speak to the API with: asked for in their account's name, good for one pod, renewed in time.
+//! The tokens that pods speak to the API with: asked for in their account's name, good for one pod,
+//! renewed in time.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -57,11 +58,14 @@ pub(super) enum TokenError {
 
 impl Tokens {
     pub(super) fn new(client: Client) -> Tokens {
-        Tokens { client, kept: Mutex::default() }
+        Tokens {
+            client,
+            kept: Mutex::default(),
+        }
     }
 
-    /// A token as a pod wants it: the one that there is, until it is to be renewed; and then also as long as there is
-    /// no other, and it is good.
+    /// A token as a pod wants it: the one that there is, until it is to be renewed; and then also
+    /// as long as there is no other, and it is good.
     pub(super) async fn get(
         &self,
         pod: &Pod,
@@ -69,15 +73,24 @@ impl Tokens {
     ) -> Result<Token, TokenError> {
         let key = Key {
             uid: pod.uid().to_owned(),
-            account: pod.pod_spec().service_account_name.clone().unwrap_or_default(),
-            audience: wanted.audience.clone().filter(|audience| !audience.is_empty()),
+            account: pod
+                .pod_spec()
+                .service_account_name
+                .clone()
+                .unwrap_or_default(),
+            audience: wanted
+                .audience
+                .clone()
+                .filter(|audience| !audience.is_empty()),
             seconds: wanted.expiration_seconds,
         };
+
         let now = self.client.world().now();
         let kept = self.lock().get(&key).cloned();
         if let Some(kept) = kept.as_ref().filter(|kept| now < kept.token.renew_at) {
             return Ok(kept.token.clone());
         }
+
         match (self.ask(pod, &key).await, kept) {
             (Ok(fresh), _) => {
                 let token = fresh.token.clone();
@@ -85,9 +98,10 @@ impl Tokens {
                 Ok(token)
             }
             (Err(reason), None) => Err(TokenError::First(reason)),
-            (Err(reason), Some(old)) if now > old.expires => {
-                Err(TokenError::Renewal { account: key.account, reason })
-            }
+            (Err(reason), Some(old)) if now > old.expires => Err(TokenError::Renewal {
+                account: key.account,
+                reason,
+            }),
             (Err(reason), Some(old)) => {
                 tracing::warn!(pod = %pod.id(), reason, "the token could not be renewed yet");
                 Ok(old.token)
@@ -121,19 +135,31 @@ fn request(pod: &Pod, key: &Key) -> Value {
     if let Some(seconds) = key.seconds {
         spec["expirationSeconds"] = seconds.into();
     }
-    let request =
-        serde_json::json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
+    let request = serde_json::json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
     json::parse(request.to_string().as_bytes()).expect("this is JSON")
 }
 
 /// The token of an answer: to be renewed when four fifths of its time are over, or after a day.
 fn read(answer: &Value, spread: Duration) -> Option<Kept> {
     let text = answer.at(&["status", "token"])?.as_str()?.to_owned();
-    let expires = Time::parse(answer.at(&["status", "expirationTimestamp"])?.as_str()?).ok()?.0;
-    let seconds = answer.at(&["spec", "expirationSeconds"]).and_then(Value::as_int).unwrap_or(USUAL_SECONDS);
+    let expires = Time::parse(answer.at(&["status", "expirationTimestamp"])?.as_str()?)
+        .ok()?
+        .0;
+
+    let seconds = answer
+        .at(&["spec", "expirationSeconds"])
+        .and_then(Value::as_int)
+        .unwrap_or(USUAL_SECONDS);
     let issued = expires.plus_seconds(seconds.saturating_neg());
     let renew_at = (issued + LONGEST_USE).min(expires.plus_seconds((seconds / 5).saturating_neg()));
-    Some(Kept { token: Token { text, renew_at: renew_at + spread.negated() }, expires })
+
+    Some(Kept {
+        token: Token {
+            text,
+            renew_at: renew_at + spread.negated(),
+        },
+        expires,
+    })
 }
 
 /// A few seconds as nanoseconds.

@@ -1,4 +1,5 @@
-//! Ending: containers stopped, the last status told, what the pod had of the node given back, its object let go.
+//! Ending: containers stopped, the last status told, what the pod had of the node given back, its
+//! object let go.
 
 use std::sync::Arc;
 
@@ -26,23 +27,35 @@ impl Worker {
             Ok(observed) => observed,
             Err(error) => return self.failed_to_end(&pod, &error.into()),
         };
+
         self.waiting.clear();
         let verdicts = self.verdicts(&pod, &observed);
         self.report_ending(&pod, &observed, &verdicts);
         self.shared.probes.end(pod.uid());
-        self.shared.host.note(pod.uid(), "end", format!("within {grace} s"));
+
+        self.shared
+            .host
+            .note(pod.uid(), "end", format!("within {grace} s"));
         let mut ending = self.mailbox.ending.subscribe();
         let killed = tokio::select! {
             killed = self.kill_pod(&pod, &observed, Some(Grace::seconds(grace))) => killed,
             _ = ending.wait_for(|now| now.is_some_and(|now| now < grace)) => return Next::Stage(Stage::Ending),
         };
+
         if let Err(error) = killed {
             return self.failed_to_end(&pod, &error);
         }
+
         self.shared.probes.forget(pod.uid());
+
         match self.look(&pod).await {
             Ok(stopped) if stopped.running().next().is_none() => {
-                self.report(&pod, &keeping_addresses(stopped, &observed), &Verdicts::default(), true);
+                self.report(
+                    &pod,
+                    &keeping_addresses(stopped, &observed),
+                    &Verdicts::default(),
+                    true,
+                );
                 Next::Stage(Stage::Ended)
             }
             Ok(_) => Next::Wait(self.later()),
@@ -57,7 +70,10 @@ impl Worker {
 
     fn failed_to_end(&self, pod: &Pod, error: &SyncError) -> Next {
         let text = format!("error killing pod: {}", chain(error));
-        self.shared.host.events.warning(&pod.reference(), "FailedKillPod", text);
+        self.shared
+            .host
+            .events
+            .warning(&pod.reference(), "FailedKillPod", text);
         Next::Wait(self.later())
     }
 
@@ -68,18 +84,26 @@ impl Worker {
             tracing::warn!(pod = %pod.id(), %error, "its volumes do not go");
             return Next::Wait(self.later());
         }
+
         if let Err(error) = self.shared.groups.remove(pod.uid()).await {
             tracing::warn!(pod = %pod.id(), error = chain(&error), "its cgroup does not go");
             return Next::Wait(self.later());
         }
+
         self.status = Arc::new(over(&pod, PodStatus::clone(&self.status)));
         self.publish(&pod, false, true);
-        self.shared.host.note(pod.uid(), "ended", self.status.phase.clone().unwrap_or_default());
+        self.shared.host.note(
+            pod.uid(),
+            "ended",
+            self.status.phase.clone().unwrap_or_default(),
+        );
+
         Next::Stage(Stage::Finished)
     }
 
-    /// The object may only now be marked for deletion, and is then to go. Told again every so often: it costs nothing
-    /// where the server knows, and a pod that is to go must not depend on a single word.
+    /// The object may only now be marked for deletion, and is then to go. Told again every so
+    /// often: it costs nothing where the server knows, and a pod that is to go must not depend on a
+    /// single word.
     pub(super) fn tell_once_more(&self) -> Next {
         self.publish(&self.orders().pod, false, true);
         Next::Wait(Instant::now() + RESYNC)
@@ -105,11 +129,15 @@ impl Worker {
         for sandbox in &observed.sandboxes {
             host.runtime.remove_pod_sandbox(&sandbox.id).await?;
         }
+
         let layout = host.layout.clone();
         let (id, logs, folder) = (pod.id(), layout.logs_of(&pod.id()), layout.pod(pod.uid()));
+
         Ok(blocking(move || {
             logs::remove_links(&layout, &id.name, &id.namespace, &logs)?;
-            [logs, folder].iter().try_for_each(|folder| remove_tree(folder))
+            [logs, folder]
+                .iter()
+                .try_for_each(|folder| remove_tree(folder))
         })
         .await?)
     }
@@ -117,40 +145,79 @@ impl Worker {
 
 /// A sandbox that was stopped has no addresses; the pod still had them.
 fn keeping_addresses(mut stopped: Observed, before: &Observed) -> Observed {
-    for sandbox in stopped.sandboxes.iter_mut().filter(|sandbox| sandbox.addresses.is_empty()) {
-        if let Some(before) = before.sandboxes.iter().find(|before| before.id == sandbox.id) {
+    for sandbox in stopped
+        .sandboxes
+        .iter_mut()
+        .filter(|sandbox| sandbox.addresses.is_empty())
+    {
+        if let Some(before) = before
+            .sandboxes
+            .iter()
+            .find(|before| before.id == sandbox.id)
+        {
             sandbox.addresses.clone_from(&before.addresses);
         }
     }
+
     stopped
 }
 
-/// The status of a pod of which nothing is left: containers that were to run have ended, somehow, and so has the pod.
+/// The status of a pod of which nothing is left: containers that were to run have ended, somehow,
+/// and so has the pod.
 fn over(pod: &Pod, mut status: PodStatus) -> PodStatus {
-    let initialized = pod.pod_spec().init_containers.iter().flatten().next().is_none()
+    let initialized = pod
+        .pod_spec()
+        .init_containers
+        .iter()
+        .flatten()
+        .next()
+        .is_none()
         || status.container_statuses.iter().flatten().any(has_begun);
+
     if initialized {
-        status.container_statuses.iter_mut().flatten().for_each(end_somehow);
+        status
+            .container_statuses
+            .iter_mut()
+            .flatten()
+            .for_each(end_somehow);
     }
+
     if let Some(all) = status.init_container_statuses.as_mut() {
         let last = all.iter().rposition(has_begun).unwrap_or(0);
         all.iter_mut().take(last + 1).for_each(end_somehow);
     }
+
     if !is_terminal(status.phase.as_deref()) && !is_static(pod) {
         status.phase = Some("Failed".to_owned());
     }
+
     status
 }
 
 fn has_begun(status: &ContainerStatus) -> bool {
-    let waits = status.state.as_ref().is_some_and(|state| state.waiting.is_some());
-    !waits || status.last_state.as_ref().is_some_and(|state| state.terminated.is_some())
+    let waits = status
+        .state
+        .as_ref()
+        .is_some_and(|state| state.waiting.is_some());
+    !waits
+        || status
+            .last_state
+            .as_ref()
+            .is_some_and(|state| state.terminated.is_some())
 }
 
 fn end_somehow(status: &mut ContainerStatus) {
-    if status.state.as_ref().is_none_or(|state| state.terminated.is_none()) {
-        let end = crate::status::lost("The container could not be located when the pod was terminated");
-        status.state = Some(ContainerState { terminated: Some(end), ..ContainerState::default() });
+    if status
+        .state
+        .as_ref()
+        .is_none_or(|state| state.terminated.is_none())
+    {
+        let end =
+            crate::status::lost("The container could not be located when the pod was terminated");
+        status.state = Some(ContainerState {
+            terminated: Some(end),
+            ..ContainerState::default()
+        });
         status.ready = false;
         status.started = Some(false);
     }

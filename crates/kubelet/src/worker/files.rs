@@ -1,5 +1,5 @@
-//! Folders and files that a pod and its containers have on the node. Those that are needed together are made together, on a
-//! thread that may wait.
+//! Folders and files that a pod and its containers have on the node. Those that are needed together
+//! are made together, on a thread that may wait.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -69,11 +69,22 @@ impl ContainerFiles {
         container: &Container,
         addresses: &[String],
     ) -> Result<ContainerFiles, String> {
-        let message = container.termination_message_path.as_deref().filter(|place| !place.is_empty());
+        let message = container
+            .termination_message_path
+            .as_deref()
+            .filter(|place| !place.is_empty());
+
         // A file of its own for each instance.
         let words = format!("{:08x}", (host.world.random)() >> 32);
-        let message = message
-            .map(|place| (host.layout.container(pod.uid(), &container.name).join(words), place.to_owned()));
+        let message = message.map(|place| {
+            (
+                host.layout
+                    .container(pod.uid(), &container.name)
+                    .join(words),
+                place.to_owned(),
+            )
+        });
+
         Ok(ContainerFiles {
             container: container.name.clone(),
             logs: host.layout.logs_of(&pod.id()).join(&container.name),
@@ -83,24 +94,33 @@ impl ContainerFiles {
         })
     }
 
-    /// Makes them; answers with what is to be mounted of them, and how often the container has run as far as its logs tell.
+    /// Makes them; answers with what is to be mounted of them, and how often the container has run
+    /// as far as its logs tell.
     pub(super) fn make(&self) -> Result<(Vec<Mount>, u32), String> {
         let mut mounts = Vec::new();
         if let Some((path, hosts)) = &self.hosts {
             let text = match hosts {
                 Hosts::Text(text) => text.clone(),
-                Hosts::OfHost(pod) => hosts::of_host(pod, &fs::read_to_string(HOSTS).unwrap_or_default()),
+                Hosts::OfHost(pod) => {
+                    hosts::of_host(pod, &fs::read_to_string(HOSTS).unwrap_or_default())
+                }
             };
             write_hosts(path, &text).map_err(|error| error.to_string())?;
             mounts.push(mount(path, HOSTS));
         }
+
         if let Some((path, place)) = &self.message {
             make_message(path).map_err(|error| error.to_string())?;
             mounts.push(mount(path, place));
         }
+
         let ran = attempts(&self.logs).map_err(|error| {
-            format!("create container log directory for container {} failed: {error}", self.container)
+            format!(
+                "create container log directory for container {} failed: {error}",
+                self.container
+            )
         })?;
+
         Ok((mounts, ran))
     }
 }
@@ -111,27 +131,44 @@ fn wanted_hosts(
     container: &Container,
     addresses: &[String],
 ) -> Result<Option<Hosts>, String> {
-    let taken = container.volume_mounts.iter().flatten().any(|mount| mount.mount_path == HOSTS);
+    let taken = container
+        .volume_mounts
+        .iter()
+        .flatten()
+        .any(|mount| mount.mount_path == HOSTS);
+
     if taken || (addresses.is_empty() && !pod.is_host_network()) {
         return Ok(None);
     }
     if pod.is_host_network() {
         return Ok(Some(Hosts::OfHost(Box::new(pod.clone()))));
     }
-    let (name, domain) = names::host_name(pod, &host.cluster_domain).map_err(|error| error.to_string())?;
-    Ok(Some(Hosts::Text(hosts::managed(pod, addresses, &name, &domain))))
+
+    let (name, domain) =
+        names::host_name(pod, &host.cluster_domain).map_err(|error| error.to_string())?;
+
+    Ok(Some(Hosts::Text(hosts::managed(
+        pod, addresses, &name, &domain,
+    ))))
 }
 
-/// Whoever the container runs as may read it. The file stays the same one: other containers have it mounted.
+/// Whoever the container runs as may read it. The file stays the same one: other containers have it
+/// mounted.
 fn write_hosts(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o644)
+        .open(path)?;
     file.write_all(text.as_bytes())?;
     file.set_permissions(Permissions::from_mode(0o644))
 }
 
 /// Whoever the container runs as may write it.
 fn make_message(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |folder| private::folder_for(folder, ADMINISTRATORS))?;
+    path.parent()
+        .map_or(Ok(()), |folder| private::folder_for(folder, ADMINISTRATORS))?;
     fs::File::create(path)?.set_permissions(Permissions::from_mode(0o666))
 }
 
@@ -145,9 +182,13 @@ fn attempts(folder: &Path) -> io::Result<u32> {
         }
         made => return made.map(|()| 0),
     }
+
     let entries = fs::read_dir(folder)?.flatten();
     let number = |name: &str| name.split('.').next()?.parse::<u32>().ok();
-    Ok(entries.filter_map(|entry| number(entry.file_name().to_str()?)).max().map_or(0, |newest| newest + 1))
+    Ok(entries
+        .filter_map(|entry| number(entry.file_name().to_str()?))
+        .max()
+        .map_or(0, |newest| newest + 1))
 }
 
 fn mount(from: &Path, to: &str) -> Mount {
@@ -168,9 +209,13 @@ mod tests {
         let logs = folder.path().join("pod/c");
         assert_eq!(attempts(&logs).unwrap(), 0);
         assert_eq!(attempts(&logs).unwrap(), 0);
-        for (name, expected) in
-            [("0.log", 1), ("9.log", 10), ("10.log.20260301-120000.gz", 11), ("other", 11)]
-        {
+
+        for (name, expected) in [
+            ("0.log", 1),
+            ("9.log", 10),
+            ("10.log.20260301-120000.gz", 11),
+            ("other", 11),
+        ] {
             fs::write(logs.join(name), "").unwrap();
             assert_eq!(attempts(&logs).unwrap(), expected, "{name}");
         }
@@ -181,6 +226,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c/1234");
         make_message(&path).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o666);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o666
+        );
     }
 }

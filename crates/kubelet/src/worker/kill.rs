@@ -40,7 +40,9 @@ impl Grace {
     }
 
     pub(super) fn seconds(seconds: i64) -> Grace {
-        Grace(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))
+        Grace(Duration::from_secs(
+            u64::try_from(seconds).unwrap_or_default(),
+        ))
     }
 }
 
@@ -53,7 +55,9 @@ impl Turns {
     fn new(turns: impl Iterator<Item = usize>) -> Turns {
         let mut left = BTreeMap::new();
         turns.for_each(|turn| *left.entry(turn).or_default() += 1);
-        Turns { left: watch::channel(left).0 }
+        Turns {
+            left: watch::channel(left).0,
+        }
     }
 
     /// Waits until all whose turn is before have ended, or the time is over.
@@ -61,7 +65,10 @@ impl Turns {
         let mut left = self.left.subscribe();
         let free = |left: &BTreeMap<usize, usize>| left.range(..turn).all(|(_, count)| *count == 0);
         // Whether they have ended or time has: it is our turn now.
-        timeout(patience, left.wait_for(free)).await.map(drop).unwrap_or_default();
+        timeout(patience, left.wait_for(free))
+            .await
+            .map(drop)
+            .unwrap_or_default();
     }
 
     fn over(&self, turn: usize) {
@@ -79,37 +86,78 @@ fn turn_of(pod: &Pod, name: &str) -> usize {
         .filter(|(kind, _)| *kind == Kind::Sidecar)
         .map(|(_, container)| container.name.as_str())
         .collect();
-    sidecars.iter().rev().position(|sidecar| *sidecar == name).map_or(0, |place| place + 1)
+    sidecars
+        .iter()
+        .rev()
+        .position(|sidecar| *sidecar == name)
+        .map_or(0, |place| place + 1)
 }
 
 impl Worker {
-    /// Stops everything in a pod, and its sandboxes. With `grace`, that counts instead of the pod's own.
+    /// Stops everything in a pod, and its sandboxes. With `grace`, that counts instead of the pod's
+    /// own.
     pub(super) async fn kill_pod(
         &self,
         pod: &Arc<Pod>,
         observed: &Observed,
         grace: Option<Grace>,
     ) -> Result<(), SyncError> {
-        let alive: Vec<_> = observed.containers.iter().filter(|seen| seen.state.is_alive()).collect();
+        let alive: Vec<_> = observed
+            .containers
+            .iter()
+            .filter(|seen| seen.state.is_alive())
+            .collect();
         let turns = Turns::new(alive.iter().map(|seen| turn_of(pod, &seen.name)));
-        let addresses = observed.ready_sandbox().map(|sandbox| sandbox.addresses.clone()).unwrap_or_default();
+
+        let addresses = observed
+            .ready_sandbox()
+            .map(|sandbox| sandbox.addresses.clone())
+            .unwrap_or_default();
+
         let stops = alive.iter().map(|seen| {
             let (turns, addresses) = (&turns, &addresses);
             async move {
-                // One that the pod does not name any more is stopped as what it is: somebody's container.
-                let unnamed = || (Kind::Main, Container { name: seen.name.clone(), ..Container::default() });
+                // One that the pod does not name any more is stopped as what it is: somebody's
+                // container.
+                let unnamed = || {
+                    (
+                        Kind::Main,
+                        Container {
+                            name: seen.name.clone(),
+                            ..Container::default()
+                        },
+                    )
+                };
                 let (kind, container) = pod.container(&seen.name).unwrap_or_else(unnamed);
                 let grace = grace.unwrap_or_else(|| Grace::of(pod, &container, None));
+
                 let text = format!("Stopping container {}", seen.name);
-                self.stop(pod, kind, &container, &seen.id, &text, grace, addresses, Some(turns)).await
+                self.stop(
+                    pod,
+                    kind,
+                    &container,
+                    &seen.id,
+                    &text,
+                    grace,
+                    addresses,
+                    Some(turns),
+                )
+                .await
             }
         });
+
         for stopped in join_all(stops).await {
             stopped?;
         }
+
         for sandbox in &observed.sandboxes {
-            self.shared.host.runtime.stop_pod_sandbox(&sandbox.id).await?;
+            self.shared
+                .host
+                .runtime
+                .stop_pod_sandbox(&sandbox.id)
+                .await?;
         }
+
         Ok(())
     }
 
@@ -120,15 +168,35 @@ impl Worker {
         observed: &Observed,
         kill: &Kill,
     ) -> Result<(), SyncError> {
-        let Some((kind, container)) = pod.container(&kill.name) else { return Ok(()) };
+        let Some((kind, container)) = pod.container(&kill.name) else {
+            return Ok(());
+        };
         let grace = Grace::of(pod, &container, kill.probe);
-        let addresses = observed.ready_sandbox().map(|sandbox| sandbox.addresses.clone()).unwrap_or_default();
-        self.stop(pod, kind, &container, &kill.id, &kill.message, grace, &addresses, None).await?;
+        let addresses = observed
+            .ready_sandbox()
+            .map(|sandbox| sandbox.addresses.clone())
+            .unwrap_or_default();
+
+        self.stop(
+            pod,
+            kind,
+            &container,
+            &kill.id,
+            &kill.message,
+            grace,
+            &addresses,
+            None,
+        )
+        .await?;
+
         Ok(())
     }
 
     /// Runs the hook, waits for its turn, asks the container to end, and makes it end.
-    #[expect(clippy::too_many_arguments, reason = "each is one thing about the end of one container")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one thing about the end of one container"
+    )]
     pub(super) async fn stop(
         &self,
         pod: &Arc<Pod>,
@@ -145,21 +213,37 @@ impl Worker {
         host.events.normal(&about, "Killing", message);
         let until = Instant::now() + grace.0;
         let left = || until.saturating_duration_since(Instant::now());
-        let hook = container.lifecycle.as_ref().is_some_and(|lifecycle| lifecycle.pre_stop.is_some());
+        let hook = container
+            .lifecycle
+            .as_ref()
+            .is_some_and(|lifecycle| lifecycle.pre_stop.is_some());
+
         if hook && !grace.0.is_zero() {
-            let ran = timeout(left(), self.shared.hooks.run_pre_stop(pod, container, id, addresses)).await;
+            let ran = timeout(
+                left(),
+                self.shared
+                    .hooks
+                    .run_pre_stop(pod, container, id, addresses),
+            )
+            .await;
+
             if matches!(ran, Ok(Err(_))) {
-                host.events.warning(&about, "FailedPreStopHook", "PreStopHook failed");
+                host.events
+                    .warning(&about, "FailedPreStopHook", "PreStopHook failed");
             }
         }
+
         let turn = turn_of(pod, &container.name);
         if let Some(turns) = turns {
             turns.wait(turn, left()).await;
         }
+
         let stopped = host.runtime.stop_container(id, left().max(LEAST)).await;
+
         if let Some(turns) = turns {
             turns.over(turn);
         }
+
         match stopped {
             Err(coracle_cri::Error::NotFound(_)) => Ok(()),
             other => other,
@@ -175,12 +259,36 @@ mod tests {
     use super::*;
 
     fn check(deletion: Option<i64>, of_pod: Option<i64>, of_probe: Option<i64>, seconds: i64) {
-        let spec = PodSpec { termination_grace_period_seconds: of_pod, ..PodSpec::default() };
-        let metadata = ObjectMeta { deletion_grace_period_seconds: deletion, ..ObjectMeta::default() };
-        let pod = Pod { metadata, spec: Some(spec), ..Pod::default() };
-        let probe = Probe { termination_grace_period_seconds: of_probe, ..Probe::default() };
-        let container = Container { liveness_probe: Some(probe), ..Container::default() };
-        assert_eq!(Grace::of(&pod, &container, Some(ProbeKind::Liveness)), Grace::seconds(seconds));
+        let spec = PodSpec {
+            termination_grace_period_seconds: of_pod,
+            ..PodSpec::default()
+        };
+
+        let metadata = ObjectMeta {
+            deletion_grace_period_seconds: deletion,
+            ..ObjectMeta::default()
+        };
+
+        let pod = Pod {
+            metadata,
+            spec: Some(spec),
+            ..Pod::default()
+        };
+
+        let probe = Probe {
+            termination_grace_period_seconds: of_probe,
+            ..Probe::default()
+        };
+
+        let container = Container {
+            liveness_probe: Some(probe),
+            ..Container::default()
+        };
+
+        assert_eq!(
+            Grace::of(&pod, &container, Some(ProbeKind::Liveness)),
+            Grace::seconds(seconds)
+        );
     }
 
     #[test]
@@ -198,19 +306,41 @@ mod tests {
             restart_policy: Some("Always".into()),
             ..Container::default()
         };
+
         let spec = PodSpec {
             init_containers: Some(vec![sidecar("first"), sidecar("second")]),
-            containers: vec![Container { name: "main".into(), ..Container::default() }],
+            containers: vec![Container {
+                name: "main".into(),
+                ..Container::default()
+            }],
             ..PodSpec::default()
         };
-        let pod = Pod { spec: Some(spec), ..Pod::default() };
-        let turns: Vec<usize> = ["main", "second", "first"].iter().map(|name| turn_of(&pod, name)).collect();
+
+        let pod = Pod {
+            spec: Some(spec),
+            ..Pod::default()
+        };
+
+        let turns: Vec<usize> = ["main", "second", "first"]
+            .iter()
+            .map(|name| turn_of(&pod, name))
+            .collect();
         assert_eq!(turns, [0, 1, 2]);
+
         let order = Turns::new(turns.into_iter());
         order.wait(0, Duration::ZERO).await;
-        assert!(timeout(Duration::from_millis(5), order.wait(1, Duration::from_secs(60))).await.is_err());
+        assert!(
+            timeout(
+                Duration::from_millis(5),
+                order.wait(1, Duration::from_secs(60))
+            )
+            .await
+            .is_err()
+        );
+
         order.over(0);
         order.wait(1, Duration::from_secs(60)).await;
+
         // Nobody waits for longer than there is time.
         order.wait(2, Duration::from_millis(1)).await;
     }

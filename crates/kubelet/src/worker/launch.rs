@@ -28,7 +28,13 @@ struct NotStarted {
 
 impl NotStarted {
     fn because(reason: &'static str, message: impl Into<String>) -> NotStarted {
-        NotStarted { waiting: Waiting { reason, message: message.into() }, due: None }
+        NotStarted {
+            waiting: Waiting {
+                reason,
+                message: message.into(),
+            },
+            due: None,
+        }
     }
 }
 
@@ -36,8 +42,8 @@ impl NotStarted {
 const SHOWN: i64 = 2;
 
 impl Worker {
-    /// Starts what is to be started: ephemeral containers whatever else happens, init containers in order, main ones
-    /// each for itself. Answers when the first of those that wait is due.
+    /// Starts what is to be started: ephemeral containers whatever else happens, init containers in
+    /// order, main ones each for itself. Answers when the first of those that wait is due.
     pub(super) async fn start_all(
         &mut self,
         pod: &Arc<Pod>,
@@ -51,30 +57,52 @@ impl Worker {
         if nothing && !actions.create_sandbox {
             return Ok(None);
         }
+
         let home = self.home(pod, observed, actions).await?;
         let mut due: Option<Timestamp> = None;
-        let lists = [&actions.start_ephemeral, &actions.start_init, &actions.start_main];
+        let lists = [
+            &actions.start_ephemeral,
+            &actions.start_init,
+            &actions.start_main,
+        ];
+
         for name in lists.into_iter().flatten() {
             if self.must_end() {
                 return Err(SyncError::Ending);
             }
-            let Some((kind, container)) = pod.container(name) else { continue };
-            match self.start(pod, observed, &home, keyring, kind, &container).await {
+
+            let Some((kind, container)) = pod.container(name) else {
+                continue;
+            };
+            match self
+                .start(pod, observed, &home, keyring, kind, &container)
+                .await
+            {
                 Ok(()) => drop(self.waiting.remove(name)),
                 Err(not) => {
                     self.shared.host.note(
                         pod.uid(),
                         "start",
-                        format!("{name} waits: {}: {}", not.waiting.reason, not.waiting.message),
+                        format!(
+                            "{name} waits: {}: {}",
+                            not.waiting.reason, not.waiting.message
+                        ),
                     );
-                    due = [due, not.due.or_else(|| Some(self.retry_at()))].into_iter().flatten().min();
+
+                    due = [due, not.due.or_else(|| Some(self.retry_at()))]
+                        .into_iter()
+                        .flatten()
+                        .min();
+
                     self.waiting.insert(name.clone(), not.waiting);
+
                     if kind == Kind::Init {
                         break;
                     }
                 }
             }
         }
+
         Ok(due)
     }
 
@@ -94,27 +122,49 @@ impl Worker {
     ) -> Result<(), NotStarted> {
         let host = &self.shared.host;
         self.check_back_off(pod, observed, kind, container)?;
-        let wanted = Wanted { pod, kind, container, sandbox: &home.config, keyring };
+        let wanted = Wanted {
+            pod,
+            kind,
+            container,
+            sandbox: &home.config,
+            keyring,
+        };
+
         let mut ending = self.mailbox.ending.subscribe();
         let image = tokio::select! {
             image = self.shared.puller.ensure(host, &wanted) => image,
             _ = ending.wait_for(Option::is_some) => return Err(NotStarted::because("ContainerCreating", "")),
         };
+
         let image = image.map_err(|Absent { waiting, until }| {
             let soon = host.now().plus_seconds(SHOWN);
-            let due = if waiting.reason == "ImagePullBackOff" { until } else { until.map(|_| soon) };
+            let due = if waiting.reason == "ImagePullBackOff" {
+                until
+            } else {
+                until.map(|_| soon)
+            };
             NotStarted { waiting, due }
         })?;
+
         let about = pod.container_reference(kind, &container.name);
         let failed = |reason: &'static str, text: String| {
-            host.events.warning(&about, "Failed", format!("Error: {text}"));
+            host.events
+                .warning(&about, "Failed", format!("Error: {text}"));
             NotStarted::because(reason, text)
         };
-        let config = self.configure(pod, observed, home, kind, container, &image).await;
+
+        let config = self
+            .configure(pod, observed, home, kind, container, &image)
+            .await;
         let config = config.map_err(|text| failed("CreateContainerConfigError", text))?;
         let log = Path::new(&home.config.log_directory).join(&config.log_path);
-        let made = host.runtime.create_container(&home.id, config, home.config.clone()).await;
+
+        let made = host
+            .runtime
+            .create_container(&home.id, config, home.config.clone())
+            .await;
         let id = made.map_err(|error| failed("CreateContainerError", error.to_string()))?;
+
         host.events.normal(&about, "Created", "Container created");
         let started = host.runtime.start_container(&id).await;
         started.map_err(|error| failed("RunContainerError", error.to_string()))?;
@@ -122,6 +172,7 @@ impl Worker {
         host.note(pod.uid(), "start", container.name.as_str());
         self.link_log(pod, container, &id, &log).await;
         self.prune(observed, &container.name).await;
+
         self.post_start(pod, home, kind, container, &id).await
     }
 
@@ -133,9 +184,14 @@ impl Worker {
         container: &Container,
         id: &str,
     ) -> Result<(), NotStarted> {
-        if container.lifecycle.as_ref().is_none_or(|lifecycle| lifecycle.post_start.is_none()) {
+        if container
+            .lifecycle
+            .as_ref()
+            .is_none_or(|lifecycle| lifecycle.post_start.is_none())
+        {
             return Ok(());
         }
+
         let mut ending = self.mailbox.ending.subscribe();
         let ran = tokio::select! {
             ran = self.shared.hooks.run_post_start(pod, container, id, &home.addresses) => ran,
@@ -143,10 +199,27 @@ impl Worker {
             _ = ending.wait_for(Option::is_some) => return Ok(()),
         };
         let Err(error) = ran else { return Ok(()) };
+
         let about = pod.container_reference(kind, &container.name);
-        self.shared.host.events.warning(&about, "FailedPostStartHook", "PostStartHook failed");
+        self.shared
+            .host
+            .events
+            .warning(&about, "FailedPostStartHook", "PostStartHook failed");
+
         let grace = Grace::of(pod, container, None);
-        self.stop(pod, kind, container, id, "FailedPostStartHook", grace, &home.addresses, None).await.ok();
+        self.stop(
+            pod,
+            kind,
+            container,
+            id,
+            "FailedPostStartHook",
+            grace,
+            &home.addresses,
+            None,
+        )
+        .await
+        .ok();
+
         Err(NotStarted::because("PostStartHookError", error.to_string()))
     }
 
@@ -158,24 +231,44 @@ impl Worker {
         kind: Kind,
         container: &Container,
     ) -> Result<(), NotStarted> {
-        let ended = observed.containers.iter().filter(|seen| seen.name == container.name);
+        let ended = observed
+            .containers
+            .iter()
+            .filter(|seen| seen.name == container.name);
+
         let mut ended = ended.filter_map(|seen| match seen.state {
             State::Exited { finished, .. } => Some(finished),
             _ => None,
         });
-        let Some(finished) = ended.next() else { return Ok(()) };
+
+        let Some(finished) = ended.next() else {
+            return Ok(());
+        };
         let host = &self.shared.host;
         let key = back_off_key(pod, container);
         let Some(waiting) = self.shared.crashes.waiting(&key, finished, host.now()) else {
             self.shared.crashes.note(&key, finished, host.now());
             return Ok(());
         };
+
         let (name, whom) = (&container.name, pod_in_words(pod));
         let text = format!("Back-off restarting failed container {name} in pod {whom}");
-        host.events.warning(&pod.container_reference(kind, name), "BackOff", text);
-        let message = format!("back-off {} restarting failed container={name} pod={whom}", waiting.wait);
-        let waiting_for = Waiting { reason: "CrashLoopBackOff", message };
-        Err(NotStarted { waiting: waiting_for, due: Some(waiting.until) })
+        host.events
+            .warning(&pod.container_reference(kind, name), "BackOff", text);
+        let message = format!(
+            "back-off {} restarting failed container={name} pod={whom}",
+            waiting.wait
+        );
+
+        let waiting_for = Waiting {
+            reason: "CrashLoopBackOff",
+            message,
+        };
+
+        Err(NotStarted {
+            waiting: waiting_for,
+            due: Some(waiting.until),
+        })
     }
 
     async fn configure(
@@ -188,17 +281,29 @@ impl Worker {
         image: &Present,
     ) -> Result<coracle_cri::v1::ContainerConfig, String> {
         let shared = &self.shared;
-        let environment = shared.environments.environment(pod, container, &home.addresses).await;
+        let environment = shared
+            .environments
+            .environment(pod, container, &home.addresses)
+            .await;
         let environment = environment.map_err(|error| error.to_string())?;
+
         security::check_non_root(pod, container, &image.user).map_err(|error| error.to_string())?;
         let mounts = shared.volumes.bind(pod, container, &environment).await;
         let mounts = mounts.map_err(|error| error.to_string())?;
+
         let files = ContainerFiles::of(&shared.host, pod, container, &home.addresses)?;
-        let (mounts, ran) =
-            blocking(move || files.make().map(|(more, ran)| ([mounts, more].concat(), ran))).await?;
+        let (mounts, ran) = blocking(move || {
+            files
+                .make()
+                .map(|(more, ran)| ([mounts, more].concat(), ran))
+        })
+        .await?;
+
         let made = container::Made {
             // What the runtime remembers, or else what its logs tell.
-            restarts: observed.newest(&container.name).map_or(ran, |seen| seen.restarts() + 1),
+            restarts: observed
+                .newest(&container.name)
+                .map_or(ran, |seen| seen.restarts() + 1),
             image_ref: &image.reference,
             image_user: &image.user,
             environment: &environment,
@@ -206,6 +311,7 @@ impl Worker {
             target: target(pod, observed, kind, container)?,
             memory: shared.memory,
         };
+
         container::config(pod, container, made).map_err(|error| error.to_string())
     }
 
@@ -247,12 +353,19 @@ fn target(
     if kind != Kind::Ephemeral {
         return Ok(None);
     }
-    let ephemeral = pod.ephemeral_containers().iter().find(|one| one.name == container.name);
-    let Some(name) =
-        ephemeral.and_then(|one| one.target_container_name.as_deref()).filter(|name| !name.is_empty())
+
+    let ephemeral = pod
+        .ephemeral_containers()
+        .iter()
+        .find(|one| one.name == container.name);
+
+    let Some(name) = ephemeral
+        .and_then(|one| one.target_container_name.as_deref())
+        .filter(|name| !name.is_empty())
     else {
         return Ok(None);
     };
+
     match observed.newest(name) {
         Some(seen) => Ok(Some(seen.id.clone())),
         None => Err(format!("unable to find target container {name}")),
@@ -262,8 +375,16 @@ fn target(
 /// Changes with what would make another container of it, so that what is mended does not wait.
 fn back_off_key(pod: &Pod, container: &Container) -> String {
     let image = container.image.as_deref().unwrap_or_default();
-    let resources = container.resources.as_ref().and_then(|resources| serde_json::to_string(resources).ok());
-    format!("{}/{}/{image}/{}", pod.uid(), container.name, resources.unwrap_or_default())
+    let resources = container
+        .resources
+        .as_ref()
+        .and_then(|resources| serde_json::to_string(resources).ok());
+    format!(
+        "{}/{}/{image}/{}",
+        pod.uid(),
+        container.name,
+        resources.unwrap_or_default()
+    )
 }
 
 /// `name_namespace(uid)`, as upstream's texts call a pod.

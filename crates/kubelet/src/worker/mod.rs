@@ -1,12 +1,14 @@
-//! One worker per pod: it brings the pod up, keeps it, and takes it down, and nobody else does anything to it.
+//! One worker per pod: it brings the pod up, keeps it, and takes it down, and nobody else does
+//! anything to it.
 //!
-//! A worker is in one of four stages, and never goes back. *Syncing* (`sync.rs`): the pod is made to be what it is asked
-//! to be, again after every change and every so often. *Ending* (`end.rs`): it is deleted, over, or failed; its
-//! containers are stopped within their grace. *Ended*: nothing runs; what it had of the node is given back. *Finished*:
-//! only its object, its logs and its dead containers are left, until the object goes too.
+//! A worker is in one of four stages, and never goes back. *Syncing* (`sync.rs`): the pod is made
+//! to be what it is asked to be, again after every change and every so often. *Ending* (`end.rs`):
+//! it is deleted, over, or failed; its containers are stopped within their grace. *Ended*: nothing
+//! runs; what it had of the node is given back. *Finished*: only its object, its logs and its dead
+//! containers are left, until the object goes too.
 //!
-//! Whoever has news for a worker leaves it in its [`Mailbox`]: of several specs the newest counts, and an order to end
-//! is never taken back; its grace can only get shorter.
+//! Whoever has news for a worker leaves it in its [`Mailbox`]: of several specs the newest counts,
+//! and an order to end is never taken back; its grace can only get shorter.
 
 mod end;
 mod files;
@@ -68,7 +70,12 @@ struct Orders {
 
 impl Workers {
     pub(crate) fn new(shared: Arc<Shared>, tasks: Tasks) -> Workers {
-        Workers { shared, mailboxes: Arc::default(), left: Arc::default(), tasks }
+        Workers {
+            shared,
+            mailboxes: Arc::default(),
+            left: Arc::default(),
+            tasks,
+        }
     }
 
     /// A pod is there, or has changed.
@@ -84,8 +91,14 @@ impl Workers {
     fn tell(&self, pod: &Arc<Pod>, rejected: Option<(String, String)>) {
         let uid = Text::new(pod.uid());
         let mut mailboxes = lock(&self.mailboxes);
+
         let mailbox = mailboxes.entry(uid.clone()).or_insert_with(|| {
-            let orders = Orders { pod: pod.clone(), is_gone: false, rejected };
+            let orders = Orders {
+                pod: pod.clone(),
+                is_gone: false,
+                rejected,
+            };
+
             let mailbox = Arc::new(Mailbox {
                 orders: Mutex::new(orders),
                 changed: Notify::new(),
@@ -93,20 +106,24 @@ impl Workers {
                 ending: watch::channel(None).0,
             });
             let worker = Worker::new(self.shared.clone(), mailbox.clone(), pod);
+
             let (mailboxes, left) = (self.mailboxes.clone(), self.left.clone());
             self.tasks.spawn(async move {
                 worker.run().await;
                 lock(&mailboxes).remove(&uid);
                 left.notify_one();
             });
+
             mailbox
         });
         lock(&mailbox.orders).pod = pod.clone();
+
         if pod.is_being_deleted() {
             mailbox.end_within(pod.metadata.deletion_grace_period_seconds.unwrap_or(0));
         } else if pod.has_terminal_phase() {
             mailbox.end_within(grace_of(pod));
         }
+
         mailbox.changed.notify_one();
     }
 
@@ -116,9 +133,14 @@ impl Workers {
             let grace = {
                 let mut orders = lock(&mailbox.orders);
                 orders.is_gone = true;
-                orders.pod.metadata.deletion_grace_period_seconds.unwrap_or_else(|| grace_of(&orders.pod))
+                orders
+                    .pod
+                    .metadata
+                    .deletion_grace_period_seconds
+                    .unwrap_or_else(|| grace_of(&orders.pod))
             };
             mailbox.end_within(grace);
+
             mailbox.changed.notify_one();
         }
     }
@@ -139,7 +161,9 @@ impl Workers {
     }
 
     pub(crate) fn poke_all(&self) {
-        lock(&self.mailboxes).values().for_each(|mailbox| mailbox.changed.notify_one());
+        lock(&self.mailboxes)
+            .values()
+            .for_each(|mailbox| mailbox.changed.notify_one());
     }
 
     pub(crate) fn knows(&self, uid: &str) -> bool {
@@ -148,8 +172,9 @@ impl Workers {
 
     /// Whether a pod of this name is here that is another one.
     pub(crate) fn has_namesake(&self, pod: &Pod) -> bool {
-        let named =
-            |other: &Pod| (other.namespace(), &other.metadata.name) == (pod.namespace(), &pod.metadata.name);
+        let named = |other: &Pod| {
+            (other.namespace(), &other.metadata.name) == (pod.namespace(), &pod.metadata.name)
+        };
         lock(&self.mailboxes)
             .iter()
             .any(|(uid, mailbox)| uid != pod.uid() && named(&lock(&mailbox.orders).pod))
@@ -177,7 +202,9 @@ impl Mailbox {
 
 /// How long a pod may take to end unless somebody says otherwise.
 fn grace_of(pod: &Pod) -> i64 {
-    pod.pod_spec().termination_grace_period_seconds.unwrap_or(30)
+    pod.pod_spec()
+        .termination_grace_period_seconds
+        .unwrap_or(30)
 }
 
 /// Where a pod stands.
@@ -206,7 +233,8 @@ struct Worker {
     waiting: BTreeMap<String, Waiting>,
     /// Why the pod was ended, if somebody said so: reason and message.
     failed: Option<(String, String)>,
-    /// What was seen at the end of the last sync, which need not be done again while nothing else is seen.
+    /// What was seen at the end of the last sync, which need not be done again while nothing else
+    /// is seen.
     settled: Option<Settled>,
 }
 
@@ -219,8 +247,8 @@ struct Settled {
 }
 
 impl Settled {
-    /// Whether nothing is to be done for a pod that was seen like this. What is written into its status, by us above
-    /// all, asks for nothing.
+    /// Whether nothing is to be done for a pod that was seen like this. What is written into its
+    /// status, by us above all, asks for nothing.
     fn still_holds(&self, pod: &Pod, observed: &Observed, verdicts: &Verdicts) -> bool {
         let (before, now) = (&self.pod, pod);
         let same_wishes = before.spec == now.spec
@@ -247,15 +275,23 @@ impl Worker {
     async fn run(mut self) {
         if let Some((reason, message)) = &self.failed {
             let pod = self.orders().pod;
-            self.status = Arc::new(status::rejected(&pod, reason, message, self.shared.host.now()));
+            self.status = Arc::new(status::rejected(
+                &pod,
+                reason,
+                message,
+                self.shared.host.now(),
+            ));
             self.stage = Stage::Ended;
         }
+
         loop {
             let mailbox = self.mailbox.clone();
             let changed = mailbox.changed.notified();
+
             if mailbox.is_stale.swap(false, Ordering::Relaxed) {
                 self.settled = None;
             }
+
             let next = match self.stage {
                 Stage::Syncing => self.sync().await,
                 Stage::Ending => self.end().await,
@@ -263,6 +299,7 @@ impl Worker {
                 Stage::Finished if self.orders().is_gone => return self.leave_nothing().await,
                 Stage::Finished => self.tell_once_more(),
             };
+
             match next {
                 Next::Stage(stage) => self.stage = stage,
                 Next::Wait(until) => {
@@ -286,8 +323,11 @@ impl Worker {
     /// Asks the runtime about the pod, and notes what it says.
     async fn look(&self, pod: &Pod) -> Result<Observed, coracle_cri::Error> {
         let host = &self.shared.host;
-        let observed = observe_with_messages(host.runtime.as_ref(), &host.layout, pod.uid()).await?;
-        self.shared.roster.observe(pod.uid(), Arc::new(observed.clone()));
+        let observed =
+            observe_with_messages(host.runtime.as_ref(), &host.layout, pod.uid()).await?;
+        self.shared
+            .roster
+            .observe(pod.uid(), Arc::new(observed.clone()));
         Ok(observed)
     }
 
@@ -305,6 +345,7 @@ impl Worker {
                 verdicts.not_ready.insert(seen.name.clone());
             }
         }
+
         verdicts
     }
 
@@ -335,13 +376,18 @@ impl Worker {
             waiting: &self.waiting,
             host_addresses: &host.addresses,
             is_over,
-            failed: self.failed.as_ref().map(|(reason, message)| (reason.as_str(), message.as_str())),
+            failed: self
+                .failed
+                .as_ref()
+                .map(|(reason, message)| (reason.as_str(), message.as_str())),
             runtime: &self.shared.runtime_name,
             now: host.now(),
         });
+
         if status.phase != self.status.phase {
             host.note(pod.uid(), "phase", status.phase.clone().unwrap_or_default());
         }
+
         self.status = Arc::new(status);
         let report = self.tell(pod, !is_over, false);
         match is_passing && self.status.phase.as_deref() == Some("Pending") {
@@ -351,13 +397,20 @@ impl Worker {
     }
 
     fn publish(&self, pod: &Arc<Pod>, may_run: bool, is_finished: bool) {
-        self.shared.publisher.publish(self.tell(pod, may_run, is_finished));
+        self.shared
+            .publisher
+            .publish(self.tell(pod, may_run, is_finished));
     }
 
     /// Tells the node's own API; the report is for the server.
     fn tell(&self, pod: &Arc<Pod>, may_run: bool, is_finished: bool) -> Report {
         self.shared.roster.report(pod.uid(), self.status.clone());
-        Report { pod: pod.clone(), status: self.status.clone(), may_run, is_finished }
+        Report {
+            pod: pod.clone(),
+            status: self.status.clone(),
+            may_run,
+            is_finished,
+        }
     }
 
     /// After something went wrong: ten seconds, and up to half as much again.

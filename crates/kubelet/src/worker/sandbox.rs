@@ -31,31 +31,52 @@ impl Worker {
         actions: &Actions,
     ) -> Result<Home, SyncError> {
         let host = self.shared.host.clone();
-        let config = self.sandbox_config(pod, actions.attempt).await.inspect_err(|error| {
-            let text = format!("Failed to create pod sandbox: {error}");
-            host.events.warning(&pod.reference(), "FailedCreatePodSandBox", text);
-        })?;
+        let config = self
+            .sandbox_config(pod, actions.attempt)
+            .await
+            .inspect_err(|error| {
+                let text = format!("Failed to create pod sandbox: {error}");
+                host.events
+                    .warning(&pod.reference(), "FailedCreatePodSandBox", text);
+            })?;
+
         let id = match actions.sandbox.as_ref().filter(|_| !actions.create_sandbox) {
             Some(id) => id.clone(),
             None => self.create_sandbox(pod, &config).await?,
         };
+
         let own = match observed.sandboxes.iter().find(|sandbox| sandbox.id == id) {
             Some(sandbox) => sandbox.addresses.clone(),
             None => {
-                let status = host.runtime.pod_sandbox_status(&id, false).await.inspect_err(|error| {
-                    let text = format!("Unable to get pod sandbox status: {error}");
-                    host.events.warning(&pod.reference(), "FailedPodSandBoxStatus", text);
-                })?;
+                let status = host
+                    .runtime
+                    .pod_sandbox_status(&id, false)
+                    .await
+                    .inspect_err(|error| {
+                        let text = format!("Unable to get pod sandbox status: {error}");
+                        host.events
+                            .warning(&pod.reference(), "FailedPodSandBoxStatus", text);
+                    })?;
                 let status: Vec<_> = status.status.into_iter().collect();
+
                 let made = Observed::of(&status, &[]);
-                made.sandboxes.into_iter().flat_map(|sandbox| sandbox.addresses).collect()
+                made.sandboxes
+                    .into_iter()
+                    .flat_map(|sandbox| sandbox.addresses)
+                    .collect()
             }
         };
+
         let addresses = match pod.is_host_network() {
             true => host.addresses.iter().map(ToString::to_string).collect(),
             false => in_order(&own, &host.addresses),
         };
-        Ok(Home { id, config, addresses })
+
+        Ok(Home {
+            id,
+            config,
+            addresses,
+        })
     }
 
     async fn create_sandbox(
@@ -71,36 +92,57 @@ impl Worker {
             Err(_) if self.must_end() => return Err(SyncError::Ending),
             Err(error) => {
                 let text = format!("Failed to create pod sandbox: {error}");
-                host.events.warning(&pod.reference(), "FailedCreatePodSandBox", text);
+                host.events
+                    .warning(&pod.reference(), "FailedCreatePodSandBox", text);
                 return Err(error.into());
             }
         };
+
         host.note(pod.uid(), "sandbox", "");
+
         // Told before images are pulled, which may take long.
         if let Ok(observed) = self.look(pod).await {
             let verdicts = self.verdicts(pod, &observed);
             self.report_meanwhile(pod, &observed, &verdicts);
         }
+
         Ok(id)
     }
 
     async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<PodSandboxConfig, SpecError> {
         let host = &self.shared.host;
-        let of_host = tokio::fs::read_to_string(&host.resolv_conf).await.unwrap_or_default();
-        let cluster = Cluster { servers: &host.cluster_dns, domain: &host.cluster_domain };
+        let of_host = tokio::fs::read_to_string(&host.resolv_conf)
+            .await
+            .unwrap_or_default();
+        let cluster = Cluster {
+            servers: &host.cluster_dns,
+            domain: &host.cluster_domain,
+        };
+
         let resolver = dns::resolver(pod, &cluster, &of_host);
         for warning in &resolver.warnings {
-            host.events.warning(&pod.reference(), "DNSConfigForming", warning.as_str());
+            host.events
+                .warning(&pod.reference(), "DNSConfigForming", warning.as_str());
         }
+
         if resolver.misses_cluster {
             let whom = format!("{}_{}({})", PodView::name(pod), pod.namespace(), pod.uid());
             let text = format!(
                 "pod: {whom:?}. kubelet does not have ClusterDNS IP configured and cannot create Pod using \"ClusterFirst\" policy. Falling back to \"Default\" policy."
             );
-            host.events.warning(&pod.reference(), "MissingClusterDNS", text);
+            host.events
+                .warning(&pod.reference(), "MissingClusterDNS", text);
         }
+
         let parent = self.shared.groups.parent_of(pod);
-        sandbox::config(pod, attempt, resolver.config, &host.cluster_domain, &host.layout, &parent)
+        sandbox::config(
+            pod,
+            attempt,
+            resolver.config,
+            &host.cluster_domain,
+            &host.layout,
+            &parent,
+        )
     }
 
     /// The runtime's name for the class that the pod asks for; empty: its default.
@@ -108,12 +150,28 @@ impl Worker {
         use coracle_client::Resource;
         use k8s_openapi::api::node::v1::RuntimeClass;
 
-        let Some(class) = pod.pod_spec().runtime_class_name.as_deref().filter(|class| !class.is_empty())
+        let Some(class) = pod
+            .pod_spec()
+            .runtime_class_name
+            .as_deref()
+            .filter(|class| !class.is_empty())
         else {
             return Ok(String::new());
         };
-        let found = self.shared.host.client.resource(&Resource::of::<RuntimeClass>()).get(class).await;
+
+        let found = self
+            .shared
+            .host
+            .client
+            .resource(&Resource::of::<RuntimeClass>())
+            .get(class)
+            .await;
         let found = found.map_err(|error| SpecError(format!("RuntimeClass {class:?}: {error}")))?;
-        Ok(found.get("handler").and_then(coracle_api::Value::as_str).unwrap_or_default().to_owned())
+
+        Ok(found
+            .get("handler")
+            .and_then(coracle_api::Value::as_str)
+            .unwrap_or_default()
+            .to_owned())
     }
 }

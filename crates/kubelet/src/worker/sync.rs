@@ -45,16 +45,21 @@ impl Worker {
         if self.must_end() {
             return Next::Stage(Stage::Ending);
         }
+
         let pod = self.orders().pod;
         let observed = match self.look(&pod).await {
             Ok(observed) => observed,
             Err(error) => {
                 let text = format!("error determining status: {error}");
-                self.shared.host.events.warning(&pod.reference(), "FailedSync", text);
+                self.shared
+                    .host
+                    .events
+                    .warning(&pod.reference(), "FailedSync", text);
                 return Next::Wait(self.later());
             }
         };
         self.shared.probes.follow(&pod, &observed);
+
         let verdicts = self.verdicts(&pod, &observed);
         if let Some(settled) = self.settled.take()
             && settled.still_holds(&pod, &observed, &verdicts)
@@ -67,21 +72,25 @@ impl Worker {
             self.settled = Some(Settled { pod, ..settled });
             return Next::Wait(wake);
         }
+
         self.check_deadline(&pod);
         let actions = pod_actions(&pod, &observed, &verdicts);
         match actions.is_empty() {
             true => self.report(&pod, &observed, &verdicts, false),
             false => self.report_meanwhile(&pod, &observed, &verdicts),
         }
+
         if is_terminal(self.status.phase.as_deref()) {
             self.mailbox.end_within(super::grace_of(&pod));
             return Next::Stage(Stage::Ending);
         }
+
         let done = self.make(&pod, &observed, &actions).await;
         self.settle(&pod, &observed, done).await
     }
 
-    /// Looks at what has become of it, tells, and says when to look again: at once, where more is to be done by now.
+    /// Looks at what has become of it, tells, and says when to look again: at once, where more is
+    /// to be done by now.
     async fn settle(
         &mut self,
         pod: &Arc<Pod>,
@@ -93,15 +102,25 @@ impl Worker {
             self.shared.probes.follow(pod, observed);
             let verdicts = self.verdicts(pod, observed);
             self.report(pod, observed, &verdicts, false);
+
             if let Ok(due) = done {
                 let is_over = is_terminal(self.status.phase.as_deref());
-                if observed != before && (is_over || !pod_actions(pod, observed, &verdicts).is_empty()) {
+                if observed != before
+                    && (is_over || !pod_actions(pod, observed, &verdicts).is_empty())
+                {
                     return Next::Wait(Instant::now());
                 }
+
                 let observed = observed.clone();
-                self.settled = Some(Settled { pod: pod.clone(), observed, verdicts, due });
+                self.settled = Some(Settled {
+                    pod: pod.clone(),
+                    observed,
+                    verdicts,
+                    due,
+                });
             }
         }
+
         match done {
             Ok(wake) if observed.is_ok() => Next::Wait(self.wake_at(pod, wake)),
             Ok(_) => Next::Wait(self.later()),
@@ -128,10 +147,12 @@ impl Worker {
         self.make_ground(pod).await?;
         let mounted = self.mount(pod).await?;
         let keyring = images::keyring(&shared.host, &shared.references, pod).await;
+
         if actions.create_sandbox && actions.sandbox.is_some() {
             let text = "Pod sandbox changed, it will be killed and re-created.";
             shared.host.events.normal(&about, "SandboxChanged", text);
         }
+
         if actions.kill_pod {
             self.kill_pod(pod, observed, None).await?;
             if !actions.create_sandbox {
@@ -139,25 +160,33 @@ impl Worker {
             }
             self.purge_init(pod, observed).await?;
         }
+
         for kill in &actions.kill {
             self.kill_one(pod, observed, kill).await?;
         }
+
         let wake = self.start_all(pod, observed, actions, &keyring).await?;
         Ok([wake, mounted].into_iter().flatten().min())
     }
 
-    /// Mounts what the pod wants mounted, unless the pod is to end first; answers when that is due again.
+    /// Mounts what the pod wants mounted, unless the pod is to end first; answers when that is due
+    /// again.
     async fn mount(&self, pod: &Pod) -> Result<Option<Timestamp>, SyncError> {
         let mut ending = self.mailbox.ending.subscribe();
         let mounted = tokio::select! {
             mounted = self.shared.volumes.mount(pod) => mounted,
             _ = ending.wait_for(Option::is_some) => return Err(SyncError::Ending),
         };
+
         match mounted {
             Ok(mounted) => Ok(mounted.renew_at),
             Err(error) => {
                 for failure in &error.failures {
-                    self.shared.host.events.warning(&pod.reference(), "FailedMount", failure.as_str());
+                    self.shared.host.events.warning(
+                        &pod.reference(),
+                        "FailedMount",
+                        failure.as_str(),
+                    );
                 }
                 Err(error.into())
             }
@@ -166,11 +195,19 @@ impl Worker {
 
     /// Only pods on the host's network can be started before there is one for pods.
     fn check_network(&self, pod: &Pod) -> Result<(), SyncError> {
-        let Some(why) = self.shared.network_problem().filter(|_| !pod.is_host_network()) else {
+        let Some(why) = self
+            .shared
+            .network_problem()
+            .filter(|_| !pod.is_host_network())
+        else {
             return Ok(());
         };
         let text = format!("network is not ready: {why}");
-        self.shared.host.events.warning(&pod.reference(), "NetworkNotReady", text);
+        self.shared
+            .host
+            .events
+            .warning(&pod.reference(), "NetworkNotReady", text);
+
         Err(SyncError::Network(why))
     }
 
@@ -182,11 +219,15 @@ impl Worker {
             ensure_group()?;
             Ok(folders.make()?)
         });
+
         let about = pod.reference();
         made.await.inspect_err(|error| match error {
             SyncError::Group(error) => {
                 let text = format!("unable to ensure pod container exists: {}", chain(error));
-                self.shared.host.events.warning(&about, "FailedCreatePodContainer", text);
+                self.shared
+                    .host
+                    .events
+                    .warning(&about, "FailedCreatePodContainer", text);
             }
             error => {
                 let text = chain(error);
@@ -197,9 +238,16 @@ impl Worker {
 
     /// A pod that has been active for longer than it may is over.
     fn check_deadline(&mut self, pod: &Pod) {
-        if self.failed.is_none() && self.deadline(pod).is_some_and(|due| self.shared.host.now() >= due) {
+        if self.failed.is_none()
+            && self
+                .deadline(pod)
+                .is_some_and(|due| self.shared.host.now() >= due)
+        {
             let text = "Pod was active on the node longer than the specified deadline";
-            self.shared.host.events.normal(&pod.reference(), "DeadlineExceeded", text);
+            self.shared
+                .host
+                .events
+                .normal(&pod.reference(), "DeadlineExceeded", text);
             self.failed = Some(("DeadlineExceeded".to_owned(), text.to_owned()));
         }
     }
@@ -214,8 +262,19 @@ impl Worker {
     fn wake_at(&self, pod: &Pod, due: Option<Timestamp>) -> Instant {
         let resync = RESYNC.mul_f64(1.0 + 0.5 * self.shared.host.world.fraction());
         let now = self.shared.host.now();
-        let until = |due: Timestamp| due.since(now).max(Duration::ZERO).to_std().unwrap_or(resync);
-        let first = [due, self.deadline(pod)].into_iter().flatten().map(until).min();
+        let until = |due: Timestamp| {
+            due.since(now)
+                .max(Duration::ZERO)
+                .to_std()
+                .unwrap_or(resync)
+        };
+
+        let first = [due, self.deadline(pod)]
+            .into_iter()
+            .flatten()
+            .map(until)
+            .min();
+
         Instant::now() + first.map_or(resync, |first| first.min(resync))
     }
 
@@ -226,9 +285,15 @@ impl Worker {
             .filter(|(kind, _)| *kind != Kind::Main)
             .map(|(_, container)| container.name.as_str())
             .collect();
-        for seen in observed.containers.iter().filter(|seen| init.contains(&seen.name.as_str())) {
+
+        for seen in observed
+            .containers
+            .iter()
+            .filter(|seen| init.contains(&seen.name.as_str()))
+        {
             self.shared.host.runtime.remove_container(&seen.id).await?;
         }
+
         Ok(())
     }
 }

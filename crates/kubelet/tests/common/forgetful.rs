@@ -22,7 +22,11 @@ pub(crate) struct Forgetful {
 
 impl Forgetful {
     pub(crate) fn over(below: Arc<dyn Runtime>, recovers: bool) -> Forgetful {
-        Forgetful { below, recovers, is_told: AtomicBool::new(false) }
+        Forgetful {
+            below,
+            recovers,
+            is_told: AtomicBool::new(false),
+        }
     }
 }
 
@@ -31,12 +35,16 @@ impl Runtime for Forgetful {
     async fn status(&self, verbose: bool) -> Result<StatusResponse> {
         let mut answer = self.below.status(verbose).await?;
         if !(self.recovers && self.is_told.load(Ordering::Acquire)) {
-            let conditions = answer.status.iter_mut().flat_map(|status| &mut status.conditions);
+            let conditions = answer
+                .status
+                .iter_mut()
+                .flat_map(|status| &mut status.conditions);
             for condition in conditions.filter(|condition| condition.r#type == "NetworkReady") {
                 condition.status = false;
                 "this node has no pod CIDR yet".clone_into(&mut condition.message);
             }
         }
+
         Ok(answer)
     }
 
@@ -66,7 +74,11 @@ impl Runtime for Forgetful {
         self.below.remove_pod_sandbox(sandbox).await
     }
 
-    async fn pod_sandbox_status(&self, sandbox: &str, verbose: bool) -> Result<PodSandboxStatusResponse> {
+    async fn pod_sandbox_status(
+        &self,
+        sandbox: &str,
+        verbose: bool,
+    ) -> Result<PodSandboxStatusResponse> {
         self.below.pod_sandbox_status(sandbox, verbose).await
     }
 
@@ -80,7 +92,9 @@ impl Runtime for Forgetful {
         overhead: Option<LinuxContainerResources>,
         resources: Option<LinuxContainerResources>,
     ) -> Result<()> {
-        self.below.update_pod_sandbox_resources(sandbox, overhead, resources).await
+        self.below
+            .update_pod_sandbox_resources(sandbox, overhead, resources)
+            .await
     }
 
     async fn create_container(
@@ -89,7 +103,9 @@ impl Runtime for Forgetful {
         config: ContainerConfig,
         sandbox_config: PodSandboxConfig,
     ) -> Result<String> {
-        self.below.create_container(sandbox, config, sandbox_config).await
+        self.below
+            .create_container(sandbox, config, sandbox_config)
+            .await
     }
 
     async fn start_container(&self, container: &str) -> Result<()> {
@@ -104,7 +120,11 @@ impl Runtime for Forgetful {
         self.below.remove_container(container).await
     }
 
-    async fn container_status(&self, container: &str, verbose: bool) -> Result<ContainerStatusResponse> {
+    async fn container_status(
+        &self,
+        container: &str,
+        verbose: bool,
+    ) -> Result<ContainerStatusResponse> {
         self.below.container_status(container, verbose).await
     }
 
@@ -117,7 +137,9 @@ impl Runtime for Forgetful {
         container: &str,
         resources: LinuxContainerResources,
     ) -> Result<()> {
-        self.below.update_container_resources(container, resources).await
+        self.below
+            .update_container_resources(container, resources)
+            .await
     }
 
     async fn reopen_container_log(&self, container: &str) -> Result<()> {
@@ -149,7 +171,10 @@ impl Runtime for Forgetful {
         self.below.container_stats(container).await
     }
 
-    async fn list_container_stats(&self, filter: ContainerStatsFilter) -> Result<Vec<ContainerStats>> {
+    async fn list_container_stats(
+        &self,
+        filter: ContainerStatsFilter,
+    ) -> Result<Vec<ContainerStats>> {
         self.below.list_container_stats(filter).await
     }
 
@@ -157,7 +182,10 @@ impl Runtime for Forgetful {
         self.below.pod_sandbox_stats(sandbox).await
     }
 
-    async fn list_pod_sandbox_stats(&self, filter: PodSandboxStatsFilter) -> Result<Vec<PodSandboxStats>> {
+    async fn list_pod_sandbox_stats(
+        &self,
+        filter: PodSandboxStatsFilter,
+    ) -> Result<Vec<PodSandboxStats>> {
         self.below.list_pod_sandbox_stats(filter).await
     }
 

@@ -1,4 +1,5 @@
-//! A cluster and a node of the test's own: an API server in memory, a machine with a runtime, a kubelet between them.
+//! A cluster and a node of the test's own: an API server in memory, a machine with a runtime, a
+//! kubelet between them.
 
 mod forgetful;
 
@@ -31,9 +32,18 @@ impl World {
     pub(crate) async fn new(machine: Machine) -> World {
         let cluster = Cluster::start().await;
         let client = cluster.client();
+
         let logs = LogRotation::default();
-        let mut world = World { cluster, client, machine, logs, max_pods: 110, tasks: Tasks::new() };
+        let mut world = World {
+            cluster,
+            client,
+            machine,
+            logs,
+            max_pods: 110,
+            tasks: Tasks::new(),
+        };
         world.start_kubelet();
+
         world
     }
 
@@ -62,10 +72,14 @@ impl World {
             version: "v1.36.0".to_owned(),
             journal: Journal::new(),
         };
-        let client = self.cluster.client_as(&format!("system:node:{NODE}"), &["system:nodes"]);
+
+        let client = self
+            .cluster
+            .client_as(&format!("system:node:{NODE}"), &["system:nodes"]);
         let kubelet = Kubelet::new(config, client, runtime, self.machine.images.clone());
         self.tasks = Tasks::new();
-        self.tasks.spawn(async move { kubelet.run().await.unwrap() });
+        self.tasks
+            .spawn(async move { kubelet.run().await.unwrap() });
     }
 
     /// The kubelet is gone, as if it had been killed; the machine goes on.
@@ -80,7 +94,9 @@ impl World {
     }
 
     pub(crate) fn pods(&self) -> Access {
-        self.client.resource(&Resource::of::<Pod>()).namespace("default")
+        self.client
+            .resource(&Resource::of::<Pod>())
+            .namespace("default")
     }
 
     /// A pod on the node; `spec` is what its spec says besides.
@@ -92,11 +108,20 @@ impl World {
     }
 
     pub(crate) async fn get(&self, name: &str) -> Option<Pod> {
-        self.pods().find(name).await.unwrap().map(|tree| typed::from_tree(&tree).unwrap())
+        self.pods()
+            .find(name)
+            .await
+            .unwrap()
+            .map(|tree| typed::from_tree(&tree).unwrap())
     }
 
     /// Waits until a pod's status is as it should be.
-    pub(crate) async fn until(&self, name: &str, what: &str, is: impl Fn(&PodStatus) -> bool) -> Pod {
+    pub(crate) async fn until(
+        &self,
+        name: &str,
+        what: &str,
+        is: impl Fn(&PodStatus) -> bool,
+    ) -> Pod {
         let last = Arc::new(std::sync::Mutex::new(None));
         let seen = last.clone();
         let found = tokio::time::timeout(std::time::Duration::from_secs(120), async {
@@ -109,29 +134,51 @@ impl World {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }
         });
+
         match found.await {
             Ok(pod) => pod,
             Err(_) => {
                 let events = self.events().await;
-                panic!("{name} is not {what}: {:#?}\n{events:#?}", last.lock().unwrap())
+                panic!(
+                    "{name} is not {what}: {:#?}\n{events:#?}",
+                    last.lock().unwrap()
+                )
             }
         }
     }
 
     pub(crate) async fn delete(&self, name: &str, grace: Option<i64>) {
-        let options = DeleteOptions { grace_period_seconds: grace, ..DeleteOptions::default() };
+        let options = DeleteOptions {
+            grace_period_seconds: grace,
+            ..DeleteOptions::default()
+        };
         self.pods().delete(name, &options).await.unwrap();
     }
 
     pub(crate) async fn gone(&self, name: &str) {
-        eventually(&format!("{name} is gone"), async || self.get(name).await.is_none().then_some(())).await;
+        eventually(&format!("{name} is gone"), async || {
+            self.get(name).await.is_none().then_some(())
+        })
+        .await;
     }
 
     /// `reason: message` of all events.
     pub(crate) async fn events(&self) -> Vec<String> {
-        let all = self.client.resource(&Resource::of::<Event>()).list(&ListOptions::default()).await.unwrap();
-        let text =
-            |event: &Value, name: &str| event.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
+        let all = self
+            .client
+            .resource(&Resource::of::<Event>())
+            .list(&ListOptions::default())
+            .await
+            .unwrap();
+
+        let text = |event: &Value, name: &str| {
+            event
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or("")
+                .to_owned()
+        };
+
         all.items
             .iter()
             .map(|event| format!("{}: {}", text(event, "reason"), text(event, "message")))
@@ -148,7 +195,11 @@ impl World {
     pub(crate) async fn node(&self) -> Node {
         let nodes = self.client.resource(&Resource::of::<Node>());
         eventually("the node is there", async || {
-            nodes.find(NODE).await.unwrap().map(|tree| typed::from_tree(&tree).unwrap())
+            nodes
+                .find(NODE)
+                .await
+                .unwrap()
+                .map(|tree| typed::from_tree(&tree).unwrap())
         })
         .await
     }
@@ -163,5 +214,10 @@ pub(crate) fn is_ready(status: &PodStatus) -> bool {
 }
 
 pub(crate) fn restarts(status: &PodStatus) -> i32 {
-    status.container_statuses.iter().flatten().map(|container| container.restart_count).sum()
+    status
+        .container_statuses
+        .iter()
+        .flatten()
+        .map(|container| container.restart_count)
+        .sum()
 }

@@ -1,8 +1,8 @@
 //! What the bridge's thread is asked for, and in which turns it does it.
 //!
-//! A change of the rules for ports of the host costs the same for one pod as for many, and on a busy machine it takes
-//! long. So of what waits, neighbours of the same kind are done together; the order between kinds stays, as a port that
-//! one pod gives back may be the next one's.
+//! A change of the rules for ports of the host costs the same for one pod as for many, and on a
+//! busy machine it takes long. So of what waits, neighbours of the same kind are done together; the
+//! order between kinds stays, as a port that one pod gives back may be the next one's.
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -31,6 +31,7 @@ pub(super) fn serve(worker: &mut Worker, incoming: &mut mpsc::Receiver<Job>) {
                 None
             }
         };
+
         if next.is_none() {
             next = incoming.blocking_recv();
         }
@@ -50,10 +51,16 @@ fn attach(
             other => break other.ok(),
         }
     };
+
     let pods: Vec<&Pod> = together.iter().map(|(pod, _)| pod).collect();
     let done = worker.attach_all(&pods);
+
     // Whoever does not wait any more asks for the pod to be detached.
-    together.into_iter().zip(done).for_each(|((_, answer), done)| drop(answer.send(done)));
+    together
+        .into_iter()
+        .zip(done)
+        .for_each(|((_, answer), done)| drop(answer.send(done)));
+
     other
 }
 
@@ -70,8 +77,16 @@ fn detach(
             other => break other.ok(),
         }
     };
-    let sandboxes: Vec<&str> = together.iter().map(|(sandbox, _)| sandbox.as_str()).collect();
+
+    let sandboxes: Vec<&str> = together
+        .iter()
+        .map(|(sandbox, _)| sandbox.as_str())
+        .collect();
     let done = worker.detach_all(&sandboxes);
-    together.into_iter().zip(done).for_each(|((_, answer), done)| drop(answer.send(done)));
+    together
+        .into_iter()
+        .zip(done)
+        .for_each(|((_, answer), done)| drop(answer.send(done)));
+
     other
 }

@@ -1,9 +1,9 @@
 //! The built-in network: a bridge on the node, one port of it per pod.
 //!
-//! One thread does everything, in the order in which it was asked: the kernel lets only one change its network
-//! configuration at a time anyway, and so the ledger and the pools need no lock. What waits at the same time is done
-//! together (`jobs`), because the rules for ports of the host are replaced as a whole. The network is that of the
-//! namespace in which [`Bridge::open`] was called.
+//! One thread does everything, in the order in which it was asked: the kernel lets only one change
+//! its network configuration at a time anyway, and so the ledger and the pools need no lock. What
+//! waits at the same time is done together (`jobs`), because the rules for ports of the host are
+//! replaced as a whole. The network is that of the namespace in which [`Bridge::open`] was called.
 
 mod jobs;
 mod wiring;
@@ -29,16 +29,20 @@ pub struct BridgeConfig {
     pub name: String,
     /// The table of the packet filter that holds the host ports of this instance.
     pub table: String,
-    /// Where the records of addresses are kept. It may be a folder that a reboot empties: no pod survives one.
+    /// Where the records of addresses are kept. It may be a folder that a reboot empties: no pod
+    /// survives one.
     pub state: PathBuf,
-    /// The ranges for pods: one, or one of each family, the primary first. None yet: see [`Bridge::set_ranges`].
+    /// The ranges for pods: one, or one of each family, the primary first. None yet: see
+    /// [`Bridge::set_ranges`].
     pub ranges: Vec<IpNet>,
     /// The largest packet; none is that of the interface with the default route.
     pub mtu: Option<u32>,
-    /// Pods that speak to anybody outside of these appear with the node's address. Empty: they never do.
+    /// Pods that speak to anybody outside of these appear with the node's address. Empty: they
+    /// never do.
     pub masquerade_outside: Vec<IpNet>,
-    /// Ranges that no interface has, because rules lead their addresses elsewhere (those of Services). The node itself
-    /// has a way to them through the bridge: without one, where there is no default route, it would not even try.
+    /// Ranges that no interface has, because rules lead their addresses elsewhere (those of
+    /// Services). The node itself has a way to them through the bridge: without one, where there is
+    /// no default route, it would not even try.
     pub led_by_rules: Vec<IpNet>,
 }
 
@@ -58,21 +62,31 @@ impl Bridge {
         let (jobs, mut incoming) = mpsc::channel::<Job>(WAITING);
         let (tell, told) = oneshot::channel();
         let known = config.ranges.clone();
+
         // A thread begins in the namespace of the one that made it.
-        let thread = std::thread::Builder::new().name("podnet".to_owned()).spawn(move || {
-            let mut worker = match Worker::open(config) {
-                Ok(worker) => worker,
-                Err(error) => return drop(tell.send(Err(error))),
-            };
-            drop(tell.send(Ok(())));
-            jobs::serve(&mut worker, &mut incoming);
-        });
+        let thread = std::thread::Builder::new()
+            .name("podnet".to_owned())
+            .spawn(move || {
+                let mut worker = match Worker::open(config) {
+                    Ok(worker) => worker,
+                    Err(error) => return drop(tell.send(Err(error))),
+                };
+                drop(tell.send(Ok(())));
+                jobs::serve(&mut worker, &mut incoming);
+            });
         let thread = thread.map_err(Error::Thread)?;
+
         told.await.map_err(|_| Error::Stopped)??;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread), ranges: Arc::new(Mutex::new(known)) })
+
+        Ok(Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+            ranges: Arc::new(Mutex::new(known)),
+        })
     }
 
-    /// The ranges that the cluster has given this node. Pods that are connected keep what they have.
+    /// The ranges that the cluster has given this node. Pods that are connected keep what they
+    /// have.
     pub async fn set_ranges(&self, ranges: Vec<IpNet>) -> Result<(), Error> {
         let known = Arc::clone(&self.ranges);
         self.ask(move |worker| {
@@ -99,12 +113,16 @@ impl Bridge {
         &self,
         deed: impl FnOnce(&mut Worker) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        self.send(|tell| Job::Deed(Box::new(move |worker| drop(tell.send(deed(worker)))))).await
+        self.send(|tell| Job::Deed(Box::new(move |worker| drop(tell.send(deed(worker))))))
+            .await
     }
 
     async fn send<T>(&self, job: impl FnOnce(jobs::Answer<T>) -> Job) -> Result<T, Error> {
         let (tell, told) = oneshot::channel();
-        let jobs = self.jobs.as_ref().expect("the channel is closed only when the bridge is dropped");
+        let jobs = self
+            .jobs
+            .as_ref()
+            .expect("the channel is closed only when the bridge is dropped");
         jobs.send(job(tell)).await.map_err(|_| Error::Stopped)?;
         told.await.map_err(|_| Error::Stopped)?
     }
@@ -113,7 +131,11 @@ impl Bridge {
 #[async_trait]
 impl PodNetwork for Bridge {
     fn ready(&self) -> Result<(), NotReady> {
-        let known = !self.ranges.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let known = !self
+            .ranges
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_empty();
         known.then_some(()).ok_or_else(|| NotReady {
             reason: "NetworkPluginNotReady".to_owned(),
             message:
@@ -131,7 +153,8 @@ impl PodNetwork for Bridge {
     }
 
     async fn detach(&self, pod: &Pod) -> Result<(), Error> {
-        self.send(|tell| Job::Detach(pod.sandbox.clone(), tell)).await
+        self.send(|tell| Job::Detach(pod.sandbox.clone(), tell))
+            .await
     }
 }
 

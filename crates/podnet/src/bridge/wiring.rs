@@ -16,8 +16,8 @@ const INSIDE: &str = "eth0";
 /// Where there is neither a setting nor a default route.
 const USUAL_MTU: u32 = 1500;
 
-/// Makes the bridge what the configuration says, whatever is there already: its number, and its largest packet.
-/// `held` are the addresses that pods have.
+/// Makes the bridge what the configuration says, whatever is there already: its number, and its
+/// largest packet. `held` are the addresses that pods have.
 pub(super) fn make_bridge(
     host: &mut Connection,
     config: &BridgeConfig,
@@ -31,30 +31,52 @@ pub(super) fn make_bridge(
             None => USUAL_MTU,
         },
     };
+
     let name = &config.name;
     match host.add_bridge(name, mac_of(pools[0].gateway()), mtu) {
         Err(error) if !error.is_present() => return Err(error.into()),
         _ => {}
     }
-    let bridge = host.link(name)?.ok_or_else(|| Error::BridgeGone(name.clone()))?;
+
+    let bridge = host
+        .link(name)?
+        .ok_or_else(|| Error::BridgeGone(name.clone()))?;
     host.set_mtu(bridge, mtu)?;
-    let wanted: Vec<IpNet> = pools.iter().map(|pool| on_the_bridge(pool, pool.gateway())).collect();
+    let wanted: Vec<IpNet> = pools
+        .iter()
+        .map(|pool| on_the_bridge(pool, pool.gateway()))
+        .collect();
+
     // The gateway of an earlier range stays as long as a pod uses it.
-    let used =
-        |network: &IpNet| wanted.contains(network) || held.iter().any(|address| network.contains(address));
-    for stale in host.addresses(bridge)?.iter().filter(|network| !used(network)) {
+    let used = |network: &IpNet| {
+        wanted.contains(network) || held.iter().any(|address| network.contains(address))
+    };
+    for stale in host
+        .addresses(bridge)?
+        .iter()
+        .filter(|network| !used(network))
+    {
         host.remove_address(bridge, *stale)?;
     }
+
     for address in &wanted {
         host.add_address(bridge, *address)?;
     }
+
     refuse_router_advertisements(name);
     host.set_up(bridge)?;
-    let has_family = |range: &&IpNet| wanted.iter().any(|own| own.addr().is_ipv4() == range.addr().is_ipv4());
+    let has_family = |range: &&IpNet| {
+        wanted
+            .iter()
+            .any(|own| own.addr().is_ipv4() == range.addr().is_ipv4())
+    };
+
     for range in config.led_by_rules.iter().filter(has_family) {
         host.add_route(*range, bridge)?;
     }
+
     forward_packets(&wanted)?;
+
     Ok((bridge, mtu))
 }
 
@@ -68,51 +90,83 @@ pub(super) struct Wire<'a> {
 }
 
 impl Wire<'_> {
-    pub(super) fn connect(&self, host: &mut Connection, port: &str, namespace: &File) -> Result<(), Error> {
+    pub(super) fn connect(
+        &self,
+        host: &mut Connection,
+        port: &str,
+        namespace: &File,
+    ) -> Result<(), Error> {
         // First, so that the interface is born into a namespace that refuses router advertisements.
         let mut pod = Connection::open_in(namespace)?;
         let mac = mac_of(self.addresses[0]);
-        host.add_pair(port, self.bridge, self.mtu, &Peer { name: INSIDE, mac, namespace })?;
+        host.add_pair(
+            port,
+            self.bridge,
+            self.mtu,
+            &Peer {
+                name: INSIDE,
+                mac,
+                namespace,
+            },
+        )?;
+
         if let Some(index) = host.link(port)? {
             host.set_hairpin(index)?;
         }
-        let inside = pod.link(INSIDE)?.ok_or_else(|| Error::BridgeGone(INSIDE.to_owned()))?;
+
+        let inside = pod
+            .link(INSIDE)?
+            .ok_or_else(|| Error::BridgeGone(INSIDE.to_owned()))?;
         for (pool, address) in self.pools.iter().zip(self.addresses) {
             pod.add_address(inside, on_the_bridge(pool, *address))?;
         }
+
         pod.set_up(inside)?;
+
         for pool in self.pools {
             pod.add_default_route(pool.gateway(), inside)?;
         }
+
         Ok(())
     }
 }
 
 /// The name of a pod's port on the bridge: of an id with 64 digits, enough to be its own.
 pub(super) fn name_of_port(sandbox: &str) -> String {
-    format!("veth{sandbox}").chars().take(LONGEST_NAME).collect()
+    format!("veth{sandbox}")
+        .chars()
+        .take(LONGEST_NAME)
+        .collect()
 }
 
 fn on_the_bridge(pool: &Pool, address: IpAddr) -> IpNet {
-    IpNet::new(address, pool.range().prefix_len()).expect("a pool's addresses have the family of its range")
+    IpNet::new(address, pool.range().prefix_len())
+        .expect("a pool's addresses have the family of its range")
 }
 
-/// A hardware address that follows from the address: whoever remembers it for an address of an earlier pod remembers the
-/// right one.
+/// A hardware address that follows from the address: whoever remembers it for an address of an
+/// earlier pod remembers the right one.
 fn mac_of(address: IpAddr) -> Mac {
     let tail: [u8; 4] = match address {
         IpAddr::V4(address) => address.octets(),
-        IpAddr::V6(address) => *address.octets().last_chunk().expect("an IPv6 address has 16 bytes"),
+        IpAddr::V6(address) => *address
+            .octets()
+            .last_chunk()
+            .expect("an IPv6 address has 16 bytes"),
     };
     [0x0a, 0x58, tail[0], tail[1], tail[2], tail[3]]
 }
 
 /// A node routes for its pods.
 fn forward_packets(addresses: &[IpNet]) -> Result<(), Error> {
-    let settings =
-        [(true, "/proc/sys/net/ipv4/ip_forward"), (false, "/proc/sys/net/ipv6/conf/all/forwarding")];
-    for (_, setting) in
-        settings.iter().filter(|(four, _)| addresses.iter().any(|a| a.addr().is_ipv4() == *four))
+    let settings = [
+        (true, "/proc/sys/net/ipv4/ip_forward"),
+        (false, "/proc/sys/net/ipv6/conf/all/forwarding"),
+    ];
+
+    for (_, setting) in settings
+        .iter()
+        .filter(|(four, _)| addresses.iter().any(|a| a.addr().is_ipv4() == *four))
     {
         let failed = |source| Error::Forwarding(setting, source);
         // Where it is on already, the right to switch it on is not needed.
@@ -120,5 +174,6 @@ fn forward_packets(addresses: &[IpNet]) -> Result<(), Error> {
             fs::write(setting, "1").map_err(failed)?;
         }
     }
+
     Ok(())
 }

@@ -33,11 +33,19 @@ impl Worker {
         is_name(&config.name).map_err(|errno| Error::Name(config.name.clone(), errno.into()))?;
         let ledger = Ledger::open(&config.state)?;
         let host = Connection::open()?;
+
         let ranges = config.ranges.clone();
-        let mut worker = Self { config, host, ledger, network: None };
+        let mut worker = Self {
+            config,
+            host,
+            ledger,
+            network: None,
+        };
+
         if !ranges.is_empty() {
             worker.set_ranges(&ranges)?;
         }
+
         Ok(worker)
     }
 
@@ -46,39 +54,57 @@ impl Worker {
             .iter()
             .map(|range| Pool::new(*range).ok_or(Error::RangeTooSmall(*range)))
             .collect::<Result<Vec<_>, _>>()?;
+
         let mut records: Vec<_> = self.ledger.iter().map(|(_, record)| record).collect();
         records.sort_by_key(|record| record.number);
-        let held: Vec<IpAddr> = records.iter().flat_map(|record| record.addresses.clone()).collect();
+        let held: Vec<IpAddr> = records
+            .iter()
+            .flat_map(|record| record.addresses.clone())
+            .collect();
+
         for pool in &mut pools {
             held.iter().for_each(|address| pool.retake(*address));
         }
+
         let (bridge, mtu) = wiring::make_bridge(&mut self.host, &self.config, &pools, &held)?;
         self.config.ranges = ranges.to_vec();
         self.network = Some(Network { bridge, mtu, pools });
+
         if self.has_rules() {
             self.apply_rules(&[])?;
         }
+
         Ok(())
     }
 
-    /// Attaches each of these pods, or says why not. Rules are replaced once for all of them; where that fails, each is
-    /// attached alone, so that one pod's ports are not another's misfortune.
+    /// Attaches each of these pods, or says why not. Rules are replaced once for all of them; where
+    /// that fails, each is attached alone, so that one pod's ports are not another's misfortune.
     pub(super) fn attach_all(&mut self, pods: &[&Pod]) -> Vec<Result<Attachment, Error>> {
         let attached: Vec<_> = pods.iter().map(|pod| self.attach(pod)).collect();
-        let with_ports =
-            || pods.iter().zip(&attached).filter(|(pod, done)| done.is_ok() && !pod.ports.is_empty());
+        let with_ports = || {
+            pods.iter()
+                .zip(&attached)
+                .filter(|(pod, done)| done.is_ok() && !pod.ports.is_empty())
+        };
+
         if with_ports().next().is_none() {
             return attached;
         }
-        let Err(error) = self.apply_rules(&[]) else { return attached };
+
+        let Err(error) = self.apply_rules(&[]) else {
+            return attached;
+        };
         with_ports().for_each(|(pod, _)| self.undo(&pod.sandbox));
+
         if let [_] = pods {
             return vec![Err(error)];
         }
+
         let alone = |(pod, done): (&&Pod, _)| match done {
             Ok(_) if !pod.ports.is_empty() => self.attach_all(&[*pod]).remove(0),
             done => done,
         };
+
         pods.iter().zip(attached).map(alone).collect()
     }
 
@@ -96,7 +122,8 @@ impl Worker {
         Ok(Attachment { addresses })
     }
 
-    /// What failed is the news; the next attempt, or reclaiming, meets whatever cannot be undone now.
+    /// What failed is the news; the next attempt, or reclaiming, meets whatever cannot be undone
+    /// now.
     fn undo(&mut self, sandbox: &str) {
         if let Err(left) = self.detach(sandbox) {
             tracing::warn!(sandbox, error = %left, "a failed connection cannot be undone");
@@ -104,19 +131,35 @@ impl Worker {
     }
 
     fn connect(&mut self, pod: &Pod, addresses: &[IpAddr]) -> Result<(), Error> {
-        self.ledger.put(&pod.sandbox, addresses.to_vec(), pod.ports.clone())?;
+        self.ledger
+            .put(&pod.sandbox, addresses.to_vec(), pod.ports.clone())?;
         let network = self.network.as_ref().ok_or(Error::NotConfigured)?;
+
         let namespace =
             File::open(&pod.netns).map_err(|source| Error::Namespace(pod.netns.clone(), source))?;
-        let wire = Wire { bridge: network.bridge, mtu: network.mtu, pools: &network.pools, addresses };
-        wire.connect(&mut self.host, &wiring::name_of_port(&pod.sandbox), &namespace)
+        let wire = Wire {
+            bridge: network.bridge,
+            mtu: network.mtu,
+            pools: &network.pools,
+            addresses,
+        };
+
+        wire.connect(
+            &mut self.host,
+            &wiring::name_of_port(&pod.sandbox),
+            &namespace,
+        )
     }
 
-    /// Detaches each of these, or says why not. Rules are replaced once for all of them; where that fails, each is
-    /// detached alone.
+    /// Detaches each of these, or says why not. Rules are replaced once for all of them; where that
+    /// fails, each is detached alone.
     pub(super) fn detach_all(&mut self, sandboxes: &[&str]) -> Vec<Result<(), Error>> {
-        let has_ports =
-            |sandbox: &&str| self.ledger.get(sandbox).is_some_and(|record| !record.ports.is_empty());
+        let has_ports = |sandbox: &&str| {
+            self.ledger
+                .get(sandbox)
+                .is_some_and(|record| !record.ports.is_empty())
+        };
+
         if sandboxes.iter().any(has_ports)
             && let Err(error) = self.apply_rules(sandboxes)
         {
@@ -125,7 +168,11 @@ impl Worker {
                 all => all.iter().map(|sandbox| self.detach(sandbox)).collect(),
             };
         }
-        sandboxes.iter().map(|sandbox| self.disconnect(sandbox)).collect()
+
+        sandboxes
+            .iter()
+            .map(|sandbox| self.disconnect(sandbox))
+            .collect()
     }
 
     fn detach(&mut self, sandbox: &str) -> Result<(), Error> {
@@ -134,7 +181,9 @@ impl Worker {
 
     /// Unmakes in the reverse order of making, its rules being gone; the record goes last.
     fn disconnect(&mut self, sandbox: &str) -> Result<(), Error> {
-        let Some(record) = self.ledger.get(sandbox).cloned() else { return Ok(()) };
+        let Some(record) = self.ledger.get(sandbox).cloned() else {
+            return Ok(());
+        };
         self.host.delete_link(&wiring::name_of_port(sandbox))?;
         self.ledger.remove(sandbox)?;
         self.give_back(&record.addresses);
@@ -142,9 +191,16 @@ impl Worker {
     }
 
     pub(super) fn reclaim(&mut self, live: &BTreeSet<String>) -> Result<(), Error> {
-        let known: Vec<String> = self.ledger.iter().map(|(sandbox, _)| sandbox.clone()).collect();
-        let gone: Vec<&str> =
-            known.iter().filter(|sandbox| !live.contains(*sandbox)).map(String::as_str).collect();
+        let known: Vec<String> = self
+            .ledger
+            .iter()
+            .map(|(sandbox, _)| sandbox.clone())
+            .collect();
+        let gone: Vec<&str> = known
+            .iter()
+            .filter(|sandbox| !live.contains(*sandbox))
+            .map(String::as_str)
+            .collect();
         self.detach_all(&gone).into_iter().collect()
     }
 
@@ -172,48 +228,79 @@ impl Worker {
                 }
             }
         }
+
         Ok(taken)
     }
 
     fn give_back(&mut self, addresses: &[IpAddr]) {
-        for pool in self.network.iter_mut().flat_map(|network| &mut network.pools) {
-            addresses.iter().for_each(|address| pool.give_back(*address));
+        for pool in self
+            .network
+            .iter_mut()
+            .flat_map(|network| &mut network.pools)
+        {
+            addresses
+                .iter()
+                .for_each(|address| pool.give_back(*address));
         }
     }
 
     fn refuse_taken_ports(&self, wanted: &[PortMapping]) -> Result<(), Error> {
         for (holder, record) in self.ledger.iter() {
             for port in wanted {
-                if record.ports.iter().any(|held| host_ports::collide(held, port)) {
-                    return Err(Error::PortTaken { port: port.host_port, holder: holder.clone() });
+                if record
+                    .ports
+                    .iter()
+                    .any(|held| host_ports::collide(held, port))
+                {
+                    return Err(Error::PortTaken {
+                        port: port.host_port,
+                        holder: holder.clone(),
+                    });
                 }
             }
         }
+
         Ok(())
     }
 
     fn has_rules(&self) -> bool {
         !self.config.masquerade_outside.is_empty()
-            || self.ledger.iter().any(|(_, record)| !record.ports.is_empty())
+            || self
+                .ledger
+                .iter()
+                .any(|(_, record)| !record.ports.is_empty())
     }
 
     /// Makes the packet filter what the ledger says, without the sandbox that is about to go.
     fn apply_rules(&self, without: &[&str]) -> Result<(), Error> {
-        let pods = self.ledger.iter().filter(|(sandbox, _)| !without.contains(&sandbox.as_str()));
+        let pods = self
+            .ledger
+            .iter()
+            .filter(|(sandbox, _)| !without.contains(&sandbox.as_str()));
+
         let wanted = Wanted {
             table: &self.config.table,
             bridge: &self.config.name,
             ranges: &self.config.ranges,
             masquerade_outside: &self.config.masquerade_outside,
-            pods: pods.map(|(_, record)| (record.addresses.as_slice(), record.ports.as_slice())).collect(),
+            pods: pods
+                .map(|(_, record)| (record.addresses.as_slice(), record.ports.as_slice()))
+                .collect(),
         };
+
         if wanted.pods.iter().any(|(_, ports)| !ports.is_empty()) {
-            // The host reaches its own ports at 127.0.0.1 too; the table keeps everybody else from that address.
-            let setting = format!("/proc/sys/net/ipv4/conf/{}/route_localnet", self.config.name);
+            // The host reaches its own ports at 127.0.0.1 too; the table keeps everybody else from
+            // that address.
+            let setting = format!(
+                "/proc/sys/net/ipv4/conf/{}/route_localnet",
+                self.config.name
+            );
+
             if let Err(error) = fs::write(&setting, "1") {
                 tracing::warn!(%error, setting, "host ports do not answer at 127.0.0.1");
             }
         }
+
         Ok(host_ports::apply(&host_ports::compile(&wanted))?)
     }
 }

@@ -1,5 +1,5 @@
-//! What plugins answered, kept for the day when the pod is disconnected. The form is that of other runtimes, so that a
-//! node can change from one to another.
+//! What plugins answered, kept for the day when the pod is disconnected. The form is that of other
+//! runtimes, so that a node can change from one to another.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -55,38 +55,62 @@ impl Cached {
     }
 
     /// The connection of a sandbox, if there is one.
-    pub(super) fn find(folder: &Path, sandbox: &str, interface: &str) -> Result<Option<Self>, LedgerError> {
+    pub(super) fn find(
+        folder: &Path,
+        sandbox: &str,
+        interface: &str,
+    ) -> Result<Option<Self>, LedgerError> {
         let results = folder.join("results");
         let entries = match fs::read_dir(&results) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             entries => entries.map_err(failed("read", &results))?,
         };
+
         let ending = format!("-{sandbox}-{interface}");
         for entry in entries {
             let path = entry.map_err(failed("read", &results))?.path();
-            if path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(&ending)) {
+            if path
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().ends_with(&ending))
+            {
                 let bytes = fs::read(&path).map_err(failed("read", &path))?;
-                let cached =
-                    serde_json::from_slice(&bytes).map_err(|error| failed("read", &path)(error.into()))?;
+                let cached = serde_json::from_slice(&bytes)
+                    .map_err(|error| failed("read", &path)(error.into()))?;
                 return Ok(Some(cached));
             }
         }
+
         Ok(None)
     }
 
     /// Keeps it: whole or not at all.
     pub(super) fn write(&self, folder: &Path) -> Result<(), LedgerError> {
-        let path = path(folder, &self.network_name, &self.container_id, &self.if_name);
-        let unfinished = folder.join("results").join(format!(".{}", self.container_id));
+        let path = path(
+            folder,
+            &self.network_name,
+            &self.container_id,
+            &self.if_name,
+        );
+
+        let unfinished = folder
+            .join("results")
+            .join(format!(".{}", self.container_id));
         let write = || {
             make_private(&folder.join("results"))?;
-            let mut file =
-                OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&unfinished)?;
             file.write_all(&serde_json::to_vec(self)?)?;
+
             file.sync_all()?;
             fs::rename(&unfinished, &path)?;
+
             File::open(folder.join("results"))?.sync_all()
         };
+
         write().map_err(failed("write", &path))
     }
 
@@ -98,14 +122,18 @@ impl Cached {
     ) -> Result<(), LedgerError> {
         let path = path(folder, network, sandbox, interface);
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("delete", &path)(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed("delete", &path)(error))
+            }
             _ => Ok(()),
         }
     }
 }
 
 fn path(folder: &Path, network: &str, sandbox: &str, interface: &str) -> PathBuf {
-    folder.join("results").join(format!("{network}-{sandbox}-{interface}"))
+    folder
+        .join("results")
+        .join(format!("{network}-{sandbox}-{interface}"))
 }
 
 fn failed(deed: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {
@@ -123,7 +151,9 @@ mod bytes {
         serializer.serialize_str(&STANDARD.encode(bytes))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<u8>, D::Error> {
         let text = String::deserialize(deserializer)?;
         STANDARD.decode(text).map_err(serde::de::Error::custom)
     }

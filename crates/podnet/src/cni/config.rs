@@ -42,7 +42,9 @@ pub enum ConfigError {
 impl NetworkList {
     /// The first usable configuration of a folder.
     pub(super) fn first(folder: &Path) -> Result<Self, ConfigError> {
-        Self::usable(folder)?.next().ok_or_else(|| ConfigError::None(folder.to_owned()))
+        Self::usable(folder)?
+            .next()
+            .ok_or_else(|| ConfigError::None(folder.to_owned()))
     }
 
     /// The configuration that a network has now, if it has one.
@@ -50,64 +52,104 @@ impl NetworkList {
         Ok(Self::usable(folder)?.find(|list| list.name == name))
     }
 
-    /// The usable configurations of a folder, by the names of files. What is not usable is said and passed over.
+    /// The usable configurations of a folder, by the names of files. What is not usable is said and
+    /// passed over.
     fn usable(folder: &Path) -> Result<impl Iterator<Item = Self>, ConfigError> {
         let read = |source| ConfigError::Read(folder.to_owned(), source);
         let mut paths = match fs::read_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             entries => entries
-                .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>())
+                .and_then(|entries| {
+                    entries
+                        .map(|entry| Ok(entry?.path()))
+                        .collect::<Result<Vec<_>, _>>()
+                })
                 .map_err(read)?,
         };
         paths.sort();
+
         let is_configuration = |path: &PathBuf| {
-            path.extension()
-                .is_some_and(|extension| ["conf", "conflist", "json"].iter().any(|known| extension == *known))
+            path.extension().is_some_and(|extension| {
+                ["conf", "conflist", "json"]
+                    .iter()
+                    .any(|known| extension == *known)
+            })
         };
-        Ok(paths.into_iter().filter(is_configuration).filter_map(|path| {
-            let found = fs::read(&path).map_err(|source| ConfigError::Read(path.clone(), source));
-            let said = |error: &ConfigError| {
-                tracing::warn!(?path, error = ?error, "not a usable network configuration");
-            };
-            found.and_then(|text| Self::read(&text)).inspect_err(said).ok()
-        }))
+
+        Ok(paths
+            .into_iter()
+            .filter(is_configuration)
+            .filter_map(|path| {
+                let found =
+                    fs::read(&path).map_err(|source| ConfigError::Read(path.clone(), source));
+                let said = |error: &ConfigError| {
+                    tracing::warn!(?path, error = ?error, "not a usable network configuration");
+                };
+                found
+                    .and_then(|text| Self::read(&text))
+                    .inspect_err(said)
+                    .ok()
+            }))
     }
 
     /// Reads a list, or a single plugin as a list of one.
     pub(super) fn read(text: &[u8]) -> Result<Self, ConfigError> {
         let whole: Map<String, Value> = serde_json::from_slice(text)?;
-        let field = |name: &str| whole.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let field = |name: &str| {
+            whole
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+
         let plugins = match whole.get("plugins") {
-            Some(Value::Array(plugins)) => plugins.iter().map(Plugin::read).collect::<Result<Vec<_>, _>>()?,
+            Some(Value::Array(plugins)) => plugins
+                .iter()
+                .map(Plugin::read)
+                .collect::<Result<Vec<_>, _>>()?,
             Some(_) => return Err(ConfigError::Wrong("plugins is not a list")),
             None => vec![Plugin::read(&Value::Object(whole.clone()))?],
         };
+
         let name = field("name");
-        // A single plugin without a name, as the sample of `noop` has it, is a network by which a node is ready and to
-        // which no pod can be connected.
+
+        // A single plugin without a name, as the sample of `noop` has it, is a network by which a
+        // node is ready and to which no pod can be connected.
         let is_single_and_nameless = name.is_empty() && !whole.contains_key("plugins");
         let is_file_name = !name.is_empty()
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
             && name.as_bytes()[0].is_ascii_alphanumeric();
+
         if !is_file_name && !is_single_and_nameless {
             return Err(ConfigError::Wrong("the network has no usable name"));
         }
+
         if plugins.is_empty() {
             return Err(ConfigError::Wrong("there are no plugins in it"));
         }
+
         let version = Some(field("cniVersion")).filter(|version| !version.is_empty());
         Ok(Self {
             name,
             version: version.unwrap_or_else(|| "0.2.0".to_owned()),
             plugins,
             text: text.to_vec(),
-            disable_check: whole.get("disableCheck").is_some_and(|value| *value == json!(true)),
+            disable_check: whole
+                .get("disableCheck")
+                .is_some_and(|value| *value == json!(true)),
         })
     }
 
     /// Whether pods can be connected to it.
     pub(super) fn check_name(&self) -> Result<(), ConfigError> {
-        if self.name.is_empty() { Err(ConfigError::Wrong("missing network name")) } else { Ok(()) }
+        if self.name.is_empty() {
+            Err(ConfigError::Wrong("missing network name"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Plugins can be asked to check since version 0.4.0.
@@ -116,8 +158,8 @@ impl NetworkList {
         !self.disable_check && !old.contains(&self.version.as_str())
     }
 
-    /// What a plugin reads: its settings, the network it is part of, what it is capable of, and what the plugin before it
-    /// answered.
+    /// What a plugin reads: its settings, the network it is part of, what it is capable of, and
+    /// what the plugin before it answered.
     pub(super) fn input(
         &self,
         plugin: &Plugin,
@@ -128,36 +170,54 @@ impl NetworkList {
         input.insert("name".to_owned(), json!(self.name));
         input.insert("cniVersion".to_owned(), json!(self.version));
         let declared = input.remove("capabilities");
-        let declares = |name: &str| declared.as_ref().and_then(|all| all.get(name)) == Some(&json!(true));
+
+        let declares =
+            |name: &str| declared.as_ref().and_then(|all| all.get(name)) == Some(&json!(true));
         let given: Map<String, Value> = capabilities
             .iter()
             .filter(|(name, _)| declares(name))
             .map(|(name, value)| ((*name).to_owned(), value.clone()))
             .collect();
+
         if !given.is_empty() {
             input.insert("runtimeConfig".to_owned(), Value::Object(given));
         }
         if let Some(previous) = previous {
             input.insert("prevResult".to_owned(), previous.clone());
         }
+
         Value::Object(input)
     }
 }
 
 impl Plugin {
     fn read(value: &Value) -> Result<Self, ConfigError> {
-        let settings = value.as_object().ok_or(ConfigError::Wrong("a plugin is not an object"))?;
-        let kind = settings.get("type").and_then(Value::as_str).unwrap_or_default();
+        let settings = value
+            .as_object()
+            .ok_or(ConfigError::Wrong("a plugin is not an object"))?;
+        let kind = settings
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+
         // The name of a program, not a way to one.
         if kind.is_empty() || kind.contains('/') || kind == ".." {
             return Err(ConfigError::Wrong("a plugin has no usable type"));
         }
-        Ok(Self { kind: kind.to_owned(), settings: settings.clone() })
+
+        Ok(Self {
+            kind: kind.to_owned(),
+            settings: settings.clone(),
+        })
     }
 
-    /// All that has to be there for it: its own program, and that of the plugin which gives it addresses.
+    /// All that has to be there for it: its own program, and that of the plugin which gives it
+    /// addresses.
     pub(super) fn programs(&self) -> impl Iterator<Item = &str> {
-        let addresses = self.settings.get("ipam").and_then(|ipam| ipam.get("type")?.as_str());
+        let addresses = self
+            .settings
+            .get("ipam")
+            .and_then(|ipam| ipam.get("type")?.as_str());
         let addresses = addresses.filter(|kind| !kind.is_empty());
         [Some(self.kind.as_str()), addresses].into_iter().flatten()
     }
@@ -171,16 +231,35 @@ mod tests {
     fn the_first_usable_file_is_the_network() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
-        assert!(matches!(NetworkList::first(folder.path()), Err(ConfigError::None(_))));
-        assert!(matches!(NetworkList::first(Path::new("/nowhere")), Err(ConfigError::None(_))));
+        assert!(matches!(
+            NetworkList::first(folder.path()),
+            Err(ConfigError::None(_))
+        ));
+
+        assert!(matches!(
+            NetworkList::first(Path::new("/nowhere")),
+            Err(ConfigError::None(_))
+        ));
+
         write("05-kubeconfig", r#"{"name": "no", "type": "no"}"#);
         write("10-broken.conf", "{");
         write("15-nameless.conflist", r#"{"plugins": [{"type": "x"}]}"#);
         write("16-way.conf", r#"{"name": "way", "type": "../x"}"#);
-        write("20-single.conf", r#"{"cniVersion": "1.0.0", "name": "single", "type": "one"}"#);
-        write("30-list.conflist", r#"{"name": "list", "plugins": [{"type": "x"}]}"#);
+        write(
+            "20-single.conf",
+            r#"{"cniVersion": "1.0.0", "name": "single", "type": "one"}"#,
+        );
+
+        write(
+            "30-list.conflist",
+            r#"{"name": "list", "plugins": [{"type": "x"}]}"#,
+        );
+
         let found = NetworkList::first(folder.path()).unwrap();
-        assert_eq!((found.name.as_str(), found.plugins[0].kind.as_str()), ("single", "one"));
+        assert_eq!(
+            (found.name.as_str(), found.plugins[0].kind.as_str()),
+            ("single", "one")
+        );
     }
 
     #[test]
@@ -190,10 +269,15 @@ mod tests {
                 {"type": "a", "capabilities": {"portMappings": true, "bandwidth": false}, "own": 1}, {"type": "b"}]}"#,
         )
         .unwrap();
+
         let capabilities = BTreeMap::from([("portMappings", json!([1])), ("bandwidth", json!({}))]);
         let check = |plugin: usize, previous: Option<&Value>, expected: Value| {
-            assert_eq!(list.input(&list.plugins[plugin], &capabilities, previous), expected);
+            assert_eq!(
+                list.input(&list.plugins[plugin], &capabilities, previous),
+                expected
+            );
         };
+
         let first = json!({
             "type": "a", "own": 1, "name": "n", "cniVersion": "1.0.0", "runtimeConfig": {"portMappings": [1]},
         });

@@ -1,4 +1,5 @@
-//! Runs one plugin: its input on standard input, the rest in its environment, its answer on standard output.
+//! Runs one plugin: its input on standard input, the rest in its environment, its answer on
+//! standard output.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,28 +31,51 @@ pub enum PluginError {
     Run(PathBuf, #[source] io::Error),
     #[error("plugin {kind:?} took longer than {patience:?}")]
     Slow { kind: String, patience: Duration },
-    #[error("plugin type={kind:?} failed ({command}): {message}{}", further(details))]
-    Failed { kind: String, command: &'static str, code: u32, message: String, details: String },
+    #[error(
+        "plugin type={kind:?} failed ({command}): {message}{}",
+        further(details)
+    )]
+    Failed {
+        kind: String,
+        command: &'static str,
+        code: u32,
+        message: String,
+        details: String,
+    },
     #[error("plugin {kind:?} answers what is not a result: {text:?}")]
     Nonsense { kind: String, text: String },
 }
 
 fn further(details: &str) -> String {
-    if details.is_empty() { String::new() } else { format!("; {details}") }
+    if details.is_empty() {
+        String::new()
+    } else {
+        format!("; {details}")
+    }
 }
 
 impl Call<'_> {
     /// Runs a plugin to its end. What it answers to ADD is a result; to others, nothing.
-    pub(super) async fn run(&self, kind: &str, input: &Value) -> Result<Option<Value>, PluginError> {
+    pub(super) async fn run(
+        &self,
+        kind: &str,
+        input: &Value,
+    ) -> Result<Option<Value>, PluginError> {
         let program = find(kind, self.plugins)?;
         let failed = |source| PluginError::Run(program.clone(), source);
+
         let mut child = Command::new(&program)
             .env("CNI_COMMAND", self.command)
             .env("CNI_CONTAINERID", self.sandbox)
             .env("CNI_NETNS", self.netns.unwrap_or(Path::new("")))
             .env("CNI_IFNAME", self.interface)
             .env("CNI_ARGS", self.joined_arguments())
-            .env("CNI_PATH", std::env::join_paths(self.plugins).map_err(io::Error::other).map_err(failed)?)
+            .env(
+                "CNI_PATH",
+                std::env::join_paths(self.plugins)
+                    .map_err(io::Error::other)
+                    .map_err(failed)?,
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -59,6 +83,7 @@ impl Call<'_> {
             .spawn()
             .map_err(failed)?;
         let mut stdin = child.stdin.take().expect("its input was asked for");
+
         let input = input.to_string();
         let talk = async {
             // A plugin that ends without having read everything has said why.
@@ -67,9 +92,19 @@ impl Call<'_> {
             child.wait_with_output().await
         };
         let output = tokio::time::timeout(self.patience, talk).await;
-        let slow = |_| PluginError::Slow { kind: kind.to_owned(), patience: self.patience };
+
+        let slow = |_| PluginError::Slow {
+            kind: kind.to_owned(),
+            patience: self.patience,
+        };
         let output = output.map_err(slow)?.map_err(failed)?;
-        self.judge(kind, output.status.success(), &output.stdout, &output.stderr)
+
+        self.judge(
+            kind,
+            output.status.success(),
+            &output.stdout,
+            &output.stderr,
+        )
     }
 
     fn judge(
@@ -87,16 +122,22 @@ impl Call<'_> {
             #[serde(default)]
             details: String,
         }
+
         let kind = kind.to_owned();
         if success {
             let is_empty = stdout.iter().all(u8::is_ascii_whitespace);
-            let nonsense = |_| PluginError::Nonsense { kind, text: excerpt(stdout) };
+            let nonsense = |_| PluginError::Nonsense {
+                kind,
+                text: excerpt(stdout),
+            };
+
             return if is_empty {
                 Ok(None)
             } else {
                 serde_json::from_slice(stdout).map(Some).map_err(nonsense)
             };
         }
+
         let command = self.command;
         Err(match serde_json::from_slice::<Told>(stdout) {
             Ok(told) => PluginError::Failed {
@@ -107,28 +148,51 @@ impl Call<'_> {
                 details: told.details,
             },
             Err(_) => {
-                let text = if stdout.is_empty() { excerpt(stderr) } else { excerpt(stdout) };
-                let message = format!("netplugin failed but error parsing its diagnostic message {text:?}");
-                PluginError::Failed { kind, command, code: 0, message, details: String::new() }
+                let text = if stdout.is_empty() {
+                    excerpt(stderr)
+                } else {
+                    excerpt(stdout)
+                };
+
+                let message =
+                    format!("netplugin failed but error parsing its diagnostic message {text:?}");
+                PluginError::Failed {
+                    kind,
+                    command,
+                    code: 0,
+                    message,
+                    details: String::new(),
+                }
             }
         })
     }
 
     fn joined_arguments(&self) -> String {
-        let pairs: Vec<String> =
-            self.arguments.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let pairs: Vec<String> = self
+            .arguments
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         pairs.join(";")
     }
 }
 
 /// The program of a plugin.
 pub(super) fn find(kind: &str, folders: &[PathBuf]) -> Result<PathBuf, PluginError> {
-    let found = folders.iter().map(|folder| folder.join(kind)).find(|path| path.is_file());
-    found.ok_or_else(|| PluginError::Absent { kind: kind.to_owned(), folders: folders.to_vec() })
+    let found = folders
+        .iter()
+        .map(|folder| folder.join(kind))
+        .find(|path| path.is_file());
+    found.ok_or_else(|| PluginError::Absent {
+        kind: kind.to_owned(),
+        folders: folders.to_vec(),
+    })
 }
 
 /// Enough of an output to see what it is.
 fn excerpt(bytes: &[u8]) -> String {
     const LONGEST: usize = 1024;
-    String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)]).trim().to_owned()
+    String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)])
+        .trim()
+        .to_owned()
 }

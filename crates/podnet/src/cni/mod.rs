@@ -1,10 +1,11 @@
 //! Foreign plugins, as the container network interface 1.1 has them.
 //!
-//! The first usable configuration of a folder ([`config`]) is a list of plugins. For a pod each of them is run in turn
-//! ([`exec`]) with what the one before answered ([`result`]); to disconnect, they run in reverse with what was answered
-//! then, and with the configuration of then, both kept in files ([`cache`]) in the form that other runtimes use too.
-//! Where a plugin of then is gone, a configuration that was mended since stands in ([`undo`]). No two operations run for
-//! one sandbox at a time.
+//! The first usable configuration of a folder ([`config`]) is a list of plugins. For a pod each of
+//! them is run in turn ([`exec`]) with what the one before answered ([`result`]); to disconnect,
+//! they run in reverse with what was answered then, and with the configuration of then, both kept
+//! in files ([`cache`]) in the form that other runtimes use too. Where a plugin of then is gone, a
+//! configuration that was mended since stands in ([`undo`]). No two operations run for one sandbox
+//! at a time.
 
 mod cache;
 mod config;
@@ -52,7 +53,10 @@ const INTERFACE: &str = "eth0";
 
 impl CniNetwork {
     pub fn new(config: CniConfig) -> Self {
-        Self { config, locks: Mutex::default() }
+        Self {
+            config,
+            locks: Mutex::default(),
+        }
     }
 
     /// Asks the plugins whether a pod's network is still as they made it.
@@ -62,28 +66,41 @@ impl CniNetwork {
         let Some(cached) = Cached::find(&self.config.cache, &pod.sandbox, INTERFACE)? else {
             return Err(Error::NotConnected(pod.sandbox.clone()));
         };
+
         let list = NetworkList::read(&cached.config)?;
         if !list.can_check() {
             return Ok(());
         }
+
         for plugin in &list.plugins {
-            self.run("CHECK", pod, &list, plugin, Some(&cached.result)).await?;
+            self.run("CHECK", pod, &list, plugin, Some(&cached.result))
+                .await?;
         }
+
         Ok(())
     }
 
     async fn add(&self, pod: &Pod, list: &NetworkList) -> Result<Value, Error> {
         let mut result = None;
         for plugin in &list.plugins {
-            result = self.run("ADD", pod, list, plugin, result.as_ref()).await?.or(result);
+            result = self
+                .run("ADD", pod, list, plugin, result.as_ref())
+                .await?
+                .or(result);
         }
         Ok(result.unwrap_or_else(|| json!({})))
     }
 
-    async fn delete(&self, pod: &Pod, list: &NetworkList, result: Option<&Value>) -> Result<(), Error> {
+    async fn delete(
+        &self,
+        pod: &Pod,
+        list: &NetworkList,
+        result: Option<&Value>,
+    ) -> Result<(), Error> {
         let mut first_failure = Ok(());
         for plugin in list.plugins.iter().rev() {
-            // One that cannot undo its part keeps the others from nothing: what they hold, addresses above all, goes.
+            // One that cannot undo its part keeps the others from nothing: what they hold,
+            // addresses above all, goes.
             match self.run("DEL", pod, list, plugin, result).await {
                 Ok(_) => {}
                 Err(error) if first_failure.is_ok() => first_failure = Err(error),
@@ -92,15 +109,21 @@ impl CniNetwork {
                 }
             }
         }
+
         first_failure
     }
 
     /// What disconnects a pod that `then` connected.
     fn undoing(&self, then: NetworkList) -> NetworkList {
-        let is_there =
-            |plugin: &Plugin| plugin.programs().all(|kind| exec::find(kind, &self.config.plugins).is_ok());
+        let is_there = |plugin: &Plugin| {
+            plugin
+                .programs()
+                .all(|kind| exec::find(kind, &self.config.plugins).is_ok())
+        };
         // A folder that cannot be read mends nothing; what is said then is which plugin is gone.
-        let now = NetworkList::named(&self.config.configurations, &then.name).ok().flatten();
+        let now = NetworkList::named(&self.config.configurations, &then.name)
+            .ok()
+            .flatten();
         undo::undoing(then, now, is_there)
     }
 
@@ -116,14 +139,21 @@ impl CniNetwork {
         let call = Call {
             command,
             sandbox: &pod.sandbox,
-            // A namespace that is gone has no path; plugins are told so, and clean up what they have outside of it.
+            // A namespace that is gone has no path; plugins are told so, and clean up what they
+            // have outside of it.
             netns: pod.netns.exists().then_some(pod.netns.as_path()),
             interface: INTERFACE,
             arguments: arguments(pod),
             plugins: &self.config.plugins,
             patience: self.config.patience,
         };
-        Ok(call.run(&plugin.kind, &list.input(plugin, &capabilities(pod), previous)).await?)
+
+        Ok(call
+            .run(
+                &plugin.kind,
+                &list.input(plugin, &capabilities(pod), previous),
+            )
+            .await?)
     }
 
     /// The lock of a sandbox, which goes when nobody has it any more.
@@ -142,10 +172,14 @@ impl CniNetwork {
 #[async_trait]
 impl PodNetwork for CniNetwork {
     fn ready(&self) -> Result<(), NotReady> {
-        NetworkList::first(&self.config.configurations).map(drop).map_err(|error| NotReady {
-            reason: "NetworkPluginNotReady".to_owned(),
-            message: format!("Network plugin returns error: cni plugin not initialized: {error}"),
-        })
+        NetworkList::first(&self.config.configurations)
+            .map(drop)
+            .map_err(|error| NotReady {
+                reason: "NetworkPluginNotReady".to_owned(),
+                message: format!(
+                    "Network plugin returns error: cni plugin not initialized: {error}"
+                ),
+            })
     }
 
     async fn attach(&self, pod: &Pod) -> Result<Attachment, Error> {
@@ -153,17 +187,21 @@ impl PodNetwork for CniNetwork {
         let _alone = lock.lock().await;
         let list = NetworkList::first(&self.config.configurations)?;
         list.check_name()?;
+
         // Before the first makes something that without the others can be neither used nor undone.
         for plugin in &list.plugins {
             exec::find(&plugin.kind, &self.config.plugins)?;
         }
+
         let mut cached = Cached::new(&pod.sandbox, INTERFACE, &list, &pod.netns, &arguments(pod));
+
         // Before the first plugin runs: whatever happens then, disconnecting knows what to undo.
         cached.write(&self.config.cache)?;
         let added = match self.add(pod, &list).await {
             Ok(result) => addresses(&result).map(|addresses| (result, addresses)),
             Err(error) => Err(error),
         };
+
         match added {
             Ok((result, addresses)) => {
                 cached.result = result;
@@ -173,11 +211,14 @@ impl PodNetwork for CniNetwork {
             Err(error) => {
                 // What failed is the news. If it cannot be undone now, disconnecting tries again.
                 match self.delete(pod, &list, None).await {
-                    Ok(()) => Cached::remove(&self.config.cache, &list.name, &pod.sandbox, INTERFACE)?,
+                    Ok(()) => {
+                        Cached::remove(&self.config.cache, &list.name, &pod.sandbox, INTERFACE)?
+                    }
                     Err(left) => {
                         tracing::warn!(sandbox = pod.sandbox, error = %left, "a failed connection cannot be undone")
                     }
                 }
+
                 Err(error)
             }
         }
@@ -186,25 +227,40 @@ impl PodNetwork for CniNetwork {
     async fn detach(&self, pod: &Pod) -> Result<(), Error> {
         let lock = self.lock_of(&pod.sandbox);
         let _alone = lock.lock().await;
-        let Some(cached) = Cached::find(&self.config.cache, &pod.sandbox, INTERFACE)? else { return Ok(()) };
+        let Some(cached) = Cached::find(&self.config.cache, &pod.sandbox, INTERFACE)? else {
+            return Ok(());
+        };
         let list = self.undoing(NetworkList::read(&cached.config)?);
+
         let result = Some(&cached.result).filter(|result| !result.is_null());
-        self.delete(pod, &list, result).await.map_err(|error| match error {
-            Error::Plugin(PluginError::Absent { kind, folders }) => Error::PluginGone {
-                kind,
-                folders,
-                network: list.name.clone(),
-                configurations: self.config.configurations.clone(),
-            },
-            other => other,
-        })?;
-        Ok(Cached::remove(&self.config.cache, &list.name, &pod.sandbox, INTERFACE)?)
+        self.delete(pod, &list, result)
+            .await
+            .map_err(|error| match error {
+                Error::Plugin(PluginError::Absent { kind, folders }) => Error::PluginGone {
+                    kind,
+                    folders,
+                    network: list.name.clone(),
+                    configurations: self.config.configurations.clone(),
+                },
+                other => other,
+            })?;
+
+        Ok(Cached::remove(
+            &self.config.cache,
+            &list.name,
+            &pod.sandbox,
+            INTERFACE,
+        )?)
     }
 }
 
 fn addresses(result: &Value) -> Result<Vec<IpAddr>, Error> {
     let found = result::addresses(result, INTERFACE);
-    if found.is_empty() { Err(Error::NoAddress) } else { Ok(found) }
+    if found.is_empty() {
+        Err(Error::NoAddress)
+    } else {
+        Ok(found)
+    }
 }
 
 /// What a plugin may know of the pod. Names and separators are those that plugins look for.
@@ -216,7 +272,9 @@ fn arguments(pod: &Pod) -> Vec<(String, String)> {
         ("K8S_POD_INFRA_CONTAINER_ID", &pod.sandbox),
         ("K8S_POD_UID", &pod.uid),
     ];
-    arguments.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+    arguments
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
 }
 
 /// What plugins get that declare to be capable of it.
@@ -231,26 +289,34 @@ fn capabilities(pod: &Pod) -> BTreeMap<&'static str, Value> {
                 "containerPort": port.container_port,
                 "protocol": port.protocol.name(),
             });
+
             if let Some(host) = port.host_ip {
                 mapping["hostIP"] = json!(host);
             }
+
             mapping
         })
         .collect();
+
     if !ports.is_empty() {
         capabilities.insert("portMappings", json!(ports));
     }
     if let Some(bandwidth) = bandwidth(&pod.annotations) {
         capabilities.insert("bandwidth", bandwidth);
     }
+
     capabilities
 }
 
-/// The limits that a pod's annotations set, in bits per second. The burst is what runtimes give: all that fits.
+/// The limits that a pod's annotations set, in bits per second. The burst is what runtimes give:
+/// all that fits.
 fn bandwidth(annotations: &BTreeMap<String, String>) -> Option<Value> {
     let rate = |direction: &str| {
-        annotations.get(&format!("kubernetes.io/{direction}-bandwidth")).and_then(|text| bits(text))
+        annotations
+            .get(&format!("kubernetes.io/{direction}-bandwidth"))
+            .and_then(|text| bits(text))
     };
+
     let mut limits = json!({});
     for (direction, name) in [("ingress", "ingress"), ("egress", "egress")] {
         if let Some(rate) = rate(direction) {
@@ -258,7 +324,11 @@ fn bandwidth(annotations: &BTreeMap<String, String>) -> Option<Value> {
             limits[format!("{name}Burst")] = json!(i32::MAX);
         }
     }
-    limits.as_object().is_some_and(|limits| !limits.is_empty()).then_some(limits)
+
+    limits
+        .as_object()
+        .is_some_and(|limits| !limits.is_empty())
+        .then_some(limits)
 }
 
 /// A whole quantity with one of the usual suffixes.
@@ -274,6 +344,7 @@ fn bits(text: &str) -> Option<u64> {
         "Gi" => 1 << 30,
         _ => return None,
     };
+
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
@@ -290,11 +361,16 @@ mod tests {
             assert_eq!(bandwidth(&annotations.collect()), expected);
         };
         check(&[], None);
+
         check(&[("ingress-bandwidth", "nonsense")], None);
         check(
             &[("ingress-bandwidth", "10M")],
             Some(json!({"ingressRate": 10_000_000, "ingressBurst": i32::MAX})),
         );
-        check(&[("egress-bandwidth", "1Ki")], Some(json!({"egressRate": 1024, "egressBurst": i32::MAX})));
+
+        check(
+            &[("egress-bandwidth", "1Ki")],
+            Some(json!({"egressRate": 1024, "egressBurst": i32::MAX})),
+        );
     }
 }

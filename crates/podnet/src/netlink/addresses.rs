@@ -9,23 +9,36 @@ use super::message::{Message, attributes, number};
 use super::{Connection, NetlinkError};
 
 impl Connection {
-    /// Gives an interface an address. It is usable at once: nobody else on the bridge can have an address that the ledger
-    /// gave away, so it is not asked for.
+    /// Gives an interface an address. It is usable at once: nobody else on the bridge can have an
+    /// address that the ledger gave away, so it is not asked for.
     pub(crate) fn add_address(&mut self, index: u32, address: IpNet) -> Result<(), NetlinkError> {
         let make = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
-        let message = Message::new(libc::RTM_NEWADDR, flags(make), &address_part(index, address))
-            .with(libc::IFA_LOCAL, &octets(address.addr()))
-            .with(libc::IFA_ADDRESS, &octets(address.addr()))
-            .with_number(libc::IFA_FLAGS, libc::IFA_F_NODAD);
+        let message = Message::new(
+            libc::RTM_NEWADDR,
+            flags(make),
+            &address_part(index, address),
+        )
+        .with(libc::IFA_LOCAL, &octets(address.addr()))
+        .with(libc::IFA_ADDRESS, &octets(address.addr()))
+        .with_number(libc::IFA_FLAGS, libc::IFA_F_NODAD);
+
         match self.change("add an address", message) {
             Err(error) if error.is_present() => Ok(()),
             done => done,
         }
     }
 
-    pub(crate) fn remove_address(&mut self, index: u32, address: IpNet) -> Result<(), NetlinkError> {
-        let message = Message::new(libc::RTM_DELADDR, flags(libc::NLM_F_ACK), &address_part(index, address))
-            .with(libc::IFA_LOCAL, &octets(address.addr()));
+    pub(crate) fn remove_address(
+        &mut self,
+        index: u32,
+        address: IpNet,
+    ) -> Result<(), NetlinkError> {
+        let message = Message::new(
+            libc::RTM_DELADDR,
+            flags(libc::NLM_F_ACK),
+            &address_part(index, address),
+        )
+        .with(libc::IFA_LOCAL, &octets(address.addr()));
         match self.change("remove an address", message) {
             Err(error) if error.is_absent() => Ok(()),
             done => done,
@@ -34,7 +47,11 @@ impl Connection {
 
     /// The addresses of an interface that are more than link-local.
     pub(crate) fn addresses(&mut self, index: u32) -> Result<Vec<IpNet>, NetlinkError> {
-        let message = Message::new(libc::RTM_GETADDR, flags(libc::NLM_F_DUMP), &[0; ADDRESS_PART]);
+        let message = Message::new(
+            libc::RTM_GETADDR,
+            flags(libc::NLM_F_DUMP),
+            &[0; ADDRESS_PART],
+        );
         let found = self.ask("list addresses", message)?;
         Ok(found
             .iter()
@@ -43,7 +60,8 @@ impl Connection {
             .collect())
     }
 
-    /// A route to those who are directly behind an interface. One that is there already is no error.
+    /// A route to those who are directly behind an interface. One that is there already is no
+    /// error.
     pub(crate) fn add_route(&mut self, range: IpNet, index: u32) -> Result<(), NetlinkError> {
         let make = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
         let part = route_part(range.addr(), range.prefix_len(), libc::RT_SCOPE_LINK);
@@ -57,7 +75,11 @@ impl Connection {
     }
 
     /// A route to everywhere.
-    pub(crate) fn add_default_route(&mut self, gateway: IpAddr, index: u32) -> Result<(), NetlinkError> {
+    pub(crate) fn add_default_route(
+        &mut self,
+        gateway: IpAddr,
+        index: u32,
+    ) -> Result<(), NetlinkError> {
         let make = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
         let part = route_part(gateway, 0, libc::RT_SCOPE_UNIVERSE);
         let message = Message::new(libc::RTM_NEWROUTE, flags(make), &part)
@@ -68,11 +90,16 @@ impl Connection {
 
     /// The interface through which the default route leads, if there is one.
     pub(crate) fn uplink(&mut self) -> Result<Option<u32>, NetlinkError> {
-        let message = Message::new(libc::RTM_GETROUTE, flags(libc::NLM_F_DUMP), &[0; ROUTE_PART]);
+        let message = Message::new(
+            libc::RTM_GETROUTE,
+            flags(libc::NLM_F_DUMP),
+            &[0; ROUTE_PART],
+        );
         let routes = self.ask("list routes", message)?;
         let to_everywhere = routes.iter().filter(|body| {
             body.len() >= ROUTE_PART && body[1] == 0 && body[4] == MAIN_TABLE && body[7] == UNICAST
         });
+
         Ok(to_everywhere
             .flat_map(|body| attributes(&body[ROUTE_PART..]))
             .find(|(kind, _)| *kind == libc::RTA_OIF)
@@ -114,17 +141,27 @@ fn read(index: u32, body: &[u8]) -> Option<IpNet> {
     if number(&fixed[4..]) != index || fixed[3] == libc::RT_SCOPE_LINK {
         return None;
     }
-    let of_kind = |wanted: u16| attributes(rest).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
+
+    let of_kind = |wanted: u16| {
+        attributes(rest)
+            .find(|(kind, _)| *kind == wanted)
+            .map(|(_, value)| value)
+    };
     let octets = of_kind(libc::IFA_LOCAL).or_else(|| of_kind(libc::IFA_ADDRESS))?;
     let address = match octets.len() {
         4 => IpAddr::from(Ipv4Addr::from(*octets.first_chunk::<4>()?)),
         _ => IpAddr::from(Ipv6Addr::from(*octets.first_chunk::<16>()?)),
     };
+
     IpNet::new(address, fixed[1]).ok()
 }
 
 fn family(address: IpAddr) -> u8 {
-    let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let family = if address.is_ipv4() {
+        libc::AF_INET
+    } else {
+        libc::AF_INET6
+    };
     u8::try_from(family).expect("families of addresses are small numbers")
 }
 

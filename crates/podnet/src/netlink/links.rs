@@ -30,8 +30,12 @@ pub(crate) const LONGEST_NAME: usize = 15;
 impl Connection {
     /// The number of an interface, if there is one of this name.
     pub(crate) fn link(&mut self, name: &str) -> Result<Option<u32>, NetlinkError> {
-        let message = Message::new(libc::RTM_GETLINK, flags(libc::NLM_F_ACK), &fixed_part(0, 0, 0))
-            .with_text(libc::IFLA_IFNAME, name);
+        let message = Message::new(
+            libc::RTM_GETLINK,
+            flags(libc::NLM_F_ACK),
+            &fixed_part(0, 0, 0),
+        )
+        .with_text(libc::IFLA_IFNAME, name);
         match self.ask("look up an interface", message) {
             Ok(found) => Ok(found.first().map(|body| number(&body[4..]))),
             Err(error) if error.is_absent() => Ok(None),
@@ -41,24 +45,36 @@ impl Connection {
 
     /// The largest packet that an interface carries.
     pub(crate) fn mtu(&mut self, index: u32) -> Result<Option<u32>, NetlinkError> {
-        let message = Message::new(libc::RTM_GETLINK, flags(libc::NLM_F_ACK), &fixed_part(0, index, 0));
+        let message = Message::new(
+            libc::RTM_GETLINK,
+            flags(libc::NLM_F_ACK),
+            &fixed_part(0, index, 0),
+        );
         let found = self.ask("look up an interface", message)?;
         let body = found.first().map_or(&[][..], Vec::as_slice);
-        let mtu = attributes(body.get(FIXED..).unwrap_or(&[])).find(|(kind, _)| *kind == libc::IFLA_MTU);
+        let mtu =
+            attributes(body.get(FIXED..).unwrap_or(&[])).find(|(kind, _)| *kind == libc::IFLA_MTU);
         Ok(mtu.map(|(_, value)| number(value)))
     }
 
-    pub(crate) fn add_bridge(&mut self, name: &str, mac: Mac, mtu: u32) -> Result<(), NetlinkError> {
+    pub(crate) fn add_bridge(
+        &mut self,
+        name: &str,
+        mac: Mac,
+        mtu: u32,
+    ) -> Result<(), NetlinkError> {
         let message = Message::new(libc::RTM_NEWLINK, flags(MAKE), &fixed_part(0, 0, 0))
             .with_text(libc::IFLA_IFNAME, name)
             .with(libc::IFLA_ADDRESS, &mac)
             .with_number(libc::IFLA_MTU, mtu)
-            .with_nested(libc::IFLA_LINKINFO, &[], |info| info.with_text(libc::IFLA_INFO_KIND, "bridge"));
+            .with_nested(libc::IFLA_LINKINFO, &[], |info| {
+                info.with_text(libc::IFLA_INFO_KIND, "bridge")
+            });
         self.change("make the bridge", message)
     }
 
-    /// A pair of interfaces, one end a port of the bridge and up, the other in the pod's namespace and down: it cannot be
-    /// made up.
+    /// A pair of interfaces, one end a port of the bridge and up, the other in the pod's namespace
+    /// and down: it cannot be made up.
     pub(crate) fn add_pair(
         &mut self,
         name: &str,
@@ -66,48 +82,73 @@ impl Connection {
         mtu: u32,
         peer: &Peer<'_>,
     ) -> Result<(), NetlinkError> {
-        let namespace =
-            u32::try_from(peer.namespace.as_raw_fd()).expect("an open file's number is not negative");
+        let namespace = u32::try_from(peer.namespace.as_raw_fd())
+            .expect("an open file's number is not negative");
         let message = Message::new(libc::RTM_NEWLINK, flags(MAKE), &fixed_part(0, 0, UP))
             .with_text(libc::IFLA_IFNAME, name)
             .with_number(libc::IFLA_MTU, mtu)
             .with_number(libc::IFLA_MASTER, bridge)
             .with_nested(libc::IFLA_LINKINFO, &[], |info| {
-                info.with_text(libc::IFLA_INFO_KIND, "veth").with_nested(libc::IFLA_INFO_DATA, &[], |data| {
-                    data.with_nested(VETH_INFO_PEER, &fixed_part(0, 0, 0), |end| {
-                        end.with_text(libc::IFLA_IFNAME, peer.name)
-                            .with(libc::IFLA_ADDRESS, &peer.mac)
-                            .with_number(libc::IFLA_MTU, mtu)
-                            .with_number(libc::IFLA_NET_NS_FD, namespace)
-                    })
-                })
+                info.with_text(libc::IFLA_INFO_KIND, "veth").with_nested(
+                    libc::IFLA_INFO_DATA,
+                    &[],
+                    |data| {
+                        data.with_nested(VETH_INFO_PEER, &fixed_part(0, 0, 0), |end| {
+                            end.with_text(libc::IFLA_IFNAME, peer.name)
+                                .with(libc::IFLA_ADDRESS, &peer.mac)
+                                .with_number(libc::IFLA_MTU, mtu)
+                                .with_number(libc::IFLA_NET_NS_FD, namespace)
+                        })
+                    },
+                )
             });
+
         self.change("make the pod's interface", message)
     }
 
     pub(crate) fn set_up(&mut self, index: u32) -> Result<(), NetlinkError> {
-        let message = Message::new(libc::RTM_NEWLINK, flags(libc::NLM_F_ACK), &fixed_part(0, index, UP));
+        let message = Message::new(
+            libc::RTM_NEWLINK,
+            flags(libc::NLM_F_ACK),
+            &fixed_part(0, index, UP),
+        );
         self.change("raise an interface", message)
     }
 
     pub(crate) fn set_mtu(&mut self, index: u32, mtu: u32) -> Result<(), NetlinkError> {
-        let message = Message::new(libc::RTM_NEWLINK, flags(libc::NLM_F_ACK), &fixed_part(0, index, 0))
-            .with_number(libc::IFLA_MTU, mtu);
+        let message = Message::new(
+            libc::RTM_NEWLINK,
+            flags(libc::NLM_F_ACK),
+            &fixed_part(0, index, 0),
+        )
+        .with_number(libc::IFLA_MTU, mtu);
         self.change("set the largest packet of an interface", message)
     }
 
-    /// Lets a port of a bridge send back what came from it: a pod then reaches itself through its Service.
+    /// Lets a port of a bridge send back what came from it: a pod then reaches itself through its
+    /// Service.
     pub(crate) fn set_hairpin(&mut self, index: u32) -> Result<(), NetlinkError> {
-        let family = u8::try_from(libc::AF_BRIDGE).expect("families of addresses are small numbers");
-        let message = Message::new(libc::RTM_SETLINK, flags(libc::NLM_F_ACK), &fixed_part(family, index, 0))
-            .with_nested(libc::IFLA_PROTINFO | NESTED, &[], |port| port.with(BRPORT_MODE, &[1]));
+        let family =
+            u8::try_from(libc::AF_BRIDGE).expect("families of addresses are small numbers");
+        let message = Message::new(
+            libc::RTM_SETLINK,
+            flags(libc::NLM_F_ACK),
+            &fixed_part(family, index, 0),
+        )
+        .with_nested(libc::IFLA_PROTINFO | NESTED, &[], |port| {
+            port.with(BRPORT_MODE, &[1])
+        });
         self.change("set hairpin mode", message)
     }
 
     /// Deletes an interface, and with it the other end of a pair. One that is gone is no error.
     pub(crate) fn delete_link(&mut self, name: &str) -> Result<(), NetlinkError> {
-        let message = Message::new(libc::RTM_DELLINK, flags(libc::NLM_F_ACK), &fixed_part(0, 0, 0))
-            .with_text(libc::IFLA_IFNAME, name);
+        let message = Message::new(
+            libc::RTM_DELLINK,
+            flags(libc::NLM_F_ACK),
+            &fixed_part(0, 0, 0),
+        )
+        .with_text(libc::IFLA_IFNAME, name);
         match self.change("delete an interface", message) {
             Err(error) if error.is_absent() => Ok(()),
             done => done,
@@ -124,7 +165,8 @@ pub(super) fn flags(of: i32) -> u16 {
     u16::try_from(libc::NLM_F_REQUEST | of).expect("the flags of messages have 16 bits")
 }
 
-/// The fixed part of messages about links: family, kind of hardware, number, flags and which of them are meant.
+/// The fixed part of messages about links: family, kind of hardware, number, flags and which of
+/// them are meant.
 fn fixed_part(family: u8, index: u32, up: u32) -> [u8; FIXED] {
     let mut bytes = [0; FIXED];
     bytes[0] = family;
@@ -138,6 +180,8 @@ fn fixed_part(family: u8, index: u32, up: u32) -> [u8; FIXED] {
 pub(crate) fn is_name(name: &str) -> Result<(), Errno> {
     let good = !name.is_empty()
         && name.len() <= LONGEST_NAME
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
     if good { Ok(()) } else { Err(Errno::INVAL) }
 }

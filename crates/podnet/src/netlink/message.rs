@@ -1,7 +1,8 @@
 //! Messages of the kernel's route family: built attribute by attribute, taken apart again.
 //!
-//! A message is a header of 16 bytes, a fixed part that depends on its kind, and attributes: length, kind, payload, padded
-//! to four bytes; some hold attributes themselves. Everything is in the machine's byte order.
+//! A message is a header of 16 bytes, a fixed part that depends on its kind, and attributes:
+//! length, kind, payload, padded to four bytes; some hold attributes themselves. Everything is in
+//! the machine's byte order.
 
 const HEADER: usize = 16;
 const ALIGN: usize = 4;
@@ -36,10 +37,17 @@ impl Message {
     }
 
     /// An attribute whose payload is a fixed part, often empty, and attributes.
-    pub(crate) fn with_nested(self, kind: u16, fixed: &[u8], fill: impl FnOnce(Self) -> Self) -> Self {
+    pub(crate) fn with_nested(
+        self,
+        kind: u16,
+        fixed: &[u8],
+        fill: impl FnOnce(Self) -> Self,
+    ) -> Self {
         let mut outer = self;
         outer.append(kind, |bytes| {
-            let inner = fill(Self { bytes: fixed.to_vec() });
+            let inner = fill(Self {
+                bytes: fixed.to_vec(),
+            });
             bytes.extend_from_slice(&inner.bytes);
         });
         outer
@@ -49,10 +57,12 @@ impl Message {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
         fill(&mut self.bytes);
-        let length = u16::try_from(self.bytes.len() - start).expect("what is sent here is far below 64 KiB");
+        let length =
+            u16::try_from(self.bytes.len() - start).expect("what is sent here is far below 64 KiB");
         self.bytes[start..start + 2].copy_from_slice(&length.to_ne_bytes());
         self.bytes[start + 2..start + 4].copy_from_slice(&kind.to_ne_bytes());
-        self.bytes.resize(self.bytes.len().next_multiple_of(ALIGN), 0);
+        self.bytes
+            .resize(self.bytes.len().next_multiple_of(ALIGN), 0);
     }
 
     /// The finished bytes.
@@ -75,10 +85,17 @@ pub(crate) struct Answer<'a> {
 pub(crate) fn answers(mut bytes: &[u8]) -> impl Iterator<Item = Answer<'_>> {
     std::iter::from_fn(move || {
         let length = usize::try_from(number(bytes.get(0..4)?)).ok()?;
-        let message = bytes.get(..length).filter(|message| message.len() >= HEADER)?;
+        let message = bytes
+            .get(..length)
+            .filter(|message| message.len() >= HEADER)?;
         bytes = bytes.get(length.next_multiple_of(ALIGN)..).unwrap_or(&[]);
         let kind = u16::from_ne_bytes([message[4], message[5]]);
-        Some(Answer { kind, sequence: number(&message[8..12]), body: &message[HEADER..] })
+
+        Some(Answer {
+            kind,
+            sequence: number(&message[8..12]),
+            body: &message[HEADER..],
+        })
     })
 }
 
@@ -95,7 +112,9 @@ pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
 
 /// The number that four bytes are; zero where there are not four.
 pub(crate) fn number(bytes: &[u8]) -> u32 {
-    bytes.first_chunk().map_or(0, |four| u32::from_ne_bytes(*four))
+    bytes
+        .first_chunk()
+        .map_or(0, |four| u32::from_ne_bytes(*four))
 }
 
 #[cfg(test)]
@@ -110,9 +129,15 @@ mod tests {
             .sealed(42);
         let answer = answers(&sealed).next().unwrap();
         assert_eq!((answer.kind, answer.sequence), (16, 42));
+
         let found: Vec<_> = attributes(&answer.body[16..]).collect();
         assert_eq!(found[0], (3, b"eth0\0".as_slice()));
-        assert_eq!(attributes(found[1].1).next().map(|(kind, value)| (kind, number(value))), Some((1, 77)));
+        assert_eq!(
+            attributes(found[1].1)
+                .next()
+                .map(|(kind, value)| (kind, number(value))),
+            Some((1, 77))
+        );
     }
 
     #[test]
@@ -120,6 +145,10 @@ mod tests {
         let sealed = Message::new(16, 0, &[0; 16]).with_text(3, "eth0").sealed(1);
         assert_eq!(answers(&sealed[..sealed.len() - 1]).count(), 0);
         assert_eq!(attributes(&[200, 0, 1, 0, 5]).count(), 0);
-        assert_eq!(attributes(&[2, 0, 1, 0]).count(), 0, "a length below the header's");
+        assert_eq!(
+            attributes(&[2, 0, 1, 0]).count(),
+            0,
+            "a length below the header's"
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! A connection to the kernel's links, addresses and routes.
 //!
-//! It belongs to the network namespace of the thread that opened it, whoever uses it later. So what happens inside of a
-//! pod's namespace goes through a connection that a throw-away thread opened there ([`Connection::open_in`]), and no
-//! thread that lives on is ever in a foreign namespace.
+//! It belongs to the network namespace of the thread that opened it, whoever uses it later. So what
+//! happens inside of a pod's namespace goes through a connection that a throw-away thread opened
+//! there ([`Connection::open_in`]), and no thread that lives on is ever in a foreign namespace.
 
 mod addresses;
 mod links;
@@ -34,17 +34,24 @@ pub enum NetlinkError {
     #[error("cannot enter the pod's network namespace")]
     Namespace(#[source] std::io::Error),
     #[error("cannot {deed}")]
-    Refused { deed: &'static str, source: std::io::Error },
+    Refused {
+        deed: &'static str,
+        source: std::io::Error,
+    },
 }
 
 impl NetlinkError {
     fn refused(deed: &'static str, errno: Errno) -> Self {
-        NetlinkError::Refused { deed, source: errno.into() }
+        NetlinkError::Refused {
+            deed,
+            source: errno.into(),
+        }
     }
 
     /// The thing that was to be changed is not there.
     pub(crate) fn is_absent(&self) -> bool {
-        let absent = [Errno::NODEV, Errno::NOENT, Errno::SRCH, Errno::ADDRNOTAVAIL].map(Errno::raw_os_error);
+        let absent =
+            [Errno::NODEV, Errno::NOENT, Errno::SRCH, Errno::ADDRNOTAVAIL].map(Errno::raw_os_error);
         matches!(self, NetlinkError::Refused { source, .. } if source.raw_os_error().is_some_and(|code| absent.contains(&code)))
     }
 
@@ -66,10 +73,15 @@ impl Connection {
         )
         .map_err(unreachable)?;
         rustix::net::bind(&socket, &netlink::SocketAddrNetlink::new(0, 0)).map_err(unreachable)?;
-        Ok(Self { socket, sequence: 0 })
+
+        Ok(Self {
+            socket,
+            sequence: 0,
+        })
     }
 
-    /// A connection to a pod's namespace. Interfaces made there later take no routes from whoever shares their bridge.
+    /// A connection to a pod's namespace. Interfaces made there later take no routes from whoever
+    /// shares their bridge.
     pub(crate) fn open_in(namespace: &File) -> Result<Self, NetlinkError> {
         let enter = || {
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
@@ -77,10 +89,15 @@ impl Connection {
             refuse_router_advertisements("default");
             Self::open()
         };
+
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("podnet-enter".to_owned());
-            let entered = thread.spawn_scoped(scope, enter).map_err(NetlinkError::Namespace)?;
-            entered.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            let entered = thread
+                .spawn_scoped(scope, enter)
+                .map_err(NetlinkError::Namespace)?;
+            entered
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 
@@ -96,11 +113,15 @@ impl Connection {
         rustix::net::send(&self.socket, &request, SendFlags::empty())
             .map_err(|errno| NetlinkError::refused(deed, errno))?;
         let mut found = Vec::new();
+
         let mut buffer = vec![0; LARGEST_ANSWER];
         loop {
-            let (length, _) = rustix::net::recv(&self.socket, buffer.as_mut_slice(), RecvFlags::empty())
-                .map_err(|errno| NetlinkError::Unreachable(errno.into()))?;
-            for answer in answers(&buffer[..length]).filter(|answer| answer.sequence == self.sequence) {
+            let (length, _) =
+                rustix::net::recv(&self.socket, buffer.as_mut_slice(), RecvFlags::empty())
+                    .map_err(|errno| NetlinkError::Unreachable(errno.into()))?;
+            for answer in
+                answers(&buffer[..length]).filter(|answer| answer.sequence == self.sequence)
+            {
                 match i32::from(answer.kind) {
                     libc::NLMSG_ERROR => return end_of_answers(deed, answer.body).map(|()| found),
                     libc::NLMSG_DONE => return Ok(found),
@@ -113,14 +134,17 @@ impl Connection {
 
 /// The kernel's last word: an error number, negative, or zero for success.
 fn end_of_answers(deed: &'static str, body: &[u8]) -> Result<(), NetlinkError> {
-    let code = body.first_chunk().map_or(0, |four| i32::from_ne_bytes(*four));
+    let code = body
+        .first_chunk()
+        .map_or(0, |four| i32::from_ne_bytes(*four));
     match code {
         0 => Ok(()),
         code => Err(NetlinkError::refused(deed, Errno::from_raw_os_error(-code))),
     }
 }
 
-/// Whoever shares a bridge must not be able to become the router of the others. A kernel without IPv6 has no such file.
+/// Whoever shares a bridge must not be able to become the router of the others. A kernel without
+/// IPv6 has no such file.
 pub(crate) fn refuse_router_advertisements(interface: &str) {
     let setting = format!("/proc/sys/net/ipv6/conf/{interface}/accept_ra");
     if let Err(error) = fs::write(&setting, "0")

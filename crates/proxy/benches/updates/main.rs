@@ -1,5 +1,6 @@
-//! How long it takes until the kernel knows: all Services at once, and one change among 10, 1,000 and 10,000 of them,
-//! three endpoints each. In a network namespace of its own. `cargo bench -p coracle-proxy`.
+//! How long it takes until the kernel knows: all Services at once, and one change among 10, 1,000
+//! and 10,000 of them, three endpoints each. In a network namespace of its own. `cargo bench -p
+//! coracle-proxy`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -35,16 +36,23 @@ fn main() {
 
 fn measure(services: usize) {
     let pods = PodRanges::Given(vec!["10.70.0.0/16".parse().unwrap()]);
-    let mut state =
-        State::new("here", NodePortAddresses::Primary, pods, vec!["10.96.0.0/12".parse().unwrap()]);
+    let mut state = State::new(
+        "here",
+        NodePortAddresses::Primary,
+        pods,
+        vec!["10.96.0.0/12".parse().unwrap()],
+    );
+
     state.set_node(Some(Node {
         name: "here".into(),
         addresses: vec!["192.0.2.1".parse().unwrap()],
         ..Node::default()
     }));
+
     for number in 0..services {
         set(&mut state, number, 3);
     }
+
     let mut writer = Writer::new(Dialect {
         table: "bench".to_owned(),
         families: vec![Family::V4],
@@ -52,6 +60,7 @@ fn measure(services: usize) {
         masquerade_all: false,
         pods: Pods::Ranges(vec![Family::V4]),
     });
+
     let began = Instant::now();
     state.compile();
     let script = writer.whole(state.whole());
@@ -59,11 +68,22 @@ fn measure(services: usize) {
     let began = Instant::now();
     nft::apply(&script).unwrap();
     let applied = began.elapsed();
+
     let (mut ours, mut kernels) = (Duration::ZERO, Duration::ZERO);
     for change in 0..CHANGES {
         let began = Instant::now();
+
         // Another number than it has, whichever that is.
-        set_slice(&mut state, change % services, if (change / services).is_multiple_of(2) { 2 } else { 3 });
+        set_slice(
+            &mut state,
+            change % services,
+            if (change / services).is_multiple_of(2) {
+                2
+            } else {
+                3
+            },
+        );
+
         let (changes, _) = state.compile();
         let script = writer.changes(&changes);
         ours += began.elapsed();
@@ -71,6 +91,7 @@ fn measure(services: usize) {
         nft::apply(&script).unwrap();
         kernels += began.elapsed();
     }
+
     let each = u32::try_from(CHANGES).unwrap();
     println!(
         "{services:>9} {compiled:>12.1?} {applied:>12.1?} {:>14.1?} {:>14.1?}",
@@ -84,7 +105,12 @@ fn set(state: &mut State, number: usize, endpoints: u8) {
     let service = Service {
         key: Arc::new(key.clone()),
         cluster_ips: vec![address(number, 10, 96)],
-        ports: vec![ServicePort { name: "".into(), protocol: Protocol::Tcp, port: 80, node_port: None }],
+        ports: vec![ServicePort {
+            name: "".into(),
+            protocol: Protocol::Tcp,
+            port: 80,
+            node_port: None,
+        }],
         external_ips: vec![],
         load_balancer_ips: vec![],
         source_ranges: vec![],
@@ -94,6 +120,7 @@ fn set(state: &mut State, number: usize, endpoints: u8) {
         health_check_port: None,
     };
     state.set_service(&key, Some(&service));
+
     set_slice(state, number, endpoints);
 }
 
@@ -107,10 +134,15 @@ fn set_slice(state: &mut State, number: usize, endpoints: u8) {
         for_zones: vec![],
         for_nodes: vec![],
     };
+
     let slice = Slice {
         key: key(number),
         service: key(number),
-        ports: vec![SlicePort { name: "".into(), protocol: Protocol::Tcp, port: 8080 }],
+        ports: vec![SlicePort {
+            name: "".into(),
+            protocol: Protocol::Tcp,
+            port: 8080,
+        }],
         endpoints: (1..=endpoints).map(endpoint).collect(),
     };
     state.set_slice(&key(number), Some(&slice));

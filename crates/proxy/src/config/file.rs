@@ -20,6 +20,7 @@ pub(super) fn read(text: &[u8]) -> Result<File, ConfigError> {
     if let Some(duplicates) = duplicates {
         return Err(one(duplicates.to_string()));
     }
+
     let said = |name| tree.get(name).and_then(Value::as_str).unwrap_or_default();
     if (said("apiVersion"), said("kind")) != (VERSION, KIND) {
         let (version, kind) = (said("apiVersion"), said("kind"));
@@ -27,11 +28,22 @@ pub(super) fn read(text: &[u8]) -> Result<File, ConfigError> {
             "no kind \"{kind}\" is registered for version \"{version}\": want {KIND} of {VERSION}"
         )));
     }
+
     let shape: Shape = from_tree(&tree).map_err(|error| one(error.to_string()))?;
-    let mut judge = Judge { mistakes: Vec::new() };
+    let mut judge = Judge {
+        mistakes: Vec::new(),
+    };
     let config = judge.config(&shape);
-    let kubeconfig = shape.client_connection.and_then(|client| client.kubeconfig).unwrap_or_default();
-    if judge.mistakes.is_empty() { Ok(File { config, kubeconfig }) } else { Err(ConfigError(judge.mistakes)) }
+    let kubeconfig = shape
+        .client_connection
+        .and_then(|client| client.kubeconfig)
+        .unwrap_or_default();
+
+    if judge.mistakes.is_empty() {
+        Ok(File { config, kubeconfig })
+    } else {
+        Err(ConfigError(judge.mistakes))
+    }
 }
 
 const VERSION: &str = "kubeproxy.config.k8s.io/v1alpha1";
@@ -47,9 +59,21 @@ impl Judge {
         let default = Config::default();
         self.mode(text(shape.mode.as_ref()));
         let rules = shape.nftables.as_ref();
-        let every = self.duration("SyncPeriod", rules.and_then(|rules| rules.sync_period.as_ref()));
-        let least = self.duration("MinSyncPeriod", rules.and_then(|rules| rules.min_sync_period.as_ref()));
-        let (every, least) = (every.unwrap_or(SYNC_PERIOD), least.unwrap_or(default.min_sync_period));
+        let every = self.duration(
+            "SyncPeriod",
+            rules.and_then(|rules| rules.sync_period.as_ref()),
+        );
+
+        let least = self.duration(
+            "MinSyncPeriod",
+            rules.and_then(|rules| rules.min_sync_period.as_ref()),
+        );
+
+        let (every, least) = (
+            every.unwrap_or(SYNC_PERIOD),
+            least.unwrap_or(default.min_sync_period),
+        );
+
         if least > every {
             self.invalid(
                 "SyncPeriod",
@@ -57,20 +81,32 @@ impl Judge {
                 "must be greater than or equal to KubeProxyConfiguration.MinSyncPeriod",
             );
         }
+
         let bit = rules.and_then(|rules| rules.masquerade_bit).unwrap_or(14);
-        let masquerade_bit = u32::try_from(bit).ok().filter(|bit| *bit <= 31).unwrap_or_else(|| {
-            let why = "must be within the range [0, 31]";
-            self.invalid("KubeProxyNFTablesConfiguration.MasqueradeBit", &bit.to_string(), why);
-            default.masquerade_bit
-        });
+        let masquerade_bit = u32::try_from(bit)
+            .ok()
+            .filter(|bit| *bit <= 31)
+            .unwrap_or_else(|| {
+                let why = "must be within the range [0, 31]";
+                self.invalid(
+                    "KubeProxyNFTablesConfiguration.MasqueradeBit",
+                    &bit.to_string(),
+                    why,
+                );
+                default.masquerade_bit
+            });
+
         Config {
             node: text(shape.hostname_override.as_ref()).trim().to_lowercase(),
-            node_port_addresses: self.node_ports(shape.node_port_addresses.as_deref().unwrap_or_default()),
+            node_port_addresses: self
+                .node_ports(shape.node_port_addresses.as_deref().unwrap_or_default()),
             detect_local: self.detect_local(shape),
             min_sync_period: least,
             health_timeout: 2 * every,
             masquerade_bit,
-            masquerade_all: rules.and_then(|rules| rules.masquerade_all).unwrap_or(false),
+            masquerade_all: rules
+                .and_then(|rules| rules.masquerade_all)
+                .unwrap_or(false),
             healthz: self.healthz(shape),
             bind_hard_fail: shape.bind_address_hard_fail.unwrap_or(false),
             ..default
@@ -81,7 +117,11 @@ impl Judge {
         match mode {
             "" | "nftables" => {}
             "iptables" | "ipvs" => self.invalid("ProxyMode", mode, "only nftables is built"),
-            _ => self.invalid("ProxyMode", mode, "must be iptables, ipvs, nftables or blank"),
+            _ => self.invalid(
+                "ProxyMode",
+                mode,
+                "must be iptables, ipvs, nftables or blank",
+            ),
         }
     }
 
@@ -89,15 +129,19 @@ impl Judge {
         if named.is_empty() || (named.len() == 1 && named[0] == PRIMARY) {
             return NodePortAddresses::Primary;
         }
+
         let mut ranges = Vec::new();
         for (index, range) in named.iter().enumerate() {
             let path = format!("NodePortAddresses[{index}]");
             match range.parse::<IpNet>() {
-                _ if range == PRIMARY => self.invalid(&path, range, "can't use both 'primary' and CIDRs"),
+                _ if range == PRIMARY => {
+                    self.invalid(&path, range, "can't use both 'primary' and CIDRs")
+                }
                 Ok(range) => ranges.push(range),
                 Err(_) => self.invalid(&path, range, "must be a valid CIDR"),
             }
         }
+
         NodePortAddresses::Ranges(ranges)
     }
 
@@ -106,7 +150,9 @@ impl Judge {
             text(shape.detect_local.as_ref().and_then(of)).to_owned()
         };
         match text(shape.detect_local_mode.as_ref()) {
-            "" | "ClusterCIDR" => DetectLocal::ClusterRanges(self.ranges(text(shape.cluster_cidr.as_ref()))),
+            "" | "ClusterCIDR" => {
+                DetectLocal::ClusterRanges(self.ranges(text(shape.cluster_cidr.as_ref())))
+            }
             "NodeCIDR" => DetectLocal::NodeRanges,
             "BridgeInterface" => {
                 let name = named(|detect| detect.bridge_interface.as_ref());
@@ -129,7 +175,8 @@ impl Judge {
     /// The name goes into rules: what the kernel does not take as a name is no name.
     fn interface(&mut self, field: &str, name: String) -> String {
         let path = format!("DetectLocalConfiguration.{field}");
-        let good = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'/' | b'*' | b'\\');
+        let good =
+            |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'/' | b'*' | b'\\');
         if name.is_empty() {
             self.invalid(&path, &name, "must not be empty");
         } else if name.len() > 15 || !name.bytes().all(good) {
@@ -140,7 +187,11 @@ impl Judge {
 
     fn ranges(&mut self, listed: &str) -> Vec<IpNet> {
         let mut ranges = Vec::new();
-        for range in listed.split(',').map(str::trim).filter(|range| !range.is_empty()) {
+        for range in listed
+            .split(',')
+            .map(str::trim)
+            .filter(|range| !range.is_empty())
+        {
             match range.parse() {
                 Ok(range) => ranges.push(range),
                 Err(_) => self.invalid(
@@ -150,38 +201,53 @@ impl Judge {
                 ),
             }
         }
+
         ranges
     }
 
-    /// An address alone has the usual port; nothing at all is nobody listening. The bind address stands in for the
-    /// wildcard.
+    /// An address alone has the usual port; nothing at all is nobody listening. The bind address
+    /// stands in for the wildcard.
     fn healthz(&mut self, shape: &Shape) -> Option<SocketAddr> {
         let bind = text(shape.bind_address.as_ref());
         let bind: Option<IpAddr> = match bind.parse() {
             _ if bind.is_empty() => None,
             Ok(bind) => Some(bind),
             Err(_) => {
-                self.invalid("BindAddress", bind, "not a valid textual representation of an IP address");
+                self.invalid(
+                    "BindAddress",
+                    bind,
+                    "not a valid textual representation of an IP address",
+                );
                 None
             }
         };
+
         let Some(said) = &shape.healthz_bind_address else {
             let usual = Config::default().healthz?;
             return Some(SocketAddr::new(bind.unwrap_or(usual.ip()), usual.port()));
         };
+
         if said.is_empty() {
             return None;
         }
-        let address = said.parse().ok().filter(|address: &SocketAddr| address.port() != 0);
+
+        let address = said
+            .parse()
+            .ok()
+            .filter(|address: &SocketAddr| address.port() != 0);
+
         if address.is_none() {
             self.invalid("HealthzBindAddress", said, "must be IP:port");
         }
+
         address
     }
 
     fn duration(&mut self, field: &str, said: Option<&String>) -> Option<Duration> {
         let said = said.filter(|said| !matches!(said.as_str(), "" | "0" | "0s"))?;
-        let read = parse_duration(said).ok().and_then(coracle_api::time::Duration::to_std);
+        let read = parse_duration(said)
+            .ok()
+            .and_then(coracle_api::time::Duration::to_std);
         if read.is_none() {
             self.invalid(field, said, "must be greater than 0");
         }
@@ -189,7 +255,9 @@ impl Judge {
     }
 
     fn invalid(&mut self, path: &str, value: &str, why: &str) {
-        self.mistakes.push(format!("KubeProxyConfiguration.{path}: Invalid value: \"{value}\": {why}"));
+        self.mistakes.push(format!(
+            "KubeProxyConfiguration.{path}: Invalid value: \"{value}\": {why}"
+        ));
     }
 }
 
@@ -200,8 +268,9 @@ fn text(said: Option<&String>) -> &str {
     said.map(String::as_str).unwrap_or_default()
 }
 
-/// Fields that begin with an underscore are known, and change nothing here: the kernel's settings for connections are
-/// the machine's own, other modes are not built, and nothing is looked at periodically.
+/// Fields that begin with an underscore are known, and change nothing here: the kernel's settings
+/// for connections are the machine's own, other modes are not built, and nothing is looked at
+/// periodically.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Shape {

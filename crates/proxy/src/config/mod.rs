@@ -25,7 +25,8 @@ pub struct Config {
     pub node_port_addresses: NodePortAddresses,
     /// How packets of the node's own pods are recognized.
     pub detect_local: DetectLocal,
-    /// Ranges of cluster addresses, beside those that ServiceCIDR objects name: what no Service has is dropped here.
+    /// Ranges of cluster addresses, beside those that ServiceCIDR objects name: what no Service has
+    /// is dropped here.
     pub service_ranges: Vec<IpNet>,
     /// The kernel is told of changes at most so often.
     pub min_sync_period: Duration,
@@ -101,7 +102,9 @@ impl Config {
         match &self.detect_local {
             DetectLocal::ClusterRanges(ranges) => PodRanges::Given(ranges.clone()),
             DetectLocal::NodeRanges => PodRanges::OfNode,
-            DetectLocal::Bridge(_) | DetectLocal::InterfacePrefix(_) => PodRanges::Given(Vec::new()),
+            DetectLocal::Bridge(_) | DetectLocal::InterfacePrefix(_) => {
+                PodRanges::Given(Vec::new())
+            }
         }
     }
 
@@ -109,13 +112,17 @@ impl Config {
     pub(crate) fn dialect(&self, families: Vec<Family>) -> Dialect {
         let pods = match &self.detect_local {
             DetectLocal::ClusterRanges(ranges) if ranges.is_empty() => Pods::Unknown,
-            DetectLocal::ClusterRanges(ranges) => {
-                Pods::Ranges(ranges.iter().map(|range| Family::of(range.addr())).collect())
-            }
+            DetectLocal::ClusterRanges(ranges) => Pods::Ranges(
+                ranges
+                    .iter()
+                    .map(|range| Family::of(range.addr()))
+                    .collect(),
+            ),
             DetectLocal::NodeRanges => Pods::Ranges(Family::BOTH.to_vec()),
             DetectLocal::Bridge(name) => Pods::Interface(name.clone()),
             DetectLocal::InterfacePrefix(prefix) => Pods::InterfacePrefix(prefix.clone()),
         };
+
         Dialect {
             table: self.table.clone(),
             families,

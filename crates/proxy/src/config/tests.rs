@@ -3,7 +3,9 @@ use super::*;
 const HEAD: &str = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
 
 fn read(rest: &str) -> Result<Config, Vec<String>> {
-    Config::from_file(format!("{HEAD}{rest}").as_bytes()).map(|file| file.config).map_err(|error| error.0)
+    Config::from_file(format!("{HEAD}{rest}").as_bytes())
+        .map(|file| file.config)
+        .map_err(|error| error.0)
 }
 
 #[test]
@@ -21,6 +23,7 @@ fn what_is_said_counts() {
         "clusterCIDR: 10.244.0.0/16,fd00::/56\nnodePortAddresses: [192.0.2.0/24]\nhostnameOverride: Node1\n\
          healthzBindAddress: 127.0.0.1:7\nnftables: {masqueradeBit: 3, masqueradeAll: true, minSyncPeriod: 5s}\n",
     );
+
     let net = |text: &str| text.parse().unwrap();
     let expected = Config {
         node: "node1".to_owned(),
@@ -45,11 +48,28 @@ fn all_mistakes_are_told_together() {
         }
     };
     check("clusterCidr: 10.0.0.0/8\n", &["clusterCidr"]);
+
     check("nftables: {bits: 1}\n", &["bits"]);
-    check("mode: ipvs\nnodePortAddresses: [primary, 10.0.0.0/8]\n", &["only nftables", "can't use both"]);
-    check("detectLocalMode: Guess\n", &["Unsupported value: \"Guess\""]);
+    check(
+        "mode: ipvs\nnodePortAddresses: [primary, 10.0.0.0/8]\n",
+        &["only nftables", "can't use both"],
+    );
+
+    check(
+        "detectLocalMode: Guess\n",
+        &["Unsupported value: \"Guess\""],
+    );
+
     check("detectLocalMode: BridgeInterface\n", &["must not be empty"]);
-    check("detectLocalMode: BridgeInterface\ndetectLocal: {bridgeInterface: 'a\" b'}\n", &["the name of"]);
-    check("nftables: {masqueradeBit: 32, minSyncPeriod: 1h}\n", &["greater than or equal", "[0, 31]"]);
+    check(
+        "detectLocalMode: BridgeInterface\ndetectLocal: {bridgeInterface: 'a\" b'}\n",
+        &["the name of"],
+    );
+
+    check(
+        "nftables: {masqueradeBit: 32, minSyncPeriod: 1h}\n",
+        &["greater than or equal", "[0, 31]"],
+    );
+
     check("healthzBindAddress: here\n", &["must be IP:port"]);
 }

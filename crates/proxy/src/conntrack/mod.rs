@@ -1,9 +1,10 @@
 //! Datagrams that the kernel keeps sending to endpoints that are gone.
 //!
-//! A connection's destination is chosen once and remembered. TCP notices when nobody answers; a client that goes on
-//! sending UDP from one port keeps the memory alive, and its packets go nowhere. So whenever a UDP Service has changed,
-//! what the kernel remembers of it is compared with the endpoints that serve, and the rest is forgotten. A Service
-//! without endpoints is left alone: there is nowhere better to go.
+//! A connection's destination is chosen once and remembered. TCP notices when nobody answers; a
+//! client that goes on sending UDP from one port keeps the memory alive, and its packets go
+//! nowhere. So whenever a UDP Service has changed, what the kernel remembers of it is compared with
+//! the endpoints that serve, and the rest is forgotten. A Service without endpoints is left alone:
+//! there is nowhere better to go.
 
 mod netlink;
 
@@ -30,11 +31,16 @@ pub struct Datagrams {
 /// The UDP ports of a Service that has endpoints.
 pub(crate) fn datagrams(service: &Service, slices: &[&Slice]) -> Vec<Datagrams> {
     let mut found = Vec::new();
-    for port in service.ports.iter().filter(|port| port.protocol == Protocol::Udp) {
+    for port in service
+        .ports
+        .iter()
+        .filter(|port| port.protocol == Protocol::Udp)
+    {
         for cluster_ip in &service.cluster_ips {
             let family = Family::of(*cluster_ip);
             let endpoints = gather(slices.iter().copied(), port, family);
             let serving = endpoints.iter().filter(|(_, endpoint)| endpoint.serving);
+
             let serving: BTreeSet<SocketAddr> = serving.map(|(address, _)| *address).collect();
             if !serving.is_empty() {
                 let mut frontends = outside(service, port, family);
@@ -43,6 +49,7 @@ pub(crate) fn datagrams(service: &Service, slices: &[&Slice]) -> Vec<Datagrams> 
             }
         }
     }
+
     found
 }
 
@@ -50,8 +57,14 @@ pub(crate) fn datagrams(service: &Service, slices: &[&Slice]) -> Vec<Datagrams> 
 pub fn forget(astray: &[Datagrams]) -> Result<usize, ConntrackError> {
     let mut expected: BTreeMap<Frontend, &BTreeSet<SocketAddr>> = BTreeMap::new();
     for datagrams in astray {
-        expected.extend(datagrams.frontends.iter().map(|frontend| (*frontend, &datagrams.serving)));
+        expected.extend(
+            datagrams
+                .frontends
+                .iter()
+                .map(|frontend| (*frontend, &datagrams.serving)),
+        );
     }
+
     let families: BTreeSet<Family> = expected.keys().map(Frontend::family).collect();
     let mut forgotten = 0;
     for family in families {
@@ -63,13 +76,24 @@ pub fn forget(astray: &[Datagrams]) -> Result<usize, ConntrackError> {
             }
         }
     }
+
     Ok(forgotten)
 }
 
 fn is_astray(flow: &Flow, expected: &BTreeMap<Frontend, &BTreeSet<SocketAddr>>) -> bool {
     let (ip, port) = (flow.sent_to.ip(), flow.sent_to.port());
-    let at_address = Frontend::Address { ip, protocol: Protocol::Udp, port };
-    let at_node = Frontend::NodePort { family: Family::of(ip), protocol: Protocol::Udp, port };
+    let at_address = Frontend::Address {
+        ip,
+        protocol: Protocol::Udp,
+        port,
+    };
+
+    let at_node = Frontend::NodePort {
+        family: Family::of(ip),
+        protocol: Protocol::Udp,
+        port,
+    };
     let serving = expected.get(&at_address).or_else(|| expected.get(&at_node));
+
     serving.is_some_and(|serving| !serving.contains(&flow.answered_by))
 }

@@ -1,8 +1,8 @@
 //! The kernel's memory of connections, asked through netlink.
 //!
-//! A message is a header of 16 bytes, four bytes that name the family, and attributes: length, kind, payload, padded to
-//! four bytes; a flow's tuples hold attributes themselves. Numbers of the header are in the machine's byte order, ports
-//! and lengths of addresses in the network's.
+//! A message is a header of 16 bytes, four bytes that name the family, and attributes: length,
+//! kind, payload, padded to four bytes; a flow's tuples hold attributes themselves. Numbers of the
+//! header are in the machine's byte order, ports and lengths of addresses in the network's.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -18,7 +18,10 @@ pub enum ConntrackError {
     #[error("cannot reach the kernel's memory of connections")]
     Unreachable(#[source] std::io::Error),
     #[error("the kernel does not {deed}")]
-    Refused { deed: &'static str, source: std::io::Error },
+    Refused {
+        deed: &'static str,
+        source: std::io::Error,
+    },
 }
 
 /// A flow of datagrams.
@@ -63,27 +66,42 @@ impl Connection {
     pub(super) fn open() -> Result<Connection, ConntrackError> {
         let unreachable = |errno: Errno| ConntrackError::Unreachable(errno.into());
         let (family, protocol) = (AddressFamily::NETLINK, Some(netlink::NETFILTER));
-        let socket = rustix::net::socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, protocol);
+        let socket =
+            rustix::net::socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, protocol);
         let socket = socket.map_err(unreachable)?;
         rustix::net::bind(&socket, &netlink::SocketAddrNetlink::new(0, 0)).map_err(unreachable)?;
-        Ok(Connection { socket, sequence: 0 })
+        Ok(Connection {
+            socket,
+            sequence: 0,
+        })
     }
 
     /// All flows of datagrams of a family.
     pub(super) fn flows(&mut self, family: Family) -> Result<Vec<Flow>, ConntrackError> {
         let mut flows = Vec::new();
-        self.ask("list flows", GET, libc::NLM_F_DUMP, family, &[], |body| flows.extend(flow(body)))?;
+        self.ask("list flows", GET, libc::NLM_F_DUMP, family, &[], |body| {
+            flows.extend(flow(body))
+        })?;
         Ok(flows)
     }
 
     /// Makes the kernel forget a flow. One that is gone by itself is no error.
     pub(super) fn forget(&mut self, family: Family, flow: &Flow) -> Result<(), ConntrackError> {
         let mut attribute = Vec::with_capacity(flow.tuple.len() + 4);
-        let length = u16::try_from(flow.tuple.len() + 4).expect("the kernel wrote it into 16 bits itself");
+        let length =
+            u16::try_from(flow.tuple.len() + 4).expect("the kernel wrote it into 16 bits itself");
         attribute.extend_from_slice(&length.to_ne_bytes());
         attribute.extend_from_slice(&(TUPLE_ORIGINAL | NESTED).to_ne_bytes());
         attribute.extend_from_slice(&flow.tuple);
-        match self.ask("forget a flow", DELETE, libc::NLM_F_ACK, family, &attribute, |_| {}) {
+
+        match self.ask(
+            "forget a flow",
+            DELETE,
+            libc::NLM_F_ACK,
+            family,
+            &attribute,
+            |_| {},
+        ) {
             Err(ConntrackError::Refused { source, .. })
                 if source.raw_os_error() == Some(Errno::NOENT.raw_os_error()) =>
             {
@@ -103,21 +121,30 @@ impl Connection {
         mut each: impl FnMut(&[u8]),
     ) -> Result<(), ConntrackError> {
         self.sequence = self.sequence.wrapping_add(1);
-        let refused = |errno: Errno| ConntrackError::Refused { deed, source: errno.into() };
+        let refused = |errno: Errno| ConntrackError::Refused {
+            deed,
+            source: errno.into(),
+        };
+
         let request = request(kind, flags, self.sequence, family, attributes);
         rustix::net::send(&self.socket, &request, SendFlags::empty()).map_err(refused)?;
+
         let mut buffer = vec![0; LARGEST_ANSWER];
         loop {
-            let (length, _) = rustix::net::recv(&self.socket, buffer.as_mut_slice(), RecvFlags::empty())
-                .map_err(refused)?;
+            let (length, _) =
+                rustix::net::recv(&self.socket, buffer.as_mut_slice(), RecvFlags::empty())
+                    .map_err(refused)?;
             for (kind, sequence, body) in messages(&buffer[..length]) {
                 if sequence != self.sequence {
                     continue;
                 }
+
                 match i32::from(kind) {
                     libc::NLMSG_DONE => return Ok(()),
                     libc::NLMSG_ERROR => {
-                        let code = body.first_chunk().map_or(0, |four| i32::from_ne_bytes(*four));
+                        let code = body
+                            .first_chunk()
+                            .map_or(0, |four| i32::from_ne_bytes(*four));
                         return if code == 0 {
                             Ok(())
                         } else {
@@ -132,12 +159,15 @@ impl Connection {
 }
 
 fn request(kind: u16, flags: i32, sequence: u32, family: Family, attributes: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(HEADER + FAMILY_PART + attributes.len()).expect("requests are short");
-    let flags = u16::try_from(libc::NLM_F_REQUEST | flags).expect("the flags of messages have 16 bits");
+    let length =
+        u32::try_from(HEADER + FAMILY_PART + attributes.len()).expect("requests are short");
+    let flags =
+        u16::try_from(libc::NLM_F_REQUEST | flags).expect("the flags of messages have 16 bits");
     let family = match family {
         Family::V4 => libc::AF_INET,
         Family::V6 => libc::AF_INET6,
     };
+
     let mut bytes = Vec::with_capacity(HEADER + FAMILY_PART + attributes.len());
     bytes.extend_from_slice(&length.to_ne_bytes());
     bytes.extend_from_slice(&kind.to_ne_bytes());
@@ -147,6 +177,7 @@ fn request(kind: u16, flags: i32, sequence: u32, family: Family, attributes: &[u
     bytes.push(u8::try_from(family).expect("families of addresses are small numbers"));
     bytes.extend_from_slice(&[0; 3]);
     bytes.extend_from_slice(attributes);
+
     bytes
 }
 
@@ -154,7 +185,9 @@ fn request(kind: u16, flags: i32, sequence: u32, family: Family, attributes: &[u
 fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, u32, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
-        let message = bytes.get(..length).filter(|message| message.len() >= HEADER)?;
+        let message = bytes
+            .get(..length)
+            .filter(|message| message.len() >= HEADER)?;
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
         let kind = u16::from_ne_bytes([message[4], message[5]]);
         let sequence = u32::from_ne_bytes(*message[8..].first_chunk()?);
@@ -174,7 +207,9 @@ fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 }
 
 fn find(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
-    attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, payload)| payload)
+    attributes(bytes)
+        .find(|(kind, _)| *kind == wanted)
+        .map(|(_, payload)| payload)
 }
 
 /// A flow, if it is one of datagrams.
@@ -185,21 +220,32 @@ fn flow(body: &[u8]) -> Option<Flow> {
     if protocol.first() != Some(&UDP) {
         return None;
     }
+
     let sent_to = end(original, DESTINATIONS, DESTINATION_PORT)?;
     let answered_by = end(find(told, TUPLE_REPLY)?, SOURCES, SOURCE_PORT)?;
-    Some(Flow { sent_to, answered_by, tuple: original.to_vec() })
+
+    Some(Flow {
+        sent_to,
+        answered_by,
+        tuple: original.to_vec(),
+    })
 }
 
 /// One end of a tuple.
 fn end(tuple: &[u8], addresses: [u16; 2], port: u16) -> Option<SocketAddr> {
     let ips = find(tuple, TUPLE_ADDRESSES)?;
-    let four =
-        find(ips, addresses[0]).and_then(|ip| Some(IpAddr::from(Ipv4Addr::from(*ip.first_chunk::<4>()?))));
+    let four = find(ips, addresses[0])
+        .and_then(|ip| Some(IpAddr::from(Ipv4Addr::from(*ip.first_chunk::<4>()?))));
     let six = || {
-        find(ips, addresses[1]).and_then(|ip| Some(IpAddr::from(Ipv6Addr::from(*ip.first_chunk::<16>()?))))
+        find(ips, addresses[1])
+            .and_then(|ip| Some(IpAddr::from(Ipv6Addr::from(*ip.first_chunk::<16>()?))))
     };
+
     let port = find(find(tuple, TUPLE_PROTOCOL)?, port)?;
-    Some(SocketAddr::new(four.or_else(six)?, u16::from_be_bytes(*port.first_chunk()?)))
+    Some(SocketAddr::new(
+        four.or_else(six)?,
+        u16::from_be_bytes(*port.first_chunk()?),
+    ))
 }
 
 #[cfg(test)]

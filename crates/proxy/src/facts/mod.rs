@@ -18,5 +18,8 @@ use coracle_api::Value;
 
 /// The addresses among texts.
 fn addresses(items: &[Value]) -> Vec<IpAddr> {
-    items.iter().filter_map(|item| item.as_str()?.parse().ok()).collect()
+    items
+        .iter()
+        .filter_map(|item| item.as_str()?.parse().ok())
+        .collect()
 }

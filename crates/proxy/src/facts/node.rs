@@ -33,14 +33,28 @@ impl Node {
         let status = tree.get("status").and_then(Value::as_object);
         let ranges = spec.map(|spec| spec.items("podCIDRs")).unwrap_or_default();
         let taints = spec.map(|spec| spec.items("taints")).unwrap_or_default();
-        let deleted = tree.get("metadata").and_then(|meta| meta.get("deletionTimestamp")).is_some();
-        let tainted =
-            taints.iter().filter_map(Value::as_object).any(|taint| taint.text("key") == TO_BE_DELETED);
+        let deleted = tree
+            .get("metadata")
+            .and_then(|meta| meta.get("deletionTimestamp"))
+            .is_some();
+
+        let tainted = taints
+            .iter()
+            .filter_map(Value::as_object)
+            .any(|taint| taint.text("key") == TO_BE_DELETED);
+
         Node {
             name: Text::new(meta.name()),
             zone: Text::new(meta.label(ZONE).unwrap_or_default()),
-            addresses: addresses(status.map(|status| status.items("addresses")).unwrap_or_default()),
-            pod_ranges: ranges.iter().filter_map(|range| range.as_str()?.parse().ok()).collect(),
+            addresses: addresses(
+                status
+                    .map(|status| status.items("addresses"))
+                    .unwrap_or_default(),
+            ),
+            pod_ranges: ranges
+                .iter()
+                .filter_map(|range| range.as_str()?.parse().ok())
+                .collect(),
             leaving: deleted || tainted,
         }
     }
@@ -49,11 +63,20 @@ impl Node {
 /// The first internal address of each family, or else the first external one.
 fn addresses(items: &[Value]) -> Vec<IpAddr> {
     let of_type = |kind: &'static str| {
-        let entries =
-            items.iter().filter_map(Value::as_object).filter(move |entry| entry.text("type") == kind);
+        let entries = items
+            .iter()
+            .filter_map(Value::as_object)
+            .filter(move |entry| entry.text("type") == kind);
         entries.filter_map(|entry| entry.text("address").parse::<IpAddr>().ok())
     };
+
     let known: Vec<IpAddr> = of_type("InternalIP").chain(of_type("ExternalIP")).collect();
-    let first = |family| known.iter().find(|address| Family::of(**address) == family).copied();
+    let first = |family| {
+        known
+            .iter()
+            .find(|address| Family::of(**address) == family)
+            .copied()
+    };
+
     Family::BOTH.into_iter().filter_map(first).collect()
 }

@@ -48,15 +48,18 @@ impl Service {
     pub fn read(tree: &Value) -> Option<Service> {
         let spec = tree.get("spec")?.as_object()?;
         let cluster_ips = addresses(spec.items("clusterIPs"));
-        let elsewhere = spec.text("type") == "ExternalName" || tree.meta().label(OTHER_PROXY).is_some();
+        let elsewhere =
+            spec.text("type") == "ExternalName" || tree.meta().label(OTHER_PROXY).is_some();
         if elsewhere || cluster_ips.is_empty() {
             return None;
         }
+
         let external_ips = addresses(spec.items("externalIPs"));
         let kind = spec.text("type");
         let outside = matches!(kind, "NodePort" | "LoadBalancer") || !external_ips.is_empty();
         let external_local = outside && spec.text("externalTrafficPolicy") == "Local";
         let port = |name| u16::try_from(spec.int(name)).ok().filter(|port| *port != 0);
+
         Some(Service {
             key: Arc::new(ObjectKey::of(tree)),
             cluster_ips,
@@ -74,9 +77,17 @@ impl Service {
 
     /// The source ranges of a family. A range of everything is the same as none.
     pub fn sources(&self, family: Family) -> Vec<IpNet> {
-        let own: Vec<IpNet> =
-            self.source_ranges.iter().filter(|net| Family::of(net.addr()) == family).copied().collect();
-        if own.iter().any(|net| net.prefix_len() == 0) { Vec::new() } else { own }
+        let own: Vec<IpNet> = self
+            .source_ranges
+            .iter()
+            .filter(|net| Family::of(net.addr()) == family)
+            .copied()
+            .collect();
+        if own.iter().any(|net| net.prefix_len() == 0) {
+            Vec::new()
+        } else {
+            own
+        }
     }
 }
 
@@ -86,27 +97,41 @@ fn read_port(item: &Value) -> Option<ServicePort> {
         name: Text::new(port.text("name")),
         protocol: Protocol::read(port.text("protocol"))?,
         port: u16::try_from(port.int("port")).ok()?,
-        node_port: u16::try_from(port.int("nodePort")).ok().filter(|port| *port != 0),
+        node_port: u16::try_from(port.int("nodePort"))
+            .ok()
+            .filter(|port| *port != 0),
     })
 }
 
 fn affinity(spec: &Map) -> u32 {
-    let asked = spec.below("sessionAffinityConfig").and_then(|config| config.below("clientIP"));
+    let asked = spec
+        .below("sessionAffinityConfig")
+        .and_then(|config| config.below("clientIP"));
     let seconds = asked.and_then(|asked| u32::try_from(asked.int("timeoutSeconds")).ok());
-    seconds.filter(|seconds| *seconds != 0).unwrap_or(USUAL_AFFINITY)
+    seconds
+        .filter(|seconds| *seconds != 0)
+        .unwrap_or(USUAL_AFFINITY)
 }
 
 /// Validation lets spaces around ranges pass.
 fn source_ranges(spec: &Map) -> Vec<IpNet> {
-    let texts = spec.items("loadBalancerSourceRanges").iter().filter_map(Value::as_str);
-    texts.filter_map(|text| text.trim().parse::<IpNet>().ok()).map(|net| net.trunc()).collect()
+    let texts = spec
+        .items("loadBalancerSourceRanges")
+        .iter()
+        .filter_map(Value::as_str);
+    texts
+        .filter_map(|text| text.trim().parse::<IpNet>().ok())
+        .map(|net| net.trunc())
+        .collect()
 }
 
 /// A load balancer in the mode `Proxy` sends its packets to nodes; its own address is none of ours.
 fn load_balancer_ips(tree: &Value) -> Vec<IpAddr> {
     let status = tree.get("status").and_then(Value::as_object);
     let balancer = status.and_then(|status| status.below("loadBalancer"));
-    let ingress = balancer.map(|balancer| balancer.items("ingress")).unwrap_or_default();
+    let ingress = balancer
+        .map(|balancer| balancer.items("ingress"))
+        .unwrap_or_default();
     let address = |item: &Value| {
         let point = item.as_object()?;
         matches!(point.text("ipMode"), "" | "VIP").then(|| point.text("ip").parse().ok())?

@@ -47,14 +47,20 @@ impl Slice {
         let slice = tree.as_object()?;
         let meta = tree.meta();
         let service = meta.label(SERVICE_NAME).filter(|name| !name.is_empty())?;
+
         if slice.text("addressType") == "FQDN" || meta.label(HEADLESS).is_some() {
             return None;
         }
+
         Some(Slice {
             key: ObjectKey::of(tree),
             service: ObjectKey::new(meta.namespace(), service),
             ports: slice.items("ports").iter().filter_map(read_port).collect(),
-            endpoints: slice.items("endpoints").iter().filter_map(read_endpoint).collect(),
+            endpoints: slice
+                .items("endpoints")
+                .iter()
+                .filter_map(read_endpoint)
+                .collect(),
         })
     }
 }
@@ -65,7 +71,9 @@ fn read_port(item: &Value) -> Option<SlicePort> {
     Some(SlicePort {
         name: Text::new(port.text("name")),
         protocol: Protocol::read(port.text("protocol"))?,
-        port: u16::try_from(port.int("port")).ok().filter(|port| *port != 0)?,
+        port: u16::try_from(port.int("port"))
+            .ok()
+            .filter(|port| *port != 0)?,
     })
 }
 
@@ -73,16 +81,29 @@ fn read_endpoint(item: &Value) -> Option<Endpoint> {
     let endpoint = item.as_object()?;
     let condition = |name, unknown| {
         let conditions = endpoint.below("conditions");
-        conditions.and_then(|conditions| conditions.get(name)).and_then(Value::as_bool).unwrap_or(unknown)
+        conditions
+            .and_then(|conditions| conditions.get(name))
+            .and_then(Value::as_bool)
+            .unwrap_or(unknown)
     };
+
     let hints = |name| {
-        let named = endpoint.below("hints").map(|hints| hints.items(name)).unwrap_or_default();
+        let named = endpoint
+            .below("hints")
+            .map(|hints| hints.items(name))
+            .unwrap_or_default();
         let name = |hint: &Value| Some(Text::new(hint.as_object()?.text("name")));
         named.iter().filter_map(name).collect()
     };
+
     Some(Endpoint {
         // Consumers are told to expect one address.
-        address: endpoint.items("addresses").first()?.as_str()?.parse().ok()?,
+        address: endpoint
+            .items("addresses")
+            .first()?
+            .as_str()?
+            .parse()
+            .ok()?,
         node: Text::new(endpoint.text("nodeName")),
         ready: condition("ready", true),
         serving: condition("serving", true),

@@ -8,7 +8,9 @@ fn tree(text: &str) -> Value {
 }
 
 fn service(meta: &str, spec: &str) -> Option<Service> {
-    Service::read(&tree(&format!("metadata: {{namespace: shop, name: web{meta}}}\nspec: {{{spec}}}\n")))
+    Service::read(&tree(&format!(
+        "metadata: {{namespace: shop, name: web{meta}}}\nspec: {{{spec}}}\n"
+    )))
 }
 
 #[test]
@@ -18,40 +20,75 @@ fn services_that_packets_have_nothing_to_do_with_are_not_read() {
     };
     check("", "clusterIPs: [10.0.0.1]", true);
     check("", "clusterIP: None, clusterIPs: [None]", false);
+
     check("", "type: ExternalName, externalName: example.org", false);
     check("", "type: ClusterIP", false);
-    check(", labels: {service.kubernetes.io/service-proxy-name: other}", "clusterIPs: [10.0.0.1]", false);
+    check(
+        ", labels: {service.kubernetes.io/service-proxy-name: other}",
+        "clusterIPs: [10.0.0.1]",
+        false,
+    );
 }
 
 #[test]
 fn the_external_policy_counts_only_where_there_is_an_outside() {
     let check = |spec: &str, local: bool, health: Option<u16>| {
-        let read =
-            service("", &format!("clusterIPs: [10.0.0.1], externalTrafficPolicy: Local, {spec}")).unwrap();
-        assert_eq!((read.external_local, read.health_check_port), (local, health), "{spec}");
+        let read = service(
+            "",
+            &format!("clusterIPs: [10.0.0.1], externalTrafficPolicy: Local, {spec}"),
+        )
+        .unwrap();
+
+        assert_eq!(
+            (read.external_local, read.health_check_port),
+            (local, health),
+            "{spec}"
+        );
     };
     check("type: ClusterIP", false, None);
+
     check("type: ClusterIP, externalIPs: [192.0.2.7]", true, None);
     check("type: NodePort, healthCheckNodePort: 30001", true, None);
-    check("type: LoadBalancer, healthCheckNodePort: 30001", true, Some(30001));
+    check(
+        "type: LoadBalancer, healthCheckNodePort: 30001",
+        true,
+        Some(30001),
+    );
+
     check("type: LoadBalancer", true, None);
 }
 
 #[test]
 fn a_range_of_everything_is_the_same_as_none() {
     let check = |ranges: &str, four: usize, six: usize| {
-        let read =
-            service("", &format!("clusterIPs: [10.0.0.1], loadBalancerSourceRanges: [{ranges}]")).unwrap();
-        assert_eq!((read.sources(Family::V4).len(), read.sources(Family::V6).len()), (four, six), "{ranges}");
+        let read = service(
+            "",
+            &format!("clusterIPs: [10.0.0.1], loadBalancerSourceRanges: [{ranges}]"),
+        )
+        .unwrap();
+
+        assert_eq!(
+            (
+                read.sources(Family::V4).len(),
+                read.sources(Family::V6).len()
+            ),
+            (four, six),
+            "{ranges}"
+        );
     };
     check("", 0, 0);
+
     check("' 192.0.2.1/24 ', 'fd00::/8'", 1, 1);
     check("192.0.2.0/24, 0.0.0.0/0, 'fd00::/8'", 0, 1);
 }
 
 #[test]
 fn affinity_has_the_usual_time_unless_another_is_asked_for() {
-    let affinity = |spec: &str| service("", &format!("clusterIPs: [10.0.0.1], {spec}")).unwrap().affinity;
+    let affinity = |spec: &str| {
+        service("", &format!("clusterIPs: [10.0.0.1], {spec}"))
+            .unwrap()
+            .affinity
+    };
     assert_eq!(affinity("sessionAffinity: None"), None);
     assert_eq!(affinity("sessionAffinity: ClientIP"), Some(10_800));
     let asked = "sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 5}}";
@@ -68,8 +105,13 @@ fn what_a_slice_does_not_say_is_taken_for_ready() {
     };
     let slice = Slice::read(&tree(&text(""))).unwrap();
     assert_eq!(slice.ports.len(), 1, "a port without a number is none");
+
     let endpoint = &slice.endpoints[0];
-    assert_eq!((endpoint.ready, endpoint.serving, endpoint.terminating), (true, true, false));
+    assert_eq!(
+        (endpoint.ready, endpoint.serving, endpoint.terminating),
+        (true, true, false)
+    );
+
     assert!(Slice::read(&tree(&text(", service.kubernetes.io/headless: ''"))).is_none());
 }
 
@@ -83,5 +125,9 @@ fn a_node_is_known_by_its_first_internal_address_of_each_family() {
     ));
     let addresses: Vec<String> = node.addresses.iter().map(ToString::to_string).collect();
     assert_eq!(addresses, ["192.0.2.1", "fd00::1"]);
-    assert_eq!((node.zone.as_str(), node.pod_ranges.len(), node.leaving), ("a", 1, true));
+
+    assert_eq!(
+        (node.zone.as_str(), node.pod_ranges.len(), node.leaving),
+        ("a", 1, true)
+    );
 }

@@ -33,13 +33,20 @@ const WEIGHT: &str = "x-load-balancing-endpoint-weight";
 
 impl Checks {
     pub(crate) fn new(node: &str, health: Health, recorder: Recorder) -> Checks {
-        Checks { node: node.to_owned(), health, recorder, open: BTreeMap::new() }
+        Checks {
+            node: node.to_owned(),
+            health,
+            recorder,
+            open: BTreeMap::new(),
+        }
     }
 
-    /// Opens and closes ports as Services come and go, and tells them what they answer. `at` are the node's addresses at
-    /// which its ports answer; none is all of them.
+    /// Opens and closes ports as Services come and go, and tells them what they answer. `at` are
+    /// the node's addresses at which its ports answer; none is all of them.
     pub(crate) async fn update(&mut self, wanted: BTreeMap<ObjectKey, HealthCheck>, at: &[IpAddr]) {
-        self.open.retain(|key, open| wanted.get(key).is_some_and(|check| check.port == open.port));
+        self.open
+            .retain(|key, open| wanted.get(key).is_some_and(|check| check.port == open.port));
+
         for (key, check) in wanted {
             if let Some(open) = self.open.get(&key) {
                 open.endpoints.store(check.endpoints, Ordering::Relaxed);
@@ -52,7 +59,12 @@ impl Checks {
         }
     }
 
-    async fn listen(&self, key: &ObjectKey, check: &HealthCheck, at: &[IpAddr]) -> std::io::Result<Open> {
+    async fn listen(
+        &self,
+        key: &ObjectKey,
+        check: &HealthCheck,
+        at: &[IpAddr],
+    ) -> std::io::Result<Open> {
         let endpoints = Arc::new(AtomicUsize::new(check.endpoints));
         let tasks = Tasks::new();
         for listener in listeners(check.port, at).await? {
@@ -61,12 +73,19 @@ impl Checks {
                 answer(&key, endpoints.load(Ordering::Relaxed), health.is_healthy())
             }));
         }
-        Ok(Open { port: check.port, endpoints, _tasks: tasks })
+
+        Ok(Open {
+            port: check.port,
+            endpoints,
+            _tasks: tasks,
+        })
     }
 
     fn complain(&self, key: &ObjectKey, port: u16, error: &std::io::Error) {
         let node = &self.node;
-        let message = format!("node {node} failed to start healthcheck \"{key}\" on port {port}: {error}");
+        let message =
+            format!("node {node} failed to start healthcheck \"{key}\" on port {port}: {error}");
+
         tracing::warn!(service = %key, port, %error, "load balancers cannot ask for endpoints");
         let about = ObjectReference {
             api_version: Text::new("v1"),
@@ -75,7 +94,9 @@ impl Checks {
             name: key.name.clone(),
             ..ObjectReference::default()
         };
-        self.recorder.warning(&about, "FailedToStartServiceHealthcheck", message);
+
+        self.recorder
+            .warning(&about, "FailedToStartServiceHealthcheck", message);
     }
 }
 
@@ -88,10 +109,12 @@ async fn listeners(port: u16, at: &[IpAddr]) -> std::io::Result<Vec<TcpListener>
         ];
         return Ok(vec![TcpListener::bind(everywhere.as_slice()).await?]);
     }
+
     let mut opened = Vec::new();
     for ip in at {
         opened.push(TcpListener::bind(SocketAddr::new(*ip, port)).await?);
     }
+
     Ok(opened)
 }
 
@@ -99,7 +122,11 @@ fn answer(key: &ObjectKey, endpoints: usize, healthy: bool) -> Answer {
     let good = endpoints > 0 && healthy;
     let (namespace, name) = (&key.namespace, &key.name);
     Answer {
-        status: if good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE },
+        status: if good {
+            StatusCode::OK
+        } else {
+            StatusCode::SERVICE_UNAVAILABLE
+        },
         headers: vec![(WEIGHT, endpoints.to_string())],
         body: format!(
             "{{\n\t\"service\": {{\n\t\t\"namespace\": \"{namespace}\",\n\t\t\"name\": \"{name}\"\n\t}},\n\t\

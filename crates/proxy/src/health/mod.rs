@@ -1,8 +1,8 @@
 //! What is answered to those who ask how the proxy is.
 //!
-//! `/healthz` and `/livez` say whether changes reach the kernel in time; load balancers ask `/healthz` whether to send
-//! anything to this node at all. Services with `externalTrafficPolicy: Local` have a port of their own each, which
-//! tells whether the node has endpoints of them.
+//! `/healthz` and `/livez` say whether changes reach the kernel in time; load balancers ask
+//! `/healthz` whether to send anything to this node at all. Services with `externalTrafficPolicy:
+//! Local` have a port of their own each, which tells whether the node has endpoints of them.
 
 mod checks;
 mod server;
@@ -41,8 +41,16 @@ struct Known {
 impl Health {
     /// `families` are those that it has tables for.
     pub(crate) fn new(timeout: Duration, families: &[&'static str], world: World) -> Health {
-        let known = Known { updated: Some(world.now()), ..Known::default() };
-        Health { timeout, families: families.into(), world, known: Arc::new(Mutex::new(known)) }
+        let known = Known {
+            updated: Some(world.now()),
+            ..Known::default()
+        };
+        Health {
+            timeout,
+            families: families.into(),
+            world,
+            known: Arc::new(Mutex::new(known)),
+        }
     }
 
     /// A change waits to be told to the kernel.
@@ -63,7 +71,9 @@ impl Health {
     }
 
     pub(crate) fn is_healthy(&self) -> bool {
-        self.known().waiting.is_none_or(|since| since.elapsed() < self.timeout)
+        self.known()
+            .waiting
+            .is_none_or(|since| since.elapsed() < self.timeout)
     }
 
     /// What a request is answered.
@@ -87,19 +97,44 @@ impl Health {
         let (healthy, now) = (self.is_healthy(), self.world.now());
         let updated = self.known().updated.unwrap_or(now);
         let good = healthy && eligible != Some(false);
+
         let last = if good { now } else { updated };
-        let mut body = format!(r#"{{"lastUpdated":"{}","currentTime":"{}""#, text(last), text(now));
+        let mut body = format!(
+            r#"{{"lastUpdated":"{}","currentTime":"{}""#,
+            text(last),
+            text(now)
+        );
+
         if let Some(eligible) = eligible {
             write!(body, r#","nodeEligible":{eligible}"#).expect("writing to a string works");
         }
+
         let of_family = |family: &&str| {
-            format!(r#""{family}":{{"lastUpdated":"{}","healthy":{healthy}}}"#, text(updated))
+            format!(
+                r#""{family}":{{"lastUpdated":"{}","healthy":{healthy}}}"#,
+                text(updated)
+            )
         };
+
         let families: Vec<String> = self.families.iter().map(of_family).collect();
-        write!(body, r#","healthy":{healthy},"status":{{{}}}}}"#, families.join(","))
-            .expect("writing to a string works");
-        let status = if good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        Answer { status, headers: vec![], body }
+        write!(
+            body,
+            r#","healthy":{healthy},"status":{{{}}}}}"#,
+            families.join(",")
+        )
+        .expect("writing to a string works");
+
+        let status = if good {
+            StatusCode::OK
+        } else {
+            StatusCode::SERVICE_UNAVAILABLE
+        };
+
+        Answer {
+            status,
+            headers: vec![],
+            body,
+        }
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {

@@ -22,7 +22,10 @@ pub(crate) struct Answer {
 }
 
 /// Answers on a socket until dropped.
-pub(crate) async fn serve(listener: TcpListener, answer: impl Fn(&str) -> Answer + Send + Sync + 'static) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    answer: impl Fn(&str) -> Answer + Send + Sync + 'static,
+) {
     let answer = Arc::new(answer);
     let connections = Tasks::new();
     loop {
@@ -33,12 +36,14 @@ pub(crate) async fn serve(listener: TcpListener, answer: impl Fn(&str) -> Answer
                 continue;
             }
         };
+
         let answer = answer.clone();
         connections.spawn(async move {
             let respond = service_fn(move |request: Request<Incoming>| {
                 let response = response(answer(request.uri().path()));
                 async move { Ok::<_, Infallible>(response) }
             });
+
             let served = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .serve_connection(TokioIo::new(stream), respond);

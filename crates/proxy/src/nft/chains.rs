@@ -7,16 +7,35 @@ use crate::rules::{Body, Chain, Entrance, Numbered, Outside, Pool, Sticky};
 
 pub(super) fn name(chain: &Chain) -> String {
     match chain {
-        Chain::Pick { entrance, pool, count, .. } => format!("{}{}pick-{count}", at(*entrance), of(*pool)),
+        Chain::Pick {
+            entrance,
+            pool,
+            count,
+            ..
+        } => format!("{}{}pick-{count}", at(*entrance), of(*pool)),
         Chain::Numbered(numbered) => {
-            let Numbered { entrance, pool, number, .. } = numbered;
+            let Numbered {
+                entrance,
+                pool,
+                number,
+                ..
+            } = numbered;
             format!("{}{}endpoint-{number}", at(*entrance), of(*pool))
         }
-        Chain::Masqueraded { entrance, count, .. } => format!("{}masqueraded-{count}", at(*entrance)),
-        Chain::LocalFirst { entrance, cluster, local, .. } => {
+        Chain::Masqueraded {
+            entrance, count, ..
+        } => format!("{}masqueraded-{count}", at(*entrance)),
+        Chain::LocalFirst {
+            entrance,
+            cluster,
+            local,
+            ..
+        } => {
             format!("{}local-first-{cluster}-{local}", at(*entrance))
         }
-        Chain::Remembered { of: sticky, pool } => format!("remembered/{}{}", of(*pool), path(sticky)),
+        Chain::Remembered { of: sticky, pool } => {
+            format!("remembered/{}{}", of(*pool), path(sticky))
+        }
         Chain::RememberedOutside { of } => format!("remembered/outside-{}", path(of)),
         Chain::Remember { of, backend } => format!("remember/{}", endpoint(of, *backend)),
     }
@@ -29,27 +48,81 @@ pub(super) fn clients(of: &Sticky, backend: SocketAddr) -> String {
 
 pub(super) fn rules(dialect: &Dialect, chain: &Chain, body: &Body) -> Vec<String> {
     match (chain, body) {
-        (Chain::Pick { family, entrance, pool, count }, _) => {
-            let numbered = |number| Numbered { family: *family, entrance: *entrance, pool: *pool, number };
-            vec![die((0..*count).map(|number| name(&Chain::Numbered(numbered(number)))))]
+        (
+            Chain::Pick {
+                family,
+                entrance,
+                pool,
+                count,
+            },
+            _,
+        ) => {
+            let numbered = |number| Numbered {
+                family: *family,
+                entrance: *entrance,
+                pool: *pool,
+                number,
+            };
+
+            vec![die(
+                (0..*count).map(|number| name(&Chain::Numbered(numbered(number))))
+            )]
         }
         (Chain::Numbered(numbered), _) => vec![lead(numbered)],
-        (Chain::Masqueraded { family, entrance, count }, _) => {
-            let to = Chain::Pick { family: *family, entrance: *entrance, pool: Pool::Cluster, count: *count };
+        (
+            Chain::Masqueraded {
+                family,
+                entrance,
+                count,
+            },
+            _,
+        ) => {
+            let to = Chain::Pick {
+                family: *family,
+                entrance: *entrance,
+                pool: Pool::Cluster,
+                count: *count,
+            };
             vec![dialect.masquerade(), format!("goto {}", name(&to))]
         }
-        (Chain::LocalFirst { family, entrance, cluster, local }, _) => {
-            let to = |pool, count| name(&Chain::Pick { family: *family, entrance: *entrance, pool, count });
+        (
+            Chain::LocalFirst {
+                family,
+                entrance,
+                cluster,
+                local,
+            },
+            _,
+        ) => {
+            let to = |pool, count| {
+                name(&Chain::Pick {
+                    family: *family,
+                    entrance: *entrance,
+                    pool,
+                    count,
+                })
+            };
             let here = (*local > 0).then(|| to(Pool::Local, *local));
             local_first(dialect, chain, &to(Pool::Cluster, *cluster), here)
         }
         (Chain::RememberedOutside { of }, Body::Outside(how)) => {
-            let to = |pool| name(&Chain::Remembered { of: of.clone(), pool });
+            let to = |pool| {
+                name(&Chain::Remembered {
+                    of: of.clone(),
+                    pool,
+                })
+            };
+
             match how {
-                Outside::Cluster => vec![dialect.masquerade(), format!("goto {}", to(Pool::Cluster))],
-                Outside::Local { any } => {
-                    local_first(dialect, chain, &to(Pool::Cluster), any.then(|| to(Pool::Local)))
+                Outside::Cluster => {
+                    vec![dialect.masquerade(), format!("goto {}", to(Pool::Cluster))]
                 }
+                Outside::Local { any } => local_first(
+                    dialect,
+                    chain,
+                    &to(Pool::Cluster),
+                    any.then(|| to(Pool::Local)),
+                ),
             }
         }
         (Chain::Remembered { of, .. }, Body::Backends(backends)) => remembered(of, backends),
@@ -67,8 +140,10 @@ pub(super) fn rules(dialect: &Dialect, chain: &Chain, body: &Body) -> Vec<String
 /// A die with a side for each chain.
 fn die(chains: impl ExactSizeIterator<Item = String>) -> String {
     let count = chains.len();
-    let sides: Vec<String> =
-        chains.enumerate().map(|(number, chain)| format!("{number} : goto {chain}")).collect();
+    let sides: Vec<String> = chains
+        .enumerate()
+        .map(|(number, chain)| format!("{number} : goto {chain}"))
+        .collect();
     format!("numgen random mod {count} vmap {{ {} }}", sides.join(", "))
 }
 
@@ -82,28 +157,56 @@ fn lead(numbered: &Numbered) -> String {
     format!("meta l4proto {{ tcp, udp, sctp }} dnat {ip} to {key} map @{map}")
 }
 
-/// What came from the node itself has one of its addresses as the source, which may be the load balancer's: it is hidden.
-fn local_first(dialect: &Dialect, chain: &Chain, cluster: &str, here: Option<String>) -> Vec<String> {
-    let pods = dialect.of_pod(chain.family(), false).map(|pods| format!("{pods} goto {cluster}"));
+/// What came from the node itself has one of its addresses as the source, which may be the load
+/// balancer's: it is hidden.
+fn local_first(
+    dialect: &Dialect,
+    chain: &Chain,
+    cluster: &str,
+    here: Option<String>,
+) -> Vec<String> {
+    let pods = dialect
+        .of_pod(chain.family(), false)
+        .map(|pods| format!("{pods} goto {cluster}"));
     let node = [
         format!("fib saddr type local {}", dialect.masquerade()),
         format!("fib saddr type local goto {cluster}"),
     ];
-    pods.into_iter().chain(node).chain(here.map(|here| format!("goto {here}"))).collect()
+    pods.into_iter()
+        .chain(node)
+        .chain(here.map(|here| format!("goto {here}")))
+        .collect()
 }
 
 fn remembered(of: &Sticky, backends: &[SocketAddr]) -> Vec<String> {
     let ip = word(of.family);
-    let chain = |backend: &SocketAddr| name(&Chain::Remember { of: of.clone(), backend: *backend });
-    let known =
-        |backend: &SocketAddr| format!("{ip} saddr @{} goto {}", clients(of, *backend), chain(backend));
+    let chain = |backend: &SocketAddr| {
+        name(&Chain::Remember {
+            of: of.clone(),
+            backend: *backend,
+        })
+    };
+
+    let known = |backend: &SocketAddr| {
+        format!(
+            "{ip} saddr @{} goto {}",
+            clients(of, *backend),
+            chain(backend)
+        )
+    };
+
     let any = die(backends.iter().map(chain));
     backends.iter().map(known).chain([any]).collect()
 }
 
 /// The map of the endpoints of one number.
 pub(super) fn endpoints(numbered: &Numbered) -> String {
-    let Numbered { entrance, pool, number, .. } = numbered;
+    let Numbered {
+        entrance,
+        pool,
+        number,
+        ..
+    } = numbered;
     format!("{}{}endpoints-{number}", at(*entrance), of(*pool))
 }
 
@@ -122,11 +225,25 @@ fn of(pool: Pool) -> &'static str {
 }
 
 fn path(of: &Sticky) -> String {
-    let Sticky { service, protocol, port, seconds, .. } = of;
-    format!("{}/{}/{protocol}/{port}/{seconds}", service.namespace, service.name)
+    let Sticky {
+        service,
+        protocol,
+        port,
+        seconds,
+        ..
+    } = of;
+    format!(
+        "{}/{}/{protocol}/{port}/{seconds}",
+        service.namespace, service.name
+    )
 }
 
 /// Names have no colons.
 fn endpoint(of: &Sticky, backend: SocketAddr) -> String {
-    format!("{}/{}/{}", path(of), backend.ip().to_string().replace(':', "_"), backend.port())
+    format!(
+        "{}/{}/{}",
+        path(of),
+        backend.ip().to_string().replace(':', "_"),
+        backend.port()
+    )
 }

@@ -13,17 +13,27 @@ pub(super) struct Element {
 
 /// The element that an item is; none where it is a chain or a set.
 pub(super) fn element(item: &Item, body: &Body) -> Option<Element> {
-    let plain = |set: &str, key: String| Element { set: set.to_owned(), key, value: None };
+    let plain = |set: &str, key: String| Element {
+        set: set.to_owned(),
+        key,
+        value: None,
+    };
+
     Some(match item {
         Item::Chain(_) | Item::Endpoints(_) | Item::Clients { .. } => return None,
         Item::ClusterIp(ip) => plain("cluster-ips", ip.to_string()),
         Item::NodePortRange(net) => plain("node-port-ranges", net.to_string()),
         Item::ServiceRange(net) => plain("service-ranges", net.to_string()),
         Item::PodRange(net) => plain("pod-ranges", net.to_string()),
-        Item::Guarded { ip, protocol, port } => plain("guarded", format!("{ip} . {protocol} . {port}")),
-        Item::Allowed { ip, protocol, port, from } => {
-            plain("allowed", format!("{ip} . {protocol} . {port} . {from}"))
+        Item::Guarded { ip, protocol, port } => {
+            plain("guarded", format!("{ip} . {protocol} . {port}"))
         }
+        Item::Allowed {
+            ip,
+            protocol,
+            port,
+            from,
+        } => plain("allowed", format!("{ip} . {protocol} . {port} . {from}")),
         Item::Hairpin { backend, protocol } => {
             let (ip, port) = (backend.ip(), backend.port());
             plain("hairpins", format!("{ip} . {ip} . {protocol} . {port}"))
@@ -32,23 +42,47 @@ pub(super) fn element(item: &Item, body: &Body) -> Option<Element> {
             let Body::Goto(chain) = body else { return None };
             let map = by_entrance(frontend, "services", "node-ports");
             let value = Some(format!("goto {}", chains::name(chain)));
-            Element { set: map.to_owned(), key: key(frontend), value }
+            Element {
+                set: map.to_owned(),
+                key: key(frontend),
+                value,
+            }
         }
         Item::Unserved(frontend) => {
-            let Body::Refuse(refusal) = body else { return None };
+            let Body::Refuse(refusal) = body else {
+                return None;
+            };
             let verdict = match refusal {
                 Refusal::Reject => "goto refused",
                 Refusal::Drop => "drop",
             };
+
             let map = by_entrance(frontend, "unserved", "unserved-node-ports");
-            Element { set: map.to_owned(), key: key(frontend), value: Some(verdict.to_owned()) }
+            Element {
+                set: map.to_owned(),
+                key: key(frontend),
+                value: Some(verdict.to_owned()),
+            }
         }
         Item::Endpoint { of, pool, number } => {
-            let Body::Backend(backend) = body else { return None };
+            let Body::Backend(backend) = body else {
+                return None;
+            };
             let value = Some(format!("{} . {}", backend.ip(), backend.port()));
+
             let (family, entrance) = (of.family(), of.entrance());
-            let set = chains::endpoints(&Numbered { family, entrance, pool: *pool, number: *number });
-            Element { set, key: key(of), value }
+            let set = chains::endpoints(&Numbered {
+                family,
+                entrance,
+                pool: *pool,
+                number: *number,
+            });
+
+            Element {
+                set,
+                key: key(of),
+                value,
+            }
         }
     })
 }

@@ -1,10 +1,11 @@
 //! Rules in the words of `nft`, and handed to the kernel.
 //!
-//! A table per family, named after the instance, so that several clusters on one machine do not meet. What does not
-//! depend on Services is written once (`skeleton.rs`); the rest are elements of its maps (`elements.rs`) and a few
-//! chains (`chains.rs`). [`Writer`] puts what has changed into one transaction (`transaction.rs`), which the kernel
-//! takes whole or not at all, also when it is the very first and takes the place of an older table. Nothing of this
-//! needs the process to live on.
+//! A table per family, named after the instance, so that several clusters on one machine do not
+//! meet. What does not depend on Services is written once (`skeleton.rs`); the rest are elements of
+//! its maps (`elements.rs`) and a few chains (`chains.rs`). [`Writer`] puts what has changed into
+//! one transaction (`transaction.rs`), which the kernel takes whole or not at all, also when it is
+//! the very first and takes the place of an older table. Nothing of this needs the process to live
+//! on.
 
 mod chains;
 mod elements;
@@ -61,14 +62,15 @@ impl Dialect {
         format!("meta mark set meta mark or {mark}")
     }
 
-    /// Whether a packet is of a pod here, or, with `not`, of anybody else; none where that is unknown.
+    /// Whether a packet is of a pod here, or, with `not`, of anybody else; none where that is
+    /// unknown.
     fn of_pod(&self, family: Family, not: bool) -> Option<String> {
         let not = if not { "!= " } else { "" };
         match &self.pods {
             Pods::Unknown => None,
-            Pods::Ranges(families) => {
-                families.contains(&family).then(|| format!("{} saddr {not}@pod-ranges", word(family)))
-            }
+            Pods::Ranges(families) => families
+                .contains(&family)
+                .then(|| format!("{} saddr {not}@pod-ranges", word(family))),
             Pods::Interface(name) => Some(format!("iifname {not}\"{name}\"")),
             Pods::InterfacePrefix(prefix) => Some(format!("iifname {not}\"{prefix}*\"")),
         }
@@ -114,13 +116,25 @@ pub(crate) fn run(arguments: &[&str], input: &str) -> Result<String, FilterError
         .stderr(Stdio::piped())
         .spawn()
         .map_err(FilterError::Run)?;
-    let sent = nft.stdin.take().expect("its input was asked for").write_all(input.as_bytes());
+
+    let sent = nft
+        .stdin
+        .take()
+        .expect("its input was asked for")
+        .write_all(input.as_bytes());
+
     let output = nft.wait_with_output().map_err(FilterError::Run)?;
     if !output.status.success() {
-        let said: String = String::from_utf8_lossy(&output.stderr).trim().chars().take(SAID).collect();
+        let said: String = String::from_utf8_lossy(&output.stderr)
+            .trim()
+            .chars()
+            .take(SAID)
+            .collect();
         return Err(FilterError::Refused(said));
     }
+
     sent.map_err(FilterError::Run)?;
+
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 

@@ -1,8 +1,9 @@
 //! The part of a table that is the same whatever Services there are.
 //!
-//! A packet for a Service goes: `guards` (may this source use the load balancer?), `services` (its endpoint becomes its
-//! destination), then, where that did not happen, `refuse-*` (no endpoints: told or dropped; a cluster address that
-//! nobody has: never out of the machine), and on its way out `postrouting` (its source is hidden where it must be).
+//! A packet for a Service goes: `guards` (may this source use the load balancer?), `services` (its
+//! endpoint becomes its destination), then, where that did not happen, `refuse-*` (no endpoints:
+//! told or dropped; a cluster address that nobody has: never out of the machine), and on its way
+//! out `postrouting` (its source is hidden where it must be).
 
 use super::{Dialect, address, word};
 use crate::rules::Family;
@@ -10,7 +11,11 @@ use crate::rules::Family;
 /// The table without any Service.
 pub(super) fn skeleton(dialect: &Dialect, family: Family) -> String {
     let (sets, hooks) = (sets(family), hooks(dialect, family));
-    format!("table {} {} {{\n{sets}{hooks}}}\n", word(family), dialect.table)
+    format!(
+        "table {} {} {{\n{sets}{hooks}}}\n",
+        word(family),
+        dialect.table
+    )
 }
 
 fn sets(family: Family) -> String {
@@ -32,7 +37,8 @@ fn sets(family: Family) -> String {
     )
 }
 
-/// Refusals over TCP are resets: the other kind is rationed by the kernel, and would sometimes not come at all.
+/// Refusals over TCP are resets: the other kind is rationed by the kernel, and would sometimes not
+/// come at all.
 fn hooks(dialect: &Dialect, family: Family) -> String {
     let ip = word(family);
     let frontend = format!("{ip} daddr . meta l4proto . th dport");
@@ -40,8 +46,11 @@ fn hooks(dialect: &Dialect, family: Family) -> String {
         Family::V4 => "127.0.0.0/8",
         Family::V6 => "::1",
     };
+
     let (mark, strangers) = (dialect.mark(), strangers(dialect, family));
-    let node_port = format!("{ip} daddr != {loopback} {ip} daddr @node-port-ranges meta l4proto . th dport");
+    let node_port =
+        format!("{ip} daddr != {loopback} {ip} daddr @node-port-ranges meta l4proto . th dport");
+
     format!(
         "\tchain refused {{
 \t\tmeta l4proto tcp reject with tcp reset
@@ -97,10 +106,15 @@ fn hooks(dialect: &Dialect, family: Family) -> String {
     )
 }
 
-/// Who is no pod here reaches cluster addresses with the node's address as the source: the answer must come back to
-/// where the destination was changed.
+/// Who is no pod here reaches cluster addresses with the node's address as the source: the answer
+/// must come back to where the destination was changed.
 fn strangers(dialect: &Dialect, family: Family) -> String {
     let (ip, masquerade) = (word(family), dialect.masquerade());
-    let who = if dialect.masquerade_all { Some(String::new()) } else { dialect.of_pod(family, true) };
-    who.map(|who| format!("\t\t{ip} daddr @cluster-ips {who} {masquerade}\n")).unwrap_or_default()
+    let who = if dialect.masquerade_all {
+        Some(String::new())
+    } else {
+        dialect.of_pod(family, true)
+    };
+    who.map(|who| format!("\t\t{ip} daddr @cluster-ips {who} {masquerade}\n"))
+        .unwrap_or_default()
 }

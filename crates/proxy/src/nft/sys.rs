@@ -9,6 +9,7 @@ use tokio::io::unix::AsyncFd;
 
 /// Waits for something to read without blocking.
 pub(super) fn readable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` is the same open descriptor from here until it is dropped, with the registration.
+    // SAFETY: an `OwnedFd` is the same open descriptor from here until it is dropped, with the
+    // registration.
     Ok(unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }?)
 }

@@ -1,8 +1,9 @@
 //! One transaction: what has changed, in an order in which every step makes sense by itself.
 //!
-//! Sets and chains are made first, so that rules and elements may name them; elements that go are deleted before those
-//! that come are added, because a changed one is both. A chain that nobody wants is emptied, and deleted by a later
-//! transaction: kernels before 6.2 take a while to notice that no element leads to it any more.
+//! Sets and chains are made first, so that rules and elements may name them; elements that go are
+//! deleted before those that come are added, because a changed one is both. A chain that nobody
+//! wants is emptied, and deleted by a later transaction: kernels before 6.2 take a while to notice
+//! that no element leads to it any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -26,7 +27,10 @@ const TOGETHER: usize = 500;
 
 impl Writer {
     pub fn new(dialect: Dialect) -> Writer {
-        Writer { dialect, emptied: BTreeSet::new() }
+        Writer {
+            dialect,
+            emptied: BTreeSet::new(),
+        }
     }
 
     /// Makes the tables what they should be, whatever is there.
@@ -36,7 +40,11 @@ impl Writer {
         for family in &self.dialect.families {
             script.push_str(&skeleton(&self.dialect, *family));
         }
-        script + &self.changes(&Changes { gone: RuleSet::new(), new: rules })
+        script
+            + &self.changes(&Changes {
+                gone: RuleSet::new(),
+                new: rules,
+            })
     }
 
     /// Takes the tables away, if they are there.
@@ -55,8 +63,13 @@ impl Writer {
         let mut script = String::new();
         let emptied = std::mem::take(&mut self.emptied);
         let unwanted = |item: &&Item| !changes.new.contains_key(item);
+
         // Chains before the sets that they name.
-        emptied.iter().filter(unwanted).for_each(|item| self.write(&mut script, "delete", item, ""));
+        emptied
+            .iter()
+            .filter(unwanted)
+            .for_each(|item| self.write(&mut script, "delete", item, ""));
+
         self.make(&mut script, &changes.new);
         let stays = |item: &Item| changes.new.contains_key(item);
         for (item, _) in changes.gone.iter().filter(|(item, _)| !stays(item)) {
@@ -64,13 +77,21 @@ impl Writer {
                 self.write(&mut script, "flush", item, "");
             }
         }
+
         self.elements(&mut script, "delete", &changes.gone);
         self.elements(&mut script, "add", &changes.new);
+
         let idle = changes.gone.keys().filter(|item| !stays(item));
         self.emptied = idle
-            .filter(|item| matches!(item, Item::Chain(_) | Item::Endpoints(_) | Item::Clients { .. }))
+            .filter(|item| {
+                matches!(
+                    item,
+                    Item::Chain(_) | Item::Endpoints(_) | Item::Clients { .. }
+                )
+            })
             .cloned()
             .collect();
+
         script
     }
 
@@ -78,7 +99,9 @@ impl Writer {
     fn make(&self, script: &mut String, new: &RuleSet) {
         for item in new.keys() {
             match item {
-                Item::Clients { .. } | Item::Endpoints(_) => self.write(script, "add", item, &form(item)),
+                Item::Clients { .. } | Item::Endpoints(_) => {
+                    self.write(script, "add", item, &form(item))
+                }
                 Item::Chain(_) => {
                     self.write(script, "add", item, "");
                     self.write(script, "flush", item, "");
@@ -86,13 +109,22 @@ impl Writer {
                 _ => {}
             }
         }
+
         for (item, body) in new {
             if let Item::Chain(chain) = item
                 && self.speaks(item.family())
             {
-                let (family, table, name) = (word(item.family()), &self.dialect.table, chains::name(chain));
+                let (family, table, name) = (
+                    word(item.family()),
+                    &self.dialect.table,
+                    chains::name(chain),
+                );
+
                 for rule in chains::rules(&self.dialect, chain, body) {
-                    line(script, format_args!("add rule {family} {table} {name} {rule}"));
+                    line(
+                        script,
+                        format_args!("add rule {family} {table} {name} {rule}"),
+                    );
                 }
             }
         }
@@ -105,9 +137,13 @@ impl Writer {
             Item::Clients { of, backend } => ("set", chains::clients(of, *backend)),
             _ => return,
         };
+
         if self.speaks(item.family()) {
             let (family, table) = (word(item.family()), &self.dialect.table);
-            line(script, format_args!("{verb} {kind} {family} {table} {name}{rest}"));
+            line(
+                script,
+                format_args!("{verb} {kind} {family} {table} {name}{rest}"),
+            );
         }
     }
 
@@ -119,11 +155,15 @@ impl Writer {
                 by_set.entry((item.family(), set)).or_default().push(text);
             }
         }
+
         let table = &self.dialect.table;
         for ((family, set), elements) in by_set {
             for some in elements.chunks(TOGETHER) {
                 let (family, some) = (word(family), some.join(", "));
-                line(script, format_args!("{verb} element {family} {table} {set} {{ {some} }}"));
+                line(
+                    script,
+                    format_args!("{verb} element {family} {table} {set} {{ {some} }}"),
+                );
             }
         }
     }

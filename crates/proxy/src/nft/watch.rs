@@ -1,8 +1,9 @@
-//! Whether the tables are still there: the kernel tells when somebody takes them away, as `nft flush ruleset` does.
+//! Whether the tables are still there: the kernel tells when somebody takes them away, as `nft
+//! flush ruleset` does.
 //!
-//! The kernel tells of every change of its packet filter, our own too. Only tables of our name matter: one that has
-//! gone and not come again was taken by somebody else. Where the kernel had more to tell than there was room for, it is
-//! asked instead.
+//! The kernel tells of every change of its packet filter, our own too. Only tables of our name
+//! matter: one that has gone and not come again was taken by somebody else. Where the kernel had
+//! more to tell than there was room for, it is asked instead.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -36,11 +37,14 @@ impl Watch {
         let (family, protocol) = (AddressFamily::NETLINK, Some(netlink::NETFILTER));
         let socket = rustix::net::socket_with(family, SocketType::RAW, flags, protocol)?;
         rustix::net::bind(&socket, &netlink::SocketAddrNetlink::new(0, GROUP))?;
-        Ok(Watch { socket: sys::readable(socket)?, dialect })
+        Ok(Watch {
+            socket: sys::readable(socket)?,
+            dialect,
+        })
     }
 
-    /// Waits until a table is gone. What was told before is read first, so it is called when nobody of this process is
-    /// at work on the tables.
+    /// Waits until a table is gone. What was told before is read first, so it is called when nobody
+    /// of this process is at work on the tables.
     ///
     /// # Cancellation
     /// A table that is gone may have to be found out again.
@@ -64,7 +68,8 @@ impl Watch {
         loop {
             match rustix::net::recv(socket, buffer.as_mut_slice(), RecvFlags::empty()) {
                 Ok((length, _)) => {
-                    if let Some(last) = last_word(&buffer[..length], self.dialect.table.as_bytes()) {
+                    if let Some(last) = last_word(&buffer[..length], self.dialect.table.as_bytes())
+                    {
                         gone = last;
                     }
                 }
@@ -78,28 +83,40 @@ impl Watch {
     fn is_there(&self) -> bool {
         let tables = run(&["list", "tables"], "").unwrap_or_default();
         let listed = |family| {
-            tables.lines().any(|line| line == format!("table {} {}", word(family), self.dialect.table))
+            tables
+                .lines()
+                .any(|line| line == format!("table {} {}", word(family), self.dialect.table))
         };
         self.dialect.families.iter().all(|family| listed(*family))
     }
 }
 
-/// Whether the last message about a table of this name says that it is gone; none where there is no such message.
+/// Whether the last message about a table of this name says that it is gone; none where there is no
+/// such message.
 fn last_word(mut bytes: &[u8], table: &[u8]) -> Option<bool> {
     let mut last = None;
     while let Some(length) = bytes.first_chunk().map(|four| u32::from_ne_bytes(*four)) {
-        let Some(message) = usize::try_from(length).ok().and_then(|length| bytes.get(..length)) else {
+        let Some(message) = usize::try_from(length)
+            .ok()
+            .and_then(|length| bytes.get(..length))
+        else {
             break;
         };
+
         if message.len() < NAME {
             break;
         }
+
         let kind = u16::from_ne_bytes([message[4], message[5]]);
         let name = message[NAME..].split(|byte| *byte == 0).next();
         if matches!(kind, NEW_TABLE | DELETED_TABLE) && name == Some(table) {
             last = Some(kind == DELETED_TABLE);
         }
-        bytes = bytes.get(message.len().next_multiple_of(4)..).unwrap_or(&[]);
+
+        bytes = bytes
+            .get(message.len().next_multiple_of(4)..)
+            .unwrap_or(&[]);
     }
+
     last
 }

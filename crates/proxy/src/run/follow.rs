@@ -40,7 +40,10 @@ impl Projection for Told<Ranges> {
     fn project(object: &Arc<Value>) -> Result<Told<Ranges>, TypedError> {
         let spec = object.get("spec").and_then(Value::as_object);
         let texts = spec.map(|spec| spec.items("cidrs")).unwrap_or_default();
-        let ranges = texts.iter().filter_map(|text| text.as_str()?.parse().ok()).collect();
+        let ranges = texts
+            .iter()
+            .filter_map(|text| text.as_str()?.parse().ok())
+            .collect();
         Ok(Told(Some(Ranges(ranges))))
     }
 }
@@ -51,7 +54,8 @@ pub(super) struct Follower {
     slices: Subscription<Told<Slice>>,
     nodes: Subscription<Told<Node>>,
     ranges: Subscription<Told<Ranges>>,
-    /// How many of the first three have been told wholly. Ranges are not waited for: older servers have none.
+    /// How many of the first three have been told wholly. Ranges are not waited for: older servers
+    /// have none.
     whole: u8,
 }
 
@@ -59,13 +63,17 @@ impl Follower {
     pub(super) fn new(informers: &Informers, node: &str) -> Follower {
         let all = |group, plural| Selection::all(&Resource::builtin(group, "v1", plural));
         let services = all("", "services").labels(&format!("!{OTHER_PROXY}"));
-        let slices = all("discovery.k8s.io", "endpointslices").labels(&format!("!{OTHER_PROXY},!{HEADLESS}"));
+        let slices = all("discovery.k8s.io", "endpointslices")
+            .labels(&format!("!{OTHER_PROXY},!{HEADLESS}"));
         let nodes = all("", "nodes").fields(&format!("metadata.name={node}"));
+
         Follower {
             services: informers.of(services).subscribe(),
             slices: informers.of(slices).subscribe(),
             nodes: informers.of(nodes).subscribe(),
-            ranges: informers.of(all("networking.k8s.io", "servicecidrs")).subscribe(),
+            ranges: informers
+                .of(all("networking.k8s.io", "servicecidrs"))
+                .subscribe(),
             whole: 0,
         }
     }
@@ -100,7 +108,8 @@ impl Follower {
     }
 }
 
-/// The object that a change is about, and what is to be known of it from now on. `None`: all has been told.
+/// The object that a change is about, and what is to be known of it from now on. `None`: all has
+/// been told.
 fn told<T>(change: &Change<Told<T>>) -> Option<(&ObjectKey, Option<&T>)> {
     match change {
         Change::Added { object, .. } | Change::Updated { new: object, .. } => {

@@ -1,7 +1,8 @@
 //! The proxy as a component: it follows the API, and tells the kernel.
 //!
-//! Nothing is told before everything is known: until then the kernel goes on with what an earlier process left. The
-//! first transaction takes the place of all that, in one step; the later ones are what changed.
+//! Nothing is told before everything is known: until then the kernel goes on with what an earlier
+//! process left. The first transaction takes the place of all that, in one step; the later ones are
+//! what changed.
 
 mod follow;
 
@@ -27,7 +28,10 @@ use follow::Follower;
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("cannot listen on {address}")]
-    Listen { address: SocketAddr, source: std::io::Error },
+    Listen {
+        address: SocketAddr,
+        source: std::io::Error,
+    },
     #[error(transparent)]
     Filter(#[from] FilterError),
 }
@@ -41,7 +45,8 @@ enum SyncError {
     Broken(#[from] tokio::task::JoinError),
 }
 
-/// Works until dropped. `ready` is called once the kernel knows all Services. The rules stay when it ends.
+/// Works until dropped. `ready` is called once the kernel knows all Services. The rules stay when
+/// it ends.
 ///
 /// # Errors
 /// Where the health port was asked for and is taken, and that is to be fatal.
@@ -49,13 +54,17 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
     let families = families();
     let words: Vec<&'static str> = families.iter().map(|family| name(*family)).collect();
     let health = Health::new(config.health_timeout, &words, client.world());
+
     let tasks = Tasks::new();
     if let Some(address) = config.healthz {
         match TcpListener::bind(address).await {
-            Err(source) if config.bind_hard_fail => return Err(RunError::Listen { address, source }),
+            Err(source) if config.bind_hard_fail => {
+                return Err(RunError::Listen { address, source });
+            }
             listener => tasks.spawn(answer_health(address, listener, health.clone())),
         }
     }
+
     let recorder = Recorder::new(&client, "kube-proxy", &tasks).host(&config.node);
     let mut proxy = Proxy {
         state: State::new(
@@ -73,9 +82,11 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
         retry: FIRST_RETRY,
         told: Told::default(),
     };
+
     let watch = watch(&config);
     let mut follower = Follower::new(&Informers::new(client, tasks.clone()), &config.node);
     let mut ready = Some(ready);
+
     let mut due = None;
     loop {
         tokio::select! {
@@ -93,15 +104,20 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
                 }
             }
         }
+
         if follower.knows_all() && proxy.state.has_changed() && due.is_none() {
             due = Some(proxy.next_sync());
         }
     }
 }
 
-/// Says how the proxy is. Where somebody else has the port, it is tried again: often that is an earlier self that is
-/// still ending.
-async fn answer_health(address: SocketAddr, mut listener: std::io::Result<TcpListener>, health: Health) {
+/// Says how the proxy is. Where somebody else has the port, it is tried again: often that is an
+/// earlier self that is still ending.
+async fn answer_health(
+    address: SocketAddr,
+    mut listener: std::io::Result<TcpListener>,
+    health: Health,
+) {
     let mut told = Told::default();
     loop {
         match listener {
@@ -111,6 +127,7 @@ async fn answer_health(address: SocketAddr, mut listener: std::io::Result<TcpLis
             }
             Err(_) => {}
         }
+
         tokio::time::sleep(FIRST_RETRY).await;
         listener = TcpListener::bind(address).await;
     }
@@ -118,7 +135,10 @@ async fn answer_health(address: SocketAddr, mut listener: std::io::Result<TcpLis
 
 /// Takes the tables of an instance away: nothing of its Services is left in the kernel.
 pub fn clean(table: &str) -> Result<(), FilterError> {
-    let config = Config { table: table.to_owned(), ..Config::default() };
+    let config = Config {
+        table: table.to_owned(),
+        ..Config::default()
+    };
     nft::apply(&Writer::new(config.dialect(families())).clean())
 }
 
@@ -159,7 +179,8 @@ impl Proxy {
     fn next_sync(&self) -> Instant {
         self.health.queued();
         let now = Instant::now();
-        self.last.map_or(now, |last| now.max(last + self.config.min_sync_period))
+        self.last
+            .map_or(now, |last| now.max(last + self.config.min_sync_period))
     }
 
     /// Tells the kernel; the answer is when to try again where that failed.
@@ -167,11 +188,16 @@ impl Proxy {
         let node = self.state.node();
         self.health.node(!node.leaving && self.state.knows_node());
         let (changes, astray) = self.state.compile();
-        let script =
-            if self.whole { self.writer.whole(self.state.whole()) } else { self.writer.changes(&changes) };
+        let script = if self.whole {
+            self.writer.whole(self.state.whole())
+        } else {
+            self.writer.changes(&changes)
+        };
+
         let began = Instant::now();
         let told = tell(script, astray).await;
         self.last = Some(Instant::now());
+
         if let Err(error) = told {
             let error: &dyn std::error::Error = &error;
             if self.told.is_news(error) {
@@ -182,16 +208,19 @@ impl Proxy {
             self.retry = LAST_RETRY.min(self.retry * 2);
             return Some(again);
         }
+
         tracing::debug!(whole = self.whole, gone = changes.gone.len(), new = changes.new.len(), took = ?began.elapsed(), "told the kernel");
         self.whole = false;
         self.retry = FIRST_RETRY;
         self.told = Told::default();
         self.health.updated();
+
         let at = match self.config.node_port_addresses {
             NodePortAddresses::Primary => self.state.node().addresses.clone(),
             NodePortAddresses::Ranges(_) => Vec::new(),
         };
         self.checks.update(self.state.health_checks(), &at).await;
+
         None
     }
 }
@@ -225,7 +254,11 @@ fn forget(astray: &[Datagrams]) {
 /// A kernel without IPv6 has no such file. It is the thread's own, as the network is.
 fn families() -> Vec<Family> {
     let six = Path::new("/proc/thread-self/net/if_inet6").exists();
-    if six { Family::BOTH.to_vec() } else { vec![Family::V4] }
+    if six {
+        Family::BOTH.to_vec()
+    } else {
+        vec![Family::V4]
+    }
 }
 
 fn name(family: Family) -> &'static str {

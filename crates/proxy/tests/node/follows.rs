@@ -17,33 +17,73 @@ fn services_come_and_go_with_the_api() {
         create(cluster, "", "services", SERVICE).await;
         let address = eventually("the Service has an address", async || {
             let service = of(cluster, "", "services").get("web").await.unwrap();
-            service.at(&["spec", "clusterIP"])?.as_str().map(|ip| format!("{ip}:80"))
+            service
+                .at(&["spec", "clusterIP"])?
+                .as_str()
+                .map(|ip| format!("{ip}:80"))
         })
         .await;
-        eventually("it refuses", async || refused(&rig.pods[1], &address).then_some(())).await;
+
+        eventually("it refuses", async || {
+            refused(&rig.pods[1], &address).then_some(())
+        })
+        .await;
+
         create(cluster, "discovery.k8s.io", "endpointslices", SLICE).await;
         eventually("it answers", async || ask(&rig.pods[1], &address).ok()).await;
+
         // Somebody starts a firewall, which takes everything away.
         rig.node.run("nft", "flush ruleset");
-        eventually("it answers again", async || ask(&rig.pods[1], &address).ok()).await;
+        eventually("it answers again", async || {
+            ask(&rig.pods[1], &address).ok()
+        })
+        .await;
+
         // The proxy is gone, and Services stay.
         proxy.stop().await;
         assert_eq!(ask(&rig.pods[1], &address).unwrap().by, "pod0");
+
         let proxy = start(cluster).await;
         assert_eq!(ask(&rig.pods[1], &address).unwrap().by, "pod0");
+
         let health = eventually("it says how it is", async || {
-            Some(rig.node.inside(|| http("127.0.0.1:10256", "/healthz"))).filter(|said| !said.is_empty())
+            Some(rig.node.inside(|| http("127.0.0.1:10256", "/healthz")))
+                .filter(|said| !said.is_empty())
         })
         .await;
-        assert!(health.starts_with("HTTP/1.1 503"), "there is no Node: {health}");
-        assert!(health.contains(r#""nodeEligible":false,"healthy":true"#), "{health}");
+
+        assert!(
+            health.starts_with("HTTP/1.1 503"),
+            "there is no Node: {health}"
+        );
+
+        assert!(
+            health.contains(r#""nodeEligible":false,"healthy":true"#),
+            "{health}"
+        );
+
         let live = rig.node.inside(|| http("127.0.0.1:10256", "/livez"));
         assert!(live.starts_with("HTTP/1.1 200"), "{live}");
-        of(cluster, "", "services").delete("web", &DeleteOptions::default()).await.unwrap();
-        eventually("it is gone", async || dropped(&rig.pods[1], &address).then_some(())).await;
+
+        of(cluster, "", "services")
+            .delete("web", &DeleteOptions::default())
+            .await
+            .unwrap();
+
+        eventually("it is gone", async || {
+            dropped(&rig.pods[1], &address).then_some(())
+        })
+        .await;
+
         proxy.stop().await;
-        rig.node.inside(|| coracle_proxy::clean("coracle-follows")).unwrap();
-        assert!(!rig.node.run("nft", "list ruleset").contains("coracle-follows"));
+        rig.node
+            .inside(|| coracle_proxy::clean("coracle-follows"))
+            .unwrap();
+        assert!(
+            !rig.node
+                .run("nft", "list ruleset")
+                .contains("coracle-follows")
+        );
     });
 }
 
@@ -53,9 +93,16 @@ fn load_balancers_may_ask_for_endpoints() {
     on_node(&rig, async |cluster| {
         create(cluster, "", "nodes", NODE).await;
         let status = r#"{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.1"}]}}"#;
-        let status =
-            coracle_client::Patch::Merge(coracle_api::codec::json::parse(status.as_bytes()).unwrap());
-        of(cluster, "", "nodes").subresource("status").patch("here", &status).await.unwrap();
+
+        let status = coracle_client::Patch::Merge(
+            coracle_api::codec::json::parse(status.as_bytes()).unwrap(),
+        );
+        of(cluster, "", "nodes")
+            .subresource("status")
+            .patch("here", &status)
+            .await
+            .unwrap();
+
         let _proxy = start(cluster).await;
         create(cluster, "", "services", BALANCED).await;
         let asked = async |expected: &'static str| {
@@ -65,11 +112,21 @@ fn load_balancers_may_ask_for_endpoints() {
             })
             .await
         };
-        assert!(asked("\"localEndpoints\": 0").await.starts_with("HTTP/1.1 503"));
+
+        assert!(
+            asked("\"localEndpoints\": 0")
+                .await
+                .starts_with("HTTP/1.1 503")
+        );
+
         create(cluster, "discovery.k8s.io", "endpointslices", SLICE).await;
         let answer = asked("\"localEndpoints\": 1").await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        assert!(answer.contains("x-load-balancing-endpoint-weight: 1"), "{answer}");
+        assert!(
+            answer.contains("x-load-balancing-endpoint-weight: 1"),
+            "{answer}"
+        );
+
         let health = rig.node.inside(|| http("127.0.0.1:10256", "/healthz"));
         assert!(health.starts_with("HTTP/1.1 200"), "{health}");
     });
@@ -94,30 +151,46 @@ async fn start(cluster: &Cluster) -> Tasks {
         min_sync_period: Duration::from_millis(50),
         ..Config::default()
     };
+
     let client = cluster.client_as("system:kube-proxy", &["system:authenticated"]);
     let (tell, told) = tokio::sync::oneshot::channel();
     let tasks = Tasks::new();
     tasks.spawn(async move {
-        coracle_proxy::run(config, client, || tell.send(()).unwrap()).await.unwrap();
+        coracle_proxy::run(config, client, || tell.send(()).unwrap())
+            .await
+            .unwrap();
     });
+
     told.await.unwrap();
+
     tasks
 }
 
 fn of(cluster: &Cluster, group: &str, plural: &str) -> Access {
-    cluster.client().resource(&Resource::builtin(group, "v1", plural)).namespace("default")
+    cluster
+        .client()
+        .resource(&Resource::builtin(group, "v1", plural))
+        .namespace("default")
 }
 
 async fn create(cluster: &Cluster, group: &str, plural: &str, text: &str) {
-    of(cluster, group, plural).create(&object(text)).await.unwrap();
+    of(cluster, group, plural)
+        .create(&object(text))
+        .await
+        .unwrap();
 }
 
 /// Runs in the node's namespace, with an API server there.
 fn on_node(rig: &Rig, deed: impl AsyncFnOnce(&Cluster) + Send) {
     rig.node.inside(|| {
-        // Several threads: the tests wait for answers of this runtime's servers without letting others run.
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        // Several threads: the tests wait for answers of this runtime's servers without letting
+        // others run.
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+
         runtime.block_on(async {
             let cluster = Cluster::start().await;
             deed(&cluster).await;
@@ -129,13 +202,22 @@ fn on_node(rig: &Rig, deed: impl AsyncFnOnce(&Cluster) + Send) {
 /// A request by hand: the whole answer, or nothing.
 fn http(at: &str, path: &str) -> String {
     use std::io::{Read, Write};
+
     let patience = Duration::from_secs(30);
-    let Ok(mut stream) = std::net::TcpStream::connect_timeout(&at.parse().unwrap(), patience) else {
+    let Ok(mut stream) = std::net::TcpStream::connect_timeout(&at.parse().unwrap(), patience)
+    else {
         return String::new();
     };
     stream.set_read_timeout(Some(patience)).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
+
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
+
     answer
 }

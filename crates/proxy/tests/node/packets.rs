@@ -18,15 +18,32 @@ fn a_cluster_address_leads_to_all_endpoints_from_everywhere() {
     let _servers = rig.servers();
     rig.service("web", CLUSTER, &HERE);
     rig.sync();
+
     for at in ["10.96.0.10:80", "[fd96::10]:80"] {
         let spread = spread(&rig.pods[2], at, 100);
         assert!(spread["pod0"] >= 20 && spread["pod1"] >= 20, "{spread:?}");
     }
+
     let from = |client: &Namespace, at: &str| ask(client, at).unwrap().from.to_string();
-    assert_eq!(from(&rig.pods[2], "10.96.0.10:80"), "10.70.0.4", "a pod's own address arrives");
+    assert_eq!(
+        from(&rig.pods[2], "10.96.0.10:80"),
+        "10.70.0.4",
+        "a pod's own address arrives"
+    );
+
     assert_eq!(from(&rig.pods[2], "[fd96::10]:80"), "fd70::4");
-    assert_eq!(from(&rig.node, "10.96.0.10:80"), "10.70.0.1", "the node is no pod");
-    assert_eq!(from(&rig.outside, "10.96.0.10:80"), "10.70.0.1", "nor is a stranger");
+    assert_eq!(
+        from(&rig.node, "10.96.0.10:80"),
+        "10.70.0.1",
+        "the node is no pod"
+    );
+
+    assert_eq!(
+        from(&rig.outside, "10.96.0.10:80"),
+        "10.70.0.1",
+        "nor is a stranger"
+    );
+
     assert_eq!(from(&rig.outside, "[fd96::10]:80"), "fd70::1");
 }
 
@@ -36,16 +53,29 @@ fn a_pod_reaches_itself_through_its_service() {
     let _servers = rig.servers();
     rig.service("web", CLUSTER, &[HERE[0], HERE[2]]);
     rig.sync();
-    assert_eq!(ask(&rig.pods[0], "10.96.0.10:80").unwrap(), seen("pod0", "10.70.0.1"));
-    assert_eq!(ask(&rig.pods[0], "[fd96::10]:80").unwrap(), seen("pod0", "fd70::1"));
+    assert_eq!(
+        ask(&rig.pods[0], "10.96.0.10:80").unwrap(),
+        seen("pod0", "10.70.0.1")
+    );
+
+    assert_eq!(
+        ask(&rig.pods[0], "[fd96::10]:80").unwrap(),
+        seen("pod0", "fd70::1")
+    );
 }
 
 #[test]
 fn who_has_no_endpoints_refuses_at_once_and_what_nobody_has_stays_here() {
     let mut rig = Rig::new(1);
     let _servers = rig.servers();
-    rig.service("web", &format!("{CLUSTER}, type: NodePort").replace("80}", "80, nodePort: 30080}"), &[]);
+    rig.service(
+        "web",
+        &format!("{CLUSTER}, type: NodePort").replace("80}", "80, nodePort: 30080}"),
+        &[],
+    );
+
     rig.sync();
+
     for client in [&rig.pods[0], &rig.node, &rig.outside] {
         for at in ["10.96.0.10:80", "[fd96::10]:80", "192.0.2.1:30080"] {
             assert!(refused(client, at), "{at}");
@@ -55,8 +85,10 @@ fn who_has_no_endpoints_refuses_at_once_and_what_nobody_has_stays_here() {
         // An address of nobody: it goes nowhere, although the node has a default route.
         assert!(dropped(client, "10.96.7.7:80"));
     }
+
     rig.endpoints("web", &[HERE[0]]);
     rig.sync();
+
     for at in ["10.96.0.10:80", "192.0.2.1:30080"] {
         assert_eq!(ask(&rig.outside, at).unwrap().by, "pod0");
     }
@@ -66,24 +98,41 @@ fn who_has_no_endpoints_refuses_at_once_and_what_nobody_has_stays_here() {
 fn ports_of_the_node_hide_the_source_unless_the_policy_is_local() {
     let mut rig = Rig::new(2);
     let _servers = rig.servers();
+
     let spec = |policy: &str| {
         format!(
             "clusterIPs: [10.96.0.10], type: NodePort, externalTrafficPolicy: {policy}, ports: [{{port: 80, nodePort: 30080}}]"
         )
     };
     rig.service("web", &spec("Cluster"), &[HERE[0]]);
+
     rig.sync();
     let from = |client: &Namespace, at: &str| ask(client, at).unwrap().from.to_string();
     assert_eq!(from(&rig.outside, "192.0.2.1:30080"), "10.70.0.1");
     assert_eq!(from(&rig.pods[1], "192.0.2.1:30080"), "10.70.0.1");
+
     assert_eq!(from(&rig.node, "192.0.2.1:30080"), "10.70.0.1");
     assert!(refused(&rig.node, "127.0.0.1:30080"), "not at the loopback");
-    assert!(refused(&rig.pods[1], "10.70.0.1:30080"), "only at the node's own address");
+    assert!(
+        refused(&rig.pods[1], "10.70.0.1:30080"),
+        "only at the node's own address"
+    );
+
     rig.service("web", &spec("Local"), &[HERE[0]]);
     rig.sync();
-    assert_eq!(from(&rig.outside, "192.0.2.1:30080"), "192.0.2.2", "the source is kept");
+    assert_eq!(
+        from(&rig.outside, "192.0.2.1:30080"),
+        "192.0.2.2",
+        "the source is kept"
+    );
+
     // All endpoints go elsewhere: strangers are dropped, pods and the node reach them all the same.
-    rig.service("web", &spec("Local"), &["addresses: [10.70.0.2], nodeName: there"]);
+    rig.service(
+        "web",
+        &spec("Local"),
+        &["addresses: [10.70.0.2], nodeName: there"],
+    );
+
     rig.sync();
     assert!(dropped(&rig.outside, "192.0.2.1:30080"));
     assert_eq!(from(&rig.pods[1], "192.0.2.1:30080"), "10.70.0.3");
@@ -95,9 +144,18 @@ fn an_internal_policy_keeps_to_this_node() {
     let mut rig = Rig::new(3);
     let _servers = rig.servers();
     let local = format!("{CLUSTER}, internalTrafficPolicy: Local");
-    rig.service("web", &local, &[HERE[0], "addresses: [10.70.0.3], nodeName: there"]);
+    rig.service(
+        "web",
+        &local,
+        &[HERE[0], "addresses: [10.70.0.3], nodeName: there"],
+    );
+
     rig.sync();
-    assert_eq!(spread(&rig.pods[2], "10.96.0.10:80", 10), BTreeMap::from([("pod0".to_owned(), 10)]));
+    assert_eq!(
+        spread(&rig.pods[2], "10.96.0.10:80", 10),
+        BTreeMap::from([("pod0".to_owned(), 10)])
+    );
+
     rig.endpoints("web", &["addresses: [10.70.0.3], nodeName: there"]);
     rig.sync();
     assert!(dropped(&rig.pods[2], "10.96.0.10:80"));
@@ -107,6 +165,7 @@ fn an_internal_policy_keeps_to_this_node() {
 fn external_addresses_and_load_balancers_lead_to_endpoints_for_those_who_may() {
     let mut rig = Rig::new(2);
     let _servers = rig.servers();
+
     let object = |ranges: &str| {
         format!(
             "spec: {{clusterIPs: [10.96.0.10], type: LoadBalancer, externalIPs: [198.51.100.7], ports: [{{port: 80}}], \
@@ -115,17 +174,36 @@ fn external_addresses_and_load_balancers_lead_to_endpoints_for_those_who_may() {
         )
     };
     rig.set_service("web", Some(&object("")));
+
     rig.endpoints("web", &[HERE[0]]);
     rig.sync();
+
     for at in ["198.51.100.7:80", "198.51.100.8:80"] {
-        assert_eq!(ask(&rig.outside, at).unwrap(), seen("pod0", "10.70.0.1"), "{at}");
+        assert_eq!(
+            ask(&rig.outside, at).unwrap(),
+            seen("pod0", "10.70.0.1"),
+            "{at}"
+        );
     }
-    assert!(dropped(&rig.outside, "198.51.100.9:80"), "a balancer that is a proxy is somebody else");
-    rig.set_service("web", Some(&object("10.70.0.0/16, ' 203.0.113.0/24', 203.0.113.0/25")));
+
+    assert!(
+        dropped(&rig.outside, "198.51.100.9:80"),
+        "a balancer that is a proxy is somebody else"
+    );
+
+    rig.set_service(
+        "web",
+        Some(&object("10.70.0.0/16, ' 203.0.113.0/24', 203.0.113.0/25")),
+    );
+
     rig.sync();
     assert!(dropped(&rig.outside, "198.51.100.8:80"));
     assert_eq!(ask(&rig.pods[1], "198.51.100.8:80").unwrap().by, "pod0");
-    assert_eq!(ask(&rig.outside, "198.51.100.7:80").unwrap().by, "pod0", "ranges are the balancer's alone");
+    assert_eq!(
+        ask(&rig.outside, "198.51.100.7:80").unwrap().by,
+        "pod0",
+        "ranges are the balancer's alone"
+    );
 }
 
 #[test]
@@ -138,30 +216,44 @@ fn clients_are_remembered_for_as_long_as_asked() {
              sessionAffinityConfig: {{clientIP: {{timeoutSeconds: {seconds}}}}}"
         )
     };
-    let third = ["addresses: [10.70.0.4], nodeName: here", "addresses: ['fd70::4'], nodeName: here"];
+
+    let third = [
+        "addresses: [10.70.0.4], nodeName: here",
+        "addresses: ['fd70::4'], nodeName: here",
+    ];
     rig.service("web", &sticky(600), &[&HERE[..], &third[..]].concat());
+
     rig.sync();
+
     for at in ["10.96.0.10:80", "[fd96::10]:80"] {
         assert_eq!(spread(&rig.pods[3], at, 12).len(), 1, "{at}");
     }
+
     let first = ask(&rig.outside, "192.0.2.1:30080").unwrap().by;
     for _ in 0..10 {
         assert_eq!(ask(&rig.outside, "192.0.2.1:30080").unwrap().by, first);
     }
+
     // The endpoint goes: another one is found, and kept.
     let number: usize = first.strip_prefix("pod").unwrap().parse().unwrap();
     let gone = format!("10.70.0.{}]", number + 2);
-    let rest: Vec<&str> =
-        [&HERE[..], &third[..]].concat().into_iter().filter(|text| !text.contains(&gone)).collect();
+    let rest: Vec<&str> = [&HERE[..], &third[..]]
+        .concat()
+        .into_iter()
+        .filter(|text| !text.contains(&gone))
+        .collect();
     rig.endpoints("web", &rest);
+
     rig.sync();
     let next = ask(&rig.outside, "192.0.2.1:30080").unwrap().by;
     assert_ne!(next, first);
+
     for _ in 0..10 {
         assert_eq!(ask(&rig.outside, "192.0.2.1:30080").unwrap().by, next);
     }
-    // A second is soon over, and then all three are there for the choosing: never finding another would take more bad luck
-    // than there is.
+
+    // A second is soon over, and then all three are there for the choosing: never finding another
+    // would take more bad luck than there is.
     rig.service("web", &sticky(1), &[&HERE[..], &third[..]].concat());
     rig.sync();
     let first = ask(&rig.pods[3], "10.96.0.10:80").unwrap().by;
@@ -175,32 +267,50 @@ fn clients_are_remembered_for_as_long_as_asked() {
 #[test]
 fn datagrams_are_led_away_from_endpoints_that_are_gone() {
     let mut rig = Rig::new(3);
-    let _udp: Vec<Udp> =
-        (0..2).map(|number| Udp::start(&rig.pods[number], &format!("pod{number}"), 5353)).collect();
-    let spec = "clusterIPs: [10.96.0.53, 'fd96::53'], ports: [{name: dns, port: 53, protocol: UDP}]";
+    let _udp: Vec<Udp> = (0..2)
+        .map(|number| Udp::start(&rig.pods[number], &format!("pod{number}"), 5353))
+        .collect();
+
+    let spec =
+        "clusterIPs: [10.96.0.53, 'fd96::53'], ports: [{name: dns, port: 53, protocol: UDP}]";
     rig.service("dns", spec, &[HERE[0], HERE[2]]);
+
     rig.sync();
     let asked = |rig: &Rig, six: bool| {
-        let (from, at) = if six { ("[::]:4000", "[fd96::53]:53") } else { ("0.0.0.0:4000", "10.96.0.53:53") };
+        let (from, at) = if six {
+            ("[::]:4000", "[fd96::53]:53")
+        } else {
+            ("0.0.0.0:4000", "10.96.0.53:53")
+        };
         ask_from_port(&rig.pods[2], from, at).map(|seen| seen.by)
     };
+
     assert_eq!(
         (asked(&rig, false).unwrap(), asked(&rig, true).unwrap()),
         ("pod0".to_owned(), "pod0".to_owned())
     );
+
     rig.endpoints("dns", &[HERE[1], HERE[3]]);
     rig.sync();
     assert_eq!(
         (asked(&rig, false).unwrap(), asked(&rig, true).unwrap()),
         ("pod1".to_owned(), "pod1".to_owned())
     );
-    // Refused for want of endpoints, then there: the same port is not led into the void it found before.
+
+    // Refused for want of endpoints, then there: the same port is not led into the void it found
+    // before.
     rig.endpoints("dns", &[]);
     rig.sync();
     assert!(ask_from_port(&rig.pods[2], "0.0.0.0:4001", "10.96.0.53:53").is_err());
+
     rig.endpoints("dns", &[HERE[0]]);
     rig.sync();
-    assert_eq!(ask_from_port(&rig.pods[2], "0.0.0.0:4001", "10.96.0.53:53").unwrap().by, "pod0");
+    assert_eq!(
+        ask_from_port(&rig.pods[2], "0.0.0.0:4001", "10.96.0.53:53")
+            .unwrap()
+            .by,
+        "pod0"
+    );
 }
 
 fn spread(client: &Namespace, at: &str, times: usize) -> BTreeMap<String, usize> {
@@ -212,5 +322,8 @@ fn spread(client: &Namespace, at: &str, times: usize) -> BTreeMap<String, usize>
 }
 
 fn seen(by: &str, from: &str) -> Seen {
-    Seen { by: by.to_owned(), from: from.parse().unwrap() }
+    Seen {
+        by: by.to_owned(),
+        from: from.parse().unwrap(),
+    }
 }

@@ -15,8 +15,10 @@ fn connections_and_rules_survive_and_there_is_no_gap() {
     rig.service("web", CLUSTER, &HERE);
     rig.sync();
     let mut held = rig.pods[2].inside(|| TcpStream::connect("10.96.0.10:80").unwrap());
-    held.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    held.set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
     let pod = rig.pods.pop().unwrap();
+
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| {
@@ -27,6 +29,7 @@ fn connections_and_rules_survive_and_there_is_no_gap() {
             }
             times
         });
+
         for number in 0..20 {
             rig.restart();
             rig.service(
@@ -36,9 +39,11 @@ fn connections_and_rules_survive_and_there_is_no_gap() {
             );
             rig.sync();
         }
+
         done.store(true, Ordering::Relaxed);
         assert!(asking.join().unwrap() > 20);
     });
+
     held.write_all(b"still here\n").unwrap();
     let mut said = String::new();
     let mut buffer = [0; 64];
@@ -56,19 +61,23 @@ fn a_change_of_one_service_is_a_few_elements_and_nothing_is_left_of_those_that_g
         let spec = format!("clusterIPs: [10.96.2.{number}], ports: [{{port: 80}}]");
         rig.service(&format!("web{number}"), &spec, &HERE[..2]);
     }
+
     rig.sync();
     let full = rig.node.run("nft", "list ruleset");
     rig.endpoints("web7", &HERE[..1]);
     assert!(rig.sync() <= 6);
+
     rig.endpoints("web7", &HERE[..2]);
     rig.sync();
     let sticky = "clusterIPs: [10.96.3.1], ports: [{port: 80}], sessionAffinity: ClientIP";
     rig.service("sticky", sticky, &HERE[..2]);
     rig.sync();
     assert!(rig.node.run("nft", "list ruleset").contains("shop/sticky"));
+
     rig.set_service("sticky", None);
     rig.endpoints("sticky", &[]);
     rig.sync();
+
     // What was emptied is deleted by the next transaction.
     rig.endpoints("web7", &HERE[..1]);
     rig.sync();
@@ -77,7 +86,8 @@ fn a_change_of_one_service_is_a_few_elements_and_nothing_is_left_of_those_that_g
     assert_eq!(sorted(&rig.node.run("nft", "list ruleset")), sorted(&full));
 }
 
-/// Lines without their order, and without the chain that a passing shape leaves empty until the next change.
+/// Lines without their order, and without the chain that a passing shape leaves empty until the
+/// next change.
 fn sorted(listed: &str) -> Vec<String> {
     let mut elements: Vec<String> = listed
         .replace("elements = {", "")

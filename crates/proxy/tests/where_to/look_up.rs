@@ -19,6 +19,7 @@ pub(crate) fn fate(services: &[Service], slices: &[Slice], node: &Node, packet: 
     if is_fenced_off(services, packet) {
         return Fate::Dropped;
     }
+
     let mut reached = Vec::new();
     for service in services {
         for port in &service.ports {
@@ -27,27 +28,43 @@ pub(crate) fn fate(services: &[Service], slices: &[Slice], node: &Node, packet: 
             }
         }
     }
-    // Of several with the same external address the first that leads somewhere has it, or else the first refuses.
-    let cases: Vec<Case> =
-        reached.iter().map(|(service, port, by)| case(service, port, *by, slices, node)).collect();
+
+    // Of several with the same external address the first that leads somewhere has it, or else the
+    // first refuses.
+    let cases: Vec<Case> = reached
+        .iter()
+        .map(|(service, port, by)| case(service, port, *by, slices, node))
+        .collect();
+
     if let Some(case) = cases.iter().find(|case| case.leads()) {
         return match case.fate(packet) {
             Some(fate) => fate,
-            None => cases.iter().find_map(Case::refusal).unwrap_or(Fate::Untouched),
+            None => cases
+                .iter()
+                .find_map(Case::refusal)
+                .unwrap_or(Fate::Untouched),
         };
     }
+
     if let Some(refusal) = cases.iter().find_map(Case::refusal) {
         return refusal;
     }
+
     let range: IpNet = SERVICES.parse().unwrap();
     match packet.to.ip() {
-        ip if services.iter().any(|service| service.cluster_ips.contains(&ip)) => Fate::Rejected,
+        ip if services
+            .iter()
+            .any(|service| service.cluster_ips.contains(&ip)) =>
+        {
+            Fate::Rejected
+        }
         ip if range.contains(&ip) => Fate::Dropped,
         _ => Fate::Untouched,
     }
 }
 
-/// Whether a load balancer's address is not for this source. Any Service that has the address may fence it.
+/// Whether a load balancer's address is not for this source. Any Service that has the address may
+/// fence it.
 fn is_fenced_off(services: &[Service], packet: &Packet) -> bool {
     let named = |service: &&Service| {
         service.load_balancer_ips.contains(&packet.to.ip())
@@ -56,9 +73,13 @@ fn is_fenced_off(services: &[Service], packet: &Packet) -> bool {
                 .iter()
                 .any(|port| (port.protocol, port.port) == (packet.protocol, packet.to.port()))
             && !service.source_ranges.is_empty()
-            && service.source_ranges.iter().all(|range| range.prefix_len() > 0)
+            && service
+                .source_ranges
+                .iter()
+                .all(|range| range.prefix_len() > 0)
     };
     let mut fences = services.iter().filter(named).peekable();
+
     let own: IpAddr = NODE.parse().unwrap();
     fences.peek().is_some()
         && !fences.any(|service| {
@@ -71,11 +92,14 @@ fn reached_by(service: &Service, port: &ServicePort, packet: &Packet) -> Option<
     if port.protocol != packet.protocol {
         return None;
     }
+
     let (ip, number) = (packet.to.ip(), packet.to.port());
     let outside = service.external_ips.contains(&ip) || service.load_balancer_ips.contains(&ip);
     if number == port.port && service.cluster_ips.contains(&ip) {
         Some(By::ClusterIp)
-    } else if (number == port.port && outside) || (ip.to_string() == NODE && port.node_port == Some(number)) {
+    } else if (number == port.port && outside)
+        || (ip.to_string() == NODE && port.node_port == Some(number))
+    {
         Some(By::Outside)
     } else {
         None
@@ -106,9 +130,14 @@ fn case(service: &Service, port: &ServicePort, by: By, slices: &[Slice], node: &
             }
         }
     }
+
     let of = |wanted: &dyn Fn(&Endpoint) -> bool| -> BTreeSet<SocketAddr> {
-        all.iter().filter(|(_, endpoint)| wanted(endpoint)).map(|(address, _)| *address).collect()
+        all.iter()
+            .filter(|(_, endpoint)| wanted(endpoint))
+            .map(|(address, _)| *address)
+            .collect()
     };
+
     let here = |endpoint: &Endpoint| endpoint.node == node.name;
     let ending = |endpoint: &Endpoint| endpoint.serving && endpoint.terminating;
     let ready = of(&|endpoint| endpoint.ready);
@@ -116,6 +145,7 @@ fn case(service: &Service, port: &ServicePort, by: By, slices: &[Slice], node: &
     let or_else = |first: BTreeSet<SocketAddr>, second: BTreeSet<SocketAddr>| {
         if first.is_empty() { second } else { first }
     };
+
     Case {
         by,
         external_local: service.external_local,
@@ -135,16 +165,34 @@ fn hinted(
     ready: &BTreeSet<SocketAddr>,
     node: &Node,
 ) -> BTreeSet<SocketAddr> {
-    let by_node: BTreeSet<SocketAddr> =
-        ready.iter().filter(|address| all[address].for_nodes.contains(&node.name)).copied().collect();
-    if ready.iter().all(|address| !all[address].for_nodes.is_empty()) && !by_node.is_empty() {
+    let by_node: BTreeSet<SocketAddr> = ready
+        .iter()
+        .filter(|address| all[address].for_nodes.contains(&node.name))
+        .copied()
+        .collect();
+
+    if ready
+        .iter()
+        .all(|address| !all[address].for_nodes.is_empty())
+        && !by_node.is_empty()
+    {
         return by_node;
     }
-    let by_zone: BTreeSet<SocketAddr> =
-        ready.iter().filter(|address| all[address].for_zones.contains(&node.zone)).copied().collect();
-    if ready.iter().all(|address| !all[address].for_zones.is_empty()) && !by_zone.is_empty() {
+
+    let by_zone: BTreeSet<SocketAddr> = ready
+        .iter()
+        .filter(|address| all[address].for_zones.contains(&node.zone))
+        .copied()
+        .collect();
+
+    if ready
+        .iter()
+        .all(|address| !all[address].for_zones.is_empty())
+        && !by_zone.is_empty()
+    {
         return by_zone;
     }
+
     ready.clone()
 }
 
@@ -165,27 +213,51 @@ impl Case {
     }
 
     fn refusal(&self) -> Option<Fate> {
-        let pool = if self.pool_is_local() { &self.local } else { &self.cluster };
+        let pool = if self.pool_is_local() {
+            &self.local
+        } else {
+            &self.cluster
+        };
         let anywhere = !self.cluster.is_empty() || !self.local.is_empty();
-        pool.is_empty().then_some(if anywhere { Fate::Dropped } else { Fate::Rejected })
+        pool.is_empty().then_some(if anywhere {
+            Fate::Dropped
+        } else {
+            Fate::Rejected
+        })
     }
 
     fn fate(&self, packet: &Packet) -> Option<Fate> {
         let (any_of, hidden) = match (self.by, packet.sender) {
-            (By::ClusterIp, sender) => {
-                (if self.internal_local { &self.local } else { &self.cluster }, sender != Sender::Pod)
-            }
+            (By::ClusterIp, sender) => (
+                if self.internal_local {
+                    &self.local
+                } else {
+                    &self.cluster
+                },
+                sender != Sender::Pod,
+            ),
             (By::Outside, _) if !self.external_local => (&self.cluster, true),
             (By::Outside, Sender::Pod) => (&self.cluster, false),
             (By::Outside, Sender::Node) => (&self.cluster, true),
             (By::Outside, Sender::Stranger) => (&self.local, false),
         };
+
         if any_of.is_empty() {
             return None;
         }
-        let itself =
-            |backend: &SocketAddr| backend.ip() == packet.from && self.on_this_node.contains(backend);
-        let masqueraded = any_of.iter().filter(|backend| hidden || itself(backend)).copied().collect();
-        Some(Fate::To { any_of: any_of.clone(), masqueraded })
+
+        let itself = |backend: &SocketAddr| {
+            backend.ip() == packet.from && self.on_this_node.contains(backend)
+        };
+        let masqueraded = any_of
+            .iter()
+            .filter(|backend| hidden || itself(backend))
+            .copied()
+            .collect();
+
+        Some(Fate::To {
+            any_of: any_of.clone(),
+            masqueraded,
+        })
     }
 }

@@ -1,4 +1,5 @@
-//! Where a packet may go: what the rules say, played by hand, against what Services say, looked up slowly.
+//! Where a packet may go: what the rules say, played by hand, against what Services say, looked up
+//! slowly.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod interpret;
@@ -65,6 +66,7 @@ proptest! {
             addresses: vec![NODE.parse().unwrap()],
             ..Node::default()
         };
+
         let services = named(services);
         let slices: Vec<Slice> = slices
             .into_iter()
@@ -74,6 +76,7 @@ proptest! {
         let mut rules: RuleSet = compile(&services, &slices, &node);
         let (pods, ranges) = ([PODS.parse().unwrap()], [SERVICES.parse().unwrap()]);
         rules.extend(node_rules(&NodePortAddresses::Primary, &pods, &ranges, &node));
+
         for packet in packets {
             let found = interpret::fate(&rules, &packet);
             let right = look_up::fate(&services, &slices, &node, &packet);
@@ -85,23 +88,46 @@ proptest! {
 fn named(services: Vec<Service>) -> Vec<Service> {
     let name = |(number, service): (usize, Service)| {
         let key = Arc::new(ObjectKey::new("shop", &format!("service{number}")));
-        // The API server gives each its own address and ports of the node; external addresses may clash.
+
+        // The API server gives each its own address and ports of the node; external addresses may
+        // clash.
         let address = format!("10.96.0.{}", number + 1).parse().unwrap();
         let own = u16::try_from(number).unwrap() * 10;
-        let ports = service
-            .ports
-            .into_iter()
-            .map(|port| ServicePort { node_port: port.node_port.map(|port| port + own), ..port });
-        Service { key, cluster_ips: vec![address], ports: ports.collect(), ..service }
+        let ports = service.ports.into_iter().map(|port| ServicePort {
+            node_port: port.node_port.map(|port| port + own),
+            ..port
+        });
+
+        Service {
+            key,
+            cluster_ips: vec![address],
+            ports: ports.collect(),
+            ..service
+        }
     };
+
     services.into_iter().enumerate().map(name).collect()
 }
 
 fn service() -> impl Strategy<Value = Service> {
     let outside = vec!["198.51.100.1", "198.51.100.2"];
-    let ranges = vec!["10.70.0.0/16", "192.0.2.0/24", "203.0.113.0/24", "203.0.113.0/25", "0.0.0.0/0"];
+    let ranges = vec![
+        "10.70.0.0/16",
+        "192.0.2.0/24",
+        "203.0.113.0/24",
+        "203.0.113.0/25",
+        "0.0.0.0/0",
+    ];
+
     (
-        subsequence(vec![(80, Protocol::Tcp), (81, Protocol::Tcp), (80, Protocol::Udp)], 1..=2),
+        subsequence(
+            vec![
+                (80, Protocol::Tcp),
+                (81, Protocol::Tcp),
+                (80, Protocol::Udp),
+            ],
+            1..=2,
+        ),
         any::<bool>(),
         subsequence(outside.clone(), 0..=1),
         subsequence(outside, 0..=1),
@@ -110,13 +136,22 @@ fn service() -> impl Strategy<Value = Service> {
         any::<(bool, bool)>(),
     )
         .prop_map(
-            |(ports, node_ports, external, balancers, ranges, affinity, (external_local, internal_local))| {
+            |(
+                ports,
+                node_ports,
+                external,
+                balancers,
+                ranges,
+                affinity,
+                (external_local, internal_local),
+            )| {
                 let ports = ports.into_iter().map(|(port, protocol)| ServicePort {
                     name: format!("{protocol}-{port}").into(),
                     protocol,
                     port,
                     node_port: node_ports.then_some(30_000 + port),
                 });
+
                 let reached = node_ports || !external.is_empty() || !balancers.is_empty();
                 Service {
                     key: Arc::default(),
@@ -138,7 +173,14 @@ fn slice() -> impl Strategy<Value = Slice> {
     (
         0..4_usize,
         vec(endpoint(), 0..4),
-        subsequence(vec![(80, Protocol::Tcp), (81, Protocol::Tcp), (80, Protocol::Udp)], 0..=3),
+        subsequence(
+            vec![
+                (80, Protocol::Tcp),
+                (81, Protocol::Tcp),
+                (80, Protocol::Udp),
+            ],
+            0..=3,
+        ),
     )
         .prop_map(|(service, endpoints, ports)| Slice {
             key: ObjectKey::default(),
@@ -167,7 +209,13 @@ fn endpoint() -> impl Strategy<Value = Endpoint> {
             for_zones: for_zones.iter().map(|zone| (*zone).into()).collect(),
             for_nodes: for_nodes
                 .iter()
-                .map(|zone| if *zone == "a" { "here".into() } else { "there".into() })
+                .map(|zone| {
+                    if *zone == "a" {
+                        "here".into()
+                    } else {
+                        "there".into()
+                    }
+                })
                 .collect(),
         },
     )
@@ -187,6 +235,7 @@ fn packet() -> impl Strategy<Value = Packet> {
         (Sender::Stranger, "203.0.113.200"),
         (Sender::Stranger, "203.0.113.5"),
     ];
+
     let targets = vec![
         "10.96.0.1",
         "10.96.0.2",
@@ -198,13 +247,18 @@ fn packet() -> impl Strategy<Value = Packet> {
         NODE,
         "10.70.0.1",
     ];
+
     let ports = vec![80, 81, 30_080, 30_081, 30_090, 30_100, 30_110];
-    (select(senders), select(targets), select(ports), select(vec![Protocol::Tcp, Protocol::Udp])).prop_map(
-        |((sender, from), to, port, protocol)| Packet {
+    (
+        select(senders),
+        select(targets),
+        select(ports),
+        select(vec![Protocol::Tcp, Protocol::Udp]),
+    )
+        .prop_map(|((sender, from), to, port, protocol)| Packet {
             sender,
             from: from.parse().unwrap(),
             to: SocketAddr::new(to.parse().unwrap(), port),
             protocol,
-        },
-    )
+        })
 }

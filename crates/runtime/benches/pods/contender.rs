@@ -41,10 +41,12 @@ pub(crate) struct Started {
 impl Contender {
     pub(crate) async fn ours(folder: &Path, registry: &Registry) -> Self {
         let folder = folder.join("ours");
+
         // As on a node: what a reboot empties is in memory.
         let instance = format!("coracle-bench-{}", std::process::id());
         let run_dir = Path::new("/run").join(&instance);
         let images = ImageStore::open(ImagesConfig::new(folder.join("images"), now)).unwrap();
+
         let network = BridgeConfig {
             name: "bench0".to_owned(),
             table: "bench".to_owned(),
@@ -55,6 +57,7 @@ impl Contender {
             led_by_rules: Vec::new(),
         };
         let network = Bridge::open(network).await.unwrap();
+
         let rootfs = OverlayRootFs::new(Arc::clone(&images), run_dir.join("rootfs"));
         let config = Config {
             instance: instance.clone(),
@@ -63,8 +66,12 @@ impl Contender {
             pids_limit: None,
             open_files: None,
         };
+
         let runtime =
-            coracle_runtime::Runtime::open(config, Arc::new(rootfs), Some(Arc::new(network))).await.unwrap();
+            coracle_runtime::Runtime::open(config, Arc::new(rootfs), Some(Arc::new(network)))
+                .await
+                .unwrap();
+
         let contender = Self {
             name: "coracle",
             instance,
@@ -75,6 +82,7 @@ impl Contender {
             process: None,
         };
         contender.pull(&contender.image).await;
+
         contender
     }
 
@@ -82,6 +90,7 @@ impl Contender {
         let folder = folder.join("containerd");
         let (image, socket) = (registry.busybox(), folder.join("socket"));
         write_config(&folder, &image);
+
         let process = Command::new("containerd")
             .args(["--config".as_ref(), folder.join("config.toml").as_os_str()])
             .args(["--root".as_ref(), folder.join("root").as_os_str()])
@@ -91,6 +100,7 @@ impl Contender {
             .stderr(File::create(folder.join("log")).unwrap())
             .spawn()
             .expect("containerd is installed");
+
         let client = Client::new(&socket).unwrap();
         let contender = Self {
             name: "containerd",
@@ -101,6 +111,7 @@ impl Contender {
             logs: folder.join("logs"),
             process: Some(process),
         };
+
         for _ in 0..1000 {
             if contender.runtime.status(false).await.is_ok() {
                 contender.pull(&contender.image).await;
@@ -108,11 +119,18 @@ impl Contender {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("containerd does not answer: {}", fs::read_to_string(folder.join("log")).unwrap());
+
+        panic!(
+            "containerd does not answer: {}",
+            fs::read_to_string(folder.join("log")).unwrap()
+        );
     }
 
     pub(crate) async fn pull(&self, image: &str) {
-        let image = ImageSpec { image: image.to_owned(), ..Default::default() };
+        let image = ImageSpec {
+            image: image.to_owned(),
+            ..Default::default()
+        };
         self.images.pull_image(image, None, None).await.unwrap();
     }
 
@@ -121,28 +139,52 @@ impl Contender {
         let pod = self.pod(name);
         let begin = Instant::now();
         let sandbox = self.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
+
         let ran = milliseconds(begin);
         let config = ContainerConfig {
-            image: Some(ImageSpec { image: self.image.clone(), ..Default::default() }),
+            image: Some(ImageSpec {
+                image: self.image.clone(),
+                ..Default::default()
+            }),
             command: ["sleep", "1000"].map(str::to_owned).to_vec(),
             ..script("one", "")
         };
+
         let config = with_resources(config, |resources| {
             resources.memory_limit_in_bytes = 64 << 20;
             resources.cpu_shares = 256;
             (resources.cpu_period, resources.cpu_quota) = (100_000, 50_000);
         });
-        let container = self.runtime.create_container(&sandbox, config, pod).await.unwrap();
+
+        let container = self
+            .runtime
+            .create_container(&sandbox, config, pod)
+            .await
+            .unwrap();
+
         let created = milliseconds(begin);
         self.runtime.start_container(&container).await.unwrap();
         let started = milliseconds(begin);
-        let steps = [("its sandbox", ran), ("its creation", created - ran), ("its start", started - created)];
-        Started { sandbox, container, took: started, steps }
+        let steps = [
+            ("its sandbox", ran),
+            ("its creation", created - ran),
+            ("its start", started - created),
+        ];
+
+        Started {
+            sandbox,
+            container,
+            took: started,
+            steps,
+        }
     }
 
     fn pod(&self, name: &str) -> PodSandboxConfig {
-        let security =
-            LinuxSandboxSecurityContext { namespace_options: Some(own_pids()), ..Default::default() };
+        let security = LinuxSandboxSecurityContext {
+            namespace_options: Some(own_pids()),
+            ..Default::default()
+        };
+
         PodSandboxConfig {
             metadata: Some(PodSandboxMetadata {
                 name: name.to_owned(),
@@ -162,14 +204,26 @@ impl Contender {
     }
 
     pub(crate) async fn stop(mut self) {
-        for sandbox in self.runtime.list_pod_sandbox(PodSandboxFilter::default()).await.unwrap() {
+        for sandbox in self
+            .runtime
+            .list_pod_sandbox(PodSandboxFilter::default())
+            .await
+            .unwrap()
+        {
             self.runtime.remove_pod_sandbox(&sandbox.id).await.unwrap();
         }
+
         if let Some(process) = &mut self.process {
             process.kill().unwrap();
             process.wait().unwrap();
         }
-        coracle_cgroup::Hierarchies::detect().unwrap().group(&self.instance).remove().unwrap();
+
+        coracle_cgroup::Hierarchies::detect()
+            .unwrap()
+            .group(&self.instance)
+            .remove()
+            .unwrap();
+
         fs::remove_dir_all(Path::new("/run").join(&self.instance)).unwrap_or_default();
     }
 }
@@ -178,6 +232,7 @@ impl Contender {
 fn write_config(folder: &Path, image: &str) {
     let plugins = folder.join("cni");
     fs::create_dir_all(&plugins).unwrap();
+
     let network = serde_json::json!({
         "cniVersion": "0.4.0", "name": "bench",
         "plugins": [{
@@ -189,6 +244,7 @@ fn write_config(folder: &Path, image: &str) {
         }],
     });
     fs::write(plugins.join("bench.conflist"), network.to_string()).unwrap();
+
     let cri = "plugins.\"io.containerd.grpc.v1.cri\"";
     let text = format!(
         "version = 2\n[{cri}]\nsandbox_image = \"{image}\"\nrestrict_oom_score_adj = true\n\

@@ -21,23 +21,39 @@ use crate::streams::{Terminal, resizer};
 use crate::supervise::Supervisor;
 
 impl Node {
-    pub(crate) async fn attach(self: &Arc<Self>, request: &AttachRequest) -> Result<Session, Error> {
+    pub(crate) async fn attach(
+        self: &Arc<Self>,
+        request: &AttachRequest,
+    ) -> Result<Session, Error> {
         let container = self.container(&request.container_id)?;
         if container.state() != State::Running {
-            return Err(Error::WrongState(format!("container {:?} is not running", container.id)));
+            return Err(Error::WrongState(format!(
+                "container {:?} is not running",
+                container.id
+            )));
         }
+
         let supervisor = self.supervisor_of(&container.sandbox).await?;
         let record = container.record();
         let wanted = [request.stdout, request.stderr && !record.config.tty];
         let (stdout, their_stdout) = output(wanted[0])?;
         let (stderr, their_stderr) = output(wanted[1])?;
+
         let sinks = [(wanted[0], &their_stdout), (wanted[1], &their_stderr)];
-        let sinks: Vec<_> =
-            sinks.iter().filter(|(wanted, _)| *wanted).map(|(_, sink)| sink.as_fd()).collect();
-        let message =
-            Request::Attach { container: container.id.clone(), stdout: wanted[0], stderr: wanted[1] };
+        let sinks: Vec<_> = sinks
+            .iter()
+            .filter(|(wanted, _)| *wanted)
+            .map(|(_, sink)| sink.as_fd())
+            .collect();
+
+        let message = Request::Attach {
+            container: container.id.clone(),
+            stdout: wanted[0],
+            stderr: wanted[1],
+        };
         let (reply, mut input) = supervisor.call(message, &sinks).await?;
         let terminal = matches!(reply, Reply::Attached { terminal: true });
+
         let (mut stdin, mut resize) = (None, None);
         if let Some(input) = input.pop() {
             if terminal {
@@ -46,16 +62,32 @@ impl Node {
                 stdin = request.stdin.then(|| Box::pin(writer) as Writer);
             } else if request.stdin {
                 let node = Arc::downgrade(self);
-                let once = record.config.stdin_once.then(|| (node, supervisor, Arc::clone(&container)));
+                let once = record
+                    .config
+                    .stdin_once
+                    .then(|| (node, supervisor, Arc::clone(&container)));
                 stdin = Some(Box::pin(Input::new(input, once)?) as Writer);
             }
         }
 
-        let session = Session { stdin, stdout, stderr, resize, exit: exit_of(container) };
-        // An input that ends for good leaves the client to read the rest of the output. Any other can be attached to
-        // again: then the session ends with the client's input, and the container goes on.
+        let session = Session {
+            stdin,
+            stdout,
+            stderr,
+            resize,
+            exit: exit_of(container),
+        };
+
+        // An input that ends for good leaves the client to read the rest of the output. Any other
+        // can be attached to again: then the session ends with the client's input, and the
+        // container goes on.
         let ends_for_good = record.config.stdin_once && !record.config.tty;
-        Ok(if ends_for_good { session } else { detaching::session(session) })
+
+        Ok(if ends_for_good {
+            session
+        } else {
+            detaching::session(session)
+        })
     }
 }
 
@@ -80,7 +112,8 @@ type Once = (Weak<Node>, Arc<Supervisor>, Arc<Container>);
 
 impl Input {
     fn new(input: OwnedFd, once: Option<Once>) -> Result<Self, Error> {
-        let pipe = pipe::Sender::from_owned_fd(input).map_err(Error::io("watch", "a pipe".as_ref()))?;
+        let pipe =
+            pipe::Sender::from_owned_fd(input).map_err(Error::io("watch", "a pipe".as_ref()))?;
         Ok(Self { pipe, once })
     }
 }
@@ -91,7 +124,9 @@ impl Drop for Input {
             if let Some(node) = node.upgrade() {
                 node.close_input(&container);
             }
-            let request = Request::CloseStdin { container: container.id.clone() };
+            let request = Request::CloseStdin {
+                container: container.id.clone(),
+            };
             tokio::spawn(async move { supervisor.call(request, &[]).await.map(drop) });
         }
     }

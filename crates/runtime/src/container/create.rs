@@ -15,7 +15,9 @@ use crate::error::Error;
 use crate::node::{Node, blocking};
 use crate::ports::ImageForContainer;
 use crate::records::{ContainerRecord, save};
-use crate::spec::{Ingredients, assemble, cannot_limit, devices, limits, mount_points, security, signals};
+use crate::spec::{
+    Ingredients, assemble, cannot_limit, devices, limits, mount_points, security, signals,
+};
 use crate::volumes::{self, Volume};
 use crate::{clock, ids};
 
@@ -28,11 +30,20 @@ impl Node {
     ) -> Result<String, Error> {
         let sandbox = self.sandbox(sandbox)?;
         if !sandbox.is_ready() {
-            return Err(Error::WrongState(format!("sandbox {:?} is not ready", sandbox.id)));
+            return Err(Error::WrongState(format!(
+                "sandbox {:?} is not ready",
+                sandbox.id
+            )));
         }
-        let image = self.rootfs.resolve(&config.image.clone().unwrap_or_default()).await?;
+
+        let image = self
+            .rootfs
+            .resolve(&config.image.clone().unwrap_or_default())
+            .await?;
+
         let id = ids::new();
         let reservation = self.reserve(name_of(&sandbox.id, &config), &id)?;
+
         let group = self.group(&sandbox.cgroup_parent(), &id);
         let record = ContainerRecord {
             sandbox: sandbox.id.clone(),
@@ -45,8 +56,18 @@ impl Node {
             config,
             ..ContainerRecord::default()
         };
-        let container = Arc::new(Container::new(id.clone(), Arc::clone(&sandbox), record, State::Created));
-        match self.build_container(&container, sandbox_config, &image, group).await {
+
+        let container = Arc::new(Container::new(
+            id.clone(),
+            Arc::clone(&sandbox),
+            record,
+            State::Created,
+        ));
+
+        match self
+            .build_container(&container, sandbox_config, &image, group)
+            .await
+        {
             Ok(()) => {
                 reservation.keep();
                 self.add_container(container);
@@ -70,11 +91,17 @@ impl Node {
         group: Group,
     ) -> Result<(), Error> {
         let folder = self.config.container_root(&container.id);
-        self.begin_container(container, folder.clone(), group.clone()).await?;
+        self.begin_container(container, folder.clone(), group.clone())
+            .await?;
+
         let mut config = container.record().config.clone();
         let volumes = volumes::wanted(&image.config.volumes, &config, &folder)?;
         config.mounts.extend(volumes.iter().map(Volume::mount));
-        let rootfs = self.rootfs.prepare(&container.id, image, &mount_points(&config)).await?;
+        let rootfs = self
+            .rootfs
+            .prepare(&container.id, image, &mount_points(&config))
+            .await?;
+
         let plan = Plan {
             container: Arc::clone(container),
             config,
@@ -91,20 +118,24 @@ impl Node {
         };
         let spec = blocking(move || plan.carry_out()).await?;
         let process = encode(&spec.process);
+
         let supervisor = self.supervisor_of(&container.sandbox).await?;
         let (reply, _) = supervisor.call(Request::Create { spec }, &[]).await?;
         if let Reply::Created { pid, warnings } = reply {
             self.say_once(warnings);
             self.keep(container, &supervisor, pid).await;
         }
+
         let record = container.change(|record| {
             record.process = process;
             record.complete = true;
         });
+
         blocking(move || save(&folder, record.as_ref())).await
     }
 
-    /// The container's record, which is there before anything else, and its group with all that limits it.
+    /// The container's record, which is there before anything else, and its group with all that
+    /// limits it.
     async fn begin_container(
         &self,
         container: &Container,
@@ -116,24 +147,42 @@ impl Node {
             private::folder(&folder).map_err(Error::io("create", &folder))?;
             save(&folder, record.as_ref())?;
             let config = &record.config;
-            let resources =
-                config.linux.as_ref().and_then(|linux| linux.resources.clone()).unwrap_or_default();
+            let resources = config
+                .linux
+                .as_ref()
+                .and_then(|linux| linux.resources.clone())
+                .unwrap_or_default();
+
             group.create()?;
             let cannot = group.limit_as_possible(&limits(&resources, pids))?;
             group.allow_devices(&devices::rules(config, security(config).privileged)?)?;
+
             Ok::<_, Error>(cannot)
         });
         self.say_once(cannot_limit(&cannot.await?));
+
         Ok(())
     }
 
     /// Takes away all that there is of a container that does not run, complete or not.
-    pub(crate) async fn clear_away(self: &Arc<Self>, container: &Arc<Container>) -> Result<(), Error> {
-        match self.ask(&container.sandbox, Request::Delete { container: container.id.clone() }).await {
+    pub(crate) async fn clear_away(
+        self: &Arc<Self>,
+        container: &Arc<Container>,
+    ) -> Result<(), Error> {
+        match self
+            .ask(
+                &container.sandbox,
+                Request::Delete {
+                    container: container.id.clone(),
+                },
+            )
+            .await
+        {
             // It may never have got there; and a supervisor that is gone holds nothing.
             Ok(_) | Err(Error::Refused(_) | Error::SupervisorGone) => {}
             Err(error) => return Err(error),
         }
+
         self.keeper.released(&container.id).await;
         let group = self.hierarchies.group(&container.record().cgroup);
         blocking(move || {
@@ -141,8 +190,10 @@ impl Node {
             group.remove()
         })
         .await?;
+
         self.rootfs.remove(&container.id).await?;
         let folder = self.config.container_root(&container.id);
+
         blocking(move || crate::sandbox::remove_folder(&folder)).await
     }
 }
@@ -165,16 +216,23 @@ struct Plan {
 }
 
 impl Plan {
-    /// Where the pod's files in `/etc` are: containers may write to them, so they are on the disk. An older version had them
-    /// in memory, where one pod could leave no room for others.
+    /// Where the pod's files in `/etc` are: containers may write to them, so they are on the disk.
+    /// An older version had them in memory, where one pod could leave no room for others.
     fn pod_files(&self) -> &Path {
-        if self.pod_root.join("hostname").exists() { &self.pod_root } else { &self.pod_folder }
+        if self.pod_root.join("hostname").exists() {
+            &self.pod_root
+        } else {
+            &self.pod_folder
+        }
     }
 
     fn carry_out(&self) -> Result<ContainerSpec, Error> {
         let record = self.container.record();
         let log = Some(Path::new(&record.log_path)).filter(|path| !path.as_os_str().is_empty());
-        self.volumes.iter().try_for_each(|volume| volume.make(&self.rootfs))?;
+
+        self.volumes
+            .iter()
+            .try_for_each(|volume| volume.make(&self.rootfs))?;
         let spec = assemble(&Ingredients {
             id: &self.container.id,
             config: &self.config,
@@ -189,9 +247,11 @@ impl Plan {
             exit_file: &self.folder.join("exit"),
             open_files: self.open_files,
         })?;
+
         if let Some(folder) = log.and_then(Path::parent) {
             fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
         }
+
         Ok(spec)
     }
 }
@@ -201,5 +261,8 @@ fn log_path(sandbox: &PodSandboxConfig, config: &ContainerConfig) -> String {
     if sandbox.log_directory.is_empty() || config.log_path.is_empty() {
         return String::new();
     }
-    Path::new(&sandbox.log_directory).join(&config.log_path).to_string_lossy().into_owned()
+    Path::new(&sandbox.log_directory)
+        .join(&config.log_path)
+        .to_string_lossy()
+        .into_owned()
 }

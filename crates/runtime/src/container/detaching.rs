@@ -1,4 +1,5 @@
-//! A session that ends with its input: then its output ends too, and it is over as if the process had ended well.
+//! A session that ends with its input: then its output ends too, and it is over as if the process
+//! had ended well.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,12 +10,30 @@ use tokio::sync::{oneshot, watch};
 
 /// Makes a session one that ends with its input. One without an input stays as it is.
 pub(super) fn session(session: Session) -> Session {
-    let Session { stdin: Some(stdin), stdout, stderr, resize, exit } = session else { return session };
+    let Session {
+        stdin: Some(stdin),
+        stdout,
+        stderr,
+        resize,
+        exit,
+    } = session
+    else {
+        return session;
+    };
+
     let (attached, seen) = watch::channel(());
-    let until = |reader: Reader| Box::pin(Output { reader, detached: detached(seen.clone()) }) as Reader;
+    let until = |reader: Reader| {
+        Box::pin(Output {
+            reader,
+            detached: detached(seen.clone()),
+        }) as Reader
+    };
 
     Session {
-        stdin: Some(Box::pin(Input { writer: stdin, _attached: attached })),
+        stdin: Some(Box::pin(Input {
+            writer: stdin,
+            _attached: attached,
+        })),
         stdout: stdout.map(until),
         stderr: stderr.map(until),
         resize,
@@ -38,11 +57,14 @@ fn earlier(exit: oneshot::Receiver<i32>, detached: Detached) -> oneshot::Receive
             code = exit => code,
             () = detached => Ok(0),
         };
-        // Dropped where the code is not known, as the one that it stands for. The client may have gone.
+
+        // Dropped where the code is not known, as the one that it stands for. The client may have
+        // gone.
         if let Ok(code) = code {
             sender.send(code).unwrap_or_default();
         }
     });
+
     either
 }
 
@@ -60,11 +82,17 @@ impl AsyncWrite for Input {
         self.writer.as_mut().poll_write(context, bytes)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+    fn poll_flush(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<()>> {
         self.writer.as_mut().poll_flush(context)
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+    fn poll_shutdown(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<()>> {
         self.writer.as_mut().poll_shutdown(context)
     }
 }

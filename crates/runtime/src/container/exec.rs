@@ -26,12 +26,20 @@ impl Node {
         command: Vec<String>,
         timeout: Option<Duration>,
     ) -> Result<ExecSyncResponse, Error> {
-        let (supervisor, request) = self.exec_request(&*self.container(id)?, command, false).await?;
+        let (supervisor, request) = self
+            .exec_request(&*self.container(id)?, command, false)
+            .await?;
         let (stdout, their_stdout) = reading_pipe()?;
         let (stderr, their_stderr) = reading_pipe()?;
+
         let nothing = nothing()?;
-        let mut exec =
-            supervisor.exec(request, &[nothing.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()]).await?;
+        let mut exec = supervisor
+            .exec(
+                request,
+                &[nothing.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()],
+            )
+            .await?;
+
         drop((their_stdout, their_stderr));
         let (mut stdout, mut stderr) = (Collected::new(stdout), Collected::new(stderr));
         let run = async {
@@ -42,39 +50,67 @@ impl Node {
                 code = &mut ended => code,
                 () = async { tokio::join!(stdout.fill(), stderr.fill()); } => ended.await,
             };
-            // All that it wrote is in the pipes; a child of it that lives on may hold them open for ever.
+
+            // All that it wrote is in the pipes; a child of it that lives on may hold them open for
+            // ever.
             stdout.drain();
             stderr.drain();
+
             code
         };
+
         let Ok(code) = tokio::time::timeout(timeout.unwrap_or(Duration::MAX), run).await else {
-            supervisor.call(Request::KillExec { exec: exec.number }, &[]).await?;
+            supervisor
+                .call(Request::KillExec { exec: exec.number }, &[])
+                .await?;
             let limit = timeout.unwrap_or_default();
-            return Err(Error::TimedOut(format!("command timed out: timeout {limit:?} exceeded")));
+            return Err(Error::TimedOut(format!(
+                "command timed out: timeout {limit:?} exceeded"
+            )));
         };
         let exit_code = code.ok_or(Error::SupervisorGone)?;
-        Ok(ExecSyncResponse { stdout: stdout.into_bytes(), stderr: stderr.into_bytes(), exit_code })
+
+        Ok(ExecSyncResponse {
+            stdout: stdout.into_bytes(),
+            stderr: stderr.into_bytes(),
+            exit_code,
+        })
     }
 
     pub(crate) async fn exec(self: &Arc<Self>, request: ExecRequest) -> Result<Session, Error> {
         let container = self.container(&request.container_id)?;
-        let (supervisor, message) = self.exec_request(&container, request.cmd.clone(), request.tty).await?;
+        let (supervisor, message) = self
+            .exec_request(&container, request.cmd.clone(), request.tty)
+            .await?;
         if request.tty {
             let mut exec = supervisor.exec(message, &[]).await?;
             let terminal = exec.terminal.take().ok_or(Error::SupervisorGone)?;
             return terminal_session(terminal, request.stdin, request.stdout, exit_of(exec));
         }
+
         let (their_stdin, stdin) = if request.stdin {
             let (theirs, ours) = writing_pipe()?;
             (theirs, Some(Box::pin(ours) as Writer))
         } else {
             (nothing()?, None)
         };
+
         let (stdout, their_stdout) = output(request.stdout)?;
         let (stderr, their_stderr) = output(request.stderr)?;
-        let streams = [their_stdin.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()];
+        let streams = [
+            their_stdin.as_fd(),
+            their_stdout.as_fd(),
+            their_stderr.as_fd(),
+        ];
         let exec = supervisor.exec(message, &streams).await?;
-        Ok(Session { stdin, stdout, stderr, resize: None, exit: exit_of(exec) })
+
+        Ok(Session {
+            stdin,
+            stdout,
+            stderr,
+            resize: None,
+            exit: exit_of(exec),
+        })
     }
 
     /// The process, with all that the container's own has: user, capabilities, filter, cgroups.
@@ -85,21 +121,43 @@ impl Node {
         terminal: bool,
     ) -> Result<(Arc<Supervisor>, Request), Error> {
         if container.state() != State::Running {
-            return Err(Error::WrongState(format!("container {:?} is not running", container.id)));
+            return Err(Error::WrongState(format!(
+                "container {:?} is not running",
+                container.id
+            )));
         }
+
         if command.is_empty() {
             return Err(Error::Invalid("no command specified".to_owned()));
         }
+
         let record = container.record();
         let own: Process = decode(&record.process).unwrap_or_default();
         let mut env = own.env;
         if terminal && !env.iter().any(|variable| variable.starts_with("TERM=")) {
             env.push("TERM=xterm".to_owned());
         }
-        let process = Process { args: command, env, terminal, ..own };
+
+        let process = Process {
+            args: command,
+            env,
+            terminal,
+            ..own
+        };
+
         let join = join(&self.hierarchies.group(&record.cgroup));
         let supervisor = self.supervisor_of(&container.sandbox).await?;
-        Ok((supervisor, Request::Exec { spec: ExecSpec { container: container.id.clone(), process, join } }))
+
+        Ok((
+            supervisor,
+            Request::Exec {
+                spec: ExecSpec {
+                    container: container.id.clone(),
+                    process,
+                    join,
+                },
+            },
+        ))
     }
 }
 
@@ -144,16 +202,23 @@ pub(super) fn output(wanted: bool) -> Result<(Option<Reader>, OwnedFd), Error> {
 
 fn reading_pipe() -> Result<(pipe::Receiver, OwnedFd), Error> {
     let (ours, theirs) = new_pipe()?;
-    Ok((pipe::Receiver::from_owned_fd(ours).map_err(Error::io("watch", "a pipe".as_ref()))?, theirs))
+    Ok((
+        pipe::Receiver::from_owned_fd(ours).map_err(Error::io("watch", "a pipe".as_ref()))?,
+        theirs,
+    ))
 }
 
 fn writing_pipe() -> Result<(OwnedFd, pipe::Sender), Error> {
     let (theirs, ours) = new_pipe()?;
-    Ok((theirs, pipe::Sender::from_owned_fd(ours).map_err(Error::io("watch", "a pipe".as_ref()))?))
+    Ok((
+        theirs,
+        pipe::Sender::from_owned_fd(ours).map_err(Error::io("watch", "a pipe".as_ref()))?,
+    ))
 }
 
 fn new_pipe() -> Result<(OwnedFd, OwnedFd), Error> {
-    pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::io("open", "a pipe".as_ref())(errno.into()))
+    pipe_with(PipeFlags::CLOEXEC)
+        .map_err(|errno| Error::io("open", "a pipe".as_ref())(errno.into()))
 }
 
 fn nothing() -> Result<OwnedFd, Error> {

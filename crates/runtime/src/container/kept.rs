@@ -1,8 +1,10 @@
-//! What we hold of a running container ourselves, so that nothing of it is lost while its pod has no supervisor.
+//! What we hold of a running container ourselves, so that nothing of it is lost while its pod has
+//! no supervisor.
 //!
-//! A supervisor may be killed. Until another one has taken over, what a container prints waits in pipes that we keep
-//! open, its input and its terminal do not end, and how it ends is known to who has its pidfd. The node's keeper holds
-//! the same ([`Keeper`](crate::supervise::Keeper)), for the case that we are killed too.
+//! A supervisor may be killed. Until another one has taken over, what a container prints waits in
+//! pipes that we keep open, its input and its terminal do not end, and how it ends is known to who
+//! has its pidfd. The node's keeper holds the same ([`Keeper`](crate::supervise::Keeper)), for the
+//! case that we are killed too.
 
 use std::fs;
 use std::io::Write as _;
@@ -39,9 +41,22 @@ impl Container {
     fn holding(&self) -> Option<Holding> {
         let kept = lock(&self.kept);
         let (pid, pidfd) = kept.process.as_ref()?;
-        let belongings = Belongings { owner: self.id.clone(), pid: *pid, terminal: kept.terminal.is_some() };
-        let all = [pidfd].into_iter().chain(&kept.terminal).chain(&kept.stdin).chain(&kept.outputs);
-        Some((belongings, all.map(OwnedFd::try_clone).collect::<Result<_, _>>().ok()?))
+        let belongings = Belongings {
+            owner: self.id.clone(),
+            pid: *pid,
+            terminal: kept.terminal.is_some(),
+        };
+
+        let all = [pidfd]
+            .into_iter()
+            .chain(&kept.terminal)
+            .chain(&kept.stdin)
+            .chain(&kept.outputs);
+
+        Some((
+            belongings,
+            all.map(OwnedFd::try_clone).collect::<Result<_, _>>().ok()?,
+        ))
     }
 
     /// Holds what was held before this process began.
@@ -49,7 +64,11 @@ impl Container {
         let mut descriptors = descriptors.into_iter();
         *lock(&self.kept) = Kept {
             process: descriptors.next().map(|pidfd| (belongings.pid, pidfd)),
-            terminal: if belongings.terminal { descriptors.next() } else { None },
+            terminal: if belongings.terminal {
+                descriptors.next()
+            } else {
+                None
+            },
             outputs: descriptors.collect(),
             stdin: None,
         };
@@ -69,10 +88,16 @@ impl Container {
 }
 
 impl Node {
-    /// Has the keeper hold what we hold of every container and supervisor, of which it knows nothing.
+    /// Has the keeper hold what we hold of every container and supervisor, of which it knows
+    /// nothing.
     pub(crate) fn hold_all(&self) {
-        self.containers().iter().for_each(|container| self.hold(container));
-        self.sandboxes().iter().filter_map(|sandbox| sandbox.holding()).for_each(|one| self.keeper.hold(one));
+        self.containers()
+            .iter()
+            .for_each(|container| self.hold(container));
+        self.sandboxes()
+            .iter()
+            .filter_map(|sandbox| sandbox.holding())
+            .for_each(|one| self.keeper.hold(one));
     }
 
     fn hold(&self, container: &Container) {
@@ -86,6 +111,7 @@ impl Node {
         if self.is_observer {
             return;
         }
+
         for (belongings, descriptors) in self.keeper.returned().await {
             let owner = belongings.owner.clone();
             match (self.container(&owner), self.sandbox(&owner)) {
@@ -93,7 +119,9 @@ impl Node {
                     container.take_back(&belongings, descriptors);
                 }
                 (_, Ok(sandbox)) if !sandbox.is_lost() => {
-                    descriptors.into_iter().for_each(|pidfd| sandbox.set_process((belongings.pid, pidfd)));
+                    descriptors
+                        .into_iter()
+                        .for_each(|pidfd| sandbox.set_process((belongings.pid, pidfd)));
                 }
                 _ => self.keeper.release(&owner),
             }
@@ -106,13 +134,19 @@ impl Node {
         self.hold(container);
     }
 
-    /// Holds on to a container's first process and its streams. What cannot be held is not worth an error.
+    /// Holds on to a container's first process and its streams. What cannot be held is not worth an
+    /// error.
     pub(crate) async fn keep(&self, container: &Container, supervisor: &Supervisor, pid: i32) {
         if self.is_observer {
             return;
         }
-        let folder =
-            self.config.sandbox_state(&container.sandbox.id).join(held::CONTAINERS).join(&container.id);
+
+        let folder = self
+            .config
+            .sandbox_state(&container.sandbox.id)
+            .join(held::CONTAINERS)
+            .join(&container.id);
+
         let pidfd = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         let end = |name: &str, flags: OFlags| end_of(&folder.join(name), flags);
         let mut kept = Kept {
@@ -124,21 +158,31 @@ impl Node {
             stdin: end(held::STDIN, OFlags::WRONLY),
             terminal: None,
         };
+
         if container.record().config.tty {
             // Who attaches is given the terminal.
-            let request = Request::Attach { container: container.id.clone(), stdout: false, stderr: false };
+            let request = Request::Attach {
+                container: container.id.clone(),
+                stdout: false,
+                stderr: false,
+            };
+
             if let Ok((Reply::Attached { terminal: true }, mut descriptors)) =
                 supervisor.call_at_once(request, &[]).await
             {
                 kept.terminal = descriptors.pop();
             }
         }
+
         let before = std::mem::replace(&mut *lock(&container.kept), kept);
         self.hold(container);
+
         // Nobody else has it: the supervisor that took over is to have it back.
         if let Some(terminal) = before.terminal {
             let missing = lock(&container.kept).terminal.is_none();
-            if missing && let Err(error) = self.return_terminal(container, supervisor, terminal).await {
+            if missing
+                && let Err(error) = self.return_terminal(container, supervisor, terminal).await
+            {
                 tracing::warn!(container = container.id, error = %error, "a terminal is lost");
             }
         }
@@ -150,8 +194,12 @@ impl Node {
         supervisor: &Supervisor,
         terminal: OwnedFd,
     ) -> Result<(), Error> {
-        let request = Request::ReturnTerminal { container: container.id.clone() };
-        supervisor.call_at_once(request, &[terminal.as_fd()]).await?;
+        let request = Request::ReturnTerminal {
+            container: container.id.clone(),
+        };
+        supervisor
+            .call_at_once(request, &[terminal.as_fd()])
+            .await?;
         lock(&container.kept).terminal = Some(terminal);
         self.hold(container);
         Ok(())
@@ -160,30 +208,49 @@ impl Node {
     /// How a container ended, as far as we know better; nothing of it is held any more.
     pub(super) async fn settle(&self, container: &Container, mut exit: Exit) -> Exit {
         let seen = match exit.unknown {
-            true => self.keeper.how_ended(&container.id).await.or_else(|| container.seen_by_us()),
+            true => self
+                .keeper
+                .how_ended(&container.id)
+                .await
+                .or_else(|| container.seen_by_us()),
             false => None,
         };
+
         if let Some(code) = seen {
-            exit = Exit { code, unknown: false, ..exit };
+            exit = Exit {
+                code,
+                unknown: false,
+                ..exit
+            };
+
             let path = self.config.container_root(&container.id).join("exit");
             let bytes = encode(&exit);
+
             // A supervisor has another name for one that is not finished.
             let unfinished = path.with_extension("ours");
             let write = move || {
                 private::create(&unfinished)?.write_all(&bytes)?;
                 fs::rename(&unfinished, &path)
             };
+
             if let Err(error) = blocking(write).await {
                 tracing::warn!(container = container.id, error = %error, "an exit code could not be written");
             }
         }
+
         drop(container.release());
         self.keeper.release(&container.id);
+
         exit
     }
 }
 
 /// One end of a named pipe; none where there is none, or nobody has the other end.
 fn end_of(path: &Path, flags: OFlags) -> Option<OwnedFd> {
-    open(path, flags | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()
+    open(
+        path,
+        flags | OFlags::NONBLOCK | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .ok()
 }

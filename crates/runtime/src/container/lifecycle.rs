@@ -13,7 +13,8 @@ use crate::error::Error;
 use crate::node::{Node, blocking};
 use crate::records::save;
 
-/// How long a killed container may take to end: what waits for a disk may take long, and nobody is to wait with it.
+/// How long a killed container may take to end: what waits for a disk may take long, and nobody is
+/// to wait with it.
 const DYING: Duration = Duration::from_secs(60);
 
 /// The exit code of a container whose program could not be started.
@@ -23,13 +24,27 @@ impl Node {
     pub(crate) async fn start_container(self: &Arc<Self>, id: &str) -> Result<(), Error> {
         let container = self.container(id)?;
         let starting = container.starting.lock().await;
+
         if container.state() != State::Created {
-            return Err(Error::WrongState(format!("container {id:?} is not in the state created")));
+            return Err(Error::WrongState(format!(
+                "container {id:?} is not in the state created"
+            )));
         }
+
         let supervisor = self.supervisor_of(&container.sandbox).await?;
+
         // Taken before: a short one has ended before we hear that it began.
         let started_at = clock::now();
-        let mut started = supervisor.call(Request::Start { container: id.to_owned() }, &[]).await.map(drop);
+        let mut started = supervisor
+            .call(
+                Request::Start {
+                    container: id.to_owned(),
+                },
+                &[],
+            )
+            .await
+            .map(drop);
+
         if matches!(started, Err(Error::SupervisorGone)) {
             // Whether the gate was opened before it was killed, who takes over knows.
             self.supervisor_of(&container.sandbox).await?.met().await?;
@@ -37,23 +52,37 @@ impl Node {
                 started = Ok(());
             }
         }
+
         match started {
             Ok(()) => {
                 container.advance(State::Running);
-                self.write_down(&container, |record| record.started_at = started_at).await?;
-                self.tell(id, &container.sandbox.id, ContainerEventType::ContainerStartedEvent);
+                self.write_down(&container, |record| record.started_at = started_at)
+                    .await?;
+                self.tell(
+                    id,
+                    &container.sandbox.id,
+                    ContainerEventType::ContainerStartedEvent,
+                );
             }
             // It may start yet: who answers then says so.
             Err(Error::SupervisorSilent) => return Err(Error::SupervisorSilent),
             Err(error) => {
                 let text = error.to_string();
-                let exit = Exit { code: NOT_STARTED, at: clock::now(), ..Exit::default() };
+                let exit = Exit {
+                    code: NOT_STARTED,
+                    at: clock::now(),
+                    ..Exit::default()
+                };
                 self.container_ended(&container, exit).await;
-                self.write_down(&container, |record| record.start_error = text).await?;
+
+                self.write_down(&container, |record| record.start_error = text)
+                    .await?;
                 return Err(error);
             }
         }
+
         drop(starting);
+
         Ok(())
     }
 
@@ -62,21 +91,33 @@ impl Node {
         container: &Container,
         change: impl FnOnce(&mut crate::records::ContainerRecord),
     ) -> Result<(), Error> {
-        let (record, folder) = (container.change(change), self.config.container_root(&container.id));
+        let (record, folder) = (
+            container.change(change),
+            self.config.container_root(&container.id),
+        );
         blocking(move || save(&folder, record.as_ref())).await
     }
 
-    pub(crate) async fn stop_container(self: &Arc<Self>, id: &str, grace: Duration) -> Result<(), Error> {
-        let Ok(container) = self.container(id) else { return Ok(()) };
+    pub(crate) async fn stop_container(
+        self: &Arc<Self>,
+        id: &str,
+        grace: Duration,
+    ) -> Result<(), Error> {
+        let Ok(container) = self.container(id) else {
+            return Ok(());
+        };
         if container.state() != State::Running {
             return Ok(());
         }
+
         if !grace.is_zero() {
-            self.signal(&container, container.record().stop_signal).await?;
+            self.signal(&container, container.record().stop_signal)
+                .await?;
             if tokio::time::timeout(grace, container.ended()).await.is_ok() {
                 return Ok(());
             }
         }
+
         self.kill(&container).await
     }
 
@@ -85,14 +126,23 @@ impl Node {
         if container.state() != State::Running {
             return Ok(());
         }
+
         match self.signal(container, libc::SIGKILL).await {
             // It is wanted dead, whether its supervisor sees that or not.
             Err(Error::SupervisorSilent) => return self.kill_unseen(container).await,
             sent => sent?,
         }
-        if tokio::time::timeout(DYING, container.ended()).await.is_err() {
-            return Err(Error::TimedOut(format!("container {:?} does not end", container.id)));
+
+        if tokio::time::timeout(DYING, container.ended())
+            .await
+            .is_err()
+        {
+            return Err(Error::TimedOut(format!(
+                "container {:?} does not end",
+                container.id
+            )));
         }
+
         Ok(())
     }
 
@@ -100,19 +150,30 @@ impl Node {
     async fn kill_unseen(&self, container: &Container) -> Result<(), Error> {
         let group = self.hierarchies.group(&container.record().cgroup);
         blocking(move || group.kill()).await?;
-        let exit = Exit { code: 128 + libc::SIGKILL, at: clock::now(), ..Exit::default() };
+        let exit = Exit {
+            code: 128 + libc::SIGKILL,
+            at: clock::now(),
+            ..Exit::default()
+        };
         self.container_ended(container, exit).await;
         Ok(())
     }
 
     /// Sends a signal; a container that ends meanwhile needs none.
     async fn signal(self: &Arc<Self>, container: &Container, signal: i32) -> Result<(), Error> {
-        let request = Request::Signal { container: container.id.clone(), signal };
+        let request = Request::Signal {
+            container: container.id.clone(),
+            signal,
+        };
+
         match self.ask(&container.sandbox, request).await {
             Ok(_)
-            | Err(Error::Refused(Failure::WrongPhase { .. } | Failure::Step { errno: libc::ESRCH, .. })) => {
-                Ok(())
-            }
+            | Err(Error::Refused(
+                Failure::WrongPhase { .. }
+                | Failure::Step {
+                    errno: libc::ESRCH, ..
+                },
+            )) => Ok(()),
             // Nothing of the pod was left: its containers are ended.
             Err(Error::SupervisorGone) if container.sandbox.is_lost() => Ok(()),
             Err(error) => Err(error),
@@ -120,17 +181,25 @@ impl Node {
     }
 
     pub(crate) async fn remove_container(self: &Arc<Self>, id: &str) -> Result<(), Error> {
-        let Ok(container) = self.container(id) else { return Ok(()) };
+        let Ok(container) = self.container(id) else {
+            return Ok(());
+        };
         self.remove(&container).await
     }
 
     pub(crate) async fn remove(self: &Arc<Self>, container: &Arc<Container>) -> Result<(), Error> {
-        // One that is just being started is removed when that is over. Its end is heard of without the lock.
+        // One that is just being started is removed when that is over. Its end is heard of without
+        // the lock.
         drop(container.starting.lock().await);
         self.kill(container).await?;
         self.clear_away(container).await?;
         self.drop_container(container);
-        self.tell(&container.id, &container.sandbox.id, ContainerEventType::ContainerDeletedEvent);
+        self.tell(
+            &container.id,
+            &container.sandbox.id,
+            ContainerEventType::ContainerDeletedEvent,
+        );
+
         Ok(())
     }
 
@@ -138,33 +207,49 @@ impl Node {
     pub(crate) async fn container_ended(&self, container: &Container, exit: Exit) {
         let exit = self.settle(container, exit).await;
         if container.advance(State::Exited(exit)) {
-            self.tell(&container.id, &container.sandbox.id, ContainerEventType::ContainerStoppedEvent);
+            self.tell(
+                &container.id,
+                &container.sandbox.id,
+                ContainerEventType::ContainerStoppedEvent,
+            );
         }
     }
 
-    /// A container without a supervisor, because no other could take over: nobody reads what it prints. It is ended.
+    /// A container without a supervisor, because no other could take over: nobody reads what it
+    /// prints. It is ended.
     pub(crate) async fn abandon(&self, container: &Container) {
         if matches!(container.state(), State::Exited(_)) {
             return;
         }
+
         let group = self.hierarchies.group(&container.record().cgroup);
+
         let (exit_file, exit) = (
             self.config.container_root(&container.id).join("exit"),
-            Exit { code: UNKNOWN_EXIT, at: clock::now(), unknown: true, ..Exit::default() },
+            Exit {
+                code: UNKNOWN_EXIT,
+                at: clock::now(),
+                unknown: true,
+                ..Exit::default()
+            },
         );
+
         let written = exit.clone();
         let ended = blocking(move || {
             group.kill()?;
             // It may have written its end before it went.
             if !exit_file.exists() {
-                private::write(&exit_file, &encode(&written)).map_err(Error::io("write", &exit_file))?;
+                private::write(&exit_file, &encode(&written))
+                    .map_err(Error::io("write", &exit_file))?;
             }
             Ok::<(), Error>(())
         })
         .await;
+
         if let Err(error) = ended {
             tracing::warn!(container = container.id, error = %error, "a container without a supervisor does not end");
         }
+
         self.container_ended(container, exit).await;
     }
 }

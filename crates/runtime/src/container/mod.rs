@@ -38,7 +38,12 @@ pub(crate) enum State {
 }
 
 impl Container {
-    pub(crate) fn new(id: String, sandbox: Arc<Sandbox>, record: ContainerRecord, state: State) -> Self {
+    pub(crate) fn new(
+        id: String,
+        sandbox: Arc<Sandbox>,
+        record: ContainerRecord,
+        state: State,
+    ) -> Self {
         Self {
             id,
             sandbox,
@@ -68,7 +73,8 @@ impl Container {
         self.state.send_if_modified(|state| {
             let forward = matches!(
                 (&*state, &to),
-                (State::Created, State::Running | State::Exited(_)) | (State::Running, State::Exited(_))
+                (State::Created, State::Running | State::Exited(_))
+                    | (State::Running, State::Exited(_))
             );
             if forward {
                 *state = to;
@@ -80,7 +86,9 @@ impl Container {
     /// Waits until it has ended.
     pub(crate) async fn ended(&self) -> Exit {
         let mut states = self.state.subscribe();
-        let ended = states.wait_for(|state| matches!(state, State::Exited(_))).await;
+        let ended = states
+            .wait_for(|state| matches!(state, State::Exited(_)))
+            .await;
         match ended.map(|state| state.clone()) {
             Ok(State::Exited(exit)) => exit,
             // The sender is in ourselves, and we waited for nothing else.

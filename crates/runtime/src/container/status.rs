@@ -21,12 +21,25 @@ impl Container {
             State::Exited(exit) => exit.clone(),
             State::Created | State::Running => Exit::default(),
         };
-        let user = decode::<Process>(&record.process).ok().map(|process| LinuxContainerUser {
-            uid: process.uid.into(),
-            gid: process.gid.into(),
-            supplemental_groups: process.groups.iter().map(|group| i64::from(*group)).collect(),
-        });
-        let resources = record.config.linux.as_ref().and_then(|linux| linux.resources.clone());
+
+        let user = decode::<Process>(&record.process)
+            .ok()
+            .map(|process| LinuxContainerUser {
+                uid: process.uid.into(),
+                gid: process.gid.into(),
+                supplemental_groups: process
+                    .groups
+                    .iter()
+                    .map(|group| i64::from(*group))
+                    .collect(),
+            });
+
+        let resources = record
+            .config
+            .linux
+            .as_ref()
+            .and_then(|linux| linux.resources.clone());
+
         let stop_signal = record.config.stop_signal();
         ContainerStatus {
             id: self.id.clone(),
@@ -35,7 +48,10 @@ impl Container {
             started_at: record.started_at,
             finished_at: exit.at,
             exit_code: exit.code,
-            image: Some(ImageSpec { image: record.image_id.clone(), ..named(&record) }),
+            image: Some(ImageSpec {
+                image: record.image_id.clone(),
+                ..named(&record)
+            }),
             image_ref: record.image_ref.clone(),
             reason: reason(&state, &record).to_owned(),
             message: message(&exit, &record).to_owned(),
@@ -109,18 +125,27 @@ fn reason(state: &State, record: &ContainerRecord) -> &'static str {
 }
 
 impl Node {
-    pub(crate) fn container_status(&self, id: &str, verbose: bool) -> Result<ContainerStatusResponse, Error> {
+    pub(crate) fn container_status(
+        &self,
+        id: &str,
+        verbose: bool,
+    ) -> Result<ContainerStatusResponse, Error> {
         let container = self.container(id)?;
         let mut info = HashMap::new();
         if verbose {
             let record = container.record();
             let group = self.hierarchies.group(&record.cgroup);
-            let processes: Vec<String> = group.processes().iter().map(ToString::to_string).collect();
+            let processes: Vec<String> =
+                group.processes().iter().map(ToString::to_string).collect();
             info.insert("sandboxID".to_owned(), record.sandbox.clone());
             info.insert("cgroup".to_owned(), record.cgroup.clone());
             info.insert("processes".to_owned(), processes.join(" "));
         }
-        Ok(ContainerStatusResponse { status: Some(container.status()), info })
+
+        Ok(ContainerStatusResponse {
+            status: Some(container.status()),
+            info,
+        })
     }
 
     pub(crate) fn list_containers(&self, filter: &ContainerFilter) -> Vec<Listed> {
@@ -131,6 +156,11 @@ impl Node {
                 && state.is_none_or(|state| in_words(&container.state()) == state)
                 && labels_match(&container.record().config.labels, &filter.label_selector)
         };
-        self.containers().iter().filter(|one| wanted(one)).map(|one| one.listed()).collect()
+
+        self.containers()
+            .iter()
+            .filter(|one| wanted(one))
+            .map(|one| one.listed())
+            .collect()
     }
 }

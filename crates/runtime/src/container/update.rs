@@ -21,14 +21,20 @@ impl Node {
         if matches!(container.state(), State::Exited(_)) {
             return Err(Error::WrongState(format!("container {id:?} has exited")));
         }
+
         let group = self.hierarchies.group(&container.record().cgroup);
         let limits = limits(&resources, None);
         let cannot = blocking(move || group.limit_as_possible(&limits)).await?;
         self.say_once(cannot_limit(&cannot));
+
         let record = container.change(|record| {
             let linux = record.config.linux.get_or_insert_default();
-            linux.resources = Some(merged(linux.resources.clone().unwrap_or_default(), resources));
+            linux.resources = Some(merged(
+                linux.resources.clone().unwrap_or_default(),
+                resources,
+            ));
         });
+
         let folder = self.config.container_root(id);
         blocking(move || save(&folder, record.as_ref())).await
     }
@@ -36,9 +42,19 @@ impl Node {
     pub(crate) async fn reopen_log(self: &Arc<Self>, id: &str) -> Result<(), Error> {
         let container = self.container(id)?;
         if container.state() != State::Running {
-            return Err(Error::WrongState(format!("container {id:?} is not running")));
+            return Err(Error::WrongState(format!(
+                "container {id:?} is not running"
+            )));
         }
-        self.ask(&container.sandbox, Request::ReopenLog { container: id.to_owned() }).await?;
+
+        self.ask(
+            &container.sandbox,
+            Request::ReopenLog {
+                container: id.to_owned(),
+            },
+        )
+        .await?;
+
         Ok(())
     }
 }
@@ -61,6 +77,9 @@ fn merged(old: LinuxContainerResources, new: LinuxContainerResources) -> LinuxCo
             new.hugepage_limits
         },
         unified: old.unified.into_iter().chain(new.unified).collect(),
-        memory_swap_limit_in_bytes: number(old.memory_swap_limit_in_bytes, new.memory_swap_limit_in_bytes),
+        memory_swap_limit_in_bytes: number(
+            old.memory_swap_limit_in_bytes,
+            new.memory_swap_limit_in_bytes,
+        ),
     }
 }

@@ -1,8 +1,8 @@
 //! From a description of an image to the image: the layers that are missing, then the record.
 //!
-//! Two that want the same layer do not both fetch it: each takes the locks of all its layers first, from the lowest on. The
-//! name of a layer follows from all that is below it, so whoever shares a layer shares everything below, and the order of
-//! locks is the same for all.
+//! Two that want the same layer do not both fetch it: each takes the locks of all its layers first,
+//! from the lowest on. The name of a layer follows from all that is below it, so whoever shares a
+//! layer shares everything below, and the order of locks is the same for all.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -41,6 +41,7 @@ impl LayerLocks {
         let locks: Vec<_> = {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             known.retain(|_, lock| lock.strong_count() > 0);
+
             let mut lock_of = |layer: &Digest| {
                 let known = known.entry(*layer).or_default();
                 known.upgrade().unwrap_or_else(|| {
@@ -49,18 +50,22 @@ impl LayerLocks {
                     fresh
                 })
             };
+
             layers.iter().map(&mut lock_of).collect()
         };
+
         let mut guards = Vec::with_capacity(locks.len());
         for lock in locks {
             guards.push(lock.lock_owned().await);
         }
+
         guards
     }
 }
 
 impl ImageStore {
-    /// Fetches what is missing and makes the image appear. `fetch` is asked for layers by their place in the stack.
+    /// Fetches what is missing and makes the image appear. `fetch` is asked for layers by their
+    /// place in the stack.
     ///
     /// # Cancellation
     /// Whoever stops waiting stops the transfer; what was unpacked is deleted.
@@ -89,27 +94,49 @@ impl ImageStore {
         fetch: impl Fn(usize, Staged) -> Fetching,
     ) -> Result<Image, ImageError> {
         let (gone, mut all_gone) = mpsc::channel(1);
-        let fetched = self.fetch_missing(&description.diff_ids, &stack, fetch, gone).await;
+        let fetched = self
+            .fetch_missing(&description.diff_ids, &stack, fetch, gone)
+            .await;
         if fetched.is_err() {
             // Others may still be unpacking: nothing is to be left when this is told.
             all_gone.recv().await;
         }
+
         let layers = fetched?;
         let store = Arc::clone(&self.store);
+
         on_disk(move || {
             if !layers.is_empty() {
                 store.sync()?;
             }
+
             for (at, (staged, diff_id, unpacked)) in layers {
                 store.commit(&staged, diff_id, &unpacked, &stack[..=at])?;
             }
-            let Description { config, manifests, names, size, pinned, .. } = description;
-            store.put(NewImage { config: &config, manifests, names, layers: stack, size, pinned })
+
+            let Description {
+                config,
+                manifests,
+                names,
+                size,
+                pinned,
+                ..
+            } = description;
+
+            store.put(NewImage {
+                config: &config,
+                manifests,
+                names,
+                layers: stack,
+                size,
+                pinned,
+            })
         })
         .await
     }
 
-    /// Fetches the layers that are not there, some at a time. `gone` is closed when nothing of them is staged any more.
+    /// Fetches the layers that are not there, some at a time. `gone` is closed when nothing of them
+    /// is staged any more.
     async fn fetch_missing(
         &self,
         diff_ids: &[Digest],
@@ -119,6 +146,7 @@ impl ImageStore {
     ) -> Result<BTreeMap<usize, Fetched>, ImageError> {
         let missing = (0..stack.len()).filter(|at| !self.store.has_layer(stack[*at]));
         let room = Arc::new(Semaphore::new(self.config.parallel.max(1)));
+
         let mut fetching = JoinSet::new();
         for at in missing {
             let staged = self.store.stage()?.followed(gone.clone());
@@ -127,19 +155,26 @@ impl ImageStore {
                 let _room = room.acquire_owned().await;
                 let fetched = layer.await?;
                 let found = fetched.1;
+
                 let what = "the layer's plain archive";
                 if found == expected {
                     Ok((at, fetched))
                 } else {
-                    Err(ImageError::Digest { what, expected, found })
+                    Err(ImageError::Digest {
+                        what,
+                        expected,
+                        found,
+                    })
                 }
             });
         }
+
         let mut layers = BTreeMap::new();
         while let Some(fetched) = fetching.join_next().await {
             let (at, fetched) = fetched.map_err(panicked)??;
             layers.insert(at, fetched);
         }
+
         Ok(layers)
     }
 }
@@ -148,7 +183,9 @@ impl ImageStore {
 pub(super) async fn on_disk<T: Send + 'static>(
     deed: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ImageError> {
-    Ok(tokio::task::spawn_blocking(deed).await.map_err(panicked)??)
+    Ok(tokio::task::spawn_blocking(deed)
+        .await
+        .map_err(panicked)??)
 }
 
 /// Nobody aborts these tasks but by dropping all of them.

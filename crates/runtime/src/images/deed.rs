@@ -1,5 +1,5 @@
-//! What a person does to images by hand, whoever has them: the process that works with their folder does it, and that is
-//! this one where no other is there.
+//! What a person does to images by hand, whoever has them: the process that works with their folder
+//! does it, and that is this one where no other is there.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,15 +7,26 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::registry::Connector;
-use super::{Credentials, Image, ImageError, ImageStore, ImagesConfig, Keep, Registries, Report, door};
+use super::{
+    Credentials, Image, ImageError, ImageStore, ImagesConfig, Keep, Registries, Report, door,
+};
 
 /// A change to the images of a folder. Paths are absolute: who does it may be elsewhere.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Deed {
     /// Imports an archive or a layout.
-    Import { path: PathBuf, name: Option<String>, pinned: bool },
+    Import {
+        path: PathBuf,
+        name: Option<String>,
+        pinned: bool,
+    },
     /// Pulls from a registry that is reached in this way.
-    Pull { image: String, credentials: Vec<Credentials>, authorities: Vec<PathBuf>, plain: Vec<String> },
+    Pull {
+        image: String,
+        credentials: Vec<Credentials>,
+        authorities: Vec<PathBuf>,
+        plain: Vec<String>,
+    },
     /// Removes an image with all its names.
     Remove { image: String },
 }
@@ -30,37 +41,66 @@ impl Deed {
         }
     }
 
-    /// Does it to the images of a folder, or has it done by the process that works with them. Answers with the images that
-    /// it was about.
-    pub async fn carry_out(&self, config: ImagesConfig, report: &Report) -> Result<Vec<Image>, ImageError> {
+    /// Does it to the images of a folder, or has it done by the process that works with them.
+    /// Answers with the images that it was about.
+    pub async fn carry_out(
+        &self,
+        config: ImagesConfig,
+        report: &Report,
+    ) -> Result<Vec<Image>, ImageError> {
         match ImageStore::open_if_free(config.clone()) {
-            Err(ImageError::Store(error)) if error.is_taken() => match door::knock(&config.root).await {
-                Some(connection) => door::ask(connection, self, report).await,
-                None => ImageStore::open(config)?.perform(self, report).await,
-            },
+            Err(ImageError::Store(error)) if error.is_taken() => {
+                match door::knock(&config.root).await {
+                    Some(connection) => door::ask(connection, self, report).await,
+                    None => ImageStore::open(config)?.perform(self, report).await,
+                }
+            }
             opened => opened?.perform(self, report).await,
         }
     }
 }
 
 impl ImageStore {
-    pub(super) async fn perform(&self, deed: &Deed, report: &Report) -> Result<Vec<Image>, ImageError> {
+    pub(super) async fn perform(
+        &self,
+        deed: &Deed,
+        report: &Report,
+    ) -> Result<Vec<Image>, ImageError> {
         match deed {
             Deed::Import { path, name, pinned } => {
                 let name = name.as_deref().map(ImageError::name).transpose()?;
-                self.import(path, &Keep { name, pinned: *pinned }).await
+                self.import(
+                    path,
+                    &Keep {
+                        name,
+                        pinned: *pinned,
+                    },
+                )
+                .await
             }
-            Deed::Pull { image, credentials, authorities, plain } => {
+            Deed::Pull {
+                image,
+                credentials,
+                authorities,
+                plain,
+            } => {
                 let image = ImageError::name(image)?;
                 let registries = Registries {
                     authorities: authorities.clone(),
                     plain: plain.clone(),
                     ..self.config.registries.clone()
                 };
-                Ok(vec![self.reaching(registries).pull(&image, credentials, report).await?])
+
+                Ok(vec![
+                    self.reaching(registries)
+                        .pull(&image, credentials, report)
+                        .await?,
+                ])
             }
             Deed::Remove { image } => {
-                let found = self.find(image).ok_or_else(|| ImageError::Absent(image.clone()))?;
+                let found = self
+                    .find(image)
+                    .ok_or_else(|| ImageError::Absent(image.clone()))?;
                 self.remove(&found).await?;
                 Ok(vec![found])
             }
@@ -71,7 +111,10 @@ impl ImageStore {
     fn reaching(&self, registries: Registries) -> ImageStore {
         ImageStore {
             connector: Arc::new(Connector::new(registries.clone())),
-            config: ImagesConfig { registries, ..self.config.clone() },
+            config: ImagesConfig {
+                registries,
+                ..self.config.clone()
+            },
             store: Arc::clone(&self.store),
             locks: Arc::clone(&self.locks),
         }

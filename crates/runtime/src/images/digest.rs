@@ -1,4 +1,5 @@
-//! Digests, by which everything about images is called: blobs, configurations, layers, and stacks of layers.
+//! Digests, by which everything about images is called: blobs, configurations, layers, and stacks
+//! of layers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,19 +31,26 @@ impl Digest {
     /// The digest that 64 digits are.
     pub fn from_hex(hex: &str) -> Result<Self, NoDigest> {
         let refused = || NoDigest(hex.to_owned());
-        if hex.len() != 64 || !hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        if hex.len() != 64
+            || !hex
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        {
             return Err(refused());
         }
+
         let mut bytes = [0; 32];
         for (at, byte) in bytes.iter_mut().enumerate() {
             *byte = u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).map_err(|_| refused())?;
         }
+
         Ok(Self(bytes))
     }
 }
 
-/// The names of a stack of layers, from the lowest on: each is the digest of the name below and the layer's own digest.
-/// A layer is kept under the name of its stack, because what it means depends on what is below.
+/// The names of a stack of layers, from the lowest on: each is the digest of the name below and the
+/// layer's own digest. A layer is kept under the name of its stack, because what it means depends
+/// on what is below.
 pub(super) fn chain(layers: &[Digest]) -> Vec<Digest> {
     let mut names: Vec<Digest> = Vec::with_capacity(layers.len());
     for layer in layers {
@@ -84,7 +92,9 @@ impl Serialize for Digest {
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -102,7 +112,13 @@ impl Hasher {
     }
 
     pub(crate) fn finish(self) -> Digest {
-        Digest(self.0.finish().as_ref().try_into().expect("SHA-256 has 32 bytes"))
+        Digest(
+            self.0
+                .finish()
+                .as_ref()
+                .try_into()
+                .expect("SHA-256 has 32 bytes"),
+        )
     }
 }
 
@@ -113,10 +129,15 @@ mod tests {
     #[test]
     fn stacks_of_layers_are_called_as_upstream_calls_them() {
         let check = |layers: &[&str], expected: &[&str]| {
-            let parse =
-                |texts: &[&str]| texts.iter().map(|hex| Digest::from_hex(hex).unwrap()).collect::<Vec<_>>();
+            let parse = |texts: &[&str]| {
+                texts
+                    .iter()
+                    .map(|hex| Digest::from_hex(hex).unwrap())
+                    .collect::<Vec<_>>()
+            };
             assert_eq!(chain(&parse(layers)), parse(expected));
         };
+
         check(
             &[
                 "777b2c648970480f50f5b4d0af8f9a8ea798eea43dbcf40ce4a8c7118736bdcf",
@@ -131,11 +152,13 @@ mod tests {
                 "d8546a51a3203d6ac8eb7b5b0f23a97e77aa706e0ee2136e8747c000538926bd",
             ],
         );
+
         // The same layer twice in one image is two layers.
         let (one, other) = (
             "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef",
             "41ff149e94f22c52b8f36c59cafe7538b70ea771e62d9fc6922dedac25392fdf",
         );
+
         check(
             &[one, other, one],
             &[
@@ -149,7 +172,11 @@ mod tests {
     #[test]
     fn only_whole_lower_case_digests_are_read() {
         let hex = Digest::of(b"x").hex();
-        assert_eq!(format!("sha256:{hex}").parse::<Digest>().unwrap(), Digest::of(b"x"));
+        assert_eq!(
+            format!("sha256:{hex}").parse::<Digest>().unwrap(),
+            Digest::of(b"x")
+        );
+
         for text in [
             hex.clone(),
             format!("sha512:{hex}"),

@@ -1,17 +1,22 @@
-//! The documents that describe an image: index, manifest, configuration. Only what is used of them is read; they are kept
-//! and passed on as the bytes they came in.
+//! The documents that describe an image: index, manifest, configuration. Only what is used of them
+//! is read; they are kept and passed on as the bytes they came in.
 
 use serde::Deserialize;
 
 use super::digest::Digest;
 
 /// Media types, Docker's and the specification's.
-pub(crate) const INDEXES: [&str; 2] =
-    ["application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json"];
-pub(crate) const MANIFESTS: [&str; 2] =
-    ["application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json"];
+pub(crate) const INDEXES: [&str; 2] = [
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+];
+pub(crate) const MANIFESTS: [&str; 2] = [
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+];
 
-/// Layers, and what may be added for how they are compressed. Which it is is not believed, but seen.
+/// Layers, and what may be added for how they are compressed. Which it is is not believed, but
+/// seen.
 const LAYERS: [&str; 4] = [
     "application/vnd.oci.image.layer.v1.tar",
     "application/vnd.oci.image.layer.nondistributable.v1.tar",
@@ -27,8 +32,13 @@ pub(crate) const MOST_LAYERS: usize = 400;
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     #[error("cannot read the {what}")]
-    Json { what: &'static str, source: serde_json::Error },
-    #[error("manifests of schema version 1 are not supported: push the image again with a current tool")]
+    Json {
+        what: &'static str,
+        source: serde_json::Error,
+    },
+    #[error(
+        "manifests of schema version 1 are not supported: push the image again with a current tool"
+    )]
     SchemaOne,
     #[error("no manifest for platform {0}")]
     NoPlatform(String),
@@ -77,14 +87,22 @@ impl Platform {
             "arm" => ("arm", "v7"),
             other => (other, ""),
         };
-        Self { architecture: architecture.to_owned(), os: "linux".to_owned(), variant: variant.to_owned() }
+        Self {
+            architecture: architecture.to_owned(),
+            os: "linux".to_owned(),
+            variant: variant.to_owned(),
+        }
     }
 
-    /// How well something for another platform fits here: better is more, none is not at all. A variant that is not
-    /// named fits; a lower one of the same family does too.
+    /// How well something for another platform fits here: better is more, none is not at all. A
+    /// variant that is not named fits; a lower one of the same family does too.
     fn fit(&self, other: &Self) -> Option<u8> {
         let same = self.os == other.os && self.architecture == other.architecture;
-        match (same, self.variant == other.variant, other.variant.is_empty()) {
+        match (
+            same,
+            self.variant == other.variant,
+            other.variant.is_empty(),
+        ) {
             (false, ..) => None,
             (_, true, _) => Some(3),
             (_, _, true) => Some(2),
@@ -97,7 +115,11 @@ impl Platform {
 impl std::fmt::Display for Platform {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{}/{}", self.os, self.architecture)?;
-        if self.variant.is_empty() { Ok(()) } else { write!(out, "/{}", self.variant) }
+        if self.variant.is_empty() {
+            Ok(())
+        } else {
+            write!(out, "/{}", self.variant)
+        }
     }
 }
 
@@ -113,17 +135,24 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Everything that is a layer says so. What says nothing is taken for one: that it is an archive is seen from it.
+    /// Everything that is a layer says so. What says nothing is taken for one: that it is an
+    /// archive is seen from it.
     pub(crate) fn check_layers(&self) -> Result<(), DocumentError> {
         let is_layer = |layer: &&Descriptor| {
-            let known = LAYERS.iter().find_map(|name| layer.media_type.strip_prefix(name));
+            let known = LAYERS
+                .iter()
+                .find_map(|name| layer.media_type.strip_prefix(name));
             layer.media_type.is_empty() || known.is_some_and(|form| COMPRESSIONS.contains(&form))
         };
+
         match self.layers.iter().find(|layer| !is_layer(layer)) {
             None => Ok(()),
-            Some(Descriptor { digest, media_type, .. }) => {
-                Err(DocumentError::LayerType { digest: *digest, media_type: media_type.clone() })
-            }
+            Some(Descriptor {
+                digest, media_type, ..
+            }) => Err(DocumentError::LayerType {
+                digest: *digest,
+                media_type: media_type.clone(),
+            }),
         }
     }
 }
@@ -146,17 +175,25 @@ pub(crate) fn read(media_type: &str, bytes: &[u8]) -> Result<Document, DocumentE
         media_type: String,
         manifests: Option<serde::de::IgnoredAny>,
     }
+
     let shape: Shape = json("manifest", bytes)?;
     if shape.schema_version == 1 {
         return Err(DocumentError::SchemaOne);
     }
-    let declared = if shape.media_type.is_empty() { media_type } else { &shape.media_type };
+
+    let declared = if shape.media_type.is_empty() {
+        media_type
+    } else {
+        &shape.media_type
+    };
+
     let is_index = match declared {
         declared if INDEXES.contains(&declared) => true,
         declared if MANIFESTS.contains(&declared) => false,
         "" | "application/json" | "application/octet-stream" => shape.manifests.is_some(),
         other => return Err(DocumentError::MediaType(other.to_owned())),
     };
+
     if is_index {
         json("index", bytes).map(Document::Index)
     } else {
@@ -174,13 +211,16 @@ impl Index {
                 // An index of one, as tools for local layouts write it.
                 None => (self.manifests.len() == 1).then_some(1),
             };
+
             if let Some(fit) = fit
                 && best.is_none_or(|(best, _)| fit > best)
             {
                 best = Some((fit, manifest));
             }
         }
-        best.map(|(_, manifest)| manifest).ok_or_else(|| DocumentError::NoPlatform(platform.to_string()))
+
+        best.map(|(_, manifest)| manifest)
+            .ok_or_else(|| DocumentError::NoPlatform(platform.to_string()))
     }
 }
 
@@ -216,7 +256,11 @@ pub(crate) struct RootFs {
 
 impl Config {
     /// Reads a configuration that is to have this many layers and run on this platform.
-    pub(crate) fn read(bytes: &[u8], layers: usize, platform: &Platform) -> Result<Self, DocumentError> {
+    pub(crate) fn read(
+        bytes: &[u8],
+        layers: usize,
+        platform: &Platform,
+    ) -> Result<Self, DocumentError> {
         let config: Self = json("image's configuration", bytes)?;
         let diff_ids = config.rootfs.diff_ids.len();
         if diff_ids != layers {
@@ -225,17 +269,25 @@ impl Config {
         if layers > MOST_LAYERS {
             return Err(DocumentError::TooManyLayers(layers));
         }
+
         // The variant is not compared: many arm64 images do not tell theirs.
         let fits = |found: &str, wanted: &str| found.is_empty() || found == wanted;
         if !fits(&config.os, &platform.os) || !fits(&config.architecture, &platform.architecture) {
             let found = format!("{}/{}", config.os, config.architecture);
-            return Err(DocumentError::OtherPlatform { found, wanted: platform.to_string() });
+            return Err(DocumentError::OtherPlatform {
+                found,
+                wanted: platform.to_string(),
+            });
         }
+
         Ok(config)
     }
 }
 
-pub(crate) fn json<'a, T: Deserialize<'a>>(what: &'static str, bytes: &'a [u8]) -> Result<T, DocumentError> {
+pub(crate) fn json<'a, T: Deserialize<'a>>(
+    what: &'static str,
+    bytes: &'a [u8],
+) -> Result<T, DocumentError> {
     serde_json::from_slice(bytes).map_err(|source| DocumentError::Json { what, source })
 }
 
@@ -251,6 +303,7 @@ mod tests {
                 os: "linux".to_owned(),
                 variant: variant.to_owned(),
             };
+
             let descriptor = |(number, of): (usize, &(&str, &str))| Descriptor {
                 media_type: String::new(),
                 digest: Digest::of(&[u8::try_from(number).unwrap()]),
@@ -258,11 +311,23 @@ mod tests {
                 platform: Some(platform(*of)),
                 annotations: [].into(),
             };
-            let index = Index { manifests: offered.iter().enumerate().map(descriptor).collect() };
-            let chosen = index.choose(&platform(here)).ok().map(|chosen| chosen.digest);
-            assert_eq!(chosen, expected.map(|at| index.manifests[at].digest), "{here:?} of {offered:?}");
+
+            let index = Index {
+                manifests: offered.iter().enumerate().map(descriptor).collect(),
+            };
+            let chosen = index
+                .choose(&platform(here))
+                .ok()
+                .map(|chosen| chosen.digest);
+
+            assert_eq!(
+                chosen,
+                expected.map(|at| index.manifests[at].digest),
+                "{here:?} of {offered:?}"
+            );
         };
         check(("amd64", ""), &[("arm64", "v8"), ("amd64", "")], Some(1));
+
         check(("arm64", "v8"), &[("arm64", ""), ("arm64", "v8")], Some(1));
         check(("arm64", "v8"), &[("amd64", ""), ("arm64", "")], Some(1));
         check(("arm", "v7"), &[("arm", "v5"), ("arm", "v7")], Some(1));
@@ -281,17 +346,31 @@ mod tests {
             let manifest: Manifest = json("manifest", text.as_bytes()).unwrap();
             let checked = manifest.check_layers().map_err(|error| error.to_string());
             assert_eq!(checked.is_ok(), expected, "{media_type}: {checked:?}");
+
             checked.unwrap_or_else(|text| assert!(text.contains(media_type), "{text}"));
         };
         check("application/vnd.oci.image.layer.v1.tar", true);
+
         check("application/vnd.oci.image.layer.v1.tar+gzip", true);
         check("application/vnd.oci.image.layer.v1.tar+zstd", true);
-        check("application/vnd.oci.image.layer.nondistributable.v1.tar+gzip", true);
+        check(
+            "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
+            true,
+        );
+
         check("application/vnd.docker.image.rootfs.diff.tar.gzip", true);
         check("application/vnd.docker.image.rootfs.diff.tar", true);
-        check("application/vnd.docker.image.rootfs.foreign.diff.tar.gzip", true);
+        check(
+            "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+            true,
+        );
+
         check("", true);
-        check("application/vnd.oci.image.layer.v1.tar+gzip+encrypted", false);
+        check(
+            "application/vnd.oci.image.layer.v1.tar+gzip+encrypted",
+            false,
+        );
+
         check("application/vnd.cncf.helm.chart.content.v1.tar+gzip", false);
         check("application/vnd.oci.image.layer.v1.squashfs", false);
         check("text/html", false);
@@ -308,14 +387,26 @@ mod tests {
             assert_eq!(found, expected, "{declared} {text}");
         };
         check(INDEXES[0], r#"{"manifests":[]}"#, "index");
+
         check("", r#"{"manifests":[]}"#, "index");
         check(
             MANIFESTS[1],
             r#"{"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#,
             "index",
         );
-        check(MANIFESTS[1], r#"{"schemaVersion":1,"fsLayers":[]}"#, &DocumentError::SchemaOne.to_string());
-        check("text/html", "{}", r#"media type "text/html" is neither an image nor an index of images"#);
+
+        check(
+            MANIFESTS[1],
+            r#"{"schemaVersion":1,"fsLayers":[]}"#,
+            &DocumentError::SchemaOne.to_string(),
+        );
+
+        check(
+            "text/html",
+            "{}",
+            r#"media type "text/html" is neither an image nor an index of images"#,
+        );
+
         check("", "<html>", "cannot read the manifest");
     }
 }

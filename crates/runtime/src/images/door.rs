@@ -1,7 +1,9 @@
-//! A socket in the folder of images: who works with them does there what others ask for, since nobody else may.
+//! A socket in the folder of images: who works with them does there what others ask for, since
+//! nobody else may.
 //!
-//! One request per connection, a line of JSON; lines of JSON come back, the last of which says how it ended. Only those
-//! who may enter the folder get there. Who goes away before the end has it no longer done.
+//! One request per connection, a line of JSON; lines of JSON come back, the last of which says how
+//! it ended. Only those who may enter the folder get there. Who goes away before the end has it no
+//! longer done.
 
 use std::fs::File;
 use std::io;
@@ -35,7 +37,8 @@ enum Answer {
 }
 
 impl ImageStore {
-    /// Does what others ask for at the folder's socket, and imports what comes into a folder, for as long as this is polled.
+    /// Does what others ask for at the folder's socket, and imports what comes into a folder, for
+    /// as long as this is polled.
     pub async fn tend(self: Arc<Self>, arrivals: io::Result<Arrivals>) {
         let attended = async {
             match arrivals {
@@ -43,11 +46,13 @@ impl ImageStore {
                 Err(error) => Err(error),
             }
         };
+
         let attended = async {
             if let Err(error) = attended.await {
                 tracing::warn!(error = %error, "what comes into the preload folder is imported at the next start");
             }
         };
+
         let served = async {
             if let Err(error) = self.serve().await {
                 tracing::warn!(error = %error, "images cannot be changed by hand while this process runs");
@@ -62,6 +67,7 @@ impl ImageStore {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
+
         let listener = UnixListener::bind(address(&folder))?;
         let mut visitors = JoinSet::new();
         loop {
@@ -81,11 +87,15 @@ async fn receive(images: Arc<ImageStore>, connection: UnixStream) {
     let (reader, mut writer) = connection.into_split();
     let mut reader = BufReader::new(reader.take(LONGEST));
     let mut line = String::new();
-    let Ok(1..) = reader.read_line(&mut line).await else { return };
+    let Ok(1..) = reader.read_line(&mut line).await else {
+        return;
+    };
     let (sender, mut answers) = mpsc::channel(MOST_WAITING);
     let at = sender.clone();
+
     // Who does not listen hears less of it, and at the end how it ended.
-    let report: Report = Arc::new(move |progress| at.try_send(Answer::At(progress)).unwrap_or_default());
+    let report: Report =
+        Arc::new(move |progress| at.try_send(Answer::At(progress)).unwrap_or_default());
     let work = async {
         let answer = match serde_json::from_str::<Deed>(&line) {
             Err(error) => Answer::Failed(error.to_string()),
@@ -97,6 +107,7 @@ async fn receive(images: Arc<ImageStore>, connection: UnixStream) {
         };
         sender.send(answer).await.unwrap_or_default();
     };
+
     let tell = async {
         while let Some(answer) = answers.recv().await {
             let is_last = !matches!(answer, Answer::At(_));
@@ -107,6 +118,7 @@ async fn receive(images: Arc<ImageStore>, connection: UnixStream) {
             }
         }
     };
+
     let mut more = [0];
     tokio::select! {
         ((), ()) = async { tokio::join!(work, tell) } => {}
@@ -133,9 +145,11 @@ pub(super) async fn ask(
             "the server that works with these images did not say it had {done}: {error}"
         ))
     };
+
     let mut line = serde_json::to_vec(deed).expect("a request of texts is JSON");
     line.push(b'\n');
     connection.write_all(&line).await.map_err(broken)?;
+
     let mut answers = BufReader::new(connection).lines();
     while let Some(line) = answers.next_line().await.map_err(broken)? {
         match serde_json::from_str(&line).map_err(|error| broken(error.into()))? {
@@ -145,6 +159,7 @@ pub(super) async fn ask(
             Answer::Failed(text) => return Err(ImageError::Elsewhere(text)),
         }
     }
+
     Err(ImageError::Elsewhere(format!(
         "the server that works with these images ended before it had {}: ask again when it is back",
         deed.done()

@@ -1,4 +1,5 @@
-//! Text from elsewhere, shown to a person: on one line, not longer than needed, and nothing that a terminal would obey.
+//! Text from elsewhere, shown to a person: on one line, not longer than needed, and nothing that a
+//! terminal would obey.
 
 use std::io;
 
@@ -12,13 +13,16 @@ pub(super) fn legible(text: &str) -> String {
         if shown.len() >= LONGEST {
             return shown + "…";
         }
-        // What was no text became the replacement character: many of them say nothing more than one.
+
+        // What was no text became the replacement character: many of them say nothing more than
+        // one.
         match char {
             char::REPLACEMENT_CHARACTER if shown.ends_with(char) => {}
             '"' | '\'' | '\\' => shown.push(char),
             char => shown.extend(char.escape_debug()),
         }
     }
+
     shown
 }
 
@@ -37,7 +41,10 @@ mod tests {
         check("plain: \"quoted\", äöü", "plain: \"quoted\", äöü");
         check("a\u{1b}[2Jb\0\n", "a\\u{1b}[2Jb\\0\\n");
         check("\u{9b}x\u{202e}", "\\u{9b}x\\u{202e}");
-        check(&String::from_utf8_lossy(&[b'a', 0xff, 0xfe, 0xff, b'b']), "a\u{fffd}b");
+        check(
+            &String::from_utf8_lossy(&[b'a', 0xff, 0xfe, 0xff, b'b']),
+            "a\u{fffd}b",
+        );
         check(&"x".repeat(1000), &format!("{}…", "x".repeat(LONGEST)));
     }
 }

@@ -1,9 +1,10 @@
 //! Images: brought in from archives, folders and registries, kept, told about, removed.
 //!
-//! Whatever the way in, an image is a configuration and a stack of layers. [`assemble`] has the missing layers fetched
-//! side by side, each [unpacked](unpack) into a folder of its own while it arrives, checks every digest on the way, and
-//! only then makes layers and image appear in the [`store`]. [`import`] reads archives and layouts, [`pull`] asks a
-//! [`registry`]. What fails leaves nothing behind. One process works with a folder of images; what others want done to them
+//! Whatever the way in, an image is a configuration and a stack of layers. [`assemble`] has the
+//! missing layers fetched side by side, each [unpacked](unpack) into a folder of its own while it
+//! arrives, checks every digest on the way, and only then makes layers and image appear in the
+//! [`store`]. [`import`] reads archives and layouts, [`pull`] asks a [`registry`]. What fails
+//! leaves nothing behind. One process works with a folder of images; what others want done to them
 //! ([`deed`]) they ask it for ([`door`]).
 
 mod assemble;
@@ -58,7 +59,14 @@ pub struct ImagesConfig {
 impl ImagesConfig {
     pub fn new(root: PathBuf, now: fn() -> SystemTime) -> Self {
         let (limits, platform) = (Limits::default(), Platform::of_this_machine());
-        Self { root, limits, platform, parallel: 3, registries: Registries::default(), now }
+        Self {
+            root,
+            limits,
+            platform,
+            parallel: 3,
+            registries: Registries::default(),
+            now,
+        }
     }
 }
 
@@ -74,7 +82,10 @@ pub struct ImageStore {
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
     #[error("couldn't parse image name {name:?}")]
-    Reference { name: String, source: ReferenceError },
+    Reference {
+        name: String,
+        source: ReferenceError,
+    },
     #[error(transparent)]
     Document(#[from] DocumentError),
     #[error(transparent)]
@@ -82,13 +93,20 @@ pub enum ImageError {
     #[error("cannot unpack layer {layer}")]
     Unpack { layer: String, source: UnpackError },
     #[error("{what} is to have digest {expected}, and has {found}")]
-    Digest { what: &'static str, expected: Digest, found: Digest },
+    Digest {
+        what: &'static str,
+        expected: Digest,
+        found: Digest,
+    },
     #[error(transparent)]
     Import(#[from] ImportError),
     #[error(transparent)]
     Registry(#[from] RegistryError),
     #[error("cannot read what image {name} is made of")]
-    BuiltIn { name: String, source: std::io::Error },
+    BuiltIn {
+        name: String,
+        source: std::io::Error,
+    },
     #[error("a thread that unpacked a layer has panicked")]
     Panicked,
     #[error("no such image: {0}")]
@@ -101,12 +119,16 @@ pub enum ImageError {
 impl ImageError {
     /// The name of an image, or that the text is none.
     fn name(text: &str) -> Result<Reference, Self> {
-        text.parse().map_err(|source| Self::Reference { name: text.to_owned(), source })
+        text.parse().map_err(|source| Self::Reference {
+            name: text.to_owned(),
+            source,
+        })
     }
 }
 
 impl ImageStore {
-    /// Opens the folder, and throws away what a crash left half done. Reads the disk: not for a thread that serves.
+    /// Opens the folder, and throws away what a crash left half done. Reads the disk: not for a
+    /// thread that serves.
     pub fn open(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
         let store = Store::open(&config.root, true)?;
         Ok(Self::with(config, store))
@@ -118,8 +140,8 @@ impl ImageStore {
         Ok(Self::with(config, store))
     }
 
-    /// Opens the folder to look at what is there now, also while another process works with it. Nothing may be changed
-    /// through what this returns.
+    /// Opens the folder to look at what is there now, also while another process works with it.
+    /// Nothing may be changed through what this returns.
     pub fn open_to_look(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
         let store = Store::open_to_look(&config.root)?;
         Ok(Self::with(config, store))
@@ -127,7 +149,12 @@ impl ImageStore {
 
     fn with(config: ImagesConfig, store: Arc<Store>) -> Arc<Self> {
         let connector = Arc::new(Connector::new(config.registries.clone()));
-        Arc::new(Self { config, store, locks: Arc::default(), connector })
+        Arc::new(Self {
+            config,
+            store,
+            locks: Arc::default(),
+            connector,
+        })
     }
 
     /// All images, by id.
@@ -152,9 +179,19 @@ impl ImageStore {
     }
 
     /// What containers need to know of an image; none if it is not here.
-    pub(crate) fn for_container(&self, text: &str) -> Result<Option<ImageForContainer>, ImageError> {
-        let Some(image) = self.find(text) else { return Ok(None) };
-        let reference = image.digests.first().cloned().unwrap_or_else(|| image.id.to_string());
+    pub(crate) fn for_container(
+        &self,
+        text: &str,
+    ) -> Result<Option<ImageForContainer>, ImageError> {
+        let Some(image) = self.find(text) else {
+            return Ok(None);
+        };
+        let reference = image
+            .digests
+            .first()
+            .cloned()
+            .unwrap_or_else(|| image.id.to_string());
+
         let config = self.read_config(&image)?.config.unwrap_or_default();
         let config = ImageConfig {
             entrypoint: config.entrypoint.unwrap_or_default(),
@@ -165,7 +202,12 @@ impl ImageStore {
             stop_signal: config.stop_signal.unwrap_or_default(),
             volumes: config.volumes.unwrap_or_default().into_keys().collect(),
         };
-        Ok(Some(ImageForContainer { id: image.id.to_string(), reference, config }))
+
+        Ok(Some(ImageForContainer {
+            id: image.id.to_string(),
+            reference,
+            config,
+        }))
     }
 
     pub(crate) fn store(&self) -> &Arc<Store> {
@@ -173,6 +215,9 @@ impl ImageStore {
     }
 
     fn read_config(&self, image: &Image) -> Result<Config, ImageError> {
-        Ok(documents::json("image's configuration", &self.config_of(image)?)?)
+        Ok(documents::json(
+            "image's configuration",
+            &self.config_of(image)?,
+        )?)
     }
 }

@@ -1,8 +1,8 @@
 //! Images from registries: the manifest, the configuration, and the layers that are missing.
 //!
-//! A layer is unpacked while it arrives. Where the connection breaks, the transfer goes on at the byte where it was: the
-//! thread that unpacks does not notice. Whether the bytes were the right ones is known at the end, and until then nothing
-//! of them is anybody's layer.
+//! A layer is unpacked while it arrives. Where the connection breaks, the transfer goes on at the
+//! byte where it was: the thread that unpacks does not notice. Whether the bytes were the right
+//! ones is known at the end, and until then nothing of them is anybody's layer.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -26,7 +26,10 @@ pub enum Progress {
     /// The registry's image is the one that is here.
     UpToDate { digest: Digest },
     /// The image is known; these are its layers with their sizes.
-    Resolved { digest: Digest, layers: Vec<(Digest, u64)> },
+    Resolved {
+        digest: Digest,
+        layers: Vec<(Digest, u64)>,
+    },
     /// So much of a layer has arrived.
     Arrived { layer: Digest, bytes: u64 },
     /// A layer is whole, right and unpacked.
@@ -41,7 +44,8 @@ const WAITING: usize = 16;
 const GOOD_PROGRESS: u64 = 1 << 20;
 
 impl ImageStore {
-    /// Pulls an image, unless the registry has what is here. All credentials that might fit are tried in their order.
+    /// Pulls an image, unless the registry has what is here. All credentials that might fit are
+    /// tried in their order.
     pub async fn pull(
         &self,
         image: &Reference,
@@ -50,17 +54,28 @@ impl ImageStore {
     ) -> Result<Image, ImageError> {
         if image.registry == super::built_in::REGISTRY {
             let (what, registry) = (image.to_string(), image.registry.clone());
-            return self.find(&what).ok_or_else(|| RegistryError::NotFound { what, registry }.into());
+            return self
+                .find(&what)
+                .ok_or_else(|| RegistryError::NotFound { what, registry }.into());
         }
+
         let mut denied = None;
-        let tried = credentials.iter().cloned().map(Some).chain(credentials.is_empty().then_some(None));
+        let tried = credentials
+            .iter()
+            .cloned()
+            .map(Some)
+            .chain(credentials.is_empty().then_some(None));
+
         for credentials in tried {
             match self.pull_as(image, credentials, report).await {
                 Err(ImageError::Registry(error @ RegistryError::Denied(_))) => denied = Some(error),
                 pulled => return pulled,
             }
         }
-        Err(denied.unwrap_or_else(|| RegistryError::Denied(image.name())).into())
+
+        Err(denied
+            .unwrap_or_else(|| RegistryError::Denied(image.name()))
+            .into())
     }
 
     async fn pull_as(
@@ -75,10 +90,12 @@ impl ImageStore {
             report(Progress::UpToDate { digest });
             return Ok(here);
         }
+
         let top = repository.manifest(&image.which).await?;
         if let Which::Digest(expected) = image.which {
             check("the manifest", expected, top.digest)?;
         }
+
         let mut manifests = vec![top.bytes.clone()];
         let manifest = match documents::read(&top.media_type, &top.bytes)? {
             Document::Manifest(manifest) => manifest,
@@ -86,31 +103,62 @@ impl ImageStore {
                 let chosen = index.choose(&self.config.platform)?.digest;
                 let found = repository.manifest(&Which::Digest(chosen)).await?;
                 check("the manifest of the platform", chosen, found.digest)?;
-                let Document::Manifest(manifest) = documents::read(&found.media_type, &found.bytes)? else {
+                let Document::Manifest(manifest) =
+                    documents::read(&found.media_type, &found.bytes)?
+                else {
                     return Err(DocumentError::MediaType(found.media_type).into());
                 };
+
                 manifests.push(found.bytes);
+
                 manifest
             }
         };
         manifest.check_layers()?;
+
         let config = self.fetch_config(&repository, &manifest.config).await?;
-        let diff_ids = Config::read(&config, manifest.layers.len(), &self.config.platform)?.rootfs.diff_ids;
+        let diff_ids = Config::read(&config, manifest.layers.len(), &self.config.platform)?
+            .rootfs
+            .diff_ids;
         let layers = manifest.layers;
+
         let size = layers.iter().map(|layer| layer.size).sum::<u64>() + manifest.config.size;
         report(Progress::Resolved {
             digest: top.digest,
-            layers: layers.iter().map(|layer| (layer.digest, layer.size)).collect(),
+            layers: layers
+                .iter()
+                .map(|layer| (layer.digest, layer.size))
+                .collect(),
         });
+
         // The name by digest is that of what was asked for: the index, where there is one.
         let names = vec![image.clone(), image.at(top.digest)];
-        let description = Description { config, diff_ids, manifests, names, size, pinned: false };
-        let repository =
-            Arc::new(Source { images: self.connector.clone(), image: image.clone(), credentials });
+        let description = Description {
+            config,
+            diff_ids,
+            manifests,
+            names,
+            size,
+            pinned: false,
+        };
+
+        let repository = Arc::new(Source {
+            images: self.connector.clone(),
+            image: image.clone(),
+            credentials,
+        });
+
         let fetch = |at: usize, staged: Staged| {
             let limits = self.config.limits.for_compressed(layers[at].size);
-            fetch_layer(Arc::clone(&repository), layers[at].clone(), staged, limits, Arc::clone(report))
+            fetch_layer(
+                Arc::clone(&repository),
+                layers[at].clone(),
+                staged,
+                limits,
+                Arc::clone(report),
+            )
         };
+
         self.assemble(description, fetch).await
     }
 
@@ -120,7 +168,9 @@ impl ImageStore {
         repository: &Repository<'_>,
         image: &Reference,
     ) -> Result<Option<Image>, ImageError> {
-        let Some(here) = self.find(&image.to_string()) else { return Ok(None) };
+        let Some(here) = self.find(&image.to_string()) else {
+            return Ok(None);
+        };
         let digest = match image.which {
             Which::Digest(digest) => Some(digest),
             // A registry that answers no HEAD is asked for the manifest as if nothing were here.
@@ -131,7 +181,10 @@ impl ImageStore {
                 answer => answer.unwrap_or(None),
             },
         };
-        let same = digest.is_some_and(|digest| here.digests.contains(&image.at(digest).to_string()));
+
+        let same =
+            digest.is_some_and(|digest| here.digests.contains(&image.at(digest).to_string()));
+
         Ok(same.then_some(here))
     }
 
@@ -165,25 +218,37 @@ fn fetch_layer(
     report: Report,
 ) -> Fetching {
     Box::pin(async move {
-        let repository = Repository::open(&source.images, &source.image, source.credentials.clone()).await;
+        let repository =
+            Repository::open(&source.images, &source.image, source.credentials.clone()).await;
         let (send, receive) = mpsc::channel(WAITING);
         let unpacking = tokio::task::spawn_blocking(move || {
-            let arriving = Arriving { pieces: receive, piece: Bytes::new() };
+            let arriving = Arriving {
+                pieces: receive,
+                piece: Bytes::new(),
+            };
             let unpacked = unpack(arriving, &staged.content(), &limits);
             (staged, unpacked)
         });
+
         let digest = layer.digest;
-        let (transferred, unpacked) = tokio::join!(transfer(&repository, &layer, send, &report), unpacking);
+        let (transferred, unpacked) =
+            tokio::join!(transfer(&repository, &layer, send, &report), unpacking);
         let (staged, unpacked) = unpacked.map_err(panicked)?;
-        // A broken transfer is the cause, a layer that cannot be read its effect; the other way round nobody took the
-        // pieces any more.
+
+        // A broken transfer is the cause, a layer that cannot be read its effect; the other way
+        // round nobody took the pieces any more.
         if let Err(Stopped::Failed(error)) = transferred {
             return Err(error);
         }
-        let (diff_id, unpacked) =
-            unpacked.map_err(|source| ImageError::Unpack { layer: digest.to_string(), source })?;
+
+        let (diff_id, unpacked) = unpacked.map_err(|source| ImageError::Unpack {
+            layer: digest.to_string(),
+            source,
+        })?;
+
         report(Progress::Unpacked { layer: digest });
         let fetched: Fetched = (staged, diff_id, unpacked);
+
         Ok(fetched)
     })
 }
@@ -202,7 +267,14 @@ async fn transfer(
     to: mpsc::Sender<io::Result<Bytes>>,
     report: &Report,
 ) -> Result<(), Stopped> {
-    let mut state = Transfer { blob, at: 0, hasher: Hasher::new(), to, report };
+    let mut state = Transfer {
+        blob,
+        at: 0,
+        hasher: Hasher::new(),
+        to,
+        report,
+    };
+
     let (mut attempt, mut counted_from) = (0, 0);
     loop {
         let failed = match state.go_on(repository).await {
@@ -210,15 +282,20 @@ async fn transfer(
             Err(Stopped::Failed(ImageError::Registry(error))) if error.is_passing() => error,
             Err(stopped) => return Err(state.give_up(stopped).await),
         };
+
         if state.at >= counted_from + GOOD_PROGRESS {
             (attempt, counted_from) = (0, state.at);
         }
+
         attempt += 1;
+
         if attempt == ATTEMPTS {
             return Err(state.give_up(Stopped::Failed(failed.into())).await);
         }
+
         tokio::time::sleep(repository.wait_before(attempt - 1)).await;
     }
+
     check("the layer", blob.digest, state.hasher.clone().finish()).map_err(Stopped::Failed)
 }
 
@@ -234,30 +311,46 @@ impl Transfer<'_> {
     /// One connection's worth.
     async fn go_on(&mut self, repository: &Repository<'_>) -> Result<(), Stopped> {
         let failed = |error: RegistryError| Stopped::Failed(error.into());
-        let (answer, continued) = repository.blob(self.blob.digest, self.at).await.map_err(failed)?;
+        let (answer, continued) = repository
+            .blob(self.blob.digest, self.at)
+            .await
+            .map_err(failed)?;
         let mut skip = if continued { 0 } else { self.at };
+
         let mut answer: Answer = answer;
         while let Some(mut piece) = answer.piece().await.map_err(failed)? {
             let known = usize::try_from(skip).unwrap_or(usize::MAX).min(piece.len());
             skip -= known as u64;
             drop(piece.split_to(known));
             self.at += piece.len() as u64;
+
             if self.at > self.blob.size {
                 return Err(failed(RegistryError::Long {
                     digest: self.blob.digest,
                     expected: self.blob.size,
                 }));
             }
+
             self.hasher.update(&piece);
-            (self.report)(Progress::Arrived { layer: self.blob.digest, bytes: self.at });
+            (self.report)(Progress::Arrived {
+                layer: self.blob.digest,
+                bytes: self.at,
+            });
+
             if !piece.is_empty() && self.to.send(Ok(piece)).await.is_err() {
                 return Err(Stopped::Unwanted);
             }
         }
+
         if self.at < self.blob.size {
             let (digest, found, expected) = (self.blob.digest, self.at, self.blob.size);
-            return Err(failed(RegistryError::Short { digest, found, expected }));
+            return Err(failed(RegistryError::Short {
+                digest,
+                found,
+                expected,
+            }));
         }
+
         Ok(())
     }
 
@@ -269,7 +362,15 @@ impl Transfer<'_> {
 }
 
 fn check(what: &'static str, expected: Digest, found: Digest) -> Result<(), ImageError> {
-    if found == expected { Ok(()) } else { Err(ImageError::Digest { what, expected, found }) }
+    if found == expected {
+        Ok(())
+    } else {
+        Err(ImageError::Digest {
+            what,
+            expected,
+            found,
+        })
+    }
 }
 
 /// The pieces of a layer, for a thread that reads.

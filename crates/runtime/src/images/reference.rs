@@ -1,7 +1,8 @@
 //! Names of images: what a user writes, and what it stands for.
 //!
-//! `nginx` is `docker.io/library/nginx:latest`. The first part is a registry if it looks like a host: it has a dot or a
-//! port, or is `localhost`. Upstream's grammar decides what is a name; its texts say why something is none.
+//! `nginx` is `docker.io/library/nginx:latest`. The first part is a registry if it looks like a
+//! host: it has a dot or a port, or is `localhost`. Upstream's grammar decides what is a name; its
+//! texts say why something is none.
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,7 +49,10 @@ impl Reference {
 
     /// The same repository's image with this digest.
     pub fn at(&self, digest: Digest) -> Self {
-        Self { which: Which::Digest(digest), ..self.clone() }
+        Self {
+            which: Which::Digest(digest),
+            ..self.clone()
+        }
     }
 }
 
@@ -68,29 +72,53 @@ impl FromStr for Reference {
         if Digest::from_hex(text).is_ok() {
             return Err(ReferenceError::Id);
         }
+
         let (rest, digest) = match text.split_once('@') {
-            Some((rest, digest)) => {
-                (rest, Some(digest.parse::<Digest>().map_err(|_| ReferenceError::Format)?))
-            }
+            Some((rest, digest)) => (
+                rest,
+                Some(
+                    digest
+                        .parse::<Digest>()
+                        .map_err(|_| ReferenceError::Format)?,
+                ),
+            ),
             None => (text, None),
         };
+
         let (registry, rest) = match rest.split_once('/') {
             Some((first, rest)) if is_host(first) => (first, rest),
             _ => (DEFAULT_REGISTRY, rest),
         };
+
         let (path, tag) = match rest.split_once(':') {
             Some((path, tag)) => (path, Some(tag)),
             None => (rest, None),
         };
         check(registry, path, tag)?;
-        let registry = if registry == "index.docker.io" { DEFAULT_REGISTRY } else { registry };
+
+        let registry = if registry == "index.docker.io" {
+            DEFAULT_REGISTRY
+        } else {
+            registry
+        };
+
         let official = registry == DEFAULT_REGISTRY && !path.contains('/');
-        let repository = if official { format!("library/{path}") } else { path.to_owned() };
+        let repository = if official {
+            format!("library/{path}")
+        } else {
+            path.to_owned()
+        };
+
         let which = match digest {
             Some(digest) => Which::Digest(digest),
             None => Which::Tag(tag.unwrap_or(DEFAULT_TAG).to_owned()),
         };
-        Ok(Self { registry: registry.to_owned(), repository, which })
+
+        Ok(Self {
+            registry: registry.to_owned(),
+            repository,
+            which,
+        })
     }
 }
 
@@ -98,20 +126,29 @@ fn check(registry: &str, path: &str, tag: Option<&str>) -> Result<(), ReferenceE
     if !is_host_name(registry) || tag.is_some_and(|tag| !is_tag(tag)) {
         return Err(ReferenceError::Format);
     }
+
     if !path.split('/').all(is_component) {
         let lower = path.to_lowercase();
         let only_upper_case = lower != path && lower.split('/').all(is_component);
-        return Err(if only_upper_case { ReferenceError::UpperCase } else { ReferenceError::Format });
+        return Err(if only_upper_case {
+            ReferenceError::UpperCase
+        } else {
+            ReferenceError::Format
+        });
     }
+
     if registry.len() + 1 + path.len() > LONGEST_NAME {
         return Err(ReferenceError::TooLong);
     }
+
     Ok(())
 }
 
 /// Whether the first part of a name is a registry, not a folder of the default one.
 fn is_host(first: &str) -> bool {
-    first.contains(['.', ':']) || first == "localhost" || first.bytes().any(|byte| byte.is_ascii_uppercase())
+    first.contains(['.', ':'])
+        || first == "localhost"
+        || first.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 /// A host with or without a port: names, IPv4 addresses, IPv6 addresses in brackets.
@@ -120,25 +157,35 @@ fn is_host_name(text: &str) -> bool {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
         _ => (text, None),
     };
+
     let port_is_good =
         port.is_none_or(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()));
     let label_is_good = |label: &str| {
         let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        label.bytes().all(inner) && !label.is_empty() && !label.starts_with('-') && !label.ends_with('-')
+        label.bytes().all(inner)
+            && !label.is_empty()
+            && !label.starts_with('-')
+            && !label.ends_with('-')
     };
-    let host_is_good = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+
+    let host_is_good = match host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+    {
         Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
         None => host.split('.').all(label_is_good),
     };
+
     port_is_good && host_is_good
 }
 
-/// One part of a repository's path: words of lower-case letters and digits, joined by a dot, one or two underscores, or
-/// any number of dashes.
+/// One part of a repository's path: words of lower-case letters and digits, joined by a dot, one or
+/// two underscores, or any number of dashes.
 fn is_component(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let joints =
-        text.split(|char: char| char.is_ascii() && is_word(char as u8)).filter(|joint| !joint.is_empty());
+    let joints = text
+        .split(|char: char| char.is_ascii() && is_word(char as u8))
+        .filter(|joint| !joint.is_empty());
     let good_joint =
         |joint: &str| matches!(joint, "." | "_" | "__") || joint.bytes().all(|byte| byte == b'-');
     text.bytes().next().is_some_and(is_word)
@@ -150,7 +197,9 @@ fn is_tag(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     (1..=128).contains(&text.len())
         && text.bytes().next().is_some_and(is_word)
-        && text.bytes().all(|byte| is_word(byte) || byte == b'.' || byte == b'-')
+        && text
+            .bytes()
+            .all(|byte| is_word(byte) || byte == b'.' || byte == b'-')
 }
 
 #[cfg(test)]
@@ -166,19 +215,29 @@ mod tests {
                 "{text}"
             );
         };
+
         let digest = Digest::of(b"");
         check("nginx", "docker.io/library/nginx:latest");
         check("nginx:1.27", "docker.io/library/nginx:1.27");
         check("a/b", "docker.io/a/b:latest");
         check("index.docker.io/nginx", "docker.io/library/nginx:latest");
         check("docker.io/nginx", "docker.io/library/nginx:latest");
+
         check("localhost/x", "localhost/x:latest");
         check("localhost:5000/x/y:t", "localhost:5000/x/y:t");
         check("registry.k8s.io/pause:3.10", "registry.k8s.io/pause:3.10");
         check("[::1]:5000/x", "[::1]:5000/x:latest");
         check("a__b/c.d-e---f", "docker.io/a__b/c.d-e---f:latest");
-        check(&format!("nginx@{digest}"), &format!("docker.io/library/nginx@{digest}"));
-        check(&format!("nginx:1.27@{digest}"), &format!("docker.io/library/nginx@{digest}"));
+        check(
+            &format!("nginx@{digest}"),
+            &format!("docker.io/library/nginx@{digest}"),
+        );
+
+        check(
+            &format!("nginx:1.27@{digest}"),
+            &format!("docker.io/library/nginx@{digest}"),
+        );
+
         check("Host/x", "Host/x:latest");
         check("x:5000", "docker.io/library/x:5000");
     }
@@ -208,11 +267,17 @@ mod tests {
         ] {
             check(text, ReferenceError::Format);
         }
+
         check("docker.io/Nginx", ReferenceError::UpperCase);
         check(
-            &"a/".repeat(126).trim_end_matches('/').replace("a/a", "ab/a").repeat(2),
+            &"a/"
+                .repeat(126)
+                .trim_end_matches('/')
+                .replace("a/a", "ab/a")
+                .repeat(2),
             ReferenceError::TooLong,
         );
+
         check(&Digest::of(b"").hex(), ReferenceError::Id);
         check(&format!("x:{}", "t".repeat(129)), ReferenceError::Format);
     }

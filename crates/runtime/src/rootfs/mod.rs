@@ -1,7 +1,7 @@
 //! Root filesystems of containers: the layers of an image with a writable one on top.
 //!
-//! What a container writes is kept beside the images until the container is removed; the mount is in a folder that a
-//! reboot empties, and is made again when it is not there.
+//! What a container writes is kept beside the images until the container is removed; the mount is
+//! in a folder that a reboot empties, and is made again when it is not there.
 
 mod mount_points;
 mod overlay;
@@ -47,11 +47,22 @@ impl RootFs for OverlayRootFs {
         image: &ImageForContainer,
         mount_points: &[String],
     ) -> Result<PathBuf, RootFsError> {
-        let id: Digest = image.id.parse().map_err(|_| RootFsError::NoSuchImage(image.id.clone()))?;
+        let id: Digest = image
+            .id
+            .parse()
+            .map_err(|_| RootFsError::NoSuchImage(image.id.clone()))?;
+
         check_id(container)?;
         let (images, name) = (Arc::clone(&self.images), container.to_owned());
-        let (at, places) = (self.mounts.join(container).join("rootfs"), mount_points.to_vec());
-        let made = blocking(move || make(&images, &name, id, &places, &at).map(|found| found.map(|()| at)));
+        let (at, places) = (
+            self.mounts.join(container).join("rootfs"),
+            mount_points.to_vec(),
+        );
+
+        let made = blocking(move || {
+            make(&images, &name, id, &places, &at).map(|found| found.map(|()| at))
+        });
+
         made.await
             .map_err(failed("make", container))?
             .ok_or_else(|| RootFsError::NoSuchImage(image.id.clone()))
@@ -60,12 +71,16 @@ impl RootFs for OverlayRootFs {
     async fn remove(&self, container: &str) -> Result<(), RootFsError> {
         check_id(container)?;
         let (images, name) = (Arc::clone(&self.images), container.to_owned());
+
         let folder = self.mounts.join(container);
         blocking(move || {
             overlay::unmount_if_mounted(&folder.join("rootfs"))?;
             absent_is_fine(std::fs::remove_dir(folder.join("rootfs")))?;
             absent_is_fine(std::fs::remove_dir(folder))?;
-            images.store().remove_container(&name).map_err(io::Error::other)
+            images
+                .store()
+                .remove_container(&name)
+                .map_err(io::Error::other)
         })
         .await
         .map_err(failed("remove", container))
@@ -78,8 +93,9 @@ impl RootFs for OverlayRootFs {
     async fn usage(&self, container: &str) -> Result<RootFsUsage, RootFsError> {
         check_id(container)?;
         let upper = self.images.store().container_path(container).join("upper");
-        let (bytes, inodes) =
-            blocking(move || disk_usage(&upper)).await.map_err(failed("measure", container))?;
+        let (bytes, inodes) = blocking(move || disk_usage(&upper))
+            .await
+            .map_err(failed("measure", container))?;
         Ok(RootFsUsage { bytes, inodes })
     }
 }
@@ -94,37 +110,57 @@ fn make(
 ) -> io::Result<Option<()>> {
     let store = images.store();
     if store.layers_of(container).is_none()
-        && !store.add_container(container, image).map_err(io::Error::other)?
+        && !store
+            .add_container(container, image)
+            .map_err(io::Error::other)?
     {
         return Ok(None);
     }
+
     let layers = store.layers_of(container).unwrap_or_default();
     let folder = store.container_path(container);
+
     // Programs of an image may have special bits: nobody on the host is to get to them.
     at.parent().map_or(Ok(()), private::folder)?;
     std::fs::create_dir_all(at)?;
+
     if overlay::is_mounted(at)? {
         return Ok(Some(()));
     }
+
     let (upper, work) = (folder.join("upper"), folder.join("work"));
     let first = !upper.exists();
     std::fs::create_dir_all(&upper)?;
     std::fs::create_dir_all(&work)?;
-    let mut lower: Vec<PathBuf> = layers.iter().rev().map(|layer| store.layer_content(*layer)).collect();
+    let mut lower: Vec<PathBuf> = layers
+        .iter()
+        .rev()
+        .map(|layer| store.layer_content(*layer))
+        .collect();
+
     if lower.is_empty() {
         // An image without layers is legal, an overlay without is not.
         lower.push(folder.join("empty"));
         std::fs::create_dir_all(folder.join("empty"))?;
     }
+
     if first {
         take_over_root(&lower[0], &upper)?;
     }
-    lower.extend(mount_points::layer(&store.path("mount-points"), &store.staging_path(), places)?);
+
+    lower.extend(mount_points::layer(
+        &store.path("mount-points"),
+        &store.staging_path(),
+        places,
+    )?);
+
     overlay::mount(&lower, &upper, &work, at)?;
+
     Ok(Some(()))
 }
 
-/// The root folder of the mount is the writable layer's: it has to look like that of the highest layer.
+/// The root folder of the mount is the writable layer's: it has to look like that of the highest
+/// layer.
 fn take_over_root(from: &Path, to: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let found = std::fs::metadata(from)?;
@@ -132,10 +168,12 @@ fn take_over_root(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::set_permissions(to, found.permissions())
 }
 
-/// What is below a folder takes: bytes on disk, and files. A container may change it meanwhile: what is gone is not
-/// counted, and where that ends the walk, what was counted is told.
+/// What is below a folder takes: bytes on disk, and files. A container may change it meanwhile:
+/// what is gone is not counted, and where that ends the walk, what was counted is told.
 pub(crate) fn disk_usage(folder: &Path) -> io::Result<(u64, u64)> {
-    let Some(top) = gone_is_none(open_folder(folder))? else { return Ok((0, 0)) };
+    let Some(top) = gone_is_none(open_folder(folder))? else {
+        return Ok((0, 0));
+    };
     let (Usage { bytes, inodes }, walked) = usage(top);
     if let Err(error) = walked {
         tracing::warn!(folder = %folder.display(), %error, "cannot measure all that a container has written");
@@ -156,18 +194,28 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
 
 /// Ids become names of folders.
 fn check_id(container: &str) -> Result<(), RootFsError> {
-    let good =
-        !container.is_empty() && container.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let good = !container.is_empty()
+        && container
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let refused = || failed("name", container)(io::ErrorKind::InvalidInput.into());
     if good { Ok(()) } else { Err(refused()) }
 }
 
 /// Mounts, deletions and measurements are no work for the threads that serve requests.
-async fn blocking<T: Send + 'static>(deed: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
-    tokio::task::spawn_blocking(deed).await.map_err(io::Error::other)?
+async fn blocking<T: Send + 'static>(
+    deed: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(deed)
+        .await
+        .map_err(io::Error::other)?
 }
 
 fn failed(deed: &'static str, container: &str) -> impl FnOnce(io::Error) -> RootFsError {
     let container = container.to_owned();
-    move |source| RootFsError::Io { deed, container, source }
+    move |source| RootFsError::Io {
+        deed,
+        container,
+        source,
+    }
 }

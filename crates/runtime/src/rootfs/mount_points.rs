@@ -1,8 +1,9 @@
 //! Places at which most containers have something mounted, as a layer below those of the image.
 //!
-//! What is mounted in a container needs a place to be mounted at. Where the image has none, one would be made in the
-//! container's writable layer: up to a dozen files and folders for every container. Here they are made once, and
-//! containers with the same places share them. What an image has at a place counts before what is here.
+//! What is mounted in a container needs a place to be mounted at. Where the image has none, one
+//! would be made in the container's writable layer: up to a dozen files and folders for every
+//! container. Here they are made once, and containers with the same places share them. What an
+//! image has at a place counts before what is here.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -11,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use coracle_files::remove_tree;
 
-/// A folder, or a file, at a path in the container. There is a layer for every choice of these that is asked for.
+/// A folder, or a file, at a path in the container. There is a layer for every choice of these that
+/// is asked for.
 const USUAL: [(&str, Kind); 7] = [
     ("/dev", Kind::Folder),
     ("/proc", Kind::Folder),
@@ -19,7 +21,10 @@ const USUAL: [(&str, Kind); 7] = [
     ("/etc/hostname", Kind::File),
     ("/etc/hosts", Kind::File),
     ("/etc/resolv.conf", Kind::File),
-    ("/var/run/secrets/kubernetes.io/serviceaccount", Kind::Folder),
+    (
+        "/var/run/secrets/kubernetes.io/serviceaccount",
+        Kind::Folder,
+    ),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,32 +33,48 @@ enum Kind {
     File,
 }
 
-/// The layer with those of these places that are usual, below a folder of such layers; none: no place is. Made in
-/// `staging` if it is not there.
-pub(super) fn layer(layers: &Path, staging: &Path, places: &[String]) -> io::Result<Option<PathBuf>> {
-    let wanted = |place: &str| places.iter().any(|path| path.trim_end_matches('/') == place);
-    let chosen: Vec<usize> = (0..USUAL.len()).filter(|number| wanted(USUAL[*number].0)).collect();
+/// The layer with those of these places that are usual, below a folder of such layers; none: no
+/// place is. Made in `staging` if it is not there.
+pub(super) fn layer(
+    layers: &Path,
+    staging: &Path,
+    places: &[String],
+) -> io::Result<Option<PathBuf>> {
+    let wanted = |place: &str| {
+        places
+            .iter()
+            .any(|path| path.trim_end_matches('/') == place)
+    };
+
+    let chosen: Vec<usize> = (0..USUAL.len())
+        .filter(|number| wanted(USUAL[*number].0))
+        .collect();
     if chosen.is_empty() {
         return Ok(None);
     }
+
     let name: String = chosen.iter().map(ToString::to_string).collect();
     let layer = layers.join(name);
     if layer.exists() {
         return Ok(Some(layer));
     }
+
     make(staging, &chosen)?;
     fs::create_dir_all(layers)?;
+
     match fs::rename(staging, &layer) {
         // Somebody else was faster.
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => remove_tree(staging)?,
         renamed => renamed?,
     }
+
     Ok(Some(layer))
 }
 
 fn make(root: &Path, chosen: &[usize]) -> io::Result<()> {
     let folder = |path: &Path| DirBuilder::new().recursive(true).mode(0o755).create(path);
     folder(root)?;
+
     for (path, kind) in chosen.iter().map(|number| USUAL[*number]) {
         let path = root.join(path.trim_start_matches('/'));
         match kind {
@@ -64,6 +85,7 @@ fn make(root: &Path, chosen: &[usize]) -> io::Result<()> {
             }
         }
     }
+
     Ok(())
 }
 
@@ -80,10 +102,13 @@ mod tests {
             layer(&layers, &staging, &places).unwrap()
         };
         assert_eq!(layer(&[]), None);
+
         assert_eq!(layer(&["/data", "/etc"]), None);
+
         let both = layer(&["/dev", "/data", "/etc/hosts"]).unwrap();
         assert!(both.join("dev").is_dir() && both.join("etc/hosts").is_file());
         assert!(!both.join("data").exists() && !both.join("etc/hostname").exists());
+
         fs::write(both.join("mark"), "").unwrap();
         assert_eq!(layer(&["/etc/hosts", "/dev/"]).unwrap(), both);
         assert!(both.join("mark").exists(), "it is not made again");

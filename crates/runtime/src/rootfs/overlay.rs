@@ -1,5 +1,5 @@
-//! An overlay mount, made with the mount API of descriptors: layers are added one by one, so that their number is not
-//! bounded by what fits into one page of options.
+//! An overlay mount, made with the mount API of descriptors: layers are added one by one, so that
+//! their number is not bounded by what fits into one page of options.
 
 use std::io;
 use std::path::Path;
@@ -12,32 +12,64 @@ use rustix::mount::{
 };
 
 /// Mounts layers, the highest first, with a writable one on top.
-pub(super) fn mount(layers: &[impl AsRef<Path>], upper: &Path, work: &Path, at: &Path) -> io::Result<()> {
+pub(super) fn mount(
+    layers: &[impl AsRef<Path>],
+    upper: &Path,
+    work: &Path,
+    at: &Path,
+) -> io::Result<()> {
     match mount_one_by_one(layers, upper, work, at) {
-        // Kernels before 6.8 take layers only all at once. Some of them say so when a layer is added, those before 6.5 when
-        // all options are there.
+        // Kernels before 6.8 take layers only all at once. Some of them say so when a layer is
+        // added, those before 6.5 when all options are there.
         Err(Errno::INVAL) => mount_at_once(layers, upper, work, at),
         mounted => Ok(mounted?),
     }
 }
 
-fn mount_one_by_one(layers: &[impl AsRef<Path>], upper: &Path, work: &Path, at: &Path) -> Result<(), Errno> {
+fn mount_one_by_one(
+    layers: &[impl AsRef<Path>],
+    upper: &Path,
+    work: &Path,
+    at: &Path,
+) -> Result<(), Errno> {
     let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "source", "overlay")?;
+
     for layer in layers {
         fsconfig_set_string(&context, "lowerdir+", layer.as_ref())?;
     }
+
     fsconfig_set_string(&context, "upperdir", upper)?;
     fsconfig_set_string(&context, "workdir", work)?;
     fsconfig_create(&context)?;
-    let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+
+    let mount = fsmount(
+        &context,
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        MountAttrFlags::empty(),
+    )?;
+
     move_mount(mount, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-fn mount_at_once(layers: &[impl AsRef<Path>], upper: &Path, work: &Path, at: &Path) -> io::Result<()> {
-    let lower: Vec<String> = layers.iter().map(|layer| layer.as_ref().display().to_string()).collect();
-    let options =
-        format!("lowerdir={},upperdir={},workdir={}", lower.join(":"), upper.display(), work.display());
+fn mount_at_once(
+    layers: &[impl AsRef<Path>],
+    upper: &Path,
+    work: &Path,
+    at: &Path,
+) -> io::Result<()> {
+    let lower: Vec<String> = layers
+        .iter()
+        .map(|layer| layer.as_ref().display().to_string())
+        .collect();
+
+    let options = format!(
+        "lowerdir={},upperdir={},workdir={}",
+        lower.join(":"),
+        upper.display(),
+        work.display()
+    );
+
     let options = std::ffi::CString::new(options).map_err(io::Error::other)?;
     Ok(rustix::mount::mount(
         "overlay",
@@ -56,7 +88,8 @@ pub(super) fn unmount_if_mounted(at: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether something is mounted here: what is in a folder is on another filesystem than its parent then.
+/// Whether something is mounted here: what is in a folder is on another filesystem than its parent
+/// then.
 pub(super) fn is_mounted(at: &Path) -> io::Result<bool> {
     let here = rustix::fs::stat(at)?;
     let above = rustix::fs::stat(at.join(".."))?;

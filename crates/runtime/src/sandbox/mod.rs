@@ -84,7 +84,11 @@ impl Sandbox {
     pub(crate) fn holding(&self) -> Option<Holding> {
         let process = lock(&self.process);
         let (pid, pidfd) = process.as_ref()?;
-        let belongings = Belongings { owner: self.id.clone(), pid: *pid, terminal: false };
+        let belongings = Belongings {
+            owner: self.id.clone(),
+            pid: *pid,
+            terminal: false,
+        };
         Some((belongings, vec![pidfd.try_clone().ok()?]))
     }
 
@@ -94,26 +98,40 @@ impl Sandbox {
         record.complete && !record.stopped && !self.is_lost()
     }
 
-    /// It was never there as a whole: what there is of it is to go, and nobody can do anything else with it.
+    /// It was never there as a whole: what there is of it is to go, and nobody can do anything else
+    /// with it.
     pub(crate) fn is_unfinished(&self) -> bool {
         !lock(&self.record).complete
     }
 
-    /// The name that no other pod may have. What is left of an unfinished one does not stand in the way of the pod that
-    /// is made in its place, and does not give that one's name away when it goes.
+    /// The name that no other pod may have. What is left of an unfinished one does not stand in the
+    /// way of the pod that is made in its place, and does not give that one's name away when it
+    /// goes.
     pub(crate) fn name(&self) -> String {
         let record = lock(&self.record);
         let name = name_of(&record.config);
-        if record.complete { name } else { format!("{name}_{}", self.id) }
+        if record.complete {
+            name
+        } else {
+            format!("{name}_{}", self.id)
+        }
     }
 
     pub(crate) fn cgroup_parent(&self) -> String {
         let record = lock(&self.record);
-        record.config.linux.as_ref().map(|linux| linux.cgroup_parent.clone()).unwrap_or_default()
+        record
+            .config
+            .linux
+            .as_ref()
+            .map(|linux| linux.cgroup_parent.clone())
+            .unwrap_or_default()
     }
 }
 
 pub(crate) fn name_of(config: &coracle_cri::v1::PodSandboxConfig) -> String {
     let metadata = config.metadata.clone().unwrap_or_default();
-    format!("{}_{}_{}_{}", metadata.name, metadata.namespace, metadata.uid, metadata.attempt)
+    format!(
+        "{}_{}_{}_{}",
+        metadata.name, metadata.namespace, metadata.uid, metadata.attempt
+    )
 }

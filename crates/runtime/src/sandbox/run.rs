@@ -1,4 +1,5 @@
-//! RunPodSandbox: all or nothing. Where neither can be had, what is left is known, and goes when it is stopped.
+//! RunPodSandbox: all or nothing. Where neither can be had, what is left is known, and goes when it
+//! is stopped.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -32,12 +33,21 @@ impl Node {
         handler: &str,
     ) -> Result<String, Error> {
         if !handler.is_empty() {
-            return Err(Error::Invalid(format!("no runtime for {handler:?} is configured")));
+            return Err(Error::Invalid(format!(
+                "no runtime for {handler:?} is configured"
+            )));
         }
+
         check_sysctls(&config)?;
         let id = ids::new();
         let reservation = self.reserve(name_of(&config), &id)?;
-        let record = SandboxRecord { config, created_at: clock::now(), ..SandboxRecord::default() };
+
+        let record = SandboxRecord {
+            config,
+            created_at: clock::now(),
+            ..SandboxRecord::default()
+        };
+
         let sandbox = Arc::new(Sandbox::new(id.clone(), record));
         match self.build(&sandbox).await {
             Ok(()) => {
@@ -50,6 +60,7 @@ impl Node {
             Err(error) => {
                 // It may have been complete but for its last state, which could not be written.
                 sandbox.change(|record| record.complete = false);
+
                 if let Err(left) = self.take_down(&sandbox).await {
                     // With all that led to it.
                     let left = coracle_cri::Error::from(left);
@@ -58,6 +69,7 @@ impl Node {
                         "something is left of a pod that could not be made: it is listed as not ready until it is stopped"
                     );
                 }
+
                 Err(error)
             }
         }
@@ -69,14 +81,17 @@ impl Node {
         blocking(move || node.make_place(&pod)).await?;
         let (addresses, met) = tokio::join!(self.connect(sandbox), self.meet_supervisor(sandbox));
         let (addresses, ()) = (addresses?, met?);
+
         let record = sandbox.record();
         if pod_namespaces(&record.config).pid() == NamespaceMode::Pod {
             self.start_pause(sandbox).await?;
         }
+
         let record = sandbox.change(|record| {
             record.addresses = addresses.iter().map(ToString::to_string).collect();
             record.complete = true;
         });
+
         let folder = self.config.sandbox_root(&sandbox.id);
         blocking(move || save(&folder, record.as_ref())).await
     }
@@ -84,7 +99,9 @@ impl Node {
     /// The pod's addresses; none for one in the host's network.
     async fn connect(&self, sandbox: &Sandbox) -> Result<Vec<IpAddr>, Error> {
         match &self.network {
-            Some(network) if pod_namespaces(&sandbox.record().config).network() != NamespaceMode::Node => {
+            Some(network)
+                if pod_namespaces(&sandbox.record().config).network() != NamespaceMode::Node =>
+            {
                 Ok(network.attach(&self.pod(sandbox)).await?.addresses)
             }
             _ => Ok(Vec::new()),
@@ -93,12 +110,18 @@ impl Node {
 
     /// Folders, supervisor, namespaces and files of a pod.
     fn make_place(&self, sandbox: &Sandbox) -> Result<(), Error> {
-        let (root, state) = (self.config.sandbox_root(&sandbox.id), self.config.sandbox_state(&sandbox.id));
+        let (root, state) = (
+            self.config.sandbox_root(&sandbox.id),
+            self.config.sandbox_state(&sandbox.id),
+        );
+
         for folder in [&root, &state] {
             private::folder(folder).map_err(Error::io("create", folder))?;
         }
+
         let record = sandbox.record();
         save(&root, record.as_ref())?;
+
         Pins(&state).make(&wanted(&record.config), || {
             self.start_supervisor(sandbox)?;
             let shm = state.join("shm");
@@ -107,10 +130,12 @@ impl Node {
             mount("shm", &shm, "tmpfs", flags, SHM)
                 .map_err(|errno| Error::io("mount", &shm)(errno.into()))?;
             write_files(&root, &record.config)?;
+
             let logs = Path::new(&record.config.log_directory);
             if !record.config.log_directory.is_empty() {
                 fs::create_dir_all(logs).map_err(Error::io("create", logs))?;
             }
+
             Ok(())
         })
     }
@@ -139,7 +164,11 @@ impl Node {
         let config = &record.config;
         let metadata = config.metadata.clone().unwrap_or_default();
         let port = |port: i32| u16::try_from(port).unwrap_or_default();
-        let ports = config.port_mappings.iter().filter(|mapping| mapping.host_port > 0);
+        let ports = config
+            .port_mappings
+            .iter()
+            .filter(|mapping| mapping.host_port > 0);
+
         Pod {
             sandbox: sandbox.id.clone(),
             namespace: metadata.namespace,
@@ -166,7 +195,12 @@ impl Node {
 fn wanted(config: &PodSandboxConfig) -> Wanted {
     let modes = pod_namespaces(config);
     let network = modes.network() != NamespaceMode::Node;
-    let sysctls = config.linux.as_ref().map(|linux| linux.sysctls.clone()).unwrap_or_default();
+    let sysctls = config
+        .linux
+        .as_ref()
+        .map(|linux| linux.sysctls.clone())
+        .unwrap_or_default();
+
     Wanted {
         network,
         ipc: modes.ipc() != NamespaceMode::Node,
@@ -176,21 +210,47 @@ fn wanted(config: &PodSandboxConfig) -> Wanted {
 }
 
 fn check_sysctls(config: &PodSandboxConfig) -> Result<(), Error> {
-    let Wanted { network, ipc, hostname, sysctls } = wanted(config);
-    let own = OwnNamespaces { network, ipc, uts: hostname.is_some() };
-    sysctls.iter().try_for_each(|(name, _)| sysctls::check(name, &own))
+    let Wanted {
+        network,
+        ipc,
+        hostname,
+        sysctls,
+    } = wanted(config);
+
+    let own = OwnNamespaces {
+        network,
+        ipc,
+        uts: hostname.is_some(),
+    };
+
+    sysctls
+        .iter()
+        .try_for_each(|(name, _)| sysctls::check(name, &own))
 }
 
 /// What every container of the pod finds in its `/etc`.
 fn write_files(folder: &Path, config: &PodSandboxConfig) -> Result<(), Error> {
     let host = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let hostname =
-        if config.hostname.is_empty() { host("/etc/hostname") } else { format!("{}\n", config.hostname) };
-    let resolver = config.dns_config.as_ref().map_or_else(|| host("/etc/resolv.conf"), resolver);
-    for (name, text) in [("hostname", hostname), ("hosts", host("/etc/hosts")), ("resolv.conf", resolver)] {
+    let hostname = if config.hostname.is_empty() {
+        host("/etc/hostname")
+    } else {
+        format!("{}\n", config.hostname)
+    };
+
+    let resolver = config
+        .dns_config
+        .as_ref()
+        .map_or_else(|| host("/etc/resolv.conf"), resolver);
+
+    for (name, text) in [
+        ("hostname", hostname),
+        ("hosts", host("/etc/hosts")),
+        ("resolv.conf", resolver),
+    ] {
         let path = folder.join(name);
         write_shared(&path, &text).map_err(Error::io("write", &path))?;
     }
+
     Ok(())
 }
 

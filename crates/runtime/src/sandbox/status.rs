@@ -17,7 +17,11 @@ use crate::spec::pod_namespaces;
 
 impl Sandbox {
     fn state(&self) -> PodSandboxState {
-        if self.is_ready() { PodSandboxState::SandboxReady } else { PodSandboxState::SandboxNotready }
+        if self.is_ready() {
+            PodSandboxState::SandboxReady
+        } else {
+            PodSandboxState::SandboxNotready
+        }
     }
 
     pub(crate) fn status(&self) -> PodSandboxStatus {
@@ -27,6 +31,7 @@ impl Sandbox {
             ip: addresses.next().unwrap_or_default(),
             additional_ips: addresses.map(|ip| PodIp { ip }).collect(),
         };
+
         let options = Some(pod_namespaces(&record.config));
         PodSandboxStatus {
             id: self.id.clone(),
@@ -34,7 +39,9 @@ impl Sandbox {
             state: self.state().into(),
             created_at: record.created_at,
             network: Some(network),
-            linux: Some(LinuxPodSandboxStatus { namespaces: Some(Namespace { options }) }),
+            linux: Some(LinuxPodSandboxStatus {
+                namespaces: Some(Namespace { options }),
+            }),
             labels: record.config.labels.clone(),
             annotations: record.config.annotations.clone(),
             runtime_handler: record.handler.clone(),
@@ -56,17 +63,25 @@ impl Sandbox {
 }
 
 impl Node {
-    pub(crate) fn sandbox_status(&self, id: &str, verbose: bool) -> Result<PodSandboxStatusResponse, Error> {
+    pub(crate) fn sandbox_status(
+        &self,
+        id: &str,
+        verbose: bool,
+    ) -> Result<PodSandboxStatusResponse, Error> {
         let sandbox = self.sandbox(id)?;
         let containers = self.containers_of(id);
         let mut info = HashMap::new();
         if verbose {
             info.insert("folder".to_owned(), text(&self.config.sandbox_state(id)));
         }
+
         Ok(PodSandboxStatusResponse {
             status: Some(sandbox.status()),
             info,
-            containers_statuses: containers.iter().map(|container| container.status()).collect(),
+            containers_statuses: containers
+                .iter()
+                .map(|container| container.status())
+                .collect(),
             timestamp: clock::now(),
         })
     }
@@ -78,6 +93,10 @@ impl Node {
                 && state.is_none_or(|state| sandbox.state() == state)
                 && labels_match(&sandbox.record().config.labels, &filter.label_selector)
         };
-        self.sandboxes().iter().filter(|one| wanted(one)).map(|one| one.listed()).collect()
+        self.sandboxes()
+            .iter()
+            .filter(|one| wanted(one))
+            .map(|one| one.listed())
+            .collect()
     }
 }

@@ -73,8 +73,10 @@ pub(crate) fn permitted(security: &LinuxContainerSecurityContext) -> Result<u64,
     if security.privileged {
         return Ok(available);
     }
+
     let changes = security.capabilities.clone().unwrap_or_default();
     let all = |names: &[String]| names.iter().any(|name| name.eq_ignore_ascii_case("ALL"));
+
     let mut set = if all(&changes.add_capabilities) {
         available
     } else if all(&changes.drop_capabilities) {
@@ -83,7 +85,9 @@ pub(crate) fn permitted(security: &LinuxContainerSecurityContext) -> Result<u64,
         named(&DEFAULT.map(str::to_owned))?
     };
     set |= named(&changes.add_capabilities)?;
+
     set &= !named(&changes.drop_capabilities)?;
+
     // What the host has not, nobody can have.
     Ok(set & available)
 }
@@ -100,7 +104,9 @@ pub(super) fn has(set: u64, name: &str) -> bool {
 }
 
 fn named(names: &[String]) -> Result<u64, Error> {
-    let wanted = names.iter().filter(|name| !name.eq_ignore_ascii_case("ALL"));
+    let wanted = names
+        .iter()
+        .filter(|name| !name.eq_ignore_ascii_case("ALL"));
     wanted
         .map(|name| bit(name).ok_or_else(|| Error::Invalid(format!("unknown capability {name:?}"))))
         .try_fold(0, |set, bit| Ok(set | bit?))
@@ -110,7 +116,10 @@ fn named(names: &[String]) -> Result<u64, Error> {
 fn bit(name: &str) -> Option<u64> {
     let name = name.to_ascii_uppercase();
     let name = name.strip_prefix("CAP_").unwrap_or(&name);
-    NAMES.iter().position(|known| *known == name).map(|number| 1 << number)
+    NAMES
+        .iter()
+        .position(|known| *known == name)
+        .map(|number| 1 << number)
 }
 
 /// What we ourselves may hand on.
@@ -127,20 +136,54 @@ mod tests {
 
     fn check(add: &[&str], drop: &[&str], has_these: &[&str], has_not: &[&str]) {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        let capabilities =
-            Capability { add_capabilities: texts(add), drop_capabilities: texts(drop), ..Default::default() };
-        let security =
-            LinuxContainerSecurityContext { capabilities: Some(capabilities), ..Default::default() };
+        let capabilities = Capability {
+            add_capabilities: texts(add),
+            drop_capabilities: texts(drop),
+            ..Default::default()
+        };
+
+        let security = LinuxContainerSecurityContext {
+            capabilities: Some(capabilities),
+            ..Default::default()
+        };
         let set = permitted(&security).unwrap();
-        has_these.iter().for_each(|name| assert!(has(set, name), "{name} with {add:?} without {drop:?}"));
-        has_not.iter().for_each(|name| assert!(!has(set, name), "{name} with {add:?} without {drop:?}"));
+        has_these
+            .iter()
+            .for_each(|name| assert!(has(set, name), "{name} with {add:?} without {drop:?}"));
+
+        has_not
+            .iter()
+            .for_each(|name| assert!(!has(set, name), "{name} with {add:?} without {drop:?}"));
     }
 
     #[test]
     fn capabilities_are_added_to_the_default_and_dropped_from_it() {
-        check(&[], &[], &["CHOWN", "AUDIT_WRITE"], &["SYS_ADMIN", "NET_ADMIN"]);
-        check(&["NET_ADMIN"], &["CHOWN"], &["NET_ADMIN", "KILL"], &["CHOWN"]);
-        check(&["cap_net_admin"], &["ALL"], &["NET_ADMIN"], &["CHOWN", "KILL"]);
-        check(&["ALL"], &["SYS_ADMIN"], &["NET_ADMIN", "CHOWN"], &["SYS_ADMIN"]);
+        check(
+            &[],
+            &[],
+            &["CHOWN", "AUDIT_WRITE"],
+            &["SYS_ADMIN", "NET_ADMIN"],
+        );
+
+        check(
+            &["NET_ADMIN"],
+            &["CHOWN"],
+            &["NET_ADMIN", "KILL"],
+            &["CHOWN"],
+        );
+
+        check(
+            &["cap_net_admin"],
+            &["ALL"],
+            &["NET_ADMIN"],
+            &["CHOWN", "KILL"],
+        );
+
+        check(
+            &["ALL"],
+            &["SYS_ADMIN"],
+            &["NET_ADMIN", "CHOWN"],
+            &["SYS_ADMIN"],
+        );
     }
 }

@@ -12,14 +12,21 @@ use super::mounts::{DEV, brings, cleaned};
 use crate::error::Error;
 
 /// What every container has: name, major, minor.
-const USUAL: [(&str, u32, u32); 6] =
-    [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
+const USUAL: [(&str, u32, u32); 6] = [
+    ("null", 1, 3),
+    ("zero", 1, 5),
+    ("full", 1, 7),
+    ("random", 1, 8),
+    ("urandom", 1, 9),
+    ("tty", 5, 0),
+];
 
 /// Device nodes to be made. None, as under other runtimes, where a volume is all of `/dev`.
 pub(crate) fn nodes(config: &ContainerConfig, privileged: bool) -> Result<Vec<Device>, Error> {
     if brings(config, DEV) {
         return Ok(Vec::new());
     }
+
     let mut nodes: Vec<Device> = USUAL
         .iter()
         .map(|(name, major, minor)| Device {
@@ -32,10 +39,23 @@ pub(crate) fn nodes(config: &ContainerConfig, privileged: bool) -> Result<Vec<De
             gid: 0,
         })
         .collect();
-    let host = if privileged { host_devices(Path::new("/dev")) } else { Vec::new() };
-    let wanted =
-        config.devices.iter().map(|device| (device.host_path.clone(), device.container_path.clone()));
-    for (source, target) in host.into_iter().map(|path| (path.clone(), path)).chain(wanted) {
+
+    let host = if privileged {
+        host_devices(Path::new("/dev"))
+    } else {
+        Vec::new()
+    };
+
+    let wanted = config
+        .devices
+        .iter()
+        .map(|device| (device.host_path.clone(), device.container_path.clone()));
+
+    for (source, target) in host
+        .into_iter()
+        .map(|path| (path.clone(), path))
+        .chain(wanted)
+    {
         let device = node(&source, &target)?;
         // That is a link to the one of the container's own terminals, whatever the host has there.
         if device.path == "/dev/ptmx" {
@@ -44,6 +64,7 @@ pub(crate) fn nodes(config: &ContainerConfig, privileged: bool) -> Result<Vec<De
         nodes.retain(|known| known.path != device.path);
         nodes.push(device);
     }
+
     Ok(nodes)
 }
 
@@ -52,26 +73,49 @@ pub(crate) fn rules(config: &ContainerConfig, privileged: bool) -> Result<Vec<De
     if privileged {
         return Ok(vec![DeviceRule::ALL]);
     }
-    let any = |kind| DeviceRule { kind, major: None, minor: None, access: Access::MAKE };
+
+    let any = |kind| DeviceRule {
+        kind,
+        major: None,
+        minor: None,
+        access: Access::MAKE,
+    };
+
     let character = |major, minor: Option<u32>| DeviceRule {
         kind: DeviceKind::Character,
         major: Some(major),
         minor,
         access: Access::ALL,
     };
+
     let mut rules = vec![any(DeviceKind::Character), any(DeviceKind::Block)];
-    rules.extend(USUAL.iter().map(|(_, major, minor)| character(*major, Some(*minor))));
+    rules.extend(
+        USUAL
+            .iter()
+            .map(|(_, major, minor)| character(*major, Some(*minor))),
+    );
+
     // Terminals: /dev/console, /dev/ptmx, /dev/pts.
-    rules.extend([character(5, Some(1)), character(5, Some(2)), character(136, None)]);
+    rules.extend([
+        character(5, Some(1)),
+        character(5, Some(2)),
+        character(136, None),
+    ]);
+
     for device in &config.devices {
         let node = node(&device.host_path, &device.container_path)?;
         rules.push(DeviceRule {
-            kind: if node.kind == b'b' { DeviceKind::Block } else { DeviceKind::Character },
+            kind: if node.kind == b'b' {
+                DeviceKind::Block
+            } else {
+                DeviceKind::Character
+            },
             major: Some(node.major),
             minor: Some(node.minor),
             access: Access::parse(&device.permissions),
         });
     }
+
     Ok(rules)
 }
 
@@ -84,6 +128,7 @@ fn node(source: &str, target: &str) -> Result<Device, Error> {
     } else {
         return Err(Error::Invalid(format!("{source} is no device")));
     };
+
     Ok(Device {
         path: cleaned(target),
         kind,
@@ -97,20 +142,38 @@ fn node(source: &str, target: &str) -> Result<Device, Error> {
 
 /// All devices of the host, but terminals and what is a file system of its own.
 fn host_devices(folder: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+
     let mut found = Vec::new();
     for entry in entries.flatten() {
         let (path, name) = (entry.path(), entry.file_name());
-        let skipped = ["pts", "shm", "fd", "mqueue", ".lxc", ".lxd-mounts", ".udev", "console"];
-        let Ok(kind) = entry.file_type() else { continue };
+        let skipped = [
+            "pts",
+            "shm",
+            "fd",
+            "mqueue",
+            ".lxc",
+            ".lxd-mounts",
+            ".udev",
+            "console",
+        ];
+
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+
         if skipped.iter().any(|skipped| name == *skipped) {
             continue;
         }
+
         if kind.is_dir() {
             found.extend(host_devices(&path));
         } else if kind.is_char_device() || kind.is_block_device() {
             found.extend(path.to_str().map(str::to_owned));
         }
     }
+
     found
 }

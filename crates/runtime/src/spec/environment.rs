@@ -15,12 +15,23 @@ pub(super) fn command(config: &ContainerConfig, image: &ImageConfig) -> Result<V
     } else {
         (&config.command, [].as_slice())
     };
-    let args = if config.args.is_empty() { default_args } else { config.args.as_slice() };
+
+    let args = if config.args.is_empty() {
+        default_args
+    } else {
+        config.args.as_slice()
+    };
+
     let whole: Vec<String> = command.iter().chain(args).cloned().collect();
-    if whole.is_empty() { Err(Error::Invalid("no command specified".to_owned())) } else { Ok(whole) }
+    if whole.is_empty() {
+        Err(Error::Invalid("no command specified".to_owned()))
+    } else {
+        Ok(whole)
+    }
 }
 
-/// The environment: what every container has, over it the image's, over it the container's; the last one of a name wins.
+/// The environment: what every container has, over it the image's, over it the container's; the
+/// last one of a name wins.
 pub(super) fn variables(
     config: &ContainerConfig,
     image: &ImageConfig,
@@ -30,23 +41,35 @@ pub(super) fn variables(
     let mut variables: Vec<String> = Vec::new();
     let mut set = |variable: String| {
         let name = variable.split('=').next().unwrap_or_default().to_owned();
-        match variables.iter_mut().find(|known| known.split('=').next() == Some(&name)) {
+        match variables
+            .iter_mut()
+            .find(|known| known.split('=').next() == Some(&name))
+        {
             Some(known) => *known = variable,
             None => variables.push(variable),
         }
     };
     set(USUAL_PATH.to_owned());
+
     set(format!("HOSTNAME={host_name}"));
+
     if config.tty {
         set("TERM=xterm".to_owned());
     }
     if !user.home.is_empty() {
         set(format!("HOME={}", user.home));
     }
+
     image.environment.iter().cloned().for_each(&mut set);
+
     for pair in &config.envs {
-        set(format!("{}={}", pair.key, String::from_utf8_lossy(&pair.value)));
+        set(format!(
+            "{}={}",
+            pair.key,
+            String::from_utf8_lossy(&pair.value)
+        ));
     }
+
     variables
 }
 
@@ -61,9 +84,16 @@ mod tests {
     }
 
     fn check(container: (&[&str], &[&str]), image: (&[&str], &[&str]), expected: Option<&[&str]>) {
-        let config =
-            ContainerConfig { command: texts(container.0), args: texts(container.1), ..Default::default() };
-        let image = ImageConfig { entrypoint: texts(image.0), command: texts(image.1), ..Default::default() };
+        let config = ContainerConfig {
+            command: texts(container.0),
+            args: texts(container.1),
+            ..Default::default()
+        };
+        let image = ImageConfig {
+            entrypoint: texts(image.0),
+            command: texts(image.1),
+            ..Default::default()
+        };
         assert_eq!(command(&config, &image).ok(), expected.map(texts));
     }
 
@@ -78,16 +108,36 @@ mod tests {
 
     #[test]
     fn the_containers_environment_lies_over_the_images() {
-        let image = ImageConfig { environment: texts(&["A=1", "PATH=/x", "B=1"]), ..ImageConfig::default() };
-        let pair = |key: &str, value: &'static str| KeyValue { key: key.to_owned(), value: value.into() };
+        let image = ImageConfig {
+            environment: texts(&["A=1", "PATH=/x", "B=1"]),
+            ..ImageConfig::default()
+        };
+
+        let pair = |key: &str, value: &'static str| KeyValue {
+            key: key.to_owned(),
+            value: value.into(),
+        };
+
         let config = ContainerConfig {
             envs: vec![pair("B", "2"), pair("C", "x=y"), pair("B", "3")],
             ..Default::default()
         };
-        let user = User { home: "/root".to_owned(), ..User::default() };
+
+        let user = User {
+            home: "/root".to_owned(),
+            ..User::default()
+        };
+
         assert_eq!(
             variables(&config, &image, &user, "pod-1"),
-            texts(&["PATH=/x", "HOSTNAME=pod-1", "HOME=/root", "A=1", "B=3", "C=x=y"])
+            texts(&[
+                "PATH=/x",
+                "HOSTNAME=pod-1",
+                "HOME=/root",
+                "A=1",
+                "B=3",
+                "C=x=y"
+            ])
         );
     }
 }

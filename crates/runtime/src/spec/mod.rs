@@ -1,8 +1,9 @@
-//! From what CRI asks for to what a supervisor is told: every decision about a container is made here.
+//! From what CRI asks for to what a supervisor is told: every decision about a container is made
+//! here.
 //!
-//! [`assemble`] puts it together from the parts beside it, each of which decides one matter. But for reading the
-//! image's user database ([`users`]), the host's devices ([`devices`]) and its mounts ([`sharing`]) nothing in here
-//! touches the host.
+//! [`assemble`] puts it together from the parts beside it, each of which decides one matter. But
+//! for reading the image's user database ([`users`]), the host's devices ([`devices`]) and its
+//! mounts ([`sharing`]) nothing in here touches the host.
 
 pub(crate) mod capabilities;
 pub(crate) mod devices;
@@ -19,7 +20,8 @@ use std::path::Path;
 
 use coracle_cgroup::{Hierarchies, Placement};
 use coracle_cri::v1::{
-    ContainerConfig, LinuxContainerSecurityContext, NamespaceMode, NamespaceOption, PodSandboxConfig,
+    ContainerConfig, LinuxContainerSecurityContext, NamespaceMode, NamespaceOption,
+    PodSandboxConfig,
 };
 use coracle_supervisor::protocol::{
     ContainerSpec, Join, Namespaces, OomCounter, Pid, Process, Propagation, ResourceLimit,
@@ -57,6 +59,7 @@ pub(crate) fn assemble(from: &Ingredients<'_>) -> Result<ContainerSpec, Error> {
     let namespaces = namespaces(from, &security)?;
     let privileged = security.privileged;
     let process = process(from, &security)?;
+
     Ok(ContainerSpec {
         id: from.id.to_owned(),
         process,
@@ -67,49 +70,85 @@ pub(crate) fn assemble(from: &Ingredients<'_>) -> Result<ContainerSpec, Error> {
         join: join(from.group),
         mounts: mounts::list(from, &security)?,
         devices: devices::nodes(from.config, privileged)?,
-        masked: if privileged { Vec::new() } else { security.masked_paths.clone() },
-        readonly: if privileged { Vec::new() } else { security.readonly_paths.clone() },
+        masked: if privileged {
+            Vec::new()
+        } else {
+            security.masked_paths.clone()
+        },
+        readonly: if privileged {
+            Vec::new()
+        } else {
+            security.readonly_paths.clone()
+        },
         stdin: from.config.stdin,
         log: from.log.map(text),
         exit_file: text(from.exit_file),
-        oom: from
-            .group
-            .oom_file()
-            .map(|file| OomCounter { file: text(&file.path), key: file.key.to_owned() }),
+        oom: from.group.oom_file().map(|file| OomCounter {
+            file: text(&file.path),
+            key: file.key.to_owned(),
+        }),
     })
 }
 
 pub(crate) fn security(config: &ContainerConfig) -> LinuxContainerSecurityContext {
-    config.linux.as_ref().and_then(|linux| linux.security_context.clone()).unwrap_or_default()
+    config
+        .linux
+        .as_ref()
+        .and_then(|linux| linux.security_context.clone())
+        .unwrap_or_default()
 }
 
 /// What of a pod is the host's, the pod's or the container's.
 pub(crate) fn pod_namespaces(config: &PodSandboxConfig) -> NamespaceOption {
-    let security = config.linux.as_ref().and_then(|linux| linux.security_context.as_ref());
-    security.and_then(|security| security.namespace_options.clone()).unwrap_or_default()
+    let security = config
+        .linux
+        .as_ref()
+        .and_then(|linux| linux.security_context.as_ref());
+    security
+        .and_then(|security| security.namespace_options.clone())
+        .unwrap_or_default()
 }
 
 /// How processes get into a group, as a supervisor is told.
 pub(crate) fn join(group: &coracle_cgroup::Group) -> Join {
     match group.placement() {
-        Placement::Tasks(files) => Join::V1 { tasks: files.iter().map(|file| text(file)).collect() },
-        Placement::Folder(folder) => Join::V2 { folder: text(&folder) },
+        Placement::Tasks(files) => Join::V1 {
+            tasks: files.iter().map(|file| text(file)).collect(),
+        },
+        Placement::Folder(folder) => Join::V2 {
+            folder: text(&folder),
+        },
     }
 }
 
-fn namespaces(from: &Ingredients<'_>, security: &LinuxContainerSecurityContext) -> Result<Namespaces, Error> {
-    let (pod, own) = (pod_namespaces(from.sandbox), security.namespace_options.clone().unwrap_or_default());
-    if own.userns_options.as_ref().is_some_and(|user| user.mode() == NamespaceMode::Pod) {
+fn namespaces(
+    from: &Ingredients<'_>,
+    security: &LinuxContainerSecurityContext,
+) -> Result<Namespaces, Error> {
+    let (pod, own) = (
+        pod_namespaces(from.sandbox),
+        security.namespace_options.clone().unwrap_or_default(),
+    );
+
+    if own
+        .userns_options
+        .as_ref()
+        .is_some_and(|user| user.mode() == NamespaceMode::Pod)
+    {
         return Err(Error::Unsupported("a user namespace"));
     }
+
     let pins = Pins(from.pod_folder);
     let host_network = pod.network() == NamespaceMode::Node;
     let pid = match own.pid() {
         NamespaceMode::Container => Pid::Own {},
         NamespaceMode::Node => Pid::Host {},
         NamespaceMode::Pod => Pid::Pod {},
-        NamespaceMode::Target => Pid::Container { id: own.target_id.clone() },
+        NamespaceMode::Target => Pid::Container {
+            id: own.target_id.clone(),
+        },
     };
+
     Ok(Namespaces {
         network: (!host_network).then(|| text(&pins.network())),
         ipc: (pod.ipc() != NamespaceMode::Node).then(|| text(&pins.ipc())),
@@ -122,20 +161,45 @@ fn namespaces(from: &Ingredients<'_>, security: &LinuxContainerSecurityContext) 
 /// What the pod is called on the network: where it has no name of its own, as its machine.
 fn host_name(sandbox: &PodSandboxConfig) -> String {
     match sandbox.hostname.as_str() {
-        "" => rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        "" => rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned(),
         own => own.to_owned(),
     }
 }
 
-fn process(from: &Ingredients<'_>, security: &LinuxContainerSecurityContext) -> Result<Process, Error> {
+fn process(
+    from: &Ingredients<'_>,
+    security: &LinuxContainerSecurityContext,
+) -> Result<Process, Error> {
     let user = users::resolve(from.rootfs, security, &from.image.user)?;
-    let (ambient, permitted) = (capabilities::ambient(security)?, capabilities::permitted(security)?);
-    let resources = from.config.linux.as_ref().and_then(|linux| linux.resources.as_ref());
-    let cwd = [from.config.working_dir.as_str(), &from.image.working_dir, "/"];
+    let (ambient, permitted) = (
+        capabilities::ambient(security)?,
+        capabilities::permitted(security)?,
+    );
+
+    let resources = from
+        .config
+        .linux
+        .as_ref()
+        .and_then(|linux| linux.resources.as_ref());
+
+    let cwd = [
+        from.config.working_dir.as_str(),
+        &from.image.working_dir,
+        "/",
+    ];
+
     Ok(Process {
         args: environment::command(from.config, from.image)?,
         env: environment::variables(from.config, from.image, &user, &host_name(from.sandbox)),
-        cwd: cwd.iter().find(|cwd| !cwd.is_empty()).copied().unwrap_or("/").to_owned(),
+        cwd: cwd
+            .iter()
+            .find(|cwd| !cwd.is_empty())
+            .copied()
+            .unwrap_or("/")
+            .to_owned(),
         uid: user.uid,
         gid: user.gid,
         groups: user.groups,
@@ -148,16 +212,20 @@ fn process(from: &Ingredients<'_>, security: &LinuxContainerSecurityContext) -> 
         no_new_privileges: security.no_new_privs,
         seccomp: seccomp::filter(security, permitted)?,
         // Never inherited: the supervisor is the last that the kernel is to kill.
-        oom_score_adj: Some(
-            resources.map_or(0, |resources| i32::try_from(resources.oom_score_adj).unwrap_or(0)),
-        ),
+        oom_score_adj: Some(resources.map_or(0, |resources| {
+            i32::try_from(resources.oom_score_adj).unwrap_or(0)
+        })),
         limits: from.open_files.map(open_files_limit).into_iter().collect(),
         terminal: from.config.tty,
     })
 }
 
 fn open_files_limit(limit: OpenFiles) -> ResourceLimit {
-    ResourceLimit { resource: libc::RLIMIT_NOFILE, soft: limit.soft, hard: limit.hard }
+    ResourceLimit {
+        resource: libc::RLIMIT_NOFILE,
+        soft: limit.soft,
+        hard: limit.hard,
+    }
 }
 
 /// Whether a mount asks to be seen in both directions, or in one.

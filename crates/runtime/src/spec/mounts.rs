@@ -21,14 +21,20 @@ pub(super) const DEV: &str = "/dev";
 /// Files of the pod that every container sees, unless it brings its own.
 const POD_FILES: [&str; 3] = ["hostname", "hosts", "resolv.conf"];
 
-/// The paths at which a container has something mounted, but for what is in file systems that are mounted themselves.
+/// The paths at which a container has something mounted, but for what is in file systems that are
+/// mounted themselves.
 pub(crate) fn mount_points(config: &ContainerConfig) -> Vec<String> {
     let usual = ["/dev", "/proc", "/sys"].map(str::to_owned);
     let files = POD_FILES.map(|file| format!("/etc/{file}"));
     usual
         .into_iter()
         .chain(files)
-        .chain(config.mounts.iter().map(|mount| mount.container_path.clone()))
+        .chain(
+            config
+                .mounts
+                .iter()
+                .map(|mount| mount.container_path.clone()),
+        )
         .collect()
 }
 
@@ -41,22 +47,34 @@ pub(super) fn list(
         readonly: security.readonly_rootfs,
         ..bind(&text(&from.pod_files.join(file)), &format!("/etc/{file}"))
     });
-    let files = files.into_iter().filter(|file| !brings(from.config, &file.target)).map(Ok);
-    let mut binds: Vec<Bind> =
-        files.chain(from.config.mounts.iter().map(asked_for)).collect::<Result<_, _>>()?;
+
+    let files = files
+        .into_iter()
+        .filter(|file| !brings(from.config, &file.target))
+        .map(Ok);
+
+    let mut binds: Vec<Bind> = files
+        .chain(from.config.mounts.iter().map(asked_for))
+        .collect::<Result<_, _>>()?;
+
     // Parents before children, whatever order they were asked for in.
     binds.sort_by_key(|bind| Path::new(&bind.target).components().count());
     mounts.extend(binds.into_iter().map(|bind| MountSpec::Bind { bind }));
+
     Ok(mounts)
 }
 
-/// Whether a container has a volume of its own right at a path. Then nothing else is made there; and below `/dev`,
-/// nothing at all.
+/// Whether a container has a volume of its own right at a path. Then nothing else is made there;
+/// and below `/dev`, nothing at all.
 pub(crate) fn brings(config: &ContainerConfig, path: &str) -> bool {
-    config.mounts.iter().any(|mount| cleaned(&mount.container_path) == path)
+    config
+        .mounts
+        .iter()
+        .any(|mount| cleaned(&mount.container_path) == path)
 }
 
-/// A path without `.`, `..` and needless slashes, by its text alone: as other runtimes take the paths of volumes.
+/// A path without `.`, `..` and needless slashes, by its text alone: as other runtimes take the
+/// paths of volumes.
 pub(crate) fn cleaned(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/') {
@@ -73,7 +91,10 @@ pub(crate) fn cleaned(path: &str) -> String {
 pub(super) fn root_propagation(mounts: &[Mount]) -> Propagation {
     let wishes: Vec<Propagation> = mounts.iter().map(propagation).collect();
     let strongest = [Propagation::Shared {}, Propagation::Slave {}];
-    strongest.into_iter().find(|wish| wishes.contains(wish)).unwrap_or_default()
+    strongest
+        .into_iter()
+        .find(|wish| wishes.contains(wish))
+        .unwrap_or_default()
 }
 
 fn usual(from: &Ingredients<'_>, security: &LinuxContainerSecurityContext) -> Vec<MountSpec> {
@@ -82,29 +103,57 @@ fn usual(from: &Ingredients<'_>, security: &LinuxContainerSecurityContext) -> Ve
     if !brings(from.config, DEV) {
         mounts.extend(devices(from));
     }
-    mounts.push(new("sysfs", "/sys", &[], NOSUID | NODEV | NOEXEC | readonly));
+
+    mounts.push(new(
+        "sysfs",
+        "/sys",
+        &[],
+        NOSUID | NODEV | NOEXEC | readonly,
+    ));
+
     mounts.extend(cgroups(from, security.privileged));
+
     mounts
 }
 
 /// A `/dev` of the container's own, with all that is in it but the nodes.
 fn devices(from: &Ingredients<'_>) -> Vec<MountSpec> {
     let mut mounts = vec![
-        new("tmpfs", DEV, &[("mode", "755"), ("size", "65536k")], NOSUID | STRICTATIME),
+        new(
+            "tmpfs",
+            DEV,
+            &[("mode", "755"), ("size", "65536k")],
+            NOSUID | STRICTATIME,
+        ),
         new(
             "devpts",
             "/dev/pts",
-            &[("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620"), ("gid", "5")],
+            &[
+                ("newinstance", ""),
+                ("ptmxmode", "0666"),
+                ("mode", "0620"),
+                ("gid", "5"),
+            ],
             NOSUID | NOEXEC,
         ),
-        // Of the IPC namespace that the container is in, be it the host's: which need not have it mounted anywhere.
+        // Of the IPC namespace that the container is in, be it the host's: which need not have it
+        // mounted anywhere.
         new("mqueue", "/dev/mqueue", &[], NOSUID | NODEV | NOEXEC),
     ];
+
     if !brings(from.config, "/dev/shm") {
         let host_ipc = pod_namespaces(from.sandbox).ipc() == NamespaceMode::Node;
-        let source = if host_ipc { "/dev/shm".to_owned() } else { text(&from.pod_folder.join("shm")) };
-        mounts.push(MountSpec::Bind { bind: bind(&source, "/dev/shm") });
+        let source = if host_ipc {
+            "/dev/shm".to_owned()
+        } else {
+            text(&from.pod_folder.join("shm"))
+        };
+
+        mounts.push(MountSpec::Bind {
+            bind: bind(&source, "/dev/shm"),
+        });
     }
+
     let links = [
         ("/dev/fd", "/proc/self/fd"),
         ("/dev/stdin", "/proc/self/fd/0"),
@@ -112,9 +161,12 @@ fn devices(from: &Ingredients<'_>) -> Vec<MountSpec> {
         ("/dev/stderr", "/proc/self/fd/2"),
         ("/dev/ptmx", "pts/ptmx"),
     ];
-    mounts.extend(
-        links.map(|(path, target)| MountSpec::Link { path: path.to_owned(), target: target.to_owned() }),
-    );
+
+    mounts.extend(links.map(|(path, target)| MountSpec::Link {
+        path: path.to_owned(),
+        target: target.to_owned(),
+    }));
+
     mounts
 }
 
@@ -123,9 +175,16 @@ fn cgroups(from: &Ingredients<'_>, privileged: bool) -> Vec<MountSpec> {
     let readonly = if privileged { 0 } else { RDONLY };
     let target = "/sys/fs/cgroup";
     let Hierarchies::V1 { controllers } = from.hierarchies else {
-        return vec![new("cgroup2", target, &[("nsdelegate", "")], NOSUID | NODEV | NOEXEC | readonly)];
+        return vec![new(
+            "cgroup2",
+            target,
+            &[("nsdelegate", "")],
+            NOSUID | NODEV | NOEXEC | readonly,
+        )];
     };
-    // Version 1 has no namespace that would show a container only its own, so each of its groups is mounted by itself.
+
+    // Version 1 has no namespace that would show a container only its own, so each of its groups is
+    // mounted by itself.
     let tmpfs = Filesystem {
         kind: "tmpfs".to_owned(),
         target: target.to_owned(),
@@ -134,9 +193,14 @@ fn cgroups(from: &Ingredients<'_>, privileged: bool) -> Vec<MountSpec> {
         seal: !privileged,
     };
     let mut mounts = vec![MountSpec::New { filesystem: tmpfs }];
+
     let group = from.group.path();
     for mount in from.hierarchies.mounts() {
-        let name = mount.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = mount
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+
         let source = format!("{}{group}", mount.display());
         let bind = Bind {
             readonly: !privileged,
@@ -144,12 +208,19 @@ fn cgroups(from: &Ingredients<'_>, privileged: bool) -> Vec<MountSpec> {
             ..bind(&source, &format!("{target}/{name}"))
         };
         mounts.push(MountSpec::Bind { bind });
+
         // Controllers that share a mount are found by their own names too.
-        let shared = controllers.iter().filter(|(controller, place)| *place == mount && **controller != name);
+        let shared = controllers
+            .iter()
+            .filter(|(controller, place)| *place == mount && **controller != name);
         for (controller, _) in shared.filter(|(controller, _)| !controller.contains('=')) {
-            mounts.push(MountSpec::Link { path: format!("{target}/{controller}"), target: name.clone() });
+            mounts.push(MountSpec::Link {
+                path: format!("{target}/{controller}"),
+                target: name.clone(),
+            });
         }
     }
+
     mounts
 }
 
@@ -157,29 +228,41 @@ fn asked_for(mount: &Mount) -> Result<Bind, Error> {
     if mount.image.is_some() {
         return Err(Error::Unsupported("mounting an image as a volume"));
     }
+
     if !mount.uid_mappings.is_empty() || !mount.gid_mappings.is_empty() {
         return Err(Error::Unsupported("mapping the owners of a volume"));
     }
+
     if !mount.container_path.starts_with('/') || mount.host_path.is_empty() {
-        return Err(Error::Invalid(format!("mount {:?} at {:?}", mount.host_path, mount.container_path)));
+        return Err(Error::Invalid(format!(
+            "mount {:?} at {:?}",
+            mount.host_path, mount.container_path
+        )));
     }
+
     if cleaned(&mount.container_path) == "/" {
         let path = &mount.host_path;
         return Err(Error::Invalid(format!(
             "mount {path:?} at the container's root: choose a folder below it"
         )));
     }
-    if mount.recursive_read_only && (!mount.readonly || propagation(mount) != Propagation::default()) {
+
+    if mount.recursive_read_only
+        && (!mount.readonly || propagation(mount) != Propagation::default())
+    {
         return Err(Error::Invalid(
             "a mount that is read-only with all below is read-only and private".to_owned(),
         ));
     }
+
     // The kubelet makes what must be made; what it cannot know of is a folder.
     if !Path::new(&mount.host_path).exists() {
         let path = Path::new(&mount.host_path);
         std::fs::create_dir_all(path).map_err(Error::io("create", path))?;
     }
+
     sharing::check(&mount.host_path, &propagation(mount))?;
+
     Ok(Bind {
         recursive: true,
         readonly: mount.readonly,
@@ -190,13 +273,27 @@ fn asked_for(mount: &Mount) -> Result<Bind, Error> {
 }
 
 fn bind(source: &str, target: &str) -> Bind {
-    Bind { source: source.to_owned(), target: target.to_owned(), ..Bind::default() }
+    Bind {
+        source: source.to_owned(),
+        target: target.to_owned(),
+        ..Bind::default()
+    }
 }
 
 fn new(kind: &str, target: &str, options: &[(&str, &str)], attributes: u64) -> MountSpec {
-    let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let filesystem =
-        Filesystem { kind: kind.to_owned(), target: target.to_owned(), options, attributes, seal: false };
+    let options = options
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+
+    let filesystem = Filesystem {
+        kind: kind.to_owned(),
+        target: target.to_owned(),
+        options,
+        attributes,
+        seal: false,
+    };
+
     MountSpec::New { filesystem }
 }
 

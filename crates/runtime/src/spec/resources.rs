@@ -8,6 +8,7 @@ use coracle_cri::v1::LinuxContainerResources;
 pub(crate) fn limits(resources: &LinuxContainerResources, pids: Option<u32>) -> Limits {
     let given = |value: i64| Some(value).filter(|value| *value != 0);
     let positive = |value: i64| u64::try_from(value).ok().filter(|value| *value > 0);
+
     let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     Limits {
         cpu_shares: positive(resources.cpu_shares),
@@ -24,12 +25,18 @@ pub(crate) fn limits(resources: &LinuxContainerResources, pids: Option<u32>) -> 
             .iter()
             .map(|limit| (limit.page_size.clone(), limit.limit))
             .collect(),
-        oom_group: resources.unified.get("memory.oom.group").is_some_and(|value| value == "1"),
+        oom_group: resources
+            .unified
+            .get("memory.oom.group")
+            .is_some_and(|value| value == "1"),
         unified: resources.unified.clone().into_iter().collect(),
     }
 }
 
 /// In words: controllers, or files of them, that the host does not have.
 pub(crate) fn cannot_limit(missing: &BTreeSet<String>) -> Vec<String> {
-    missing.iter().map(|what| format!("the host cannot limit {what}")).collect()
+    missing
+        .iter()
+        .map(|what| format!("the host cannot limit {what}"))
+        .collect()
 }

@@ -1,5 +1,5 @@
-//! Whether mounts of a container can be seen on the host, or those of the host in a container: only where the mount that
-//! a volume is on is shared, which is the host's to decide.
+//! Whether mounts of a container can be seen on the host, or those of the host in a container: only
+//! where the mount that a volume is on is shared, which is the host's to decide.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,24 +8,33 @@ use coracle_supervisor::protocol::Propagation;
 
 use crate::error::Error;
 
-/// Refuses a volume that could not be propagated as it is wanted. The texts are those of other runtimes.
+/// Refuses a volume that could not be propagated as it is wanted. The texts are those of other
+/// runtimes.
 pub(super) fn check(path: &str, wanted: &Propagation) -> Result<(), Error> {
     let (shared, kinds): (&[&str], _) = match wanted {
         Propagation::Private {} => return Ok(()),
         Propagation::Slave {} => (&["shared:", "master:"], "shared or slave"),
         Propagation::Shared {} => (&["shared:"], "shared"),
     };
+
     let place = Path::new(path);
     let real = fs::canonicalize(place).map_err(Error::io("find", place))?;
+
     // Of this thread: the process may be in another mount namespace.
     let mountinfo = Path::new("/proc/thread-self/mountinfo");
     let mounts = fs::read_to_string(mountinfo).map_err(Error::io("read", mountinfo))?;
     let (mount, tags) = mount_of(&mounts, &real);
-    if tags.iter().any(|tag| shared.iter().any(|kind| tag.starts_with(kind))) {
+    if tags
+        .iter()
+        .any(|tag| shared.iter().any(|kind| tag.starts_with(kind)))
+    {
         return Ok(());
     }
+
     let mount = mount.display().to_string();
-    Err(Error::Invalid(format!("path {path:?} is mounted on {mount:?} but it is not a {kinds} mount")))
+    Err(Error::Invalid(format!(
+        "path {path:?} is mounted on {mount:?} but it is not a {kinds} mount"
+    )))
 }
 
 /// Where the mount is that a path is on, and what it is tagged with.
@@ -33,17 +42,30 @@ fn mount_of<'a>(mountinfo: &'a str, path: &Path) -> (PathBuf, Vec<&'a str>) {
     let mounts = mountinfo.lines().filter_map(|line| {
         let (front, _) = line.split_once(" - ")?;
         let mut fields = front.split(' ').skip(4);
-        Some((unescaped(fields.next()?), fields.skip(1).collect::<Vec<_>>()))
+        Some((
+            unescaped(fields.next()?),
+            fields.skip(1).collect::<Vec<_>>(),
+        ))
     });
+
     // The last one at a place covers those before it.
     let around = mounts.filter(|(place, _)| path.starts_with(place));
-    around.max_by_key(|(place, _)| place.components().count()).unwrap_or_default()
+    around
+        .max_by_key(|(place, _)| place.components().count())
+        .unwrap_or_default()
 }
 
 /// The kernel writes blanks and backslashes as three octal digits.
 fn unescaped(place: &str) -> PathBuf {
-    let known = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    PathBuf::from(known.iter().fold(place.to_owned(), |text, (code, plain)| text.replace(code, plain)))
+    let known = [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ];
+    PathBuf::from(known.iter().fold(place.to_owned(), |text, (code, plain)| {
+        text.replace(code, plain)
+    }))
 }
 
 #[cfg(test)]
@@ -60,9 +82,14 @@ mod tests {
     #[test]
     fn a_path_is_on_the_innermost_mount_around_it_and_the_last_one_there() {
         let check = |path: &str, place: &str, tags: &[&str]| {
-            assert_eq!(mount_of(MOUNTS, Path::new(path)), (PathBuf::from(place), tags.to_vec()), "{path}");
+            assert_eq!(
+                mount_of(MOUNTS, Path::new(path)),
+                (PathBuf::from(place), tags.to_vec()),
+                "{path}"
+            );
         };
         check("/", "/", &[]);
+
         check("/variable", "/", &[]);
         check("/var/log", "/var", &["shared:1"]);
         check("/var/lib/x", "/var/lib", &["shared:7"]);

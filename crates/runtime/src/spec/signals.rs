@@ -7,22 +7,41 @@ pub(crate) fn parse(text: &str) -> Option<i32> {
     if let Ok(number) = text.parse() {
         return (1..=64).contains(&number).then_some(number);
     }
+
     let name = text.to_ascii_uppercase();
     let name = name.strip_prefix("SIG").unwrap_or(&name);
-    if let Some((base, sign)) =
-        [("RTMIN", 1), ("RTMAX", -1)].into_iter().find(|(base, _)| name.starts_with(base))
+    if let Some((base, sign)) = [("RTMIN", 1), ("RTMAX", -1)]
+        .into_iter()
+        .find(|(base, _)| name.starts_with(base))
     {
         let first = if sign > 0 { 34 } else { 64 };
-        let rest = &name[base.len()..].replace("PLUS", "").replace("MINUS", "").replace(['+', '-'], "");
-        let offset: i32 = if rest.is_empty() { 0 } else { rest.parse().ok()? };
+        let rest = &name[base.len()..]
+            .replace("PLUS", "")
+            .replace("MINUS", "")
+            .replace(['+', '-'], "");
+
+        let offset: i32 = if rest.is_empty() {
+            0
+        } else {
+            rest.parse().ok()?
+        };
+
         return Some(first + sign * offset).filter(|number| (34..=64).contains(number));
     }
-    NAMES.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
+
+    NAMES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, number)| *number)
 }
 
 /// The signal that ends a container: its own wish, the image's, or SIGTERM.
 pub(crate) fn stop_signal(wanted: Signal, image: &str) -> i32 {
-    let own = if wanted == Signal::RuntimeDefault { None } else { parse(wanted.as_str_name()) };
+    let own = if wanted == Signal::RuntimeDefault {
+        None
+    } else {
+        parse(wanted.as_str_name())
+    };
     own.or_else(|| parse(image)).unwrap_or(libc::SIGTERM)
 }
 

@@ -1,4 +1,5 @@
-//! Settings of the kernel that a pod asks for: only those that are its own, since all others are the host's.
+//! Settings of the kernel that a pod asks for: only those that are its own, since all others are
+//! the host's.
 
 use crate::error::Error;
 
@@ -21,7 +22,8 @@ const IPC: [&str; 8] = [
     "kernel.shm_rmid_forced",
 ];
 
-/// Refuses a setting that is not of a namespace of the pod's own. The texts are those of other runtimes.
+/// Refuses a setting that is not of a namespace of the pod's own. The texts are those of other
+/// runtimes.
 pub(crate) fn check(name: &str, own: &OwnNamespaces) -> Result<(), Error> {
     let refused = |why: &str| Err(Error::Invalid(format!("sysctl {name:?} {why}")));
     let is_own = if IPC.contains(&name) || name.starts_with("fs.mqueue.") {
@@ -33,8 +35,11 @@ pub(crate) fn check(name: &str, own: &OwnNamespaces) -> Result<(), Error> {
     } else {
         false
     };
+
     // What is no name would become a path.
-    let is_name = name.split('.').all(|part| !part.is_empty() && !part.contains('/'));
+    let is_name = name
+        .split('.')
+        .all(|part| !part.is_empty() && !part.contains('/'));
     match (is_name, is_own) {
         (true, true) => Ok(()),
         (true, false) => refused("is not in a separate kernel namespace"),
@@ -48,18 +53,30 @@ mod tests {
 
     #[test]
     fn what_is_the_hosts_cannot_be_set() {
-        let all = OwnNamespaces { network: true, ipc: true, uts: true };
-        let none = OwnNamespaces { network: false, ipc: false, uts: false };
+        let all = OwnNamespaces {
+            network: true,
+            ipc: true,
+            uts: true,
+        };
+
+        let none = OwnNamespaces {
+            network: false,
+            ipc: false,
+            uts: false,
+        };
+
         let good = [
             "net.ipv4.ip_unprivileged_port_start",
             "kernel.shm_rmid_forced",
             "kernel.domainname",
             "fs.mqueue.msg_max",
         ];
+
         for name in good {
             assert!(check(name, &all).is_ok(), "{name}");
             assert!(check(name, &none).is_err(), "{name}");
         }
+
         let bad = [
             "kernel.core_pattern",
             "kernel.hostname",
@@ -71,6 +88,7 @@ mod tests {
             "net.ipv4/../../kernel/core_pattern",
             "",
         ];
+
         for name in bad {
             assert!(check(name, &all).is_err(), "{name}");
         }

@@ -58,7 +58,9 @@ fn decide(
         (Some(entry), _) => entry.uid,
         (None, Wanted::Id(uid)) => *uid,
         (None, Wanted::Name(name)) => {
-            return Err(Error::Invalid(format!("no user {name:?} in the image's /etc/passwd")));
+            return Err(Error::Invalid(format!(
+                "no user {name:?} in the image's /etc/passwd"
+            )));
         }
     };
 
@@ -67,8 +69,9 @@ fn decide(
         (None, "") => entry.as_ref().map_or(0, |entry| entry.gid),
         (None, group_name) => match Wanted::parse(group_name)? {
             Wanted::Id(gid) => gid,
-            Wanted::Name(name) => find_group(group, &name)
-                .ok_or_else(|| Error::Invalid(format!("no group {name:?} in the image's /etc/group")))?,
+            Wanted::Name(name) => find_group(group, &name).ok_or_else(|| {
+                Error::Invalid(format!("no group {name:?} in the image's /etc/group"))
+            })?,
         },
     };
 
@@ -78,6 +81,7 @@ fn decide(
     {
         groups.extend(memberships(group, &entry.name));
     }
+
     for group in &security.supplemental_groups {
         groups.push(number(*group)?);
     }
@@ -85,11 +89,17 @@ fn decide(
     let mut seen = std::collections::BTreeSet::new();
     groups.retain(|group| seen.insert(*group));
     let home = entry.map_or_else(|| "/".to_owned(), |entry| entry.home);
-    Ok(User { uid, gid, groups, home })
+
+    Ok(User {
+        uid,
+        gid,
+        groups,
+        home,
+    })
 }
 
-/// Whom a pod or an image asks for. Digits are always a number: an image may have a user whose *name* is `1000` and whose
-/// number is 0, and a pod that must not run as root would.
+/// Whom a pod or an image asks for. Digits are always a number: an image may have a user whose
+/// *name* is `1000` and whose number is 0, and a pod that must not run as root would.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wanted {
     Id(u32),
@@ -99,7 +109,9 @@ enum Wanted {
 impl Wanted {
     fn parse(text: &str) -> Result<Wanted, Error> {
         match text.parse::<i128>() {
-            Ok(id) => checked(id).map(Wanted::Id).ok_or_else(|| out_of_range(text)),
+            Ok(id) => checked(id)
+                .map(Wanted::Id)
+                .ok_or_else(|| out_of_range(text)),
             // So many digits that they are no number either.
             Err(_) if text.bytes().all(|byte| byte.is_ascii_digit()) => Err(out_of_range(text)),
             Err(_) => Ok(Wanted::Name(text.to_owned())),
@@ -107,7 +119,8 @@ impl Wanted {
     }
 }
 
-/// The user that is asked for, and the group that the image names beside its user; empty: it names none.
+/// The user that is asked for, and the group that the image names beside its user; empty: it names
+/// none.
 fn wanted_user<'a>(
     security: &LinuxContainerSecurityContext,
     image_user: &'a str,
@@ -120,7 +133,12 @@ fn wanted_user<'a>(
     }
 
     let (user, group) = image_user.split_once(':').unwrap_or((image_user, ""));
-    let user = if user.is_empty() { Wanted::Id(0) } else { Wanted::parse(user)? };
+    let user = if user.is_empty() {
+        Wanted::Id(0)
+    } else {
+        Wanted::parse(user)?
+    };
+
     Ok((user, group))
 }
 
@@ -135,11 +153,24 @@ struct Entry {
 fn find_user(passwd: &str, wanted: &Wanted) -> Option<Entry> {
     let mut entries = passwd.lines().filter_map(|line| {
         let mut fields = line.split(':');
-        let (name, _, uid, gid) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+        let (name, _, uid, gid) = (
+            fields.next()?,
+            fields.next()?,
+            fields.next()?,
+            fields.next()?,
+        );
+
         let home = fields.nth(1)?;
         let (uid, gid) = (checked(uid.parse().ok()?)?, checked(gid.parse().ok()?)?);
-        Some(Entry { name: name.to_owned(), uid, gid, home: home.to_owned() })
+
+        Some(Entry {
+            name: name.to_owned(),
+            uid,
+            gid,
+            home: home.to_owned(),
+        })
     });
+
     entries.find(|entry| match wanted {
         Wanted::Id(uid) => entry.uid == *uid,
         Wanted::Name(name) => entry.name == *name,
@@ -147,7 +178,9 @@ fn find_user(passwd: &str, wanted: &Wanted) -> Option<Entry> {
 }
 
 fn find_group(group: &str, wanted: &str) -> Option<u32> {
-    groups(group).find(|(name, _, _)| *name == wanted).map(|(_, gid, _)| gid)
+    groups(group)
+        .find(|(name, _, _)| *name == wanted)
+        .map(|(_, gid, _)| gid)
 }
 
 /// The groups that name a user as their member.
@@ -170,14 +203,16 @@ fn number(number: i64) -> Result<u32, Error> {
     checked(number.into()).ok_or_else(|| out_of_range(number))
 }
 
-/// The number of a user or group. Those above the largest are refused by upstream too; the very last one (-1) tells the
-/// kernel to leave a process as it is, which is root.
+/// The number of a user or group. Those above the largest are refused by upstream too; the very
+/// last one (-1) tells the kernel to leave a process as it is, which is root.
 fn checked(number: i128) -> Option<u32> {
     u32::try_from(number).ok().filter(|id| *id <= LARGEST)
 }
 
 fn out_of_range(id: impl std::fmt::Display) -> Error {
-    Error::Invalid(format!("user or group {id} is out of range: it must be 0 to {LARGEST}"))
+    Error::Invalid(format!(
+        "user or group {id} is out of range: it must be 0 to {LARGEST}"
+    ))
 }
 
 #[cfg(test)]
@@ -200,7 +235,11 @@ mod tests {
             groups: groups.to_vec(),
             home: home.to_owned(),
         });
-        assert_eq!(decide(security, image, PASSWD, GROUP).ok(), expected, "{image:?}");
+        assert_eq!(
+            decide(security, image, PASSWD, GROUP).ok(),
+            expected,
+            "{image:?}"
+        );
     }
 
     #[test]
@@ -212,24 +251,45 @@ mod tests {
         check(&none, "web:logs", Some((33, 50, &[50], "/srv")));
         check(&none, "1000:1001", Some((1000, 1001, &[1001], "/")));
         check(&none, "nobody-there", None);
-        let uid =
-            LinuxContainerSecurityContext { run_as_user: Some(Int64Value { value: 33 }), ..none.clone() };
+
+        let uid = LinuxContainerSecurityContext {
+            run_as_user: Some(Int64Value { value: 33 }),
+            ..none.clone()
+        };
         check(&uid, "root:root", Some((33, 34, &[34, 50], "/srv")));
-        let group =
-            LinuxContainerSecurityContext { run_as_group: Some(Int64Value { value: 7 }), ..uid.clone() };
+
+        let group = LinuxContainerSecurityContext {
+            run_as_group: Some(Int64Value { value: 7 }),
+            ..uid.clone()
+        };
         check(&group, "", Some((33, 7, &[7, 50], "/srv")));
-        let name = LinuxContainerSecurityContext { run_as_username: "web".to_owned(), ..none };
+
+        let name = LinuxContainerSecurityContext {
+            run_as_username: "web".to_owned(),
+            ..none
+        };
         check(&name, "", Some((33, 34, &[34, 50], "/srv")));
     }
 
     #[test]
     fn numbers_match_by_number_and_never_by_name() {
-        let passwd = "1000:x:0:0::/root:/bin/sh\n+7:x:0:0::/root:/bin/sh\nweb:x:33:34::/srv:/bin/sh\n";
+        let passwd =
+            "1000:x:0:0::/root:/bin/sh\n+7:x:0:0::/root:/bin/sh\nweb:x:33:34::/srv:/bin/sh\n";
         let group = "34:x:0:\nweb:x:34:\nwheel:x:0:1000\n";
-        let check = |security: &LinuxContainerSecurityContext, image: &str, expected: Option<(u32, u32)>| {
+        let check = |security: &LinuxContainerSecurityContext,
+                     image: &str,
+                     expected: Option<(u32, u32)>| {
             let made = decide(security, image, passwd, group).ok();
-            assert_eq!(made.as_ref().map(|user| (user.uid, user.gid)), expected, "{image:?}");
-            assert!(made.is_none_or(|user| !user.groups.contains(&0) || user.gid == 0), "{image:?}");
+            assert_eq!(
+                made.as_ref().map(|user| (user.uid, user.gid)),
+                expected,
+                "{image:?}"
+            );
+
+            assert!(
+                made.is_none_or(|user| !user.groups.contains(&0) || user.gid == 0),
+                "{image:?}"
+            );
         };
 
         let of_image = LinuxContainerSecurityContext::default();
@@ -239,6 +299,7 @@ mod tests {
         check(&of_image, "1000:34", Some((1000, 34)));
         check(&of_image, "web:34", Some((33, 34)));
         check(&of_image, "web:web", Some((33, 34)));
+
         check(&of_image, "-1", None);
         check(&of_image, "4294967296", None);
         check(&of_image, "4294967295", None);
@@ -252,6 +313,7 @@ mod tests {
         let group = "seven:x:4294967295:seven\n";
         assert!(decide(&of_image, "last", last, group).is_err());
         assert!(decide(&of_image, "seven:seven", last, group).is_err());
+
         let seven = decide(&of_image, "7", last, group).unwrap();
         assert_eq!((seven.uid, seven.gid, seven.groups), (7, 0, vec![0]));
 
@@ -261,6 +323,7 @@ mod tests {
             ..LinuxContainerSecurityContext::default()
         };
         check(&by_number, "root", Some((1000, 34)));
+
         let by_name = LinuxContainerSecurityContext {
             run_as_username: "1000".to_owned(),
             run_as_group: Some(Int64Value { value: 34 }),

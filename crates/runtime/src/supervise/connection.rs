@@ -1,7 +1,8 @@
 //! A connection to one supervisor: requests and their replies, and news that nobody asked for.
 //!
-//! A supervisor that is reached need not answer at once: it may be stopped, or wait for a disk. Until it has said what it
-//! holds ([`Introduction`]) requests wait, for as long as they would wait for their answer.
+//! A supervisor that is reached need not answer at once: it may be stopped, or wait for a disk.
+//! Until it has said what it holds ([`Introduction`]) requests wait, for as long as they would wait
+//! for their answer.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -68,8 +69,8 @@ impl Introduction {
     /// Waits for it, however long that takes; an error when it is gone before.
     pub(crate) async fn heard(mut self) -> Result<Vec<ContainerReport>, Error> {
         match self.answers.recv().await {
-            // A supervisor of a later version speaks the earlier ones too, and one of an earlier version is spoken
-            // to in its own: so far there is one.
+            // A supervisor of a later version speaks the earlier ones too, and one of an earlier
+            // version is spoken to in its own: so far there is one.
             Some((Reply::Welcome { containers, .. }, _)) => Ok(containers),
             Some(_) => Err(Error::SupervisorSilent),
             None => Err(Error::SupervisorGone),
@@ -100,14 +101,28 @@ impl Supervisor {
         folder: &Path,
         news: mpsc::UnboundedSender<News>,
     ) -> Result<(Self, Introduction), Error> {
-        let socket = sys::watch(dial(folder)?).map_err(Error::io("watch the supervisor in", folder))?;
+        let socket =
+            sys::watch(dial(folder)?).map_err(Error::io("watch the supervisor in", folder))?;
         let socket = Arc::new(socket);
         let waiting = Waiting::default();
+
         let acquaintance = Arc::new(watch::Sender::new(Acquaintance::Reached));
-        let reader =
-            tokio::spawn(read(Arc::clone(&socket), Arc::clone(&waiting), Arc::clone(&acquaintance), news));
-        let supervisor = Self { socket, next: AtomicU64::new(1), waiting, reader, acquaintance };
+        let reader = tokio::spawn(read(
+            Arc::clone(&socket),
+            Arc::clone(&waiting),
+            Arc::clone(&acquaintance),
+            news,
+        ));
+
+        let supervisor = Self {
+            socket,
+            next: AtomicU64::new(1),
+            waiting,
+            reader,
+            acquaintance,
+        };
         let (_, answers) = supervisor.send(Request::Hello {}, &[]).await?;
+
         Ok((supervisor, Introduction { answers }))
     }
 
@@ -126,7 +141,10 @@ impl Supervisor {
     pub(crate) async fn met(&self) -> Result<(), Error> {
         let mut states = self.acquaintance.subscribe();
         let answered = states.wait_for(|state| *state != Acquaintance::Reached);
-        match tokio::time::timeout(PATIENCE, answered).await.map(|state| state.map(|state| *state)) {
+        match tokio::time::timeout(PATIENCE, answered)
+            .await
+            .map(|state| state.map(|state| *state))
+        {
             Err(_) => Err(Error::SupervisorSilent),
             Ok(Ok(Acquaintance::Met)) => Ok(()),
             Ok(_) => Err(Error::SupervisorGone),
@@ -161,13 +179,19 @@ impl Supervisor {
     }
 
     /// Starts a process in a container.
-    pub(crate) async fn exec(&self, request: Request, descriptors: &[BorrowedFd<'_>]) -> Result<Exec, Error> {
+    pub(crate) async fn exec(
+        &self,
+        request: Request,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<Exec, Error> {
         self.met().await?;
         let (number, mut answers) = self.send(request, descriptors).await?;
         match tokio::time::timeout(PATIENCE, answers.recv()).await {
-            Ok(Some((Reply::ExecStarted { .. }, mut terminal))) => {
-                Ok(Exec { number, terminal: terminal.pop(), answers })
-            }
+            Ok(Some((Reply::ExecStarted { .. }, mut terminal))) => Ok(Exec {
+                number,
+                terminal: terminal.pop(),
+                answers,
+            }),
             Ok(Some((Reply::Failed { failure }, _))) => {
                 self.forget(number);
                 Err(Error::Refused(failure))
@@ -187,14 +211,25 @@ impl Supervisor {
     ) -> Result<(u64, mpsc::UnboundedReceiver<Answer>), Error> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answers) = mpsc::unbounded_channel();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(number, sender);
+        self.waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(number, sender);
+
         let message = encode(&FromRuntime { number, request });
         let send = |socket: &OwnedFd| socket::send(socket, &message, descriptors);
-        if self.socket.async_io(Interest::WRITABLE, send).await.is_err() || self.is_gone() {
+        if self
+            .socket
+            .async_io(Interest::WRITABLE, send)
+            .await
+            .is_err()
+            || self.is_gone()
+        {
             self.acquaintance.send_replace(Acquaintance::Gone);
             self.forget(number);
             return Err(Error::SupervisorGone);
         }
+
         Ok((number, answers))
     }
 
@@ -204,7 +239,10 @@ impl Supervisor {
     }
 
     fn forget(&self, number: u64) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        self.waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&number);
     }
 }
 
@@ -222,18 +260,26 @@ async fn read(
     news: mpsc::UnboundedSender<News>,
 ) {
     let receive = |socket: &OwnedFd| socket::receive(socket.as_fd());
-    while let Ok(Some((message, descriptors))) = socket.async_io(Interest::READABLE, receive).await {
+    while let Ok(Some((message, descriptors))) = socket.async_io(Interest::READABLE, receive).await
+    {
         let Ok(FromSupervisor { number, reply }) = decode(&message) else {
-            tracing::warn!(bytes = message.len(), "a supervisor says something that nobody understands");
+            tracing::warn!(
+                bytes = message.len(),
+                "a supervisor says something that nobody understands"
+            );
             continue;
         };
+
         if let Reply::Exited { container, exit } = reply {
             // Nobody listens when the runtime goes away; the exit is written down.
-            news.send(News::Exited { container, exit }).unwrap_or_default();
+            news.send(News::Exited { container, exit })
+                .unwrap_or_default();
             continue;
         }
+
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let last = matches!(reply, Reply::ExecExited { .. } | Reply::Welcome { .. });
+
         if let Some(sender) = waiting.get(&number) {
             sender.send((reply, descriptors)).unwrap_or_default();
         }
@@ -241,7 +287,12 @@ async fn read(
             waiting.remove(&number);
         }
     }
+
     acquaintance.send_replace(Acquaintance::Gone);
-    waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    waiting
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clear();
+
     news.send(News::Gone).unwrap_or_default();
 }

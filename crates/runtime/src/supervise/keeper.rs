@@ -1,9 +1,11 @@
-//! The keeper of this node, seen from here: the parent of its supervisors, a process that holds what we hold of
-//! containers, so that it is still there after we were killed together with a supervisor.
+//! The keeper of this node, seen from here: the parent of its supervisors, a process that holds
+//! what we hold of containers, so that it is still there after we were killed together with a
+//! supervisor.
 //!
-//! One task speaks to it, in the order in which others ask. It is started with the first supervisor, ends when it holds
-//! nothing any more, and is replaced when it was killed: then what it held is in our hands, or in its supervisors'. One
-//! that does not answer is killed: there is never more than one.
+//! One task speaks to it, in the order in which others ask. It is started with the first
+//! supervisor, ends when it holds nothing any more, and is replaced when it was killed: then what
+//! it held is in our hands, or in its supervisors'. One that does not answer is killed: there is
+//! never more than one.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -79,13 +81,19 @@ impl Keeper {
 
     /// Nothing of an owner needs to be held any more.
     pub(crate) fn release(&self, owner: &str) {
-        self.order(Order::Release { owner: owner.to_owned(), done: None });
+        self.order(Order::Release {
+            owner: owner.to_owned(),
+            done: None,
+        });
     }
 
     /// The same, and waits until nothing is.
     pub(crate) async fn released(&self, owner: &str) {
         let (done, is_done) = oneshot::channel();
-        self.order(Order::Release { owner: owner.to_owned(), done: Some(done) });
+        self.order(Order::Release {
+            owner: owner.to_owned(),
+            done: Some(done),
+        });
         is_done.await.unwrap_or_default();
     }
 
@@ -96,7 +104,8 @@ impl Keeper {
         answer.await.unwrap_or_default()
     }
 
-    /// Starts a program for an owner: its descriptors are the program, its standard input and where errors go. Blocks.
+    /// Starts a program for an owner: its descriptors are the program, its standard input and where
+    /// errors go. Blocks.
     pub(crate) fn spawn(
         &self,
         owner: &str,
@@ -104,14 +113,24 @@ impl Keeper {
         descriptors: Vec<OwnedFd>,
     ) -> io::Result<Spawned> {
         let (spawned, answer) = oneshot::channel();
-        self.order(Order::Spawn { owner: owner.to_owned(), words, descriptors, spawned });
-        answer.blocking_recv().unwrap_or_else(|_| Err(io::ErrorKind::NotConnected.into()))
+        self.order(Order::Spawn {
+            owner: owner.to_owned(),
+            words,
+            descriptors,
+            spawned,
+        });
+        answer
+            .blocking_recv()
+            .unwrap_or_else(|_| Err(io::ErrorKind::NotConnected.into()))
     }
 
     /// How the first process of an owner ended, if its parent was killed before.
     pub(crate) async fn how_ended(&self, owner: &str) -> Option<i32> {
         let (code, answer) = oneshot::channel();
-        self.order(Order::How { owner: owner.to_owned(), code });
+        self.order(Order::How {
+            owner: owner.to_owned(),
+            code,
+        });
         answer.await.unwrap_or_default()
     }
 
@@ -123,7 +142,12 @@ impl Keeper {
 
 /// Does what is asked of the keeper, for as long as somebody may ask.
 pub(crate) async fn serve(node: Weak<Node>, folder: PathBuf, mut orders: Orders) {
-    let mut talk = Conversation { node, folder, link: None };
+    let mut talk = Conversation {
+        node,
+        folder,
+        link: None,
+    };
+
     loop {
         tokio::select! {
             order = orders.0.recv() => match order {
@@ -167,24 +191,34 @@ impl Conversation {
             Order::Hold(holding) => self.hold(holding).await,
             Order::Release { owner, done } => {
                 let released = self.release(owner).await;
-                done.map(|done| done.send(()).unwrap_or_default()).unwrap_or_default();
+                done.map(|done| done.send(()).unwrap_or_default())
+                    .unwrap_or_default();
                 released
             }
             Order::Return { all } => {
-                all.send(self.take_back().await).map(drop).unwrap_or_default();
+                all.send(self.take_back().await)
+                    .map(drop)
+                    .unwrap_or_default();
                 Ok(())
             }
-            Order::Spawn { owner, words, descriptors, spawned } => {
+            Order::Spawn {
+                owner,
+                words,
+                descriptors,
+                spawned,
+            } => {
                 let result = self.spawn(owner, words, &descriptors).await;
                 spawned.send(result).map(drop).unwrap_or_default();
                 Ok(())
             }
             Order::How { owner, code } => {
                 let answer = self.how_ended(owner).await;
-                code.send(answer.as_ref().copied().unwrap_or_default()).unwrap_or_default();
+                code.send(answer.as_ref().copied().unwrap_or_default())
+                    .unwrap_or_default();
                 answer.map(drop)
             }
         };
+
         if let Err(error) = done {
             tracing::warn!(error = %error, "what is printed while neither we nor a supervisor are there may be lost");
             self.give_up().await;
@@ -193,7 +227,10 @@ impl Conversation {
 
     async fn hold(&mut self, (belongings, descriptors): Holding) -> io::Result<()> {
         let owner = belongings.owner.clone();
-        self.send(&ToKeeper::Hold { belongings }, &descriptors).await?.held.insert(owner);
+        self.send(&ToKeeper::Hold { belongings }, &descriptors)
+            .await?
+            .held
+            .insert(owner);
         Ok(())
     }
 
@@ -203,15 +240,21 @@ impl Conversation {
         words: Vec<String>,
         descriptors: &[OwnedFd],
     ) -> io::Result<Spawned> {
-        let message = ToKeeper::Spawn { owner: owner.clone(), words };
+        let message = ToKeeper::Spawn {
+            owner: owner.clone(),
+            words,
+        };
+
         let answer = match self.send(&message, descriptors).await {
             Ok(link) => link.receive().await,
             Err(error) => Err(error),
         };
+
         if answer.is_err() {
             // What it would do later nobody has asked for.
             self.give_up().await;
         }
+
         match answer? {
             (FromKeeper::Spawned { pid }, mut pidfd) => {
                 if let Some(link) = &mut self.link {
@@ -236,20 +279,28 @@ impl Conversation {
                 sent => sent.map(|()| true)?,
             },
         };
+
         if !reached {
             let link = start(&self.node, &self.folder).await?;
             link.send(message, descriptors).await?;
             self.link = Some(link);
         }
-        self.link.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
+
+        self.link
+            .as_mut()
+            .ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
     async fn release(&mut self, owner: String) -> io::Result<()> {
-        let Some(link) = &mut self.link else { return Ok(()) };
+        let Some(link) = &mut self.link else {
+            return Ok(());
+        };
         if !link.held.remove(&owner) {
             return Ok(());
         }
+
         link.send(&ToKeeper::Release { owner }, &[]).await?;
+
         if let (FromKeeper::Released { left: 0 }, _) = link.receive().await? {
             // It ends, and nothing of it is left when whoever asked goes on.
             tokio::time::timeout(PATIENCE, gone(self.link.as_ref())).await?;
@@ -257,11 +308,14 @@ impl Conversation {
             let folder = self.folder.clone();
             blocking(move || remove_tree(&folder)).await?;
         }
+
         Ok(())
     }
 
     async fn how_ended(&self, owner: String) -> io::Result<Option<i32>> {
-        let Some(link) = &self.link else { return Ok(None) };
+        let Some(link) = &self.link else {
+            return Ok(None);
+        };
         link.send(&ToKeeper::How { owner }, &[]).await?;
         match link.receive().await? {
             (FromKeeper::Ended { code }, _) => Ok(code),
@@ -271,7 +325,10 @@ impl Conversation {
 
     /// What a keeper holds that an earlier runtime has started.
     async fn take_back(&mut self) -> Vec<Holding> {
-        let Ok(socket) = dial(&self.folder) else { return Vec::new() };
+        let Ok(socket) = dial(&self.folder) else {
+            return Vec::new();
+        };
+
         let answer = tokio::time::timeout(FIRST_PATIENCE, met(socket)).await;
         match answer.map_err(io::Error::from).flatten() {
             Ok((link, all)) => {
@@ -288,9 +345,14 @@ impl Conversation {
     /// One that does not answer is ended, lest it live on beside the next, and is replaced.
     async fn give_up(&mut self) {
         let Some(link) = &self.link else { return };
+
         // It may have ended already.
         pidfd_send_signal(link.process.get_ref(), Signal::KILL).unwrap_or_default();
-        if tokio::time::timeout(PATIENCE, gone(self.link.as_ref())).await.is_ok() {
+
+        if tokio::time::timeout(PATIENCE, gone(self.link.as_ref()))
+            .await
+            .is_ok()
+        {
             self.replace().await;
         } else {
             // It waits for a disk, and dies when that answers.
@@ -309,7 +371,10 @@ impl Conversation {
     /// A keeper that has ended has to be collected by its parent.
     async fn collect(&mut self) {
         if let Some(mut child) = self.link.take().and_then(|link| link.child) {
-            blocking(move || child.wait()).await.map(drop).unwrap_or_default();
+            blocking(move || child.wait())
+                .await
+                .map(drop)
+                .unwrap_or_default();
         }
     }
 }
@@ -318,12 +383,20 @@ impl Link {
     fn new(socket: OwnedFd, pid: i32, child: Option<Child>) -> io::Result<Self> {
         let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
         let process = sys::watch(pidfd_open(pid, PidfdFlags::empty())?)?;
-        Ok(Self { socket: sys::watch(socket)?, process, child, held: BTreeSet::new() })
+        Ok(Self {
+            socket: sys::watch(socket)?,
+            process,
+            child,
+            held: BTreeSet::new(),
+        })
     }
 
     async fn send(&self, message: &ToKeeper, descriptors: &[OwnedFd]) -> io::Result<()> {
         let message = encode(message);
-        let descriptors: Vec<_> = descriptors.iter().map(|descriptor| descriptor.as_fd()).collect();
+        let descriptors: Vec<_> = descriptors
+            .iter()
+            .map(|descriptor| descriptor.as_fd())
+            .collect();
         let send = |socket: &OwnedFd| socket::send(socket, &message, &descriptors);
         tokio::time::timeout(PATIENCE, self.socket.async_io(Interest::WRITABLE, send)).await?
     }
@@ -335,8 +408,10 @@ impl Link {
 
 async fn receive(socket: &AsyncFd<OwnedFd>) -> io::Result<(FromKeeper, Vec<OwnedFd>)> {
     let receive = |socket: &OwnedFd| socket::receive(socket.as_fd());
-    let (message, descriptors) =
-        socket.async_io(Interest::READABLE, receive).await?.ok_or(io::ErrorKind::BrokenPipe)?;
+    let (message, descriptors) = socket
+        .async_io(Interest::READABLE, receive)
+        .await?
+        .ok_or(io::ErrorKind::BrokenPipe)?;
     Ok((decode(&message).map_err(io::Error::other)?, descriptors))
 }
 
@@ -345,13 +420,17 @@ async fn met(socket: OwnedFd) -> io::Result<(Link, Vec<Holding>)> {
     let socket = sys::watch(socket)?;
     let ask = |socket: &OwnedFd| socket::send(socket, &encode(&ToKeeper::Return {}), &[]);
     socket.async_io(Interest::WRITABLE, ask).await?;
+
     let mut all: Vec<Holding> = Vec::new();
     loop {
         match receive(&socket).await? {
-            (FromKeeper::Returned { belongings }, descriptors) => all.push((belongings, descriptors)),
+            (FromKeeper::Returned { belongings }, descriptors) => {
+                all.push((belongings, descriptors))
+            }
             (FromKeeper::Done { pid }, _) => {
                 let mut link = Link::new(socket.into_inner(), pid, None)?;
-                link.held.extend(all.iter().map(|(belongings, _)| belongings.owner.clone()));
+                link.held
+                    .extend(all.iter().map(|(belongings, _)| belongings.owner.clone()));
                 return Ok((link, all));
             }
             _ => return Err(io::ErrorKind::InvalidData.into()),

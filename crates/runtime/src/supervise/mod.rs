@@ -1,4 +1,5 @@
-//! The supervisors of pods, seen from here: their program, a connection to each, and the keeper, their parent.
+//! The supervisors of pods, seen from here: their program, a connection to each, and the keeper,
+//! their parent.
 
 mod connection;
 mod keeper;

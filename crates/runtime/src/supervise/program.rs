@@ -1,7 +1,8 @@
 //! The supervisor's program: installed under a name that tells its content, and started.
 //!
-//! It is never overwritten: pods that run keep the one they were started with. It is started from a read-only mount that
-//! is nowhere in the file system, so that no container can write to the file behind `/proc/PID/exe`.
+//! It is never overwritten: pods that run keep the one they were started with. It is started from a
+//! read-only mount that is nowhere in the file system, so that no container can write to the file
+//! behind `/proc/PID/exe`.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -50,12 +51,15 @@ impl Program {
             write_program(&path).map_err(Error::io("install", &path))?;
         }
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        let mount = open_tree(CWD, &path, flags).map_err(|errno| Error::io("open", &path)(errno.into()))?;
-        sys::make_readonly(std::os::fd::AsFd::as_fd(&mount)).map_err(Error::io("make read-only", &path))?;
+        let mount =
+            open_tree(CWD, &path, flags).map_err(|errno| Error::io("open", &path)(errno.into()))?;
+        sys::make_readonly(std::os::fd::AsFd::as_fd(&mount))
+            .map_err(Error::io("make read-only", &path))?;
         Ok(Self { mount })
     }
 
-    /// What a supervisor that listens in this folder is started with: its words, and its program, socket and log.
+    /// What a supervisor that listens in this folder is started with: its words, and its program,
+    /// socket and log.
     pub(super) fn supervisor(
         &self,
         sandbox: &str,
@@ -64,16 +68,27 @@ impl Program {
         let failed = || Error::io("start the supervisor in", folder);
         let program = self.mount.try_clone().map_err(failed())?;
         let socket = listener(folder).map_err(Error::io("listen in", folder))?;
-        let words = vec!["coracle-supervisor".to_owned(), sandbox.to_owned(), text(folder)];
+        let words = vec![
+            "coracle-supervisor".to_owned(),
+            sandbox.to_owned(),
+            text(folder),
+        ];
         Ok((words, vec![program, socket, log(folder)?.into()]))
     }
 
-    /// Starts a keeper that listens in this folder, and answers with a connection to it. It joins the given cgroups.
-    pub(super) fn start_keeper(&self, folder: &Path, cgroups: &[PathBuf]) -> Result<(OwnedFd, Child), Error> {
+    /// Starts a keeper that listens in this folder, and answers with a connection to it. It joins
+    /// the given cgroups.
+    pub(super) fn start_keeper(
+        &self,
+        folder: &Path,
+        cgroups: &[PathBuf],
+    ) -> Result<(OwnedFd, Child), Error> {
         Self::clear_way(folder)?;
         let socket = listener(folder).map_err(Error::io("listen in", folder))?;
+
         // Connected before it begins, so that it sees it when we are gone: then it goes too.
         let connection = dial(folder)?;
+
         // A spawn without a fork: this process may be large, and has many threads.
         let mut command = Command::new(format!("/proc/self/fd/{}", self.mount.as_raw_fd()));
         command
@@ -85,17 +100,23 @@ impl Program {
             .stdin(Stdio::from(socket))
             .stdout(Stdio::null())
             .stderr(Stdio::from(log(folder)?));
-        let child = spawn_written(&mut command).map_err(Error::io("start the keeper in", folder))?;
+
+        let child =
+            spawn_written(&mut command).map_err(Error::io("start the keeper in", folder))?;
+
         Ok((connection, child))
     }
 }
 
-/// Starts a program that this process may just have written. A child that another thread has begun to start at that
-/// moment holds the file open until it has become its own program, and so long the system does not run it.
+/// Starts a program that this process may just have written. A child that another thread has begun
+/// to start at that moment holds the file open until it has become its own program, and so long the
+/// system does not run it.
 fn spawn_written(command: &mut Command) -> io::Result<Child> {
     for _ in 0..BUSY_TRIES {
         match command.spawn() {
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => std::thread::sleep(BUSY_PAUSE),
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(BUSY_PAUSE)
+            }
             other => return other,
         }
     }
@@ -113,7 +134,9 @@ impl Program {
     pub(super) fn clear_way(folder: &Path) -> Result<(), Error> {
         let socket = folder.join(SOCKET);
         match fs::remove_file(&socket) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &socket)(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io("remove", &socket)(error))
+            }
             _ => Ok(()),
         }
     }
@@ -121,8 +144,12 @@ impl Program {
 
 fn write_program(path: &Path) -> io::Result<()> {
     let unfinished = path.with_extension(format!("new-{}", std::process::id()));
-    let mut file =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o500).open(&unfinished)?;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o500)
+        .open(&unfinished)?;
     file.write_all(SUPERVISOR)?;
     drop(file);
     fs::rename(&unfinished, path)
@@ -130,12 +157,20 @@ fn write_program(path: &Path) -> io::Result<()> {
 
 /// Sockets have short names; folders need not. So the folder is named by its descriptor.
 fn address(folder: &File) -> io::Result<SocketAddrUnix> {
-    Ok(SocketAddrUnix::new(format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd()))?)
+    Ok(SocketAddrUnix::new(format!(
+        "/proc/self/fd/{}/{SOCKET}",
+        folder.as_raw_fd()
+    ))?)
 }
 
 fn listener(folder: &Path) -> io::Result<OwnedFd> {
     let folder = File::open(folder)?;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    let socket = socket_with(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
     bind(&socket, &address(&folder)?)?;
     listen(&socket, BACKLOG)?;
     Ok(socket)

@@ -1,7 +1,8 @@
-//! The supervisor of a pod: reached, got to know, and replaced when it was killed; another one takes over what it held.
+//! The supervisor of a pod: reached, got to know, and replaced when it was killed; another one
+//! takes over what it held.
 //!
-//! Only one that is dead is replaced: nobody listens at its socket any more. One that is silent has its containers, and
-//! they run; it is waited for.
+//! Only one that is dead is replaced: nobody listens at its socket any more. One that is silent has
+//! its containers, and they run; it is waited for.
 
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
@@ -40,18 +41,25 @@ impl Node {
         sandbox.supervisor().ok_or(Error::SupervisorGone)
     }
 
-    /// Asks a pod's supervisor; when that is killed meanwhile, the one that takes over. For what may be done twice.
+    /// Asks a pod's supervisor; when that is killed meanwhile, the one that takes over. For what
+    /// may be done twice.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         sandbox: &Arc<Sandbox>,
         request: Request,
     ) -> Result<Answer, Error> {
         for _ in 0..MOST_TRIES {
-            match self.supervisor_of(sandbox).await?.call(request.clone(), &[]).await {
+            match self
+                .supervisor_of(sandbox)
+                .await?
+                .call(request.clone(), &[])
+                .await
+            {
                 Err(Error::SupervisorGone) => {}
                 answer => return answer,
             }
         }
+
         Err(Error::SupervisorGone)
     }
 
@@ -80,27 +88,43 @@ impl Node {
     }
 
     /// Gives a pod another supervisor if its own is gone and nobody has dismissed it.
-    pub(crate) async fn replace_supervisor(self: &Arc<Self>, sandbox: &Arc<Sandbox>) -> Result<(), Error> {
-        let is_there = || sandbox.supervisor().is_some_and(|supervisor| !supervisor.is_gone());
+    pub(crate) async fn replace_supervisor(
+        self: &Arc<Self>,
+        sandbox: &Arc<Sandbox>,
+    ) -> Result<(), Error> {
+        let is_there = || {
+            sandbox
+                .supervisor()
+                .is_some_and(|supervisor| !supervisor.is_gone())
+        };
+
         if is_there() {
             return Ok(());
         }
+
         let turn = sandbox.supervision.lock().await;
         let reached = match is_there() {
             true => Ok(()),
             false if sandbox.is_lost() => Err(Error::SupervisorGone),
             false => self.reach_supervisor(sandbox).await.map(drop),
         };
-        if reached.is_err() && (self.is_observer || !self.config.sandbox_state(&sandbox.id).exists()) {
-            // The host was started anew, and nothing of the pod is left; or it is not ours to do anything.
+
+        if reached.is_err()
+            && (self.is_observer || !self.config.sandbox_state(&sandbox.id).exists())
+        {
+            // The host was started anew, and nothing of the pod is left; or it is not ours to do
+            // anything.
             self.abandon_all(sandbox).await;
         }
+
         drop(turn);
+
         reached
     }
 
-    /// Reaches the supervisor of a pod, which is a new one where there is none. It answers when it comes to it: until
-    /// then its containers are left alone, since nothing says that they do not run.
+    /// Reaches the supervisor of a pod, which is a new one where there is none. It answers when it
+    /// comes to it: until then its containers are left alone, since nothing says that they do not
+    /// run.
     pub(crate) async fn reach_supervisor(
         self: &Arc<Self>,
         sandbox: &Arc<Sandbox>,
@@ -115,12 +139,14 @@ impl Node {
                     tokio::spawn(follow(self, sandbox, &supervisor, introduction, news));
                     return Ok(supervisor);
                 }
-                // It was there, and is gone; or one of its children held its socket for a moment longer.
+                // It was there, and is gone; or one of its children held its socket for a moment
+                // longer.
                 Err(Error::SupervisorGone) => continue,
                 Err(Error::Io { ref source, .. })
                     if is_dead(source) && !self.is_observer && state.exists() => {}
                 Err(error) => return Err(error),
             }
+
             let (node, pod) = (Arc::clone(self), Arc::clone(sandbox));
             blocking(move || {
                 Program::clear_way(&node.config.sandbox_state(&pod.id))?;
@@ -128,6 +154,7 @@ impl Node {
             })
             .await?;
         }
+
         Err(Error::SupervisorGone)
     }
 
@@ -137,20 +164,30 @@ impl Node {
             let command = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
             command.split(|byte| *byte == 0).nth(1) == Some(sandbox.as_bytes())
         };
-        self.supervisors().processes().into_iter().filter(is_of).collect()
+        self.supervisors()
+            .processes()
+            .into_iter()
+            .filter(is_of)
+            .collect()
     }
 }
 
-/// Whether nobody listens at a socket: then the supervisor is dead, however long one that lives may be silent.
+/// Whether nobody listens at a socket: then the supervisor is dead, however long one that lives may
+/// be silent.
 fn is_dead(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound)
+    matches!(
+        error.kind(),
+        ErrorKind::ConnectionRefused | ErrorKind::NotFound
+    )
 }
 
 /// Tries again and again to give a pod a supervisor, until it has one or needs none.
 pub(crate) async fn keep_trying(node: Weak<Node>, sandbox: Weak<Sandbox>) {
     let mut pause = FIRST_PAUSE;
     loop {
-        let (Some(node), Some(sandbox)) = (node.upgrade(), sandbox.upgrade()) else { return };
+        let (Some(node), Some(sandbox)) = (node.upgrade(), sandbox.upgrade()) else {
+            return;
+        };
         match node.replace_supervisor(&sandbox).await {
             Ok(()) => return,
             Err(_) if sandbox.is_lost() => return,
@@ -158,16 +195,18 @@ pub(crate) async fn keep_trying(node: Weak<Node>, sandbox: Weak<Sandbox>) {
                 tracing::warn!(sandbox = sandbox.id, error = %error, "a pod has no supervisor, which is tried again");
             }
         }
+
         drop((node, sandbox));
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-/// Gets to know a supervisor that was reached, and listens to its news until it is gone, or nobody wants to know.
+/// Gets to know a supervisor that was reached, and listens to its news until it is gone, or nobody
+/// wants to know.
 ///
-/// Boxed, because it ends in reaching the next supervisor, which begins with this. It does not keep the node alive:
-/// that goes when its owner does.
+/// Boxed, because it ends in reaching the next supervisor, which begins with this. It does not keep
+/// the node alive: that goes when its owner does.
 fn follow(
     node: &Arc<Node>,
     sandbox: &Arc<Sandbox>,
@@ -175,28 +214,40 @@ fn follow(
     introduction: Introduction,
     news: mpsc::UnboundedReceiver<News>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    let (node, sandbox, supervisor) =
-        (Arc::downgrade(node), Arc::downgrade(sandbox), Arc::downgrade(supervisor));
+    let (node, sandbox, supervisor) = (
+        Arc::downgrade(node),
+        Arc::downgrade(sandbox),
+        Arc::downgrade(supervisor),
+    );
+
     Box::pin(async move {
         let heard = introduction.heard().await;
-        if let (Some(node), Some(sandbox), Some(supervisor), Ok(reports)) =
-            (node.upgrade(), sandbox.upgrade(), supervisor.upgrade(), &heard)
-        {
+        if let (Some(node), Some(sandbox), Some(supervisor), Ok(reports)) = (
+            node.upgrade(),
+            sandbox.upgrade(),
+            supervisor.upgrade(),
+            &heard,
+        ) {
             for (container, pid) in node.learn(&sandbox, reports).await {
                 node.keep(&container, &supervisor, pid).await;
             }
             supervisor.introduced();
         }
+
         listen(node, sandbox, news).await;
     })
 }
 
 async fn listen(node: Weak<Node>, sandbox: Weak<Sandbox>, mut news: mpsc::UnboundedReceiver<News>) {
     while let Some(news) = news.recv().await {
-        let (Some(strong), Some(pod)) = (node.upgrade(), sandbox.upgrade()) else { return };
+        let (Some(strong), Some(pod)) = (node.upgrade(), sandbox.upgrade()) else {
+            return;
+        };
         match news {
             News::Exited { container, exit } => {
-                let Ok(container) = strong.container(&container) else { continue };
+                let Ok(container) = strong.container(&container) else {
+                    continue;
+                };
                 // Nobody hears of the end before the start.
                 drop(container.starting.lock().await);
                 strong.container_ended(&container, exit).await;

@@ -1,7 +1,8 @@
 //! What is in one folder, in another: owners, modes, times, attributes, links, holes and all.
 //!
-//! Every folder is found from the top, without links, and everything in it by its name alone: a link is copied as the
-//! link that it is, wherever it leads. Only so many descriptors are open however deep it goes.
+//! Every folder is found from the top, without links, and everything in it by its name alone: a
+//! link is copied as the link that it is, wherever it leads. Only so many descriptors are open
+//! however deep it goes.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, OsStr};
@@ -12,18 +13,28 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Gid, Mode, OFlags, ResolveFlags, SeekFrom, Stat, Timespec, Timestamps, Uid,
-    XattrFlags, chmodat, chownat, fchmod, fchown, fgetxattr, flistxattr, fsetxattr, fstat, futimens, linkat,
-    mkdirat, mknodat, openat, openat2, readlinkat, seek, statat, symlinkat, utimensat,
+    AtFlags, Dir, FileType, Gid, Mode, OFlags, ResolveFlags, SeekFrom, Stat, Timespec, Timestamps,
+    Uid, XattrFlags, chmodat, chownat, fchmod, fchown, fgetxattr, flistxattr, fsetxattr, fstat,
+    futimens, linkat, mkdirat, mknodat, openat, openat2, readlinkat, seek, statat, symlinkat,
+    utimensat,
 };
 use rustix::io::Errno;
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+const FILE: OFlags = OFlags::NOFOLLOW
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC);
 
 /// Copies what is in a folder into an empty one, and makes it look the same itself.
 pub(super) fn content(from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
-    let mut copy = Copy { from, to, files: BTreeMap::new() };
+    let mut copy = Copy {
+        from,
+        to,
+        files: BTreeMap::new(),
+    };
+
     let mut folders = vec![PathBuf::from(".")];
     let mut next = 0;
     while next < folders.len() {
@@ -31,10 +42,12 @@ pub(super) fn content(from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
         folders.extend(inner);
         next += 1;
     }
+
     // The deepest first: what is put into a folder changes its times.
     for path in folders.iter().rev() {
         look_alike(&find(from, path)?, &find(to, path)?)?;
     }
+
     Ok(())
 }
 
@@ -61,6 +74,7 @@ impl Copy<'_> {
             if name == "." || name == ".." {
                 continue;
             }
+
             let found = statat(&here, name, AtFlags::SYMLINK_NOFOLLOW)?;
             match FileType::from_raw_mode(found.st_mode) {
                 FileType::Directory => {
@@ -82,10 +96,17 @@ impl Copy<'_> {
                 }
             }
         }
+
         Ok(folders)
     }
 
-    fn file(&mut self, here: &OwnedFd, there: &OwnedFd, path: &Path, found: &Stat) -> io::Result<()> {
+    fn file(
+        &mut self,
+        here: &OwnedFd,
+        there: &OwnedFd,
+        path: &Path,
+        found: &Stat,
+    ) -> io::Result<()> {
         let name = path.file_name().unwrap_or_default();
         if found.st_nlink > 1 {
             if let Some(first) = self.files.get(&(found.st_dev, found.st_ino)) {
@@ -98,12 +119,16 @@ impl Copy<'_> {
                     AtFlags::empty(),
                 )?);
             }
-            self.files.insert((found.st_dev, found.st_ino), path.to_owned());
+
+            self.files
+                .insert((found.st_dev, found.st_ino), path.to_owned());
         }
+
         let from = File::from(openat(here, name, OFlags::RDONLY | FILE, Mode::empty())?);
         let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | FILE;
         let to = File::from(openat(there, name, new, Mode::from(0o600))?);
         copy_data(&from, &to, found.st_size.cast_unsigned())?;
+
         look_alike(&from, &to)
     }
 }
@@ -118,17 +143,24 @@ fn copy_data(mut from: &File, mut to: &File, size: u64) -> io::Result<()> {
             found => found?,
         };
         let end = seek(from, SeekFrom::Hole(begin))?;
+
         from.seek(io::SeekFrom::Start(begin))?;
         to.seek(io::SeekFrom::Start(begin))?;
         io::copy(&mut from.take(end - begin), &mut to)?;
         at = end;
     }
+
     to.set_len(size)
 }
 
 /// Opens a folder below another; nothing of its path is a link.
 fn find(top: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let path = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
+
     loop {
         let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         match openat2(top, path, FOLDER, Mode::empty(), how) {
@@ -139,10 +171,15 @@ fn find(top: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     }
 }
 
-/// Owner, mode, attributes and times. The owner first: a change of it takes away special bits and capabilities.
+/// Owner, mode, attributes and times. The owner first: a change of it takes away special bits and
+/// capabilities.
 fn look_alike(from: impl AsFd, to: impl AsFd) -> io::Result<()> {
     let found = fstat(&from)?;
-    fchown(&to, Some(Uid::from_raw(found.st_uid)), Some(Gid::from_raw(found.st_gid)))?;
+    fchown(
+        &to,
+        Some(Uid::from_raw(found.st_uid)),
+        Some(Gid::from_raw(found.st_gid)),
+    )?;
     fchmod(&to, Mode::from_raw_mode(found.st_mode))?;
     for name in attributes(&from)? {
         copy_attribute(&from, &to, &name)?;
@@ -152,9 +189,17 @@ fn look_alike(from: impl AsFd, to: impl AsFd) -> io::Result<()> {
 
 /// The same for what cannot be opened. Images have no attributes of such.
 fn name_looks_like(folder: &OwnedFd, name: &OsStr, found: &Stat) -> io::Result<()> {
-    let owner = (Some(Uid::from_raw(found.st_uid)), Some(Gid::from_raw(found.st_gid)));
+    let owner = (
+        Some(Uid::from_raw(found.st_uid)),
+        Some(Gid::from_raw(found.st_gid)),
+    );
     chownat(folder, name, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(utimensat(folder, name, &times(found), AtFlags::SYMLINK_NOFOLLOW)?)
+    Ok(utimensat(
+        folder,
+        name,
+        &times(found),
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?)
 }
 
 fn times(found: &Stat) -> Timestamps {
@@ -168,7 +213,8 @@ fn times(found: &Stat) -> Timestamps {
     }
 }
 
-/// The names of the attributes that are to be copied: a label says where something is, and overlay's own what is below.
+/// The names of the attributes that are to be copied: a label says where something is, and
+/// overlay's own what is below.
 fn attributes(of: impl AsFd) -> io::Result<Vec<Vec<u8>>> {
     let mut names = vec![0; MOST_NAMES];
     let length = match flistxattr(of, &mut names[..]) {
@@ -176,11 +222,13 @@ fn attributes(of: impl AsFd) -> io::Result<Vec<Vec<u8>>> {
         found => found?,
     };
     names.truncate(length);
+
     let is_copied = |name: &&[u8]| {
         let left: [&[u8]; 3] = [b"security.selinux", b"trusted.overlay.", b"user.overlay."];
         !name.is_empty() && !left.iter().any(|left| name.starts_with(left))
     };
     let names = names.split(|byte| *byte == 0).filter(is_copied);
+
     Ok(names.map(|name| [name, &[0]].concat()).collect())
 }
 

@@ -1,8 +1,9 @@
-//! Volumes that an image asks for (`VOLUME` in what it was built from): a folder of the container's own at each path,
-//! with what the image has there.
+//! Volumes that an image asks for (`VOLUME` in what it was built from): a folder of the container's
+//! own at each path, with what the image has there.
 //!
-//! They are kept beside the container's record and go with it. To what mounts them they are volumes like those that the
-//! container was asked to have, which come first: where there is one of these, the image's wish is met.
+//! They are kept beside the container's record and go with it. To what mounts them they are volumes
+//! like those that the container was asked to have, which come first: where there is one of these,
+//! the image's wish is met.
 
 mod copy;
 
@@ -36,36 +37,57 @@ pub(crate) fn wanted(
     folder: &Path,
 ) -> Result<Vec<Volume>, Error> {
     // Two texts may stand for the same path.
-    let targets: BTreeMap<String, &String> = volumes.iter().map(|path| (cleaned(path), path)).collect();
+    let targets: BTreeMap<String, &String> =
+        volumes.iter().map(|path| (cleaned(path), path)).collect();
     if let Some(path) = targets.get("/") {
         return Err(Error::Invalid(format!(
             "the image wants a volume at {path:?}, which is its root: build it with a folder below as VOLUME"
         )));
     }
+
     let targets = targets.into_keys().filter(|target| !brings(config, target));
+
     let volume = |(number, target): (usize, String)| Volume {
         target,
         source: folder.join(FOLDER).join(number.to_string()),
     };
+
     Ok(targets.enumerate().map(volume).collect())
 }
 
 impl Volume {
     /// What is mounted for it.
     pub(crate) fn mount(&self) -> Mount {
-        Mount { container_path: self.target.clone(), host_path: text(&self.source), ..Mount::default() }
+        Mount {
+            container_path: self.target.clone(),
+            host_path: text(&self.source),
+            ..Mount::default()
+        }
     }
 
-    /// Makes it, with what the image has at its path. Links there lead to what they lead to in the image.
+    /// Makes it, with what the image has at its path. Links there lead to what they lead to in the
+    /// image.
     pub(crate) fn make(&self, rootfs: &Path) -> Result<(), Error> {
         let failed = |error: io::Error| Error::io("make the image's volume", &self.source)(error);
         let above = self.source.parent().unwrap_or(Path::new("/"));
+
         // Programs of an image may be anybody's: nobody on the host is to get to them.
-        DirBuilder::new().recursive(true).mode(0o700).create(above).map_err(failed)?;
-        DirBuilder::new().mode(0o755).create(&self.source).map_err(failed)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(above)
+            .map_err(failed)?;
+
+        DirBuilder::new()
+            .mode(0o755)
+            .create(&self.source)
+            .map_err(failed)?;
+
         let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let open = |path: &Path| open(path, folder, Mode::empty()).map_err(|errno| failed(errno.into()));
+        let open =
+            |path: &Path| open(path, folder, Mode::empty()).map_err(|errno| failed(errno.into()));
         let (root, to) = (open(rootfs)?, open(&self.source)?);
+
         let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         match openat2(&root, self.target.as_str(), folder, Mode::empty(), how) {
             Ok(from) => copy::content(&from, &to).map_err(failed),
@@ -89,27 +111,45 @@ mod tests {
     fn an_image_has_its_volumes_where_the_container_has_none() {
         let check = |volumes: &[&str], mounts: &[&str], expected: Option<&[&str]>| {
             let volumes: Vec<String> = volumes.iter().map(|path| (*path).to_owned()).collect();
-            let mount = |path: &&str| Mount { container_path: (*path).to_owned(), ..Mount::default() };
-            let config =
-                ContainerConfig { mounts: mounts.iter().map(mount).collect(), ..ContainerConfig::default() };
+            let mount = |path: &&str| Mount {
+                container_path: (*path).to_owned(),
+                ..Mount::default()
+            };
+
+            let config = ContainerConfig {
+                mounts: mounts.iter().map(mount).collect(),
+                ..ContainerConfig::default()
+            };
             let found = wanted(&volumes, &config, Path::new("/c")).ok();
+
             let target = |one: &Volume| one.target.clone();
-            let targets = found.as_ref().map(|found| found.iter().map(target).collect::<Vec<_>>());
-            let expected = expected.map(|expected| expected.iter().map(ToString::to_string).collect());
+            let targets = found
+                .as_ref()
+                .map(|found| found.iter().map(target).collect::<Vec<_>>());
+            let expected =
+                expected.map(|expected| expected.iter().map(ToString::to_string).collect());
             assert_eq!(targets, expected, "{volumes:?} {mounts:?}");
+
             for (number, volume) in found.unwrap_or_default().iter().enumerate() {
                 assert_eq!(volume.mount().host_path, format!("/c/volumes/{number}"));
                 assert!(!volume.mount().readonly);
             }
         };
         check(&[], &[], Some(&[]));
+
         check(&["/data"], &[], Some(&["/data"]));
         check(&["/data", "/data/", "//data/."], &[], Some(&["/data"]));
-        check(&["data", "../log", "/a/../../b"], &[], Some(&["/b", "/data", "/log"]));
+        check(
+            &["data", "../log", "/a/../../b"],
+            &[],
+            Some(&["/b", "/data", "/log"]),
+        );
+
         check(&["/data", "/log"], &["/data/"], Some(&["/log"]));
         check(&["/data/"], &["/x/../data"], Some(&[]));
         check(&["/data/sub"], &["/data"], Some(&["/data/sub"]));
         check(&["/data"], &["/data/sub"], Some(&["/data"]));
+
         for root in ["/", "", ".", "..", "/..", "a/.."] {
             check(&["/data", root], &[], None);
             check(&[root], &["/"], None);

@@ -1,4 +1,5 @@
-//! What a test that failed leaves behind: supervisors, containers, mounts and cgroups outlive a process, as they should.
+//! What a test that failed leaves behind: supervisors, containers, mounts and cgroups outlive a
+//! process, as they should.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use coracle_cgroup::Hierarchies;
 
 use super::kill;
 
-/// Ends and takes away whatever there is of a node when this goes. Must go after the runtime, which would replace
-/// supervisors, and before the folder.
+/// Ends and takes away whatever there is of a node when this goes. Must go after the runtime, which
+/// would replace supervisors, and before the folder.
 pub(crate) struct Leftovers {
     instance: String,
     place: PathBuf,
@@ -17,31 +18,50 @@ pub(crate) struct Leftovers {
 
 impl Leftovers {
     pub(crate) fn of(instance: &str, place: &Path) -> Self {
-        Self { instance: instance.to_owned(), place: place.to_owned() }
+        Self {
+            instance: instance.to_owned(),
+            place: place.to_owned(),
+        }
     }
 }
 
 impl Drop for Leftovers {
     /// Nothing in here panics: the test may be panicking already.
     fn drop(&mut self) {
-        let Ok(hierarchies) = Hierarchies::detect() else { return };
+        let Ok(hierarchies) = Hierarchies::detect() else {
+            return;
+        };
+
         let group = hierarchies.group(&self.instance);
         for _ in 0..1000 {
-            let mut alive: Vec<i32> =
-                group.folders().iter().flat_map(|folder| processes_below(folder)).collect();
+            let mut alive: Vec<i32> = group
+                .folders()
+                .iter()
+                .flat_map(|folder| processes_below(folder))
+                .collect();
             alive.extend(started_for(&self.place));
+
             if alive.is_empty() {
                 break;
             }
+
             alive.into_iter().for_each(kill);
             std::thread::sleep(Duration::from_millis(5));
         }
+
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let mounted = mounts.lines().filter_map(|line| line.split(' ').nth(4)).map(Path::new);
-        let ours: Vec<&Path> = mounted.filter(|point| point.starts_with(&self.place)).collect();
+        let mounted = mounts
+            .lines()
+            .filter_map(|line| line.split(' ').nth(4))
+            .map(Path::new);
+
+        let ours: Vec<&Path> = mounted
+            .filter(|point| point.starts_with(&self.place))
+            .collect();
         for point in ours.iter().rev() {
             rustix::mount::unmount(*point, rustix::mount::UnmountFlags::DETACH).unwrap_or_default();
         }
+
         if let Err(error) = group.remove() {
             eprintln!("{}: {error}", self.instance);
         }
@@ -50,23 +70,35 @@ impl Drop for Leftovers {
 
 fn processes_below(folder: &Path) -> Vec<i32> {
     let here = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
-    let mut found: Vec<i32> =
-        here.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid > 0).collect();
+    let mut found: Vec<i32> = here
+        .lines()
+        .filter_map(|line| line.parse().ok())
+        .filter(|pid| *pid > 0)
+        .collect();
+
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             found.extend(processes_below(&entry.path()));
         }
     }
+
     found
 }
 
-/// Processes that were told of a folder when they were started: supervisors, and those of other runtimes.
+/// Processes that were told of a folder when they were started: supervisors, and those of other
+/// runtimes.
 fn started_for(place: &Path) -> Vec<i32> {
     let place = place.to_string_lossy().into_owned();
-    let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let names = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name());
+
     let pids = names.filter_map(|name| name.to_str()?.parse::<i32>().ok());
     pids.filter(|pid| {
-        fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|command| command.contains(&place))
+        fs::read_to_string(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|command| command.contains(&place))
     })
     .collect()
 }

@@ -36,14 +36,23 @@ fn pods_come_and_go_and_leave_nothing() {
             sys::leave_the_network();
             said("ip", "link set lo up");
             // Its threads are made by this one, and so are in the same network.
-            let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+            let threads = tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .build()
+                .unwrap();
             threads.block_on(come_and_go(cycles()));
         });
-        inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+
+        inside
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     });
 }
 
-#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says it by the environment")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whoever runs the tests says it by the environment"
+)]
 fn cycles() -> usize {
     std::env::var("CORACLE_CYCLES").map_or(USUAL_CYCLES, |number| number.parse().unwrap())
 }
@@ -55,6 +64,7 @@ async fn come_and_go(cycles: usize) {
     let node = Arc::new(Node::open(folder.path(), &instance).await);
     let before = node.inventory();
     node.cycle(0, true).await;
+
     // The first one opens what stays open, and may not have closed all of the rest.
     let most = descriptors() + LANES;
     let lanes = (0..LANES).map(|lane| {
@@ -65,9 +75,11 @@ async fn come_and_go(cycles: usize) {
             }
         })
     });
+
     for lane in join_all(lanes).await {
         lane.unwrap();
     }
+
     // The kernel lets go of namespaces when it comes to it.
     for _ in 0..600 {
         if node.inventory() == before && descriptors() < most {
@@ -75,10 +87,21 @@ async fn come_and_go(cycles: usize) {
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
+
     assert_eq!(node.inventory(), before);
+
     let shared = fs::read_dir(node.folder.join(SHARED)).unwrap().count();
-    assert_eq!(shared, 1, "all containers share one layer of places to mount at");
-    assert!(descriptors() < most, "{} descriptors, {most} at most", descriptors());
+    assert_eq!(
+        shared, 1,
+        "all containers share one layer of places to mount at"
+    );
+
+    assert!(
+        descriptors() < most,
+        "{} descriptors, {most} at most",
+        descriptors()
+    );
+
     drop(node);
     drop(leftovers);
 }
@@ -91,12 +114,16 @@ struct Node {
 
 impl Node {
     async fn open(folder: &Path, instance: &str) -> Self {
-        let images = ImageStore::open(ImagesConfig::new(folder.join("images"), || SystemTime::UNIX_EPOCH));
+        let images = ImageStore::open(ImagesConfig::new(folder.join("images"), || {
+            SystemTime::UNIX_EPOCH
+        }));
         let images = images.unwrap();
         images.add_built_in().await.unwrap();
+
         // Made by the first pod, and kept.
         fs::create_dir_all(folder.join("mounts")).unwrap();
         fs::create_dir_all(folder.join("state/sandboxes")).unwrap();
+
         let bridge = BridgeConfig {
             name: "pods0".to_owned(),
             table: "pods".to_owned(),
@@ -107,6 +134,7 @@ impl Node {
             led_by_rules: Vec::new(),
         };
         let bridge = Bridge::open(bridge).await.unwrap();
+
         let config = Config {
             instance: instance.to_owned(),
             root: folder.join("root"),
@@ -114,39 +142,70 @@ impl Node {
             pids_limit: None,
             open_files: None,
         };
+
         let rootfs = OverlayRootFs::new(images, folder.join("mounts"));
-        let runtime = Runtime::open(config, Arc::new(rootfs), Some(Arc::new(bridge))).await.unwrap();
-        Self { runtime, instance: instance.to_owned(), folder: folder.to_owned() }
+        let runtime = Runtime::open(config, Arc::new(rootfs), Some(Arc::new(bridge)))
+            .await
+            .unwrap();
+
+        Self {
+            runtime,
+            instance: instance.to_owned(),
+            folder: folder.to_owned(),
+        }
     }
 
     /// The life of one pod. Some containers end by themselves, some pods have ports of the host.
     async fn cycle(&self, number: usize, look: bool) {
         let pod = self.pod(number);
         let sandbox = self.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
-        let command =
-            if number.is_multiple_of(2) { ["/echo", "exit", "0"] } else { ["/echo", "sleep", "1000"] };
+        let command = if number.is_multiple_of(2) {
+            ["/echo", "exit", "0"]
+        } else {
+            ["/echo", "sleep", "1000"]
+        };
+
         let config = ContainerConfig {
-            image: Some(ImageSpec { image: "coracle.local/echo".to_owned(), ..Default::default() }),
+            image: Some(ImageSpec {
+                image: "coracle.local/echo".to_owned(),
+                ..Default::default()
+            }),
             command: command.map(str::to_owned).to_vec(),
             ..script("one", "")
         };
-        let id = self.runtime.create_container(&sandbox, config, pod).await.unwrap();
+
+        let id = self
+            .runtime
+            .create_container(&sandbox, config, pod)
+            .await
+            .unwrap();
         self.runtime.start_container(&id).await.unwrap();
+
         if look {
             // What is looked for at the end is seen while it is there.
             assert_eq!((namespaces(), interfaces(), tables()), (1, 1, 1));
         }
+
         if number.is_multiple_of(2) {
             self.ended(&id).await;
         }
+
         self.runtime.remove_pod_sandbox(&sandbox).await.unwrap();
     }
 
     fn pod(&self, number: usize) -> PodSandboxConfig {
         let name = format!("pod-{number}");
-        let port = PortMapping { container_port: 80, host_port: 30_000, ..Default::default() };
-        let context =
-            LinuxSandboxSecurityContext { namespace_options: Some(own_pids()), ..Default::default() };
+        let port = PortMapping {
+            container_port: 80,
+            host_port: 30_000,
+            ..Default::default()
+        };
+
+        let context = LinuxSandboxSecurityContext {
+            namespace_options: Some(own_pids()),
+            ..Default::default()
+        };
+
         PodSandboxConfig {
             metadata: Some(PodSandboxMetadata {
                 name: name.clone(),
@@ -155,8 +214,17 @@ impl Node {
                 attempt: 0,
             }),
             hostname: name.clone(),
-            log_directory: self.folder.join("logs").join(name).to_string_lossy().into_owned(),
-            port_mappings: if number.is_multiple_of(60) { vec![port] } else { Vec::new() },
+            log_directory: self
+                .folder
+                .join("logs")
+                .join(name)
+                .to_string_lossy()
+                .into_owned(),
+            port_mappings: if number.is_multiple_of(60) {
+                vec![port]
+            } else {
+                Vec::new()
+            },
             linux: Some(LinuxPodSandboxConfig {
                 cgroup_parent: format!("/{}", self.instance),
                 security_context: Some(context),
@@ -168,13 +236,22 @@ impl Node {
 
     async fn ended(&self, container: &str) {
         for _ in 0..24_000 {
-            let status = self.runtime.container_status(container, false).await.unwrap().status.unwrap();
+            let status = self
+                .runtime
+                .container_status(container, false)
+                .await
+                .unwrap()
+                .status
+                .unwrap();
+
             if status.state() == ContainerState::ContainerExited {
                 assert_eq!(status.exit_code, 0, "{status:?}");
                 return;
             }
+
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+
         panic!("{container} does not end");
     }
 
@@ -184,11 +261,26 @@ impl Node {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let shared = self.folder.join(SHARED);
         let of_pods = |path: &PathBuf| !path.starts_with(&shared);
-        let groups = coracle_cgroup::Hierarchies::detect().unwrap().group(&self.instance).folders();
+        let groups = coracle_cgroup::Hierarchies::detect()
+            .unwrap()
+            .group(&self.instance)
+            .folders();
+
         Inventory {
-            mounts: mounts.lines().filter(|line| line.contains(&place)).map(str::to_owned).collect(),
-            files: KEPT.iter().flat_map(|folder| below(&self.folder.join(folder))).filter(of_pods).collect(),
-            groups: groups.iter().flat_map(|folder| folders_below(folder)).collect(),
+            mounts: mounts
+                .lines()
+                .filter(|line| line.contains(&place))
+                .map(str::to_owned)
+                .collect(),
+            files: KEPT
+                .iter()
+                .flat_map(|folder| below(&self.folder.join(folder)))
+                .filter(of_pods)
+                .collect(),
+            groups: groups
+                .iter()
+                .flat_map(|folder| folders_below(folder))
+                .collect(),
             supervisors: common::supervisors(&self.instance),
             namespaces: namespaces(),
             interfaces: interfaces(),
@@ -220,7 +312,10 @@ fn namespaces() -> usize {
 }
 
 fn interfaces() -> usize {
-    said("ip", "-o link").lines().filter(|line| line.contains("veth")).count()
+    said("ip", "-o link")
+        .lines()
+        .filter(|line| line.contains("veth"))
+        .count()
 }
 
 fn tables() -> usize {
@@ -233,8 +328,13 @@ fn descriptors() -> usize {
 
 fn said(program: &str, arguments: &str) -> String {
     let output = Command::new(program).args(arguments.split(' ')).output();
-    let output = output.unwrap_or_else(|error| panic!("{program}: {error}; see scripts/test-prereqs.sh"));
-    assert!(output.status.success(), "{program} {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    let output =
+        output.unwrap_or_else(|error| panic!("{program}: {error}; see scripts/test-prereqs.sh"));
+    assert!(
+        output.status.success(),
+        "{program} {arguments}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -252,5 +352,8 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn folders_below(folder: &Path) -> Vec<PathBuf> {
-    below(folder).into_iter().filter(|path| path.is_dir()).collect()
+    below(folder)
+        .into_iter()
+        .filter(|path| path.is_dir())
+        .collect()
 }

@@ -16,26 +16,56 @@ async fn a_docker_archive_becomes_an_image_with_upstreams_ids() {
     let place = Place::new();
     let images = place.open();
     let layers = [layer(&[("a", "1")]), layer(&[("b", "2")])];
+
     let run = json!({"User": "1000:1000", "Cmd": ["/a"]});
     for bytes in [
         docker_archive(&["app:v1", "h.io/x/app:v2"], &layers, &run),
         gzip(&docker_archive(&["app:v1"], &layers, &run)),
     ] {
-        let imported = images.import(&place.write("app.tar", &bytes), &Keep::default()).await.unwrap();
+        let imported = images
+            .import(&place.write("app.tar", &bytes), &Keep::default())
+            .await
+            .unwrap();
         assert_eq!(imported[0].id, Digest::of(&config(&layers, &run)));
     }
+
     let image = images.find("app:v1").unwrap();
     assert_eq!(image.tags, ["docker.io/library/app:v1", "h.io/x/app:v2"]);
-    assert_eq!(images.find("h.io/x/app:v2"), images.find(&image.id.to_string()));
+    assert_eq!(
+        images.find("h.io/x/app:v2"),
+        images.find(&image.id.to_string())
+    );
+
     assert_eq!(images.find(&image.id.hex()[..12]), Some(image.clone()));
     assert_eq!(place.counts(), [2, 1, 1, 0]);
+
     let status = images.image_status(spec("app:v1"), true).await.unwrap();
     let shown = status.image.unwrap();
-    assert_eq!((shown.uid.unwrap().value, shown.username.as_str()), (1000, ""));
+    assert_eq!(
+        (shown.uid.unwrap().value, shown.username.as_str()),
+        (1000, "")
+    );
+
     assert_eq!(shown.id, image.id.to_string());
-    assert!(images.image_status(spec("other"), false).await.unwrap().image.is_none());
-    assert!(ImageStore::open(place.config()).is_err(), "one process at a time");
-    assert_eq!(ImageStore::open_to_look(place.config()).unwrap().list(), images.list());
+    assert!(
+        images
+            .image_status(spec("other"), false)
+            .await
+            .unwrap()
+            .image
+            .is_none()
+    );
+
+    assert!(
+        ImageStore::open(place.config()).is_err(),
+        "one process at a time"
+    );
+
+    assert_eq!(
+        ImageStore::open_to_look(place.config()).unwrap().list(),
+        images.list()
+    );
+
     let known = images.list();
     drop(images);
     assert_eq!(place.open().list(), known);
@@ -48,19 +78,30 @@ async fn a_layout_is_imported_as_folder_and_as_archive() {
     let mut blobs = Blobs::default();
     let mut manifest = blobs.add_image(&layers, gzip, &json!({}));
     let other = blobs.add("application/vnd.oci.image.manifest.v1+json", b"{}".to_vec());
+
     manifest["platform"] = json!({"os": "linux", "architecture": "amd64"});
     let index = json!({"schemaVersion": 2, "manifests": [with_platform(other, "s390x"), manifest]});
-    let mut top = blobs.add("application/vnd.oci.image.index.v1+json", index.to_string().into_bytes());
+    let mut top = blobs.add(
+        "application/vnd.oci.image.index.v1+json",
+        index.to_string().into_bytes(),
+    );
     top["annotations"] = json!({"io.containerd.image.name": "h.io/multi:v1"});
+
     let layout = blobs.write_layout(place.folder.path(), &[top.clone()]);
     let images = place.open();
-    let image = images.import(&layout, &Keep::default()).await.unwrap().remove(0);
+    let image = images
+        .import(&layout, &Keep::default())
+        .await
+        .unwrap()
+        .remove(0);
     assert_eq!(image.tags, ["h.io/multi:v1"]);
+
     assert_eq!(
         image.digests,
         [format!("h.io/multi@{}", top["digest"].as_str().unwrap())],
         "the index's digest"
     );
+
     assert_eq!(images.find(&image.digests[0]), Some(image));
 
     let archive = place.path("layout.tar");
@@ -75,7 +116,11 @@ async fn a_layout_is_imported_as_folder_and_as_archive() {
             .unwrap()
             .success()
     );
-    let keep = Keep { name: Some("other:v2".parse().unwrap()), pinned: true };
+
+    let keep = Keep {
+        name: Some("other:v2".parse().unwrap()),
+        pinned: true,
+    };
     let again = images.import(&archive, &keep).await.unwrap().remove(0);
     assert!(again.pinned);
     assert_eq!(place.counts(), [1, 1, 3, 0]);
@@ -90,32 +135,62 @@ fn with_platform(mut descriptor: Value, architecture: &str) -> Value {
 async fn what_is_damaged_leaves_nothing_behind() {
     let place = Place::new();
     let images = place.open();
+
     let layers = [layer(&[("a", "1")]), layer(&[("b", "right")])];
     let check = async |bytes: &[u8]| {
-        let result = images.import(&place.write("bad.tar", bytes), &Keep::default()).await;
+        let result = images
+            .import(&place.write("bad.tar", bytes), &Keep::default())
+            .await;
         assert_eq!(place.counts(), [0, 0, 0, 0]);
         result.unwrap_err()
     };
+
     let mut wrong = docker_archive(&["app"], &layers, &json!({}));
-    let at = wrong.windows(5).position(|bytes| bytes == b"right").unwrap();
+    let at = wrong
+        .windows(5)
+        .position(|bytes| bytes == b"right")
+        .unwrap();
     wrong[at..at + 5].copy_from_slice(b"wrong");
+
     assert!(matches!(check(&wrong).await, ImageError::Digest { .. }));
-    let hostile = [layer(&[("a", "1")]), layer(&[("up -> ../..", ""), ("up/.wh...", "")])];
+
+    let hostile = [
+        layer(&[("a", "1")]),
+        layer(&[("up -> ../..", ""), ("up/.wh...", "")]),
+    ];
+
     assert!(matches!(
         check(&docker_archive(&["app"], &hostile, &json!({}))).await,
         ImageError::Unpack { .. }
     ));
+
     check(b"neither").await;
     let unnamed = check(&docker_archive(&["UPPER:"], &layers, &json!({}))).await;
-    assert_eq!(told(&unnamed), "couldn't parse image name \"UPPER:\": invalid reference format");
+    assert_eq!(
+        told(&unnamed),
+        "couldn't parse image name \"UPPER:\": invalid reference format"
+    );
+
     for list in ["manifest.json", "index.json"] {
-        let text = if list == "index.json" { r#"{"manifests": []}"# } else { "[]" };
+        let text = if list == "index.json" {
+            r#"{"manifests": []}"#
+        } else {
+            "[]"
+        };
+
         let mut archive = tar::Builder::new(Vec::new());
         let mut header = tar::Header::new_gnu();
         header.set_size(text.len() as u64);
-        archive.append_data(&mut header, list, text.as_bytes()).unwrap();
+        archive
+            .append_data(&mut header, list, text.as_bytes())
+            .unwrap();
+
         let empty = check(&archive.into_inner().unwrap()).await;
-        assert!(told(&empty).starts_with(&format!("{list} tells of no image")), "{}", told(&empty));
+        assert!(
+            told(&empty).starts_with(&format!("{list} tells of no image")),
+            "{}",
+            told(&empty)
+        );
     }
 }
 
@@ -124,21 +199,39 @@ async fn what_is_damaged_leaves_nothing_behind() {
 async fn an_archive_of_garbage_is_told_of_in_words() {
     let place = Place::new();
     let images = place.open();
-    let garbage: Vec<u8> = b"\x1b[2J\x07\xff\xfe\0garbage".iter().copied().cycle().take(64 << 10).collect();
+
+    let garbage: Vec<u8> = b"\x1b[2J\x07\xff\xfe\0garbage"
+        .iter()
+        .copied()
+        .cycle()
+        .take(64 << 10)
+        .collect();
+
     // As a whole, and as a layer.
     let as_layer = docker_archive(&["app"], std::slice::from_ref(&garbage), &json!({}));
     for bytes in [garbage, as_layer] {
-        let error = images.import(&place.write("bad.tar", &bytes), &Keep::default()).await.unwrap_err();
+        let error = images
+            .import(&place.write("bad.tar", &bytes), &Keep::default())
+            .await
+            .unwrap_err();
         let text = told(&error);
-        assert!(!text.contains(char::is_control) && text.len() < 400, "{text:?}");
+        assert!(
+            !text.contains(char::is_control) && text.len() < 400,
+            "{text:?}"
+        );
+
         assert!(text.contains("cannot"), "{text:?}");
     }
+
     assert_eq!(place.counts(), [0, 0, 0, 0]);
 }
 
 /// An error with all that led to it.
 fn told(error: &dyn std::error::Error) -> String {
-    let cause = error.source().map(|cause| format!(": {}", told(cause))).unwrap_or_default();
+    let cause = error
+        .source()
+        .map(|cause| format!(": {}", told(cause)))
+        .unwrap_or_default();
     format!("{error}{cause}")
 }
 
@@ -146,19 +239,36 @@ fn told(error: &dyn std::error::Error) -> String {
 async fn a_tag_moves_and_layers_go_with_the_last_image_that_needs_them() {
     let place = Place::new();
     let images = place.open();
+
     let base = layer(&[("base", "")]);
     let import = async |content: &str| {
-        let archive = docker_archive(&["app"], &[base.clone(), layer(&[("top", content)])], &json!({}));
-        images.import(&place.write("app.tar", &archive), &Keep::default()).await.unwrap().remove(0)
+        let archive = docker_archive(
+            &["app"],
+            &[base.clone(), layer(&[("top", content)])],
+            &json!({}),
+        );
+
+        images
+            .import(&place.write("app.tar", &archive), &Keep::default())
+            .await
+            .unwrap()
+            .remove(0)
     };
     let first = import("1").await;
+
     let second = import("2").await;
     assert_eq!(images.find("app").unwrap().id, second.id);
-    assert_eq!(images.find(&first.id.to_string()).unwrap().tags, Vec::<String>::new());
+    assert_eq!(
+        images.find(&first.id.to_string()).unwrap().tags,
+        Vec::<String>::new()
+    );
+
     assert_eq!(place.counts(), [3, 2, 2, 0]);
+
     images.remove_image(spec("app")).await.unwrap();
     images.remove_image(spec("app")).await.unwrap();
     assert_eq!(place.counts(), [2, 1, 1, 0]);
+
     images.remove(&first).await.unwrap();
     assert_eq!(place.counts(), [0, 0, 0, 0]);
 }
@@ -167,14 +277,20 @@ async fn a_tag_moves_and_layers_go_with_the_last_image_that_needs_them() {
 async fn a_crash_leaves_work_that_the_next_start_clears_away() {
     let place = Place::new();
     let archive = docker_archive(&["app"], &[layer(&[("a", "1")])], &json!({}));
-    let image =
-        place.open().import(&place.write("app.tar", &archive), &Keep::default()).await.unwrap().remove(0);
+    let image = place
+        .open()
+        .import(&place.write("app.tar", &archive), &Keep::default())
+        .await
+        .unwrap()
+        .remove(0);
+
     let root = place.path("images");
     fs::create_dir_all(root.join("staging/7/diff/x")).unwrap();
     fs::create_dir_all(root.join("layers").join("0".repeat(64)).join("diff")).unwrap();
     fs::write(root.join("content").join("1".repeat(64)), "x").unwrap();
     assert_eq!(place.open().list().len(), 1);
     assert_eq!(place.counts(), [1, 1, 1, 0]);
+
     // An image whose layer is gone is none.
     fs::remove_dir_all(root.join("layers").join(image.layers[0].hex())).unwrap();
     assert_eq!(place.open().list(), []);
@@ -187,49 +303,101 @@ async fn a_folder_is_preloaded_and_what_is_broken_keeps_the_rest_from_nothing() 
     let folder = place.path("preload");
     let images = place.open();
     assert_eq!(images.preload(&folder).await.unwrap(), []);
+
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("a-broken.tar"), "broken").unwrap();
-    fs::write(folder.join("b.tar"), docker_archive(&["b"], &[layer(&[("b", "")])], &json!({}))).unwrap();
-    assert_eq!(images.preload(&folder).await.unwrap()[0].tags, ["docker.io/library/b:latest"]);
+    fs::write(
+        folder.join("b.tar"),
+        docker_archive(&["b"], &[layer(&[("b", "")])], &json!({})),
+    )
+    .unwrap();
+
+    assert_eq!(
+        images.preload(&folder).await.unwrap()[0].tags,
+        ["docker.io/library/b:latest"]
+    );
 }
 
 #[tokio::test]
 async fn what_umoci_and_skopeo_make_is_understood() {
     let place = Place::new();
     let layout = place.path("layout");
+
     let root = place.path("root");
     fs::create_dir_all(root.join("bin")).unwrap();
+
     fs::write(root.join("bin/tool"), "x").unwrap();
     let run = |program: &str, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).output();
-        let output = output.unwrap_or_else(|error| panic!("{program}: {error}; see scripts/test-prereqs.sh"));
+        let output = output
+            .unwrap_or_else(|error| panic!("{program}: {error}; see scripts/test-prereqs.sh"));
         assert!(
             output.status.success(),
             "{program} {arguments:?}: {}",
             String::from_utf8_lossy(&output.stderr)
         );
     };
+
     let (layout, image) = (layout.to_str().unwrap(), format!("{}:v1", layout.display()));
     run("umoci", &["init", "--layout", layout]);
     run("umoci", &["new", "--image", &image]);
-    run("umoci", &["insert", "--image", &image, root.to_str().unwrap(), "/opt"]);
-    run("umoci", &["config", "--image", &image, "--config.cmd", "/opt/bin/tool", "--config.user", "someone"]);
+    run(
+        "umoci",
+        &["insert", "--image", &image, root.to_str().unwrap(), "/opt"],
+    );
+
+    run(
+        "umoci",
+        &[
+            "config",
+            "--image",
+            &image,
+            "--config.cmd",
+            "/opt/bin/tool",
+            "--config.user",
+            "someone",
+        ],
+    );
+
     let archive = place.path("saved.tar");
     run(
         "skopeo",
-        &["copy", &format!("oci:{image}"), &format!("docker-archive:{}:made/by:umoci", archive.display())],
+        &[
+            "copy",
+            &format!("oci:{image}"),
+            &format!("docker-archive:{}:made/by:umoci", archive.display()),
+        ],
     );
+
     let images = place.open();
-    let named = Keep { name: Some("layout:v1".parse().unwrap()), pinned: false };
+
+    let named = Keep {
+        name: Some("layout:v1".parse().unwrap()),
+        pinned: false,
+    };
     images.import(layout.as_ref(), &named).await.unwrap();
+
     images.import(&archive, &Keep::default()).await.unwrap();
-    let saved = images.image_status(spec("made/by:umoci"), false).await.unwrap().image.unwrap();
+
+    let saved = images
+        .image_status(spec("made/by:umoci"), false)
+        .await
+        .unwrap()
+        .image
+        .unwrap();
     assert_eq!(saved.username, "someone");
+
     let found = images.find("layout:v1").unwrap();
-    let file = place.path("images/layers").join(found.layers[0].hex()).join("diff/opt/bin/tool");
+    let file = place
+        .path("images/layers")
+        .join(found.layers[0].hex())
+        .join("diff/opt/bin/tool");
     assert_eq!(fs::read(file).unwrap(), b"x");
 }
 
 fn spec(image: &str) -> ImageSpec {
-    ImageSpec { image: image.to_owned(), ..ImageSpec::default() }
+    ImageSpec {
+        image: image.to_owned(),
+        ..ImageSpec::default()
+    }
 }

@@ -15,6 +15,7 @@ pub(crate) fn layer(entries: &[(&str, &str)]) -> Vec<u8> {
         header.set_mode(0o755);
         header.set_mtime(0);
         header.set_size(0);
+
         match (name.split_once(" -> "), name.ends_with('/')) {
             (Some((name, target)), _) => {
                 header.set_entry_type(tar::EntryType::Symlink);
@@ -26,10 +27,13 @@ pub(crate) fn layer(entries: &[(&str, &str)]) -> Vec<u8> {
             }
             (None, false) => {
                 header.set_size(content.len() as u64);
-                archive.append_data(&mut header, name, content.as_bytes()).unwrap();
+                archive
+                    .append_data(&mut header, name, content.as_bytes())
+                    .unwrap();
             }
         }
     }
+
     archive.into_inner().unwrap()
 }
 
@@ -40,9 +44,14 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 pub(crate) fn config(layers: &[Vec<u8>], run: &Value) -> Vec<u8> {
-    let diff_ids: Vec<String> = layers.iter().map(|layer| Digest::of(layer).to_string()).collect();
+    let diff_ids: Vec<String> = layers
+        .iter()
+        .map(|layer| Digest::of(layer).to_string())
+        .collect();
     let rootfs = json!({"type": "layers", "diff_ids": diff_ids});
-    json!({"architecture": "amd64", "os": "linux", "config": run, "rootfs": rootfs}).to_string().into_bytes()
+    json!({"architecture": "amd64", "os": "linux", "config": run, "rootfs": rootfs})
+        .to_string()
+        .into_bytes()
 }
 
 /// What `docker save` writes.
@@ -54,13 +63,18 @@ pub(crate) fn docker_archive(tags: &[&str], layers: &[Vec<u8>], run: &Value) -> 
         header.set_size(bytes.len() as u64);
         archive.append_data(&mut header, name, bytes).unwrap();
     };
-    let names: Vec<String> = (0..layers.len()).map(|number| format!("{number}/layer.tar")).collect();
+
+    let names: Vec<String> = (0..layers.len())
+        .map(|number| format!("{number}/layer.tar"))
+        .collect();
     for (name, layer) in names.iter().zip(layers) {
         add(name, layer);
     }
+
     add("config.json", &config(layers, run));
     let list = json!([{"Config": "config.json", "RepoTags": tags, "Layers": names}]);
     add("manifest.json", list.to_string().as_bytes());
+
     archive.into_inner().unwrap()
 }
 
@@ -84,14 +98,20 @@ impl Blobs {
         stored: impl Fn(&[u8]) -> Vec<u8>,
         run: &Value,
     ) -> Value {
-        let config = self.add("application/vnd.oci.image.config.v1+json", config(layers, run));
+        let config = self.add(
+            "application/vnd.oci.image.config.v1+json",
+            config(layers, run),
+        );
+
         let layers: Vec<Value> = layers
             .iter()
             .map(|layer| self.add("application/vnd.oci.image.layer.v1.tar+gzip", stored(layer)))
             .collect();
+
         let manifest = json!({
             "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers,
         });
+
         self.add(MANIFEST, manifest.to_string().into_bytes())
     }
 
@@ -99,12 +119,19 @@ impl Blobs {
     pub(crate) fn write_layout(&self, folder: &Path, manifests: &[Value]) -> PathBuf {
         let layout = folder.join("layout");
         fs::create_dir_all(layout.join("blobs/sha256")).unwrap();
-        fs::write(layout.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
+        fs::write(
+            layout.join("oci-layout"),
+            r#"{"imageLayoutVersion":"1.0.0"}"#,
+        )
+        .unwrap();
+
         let index = json!({"schemaVersion": 2, "manifests": manifests});
         fs::write(layout.join("index.json"), index.to_string()).unwrap();
+
         for (digest, bytes) in &self.0 {
             fs::write(layout.join("blobs/sha256").join(digest.hex()), bytes).unwrap();
         }
+
         layout
     }
 }

@@ -15,10 +15,14 @@ fn apart(deed: impl Future<Output = ()> + Send) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             sys::leave_the_mounts();
-            let slave =
-                rustix::mount::MountPropagationFlags::DOWNSTREAM | rustix::mount::MountPropagationFlags::REC;
+            let slave = rustix::mount::MountPropagationFlags::DOWNSTREAM
+                | rustix::mount::MountPropagationFlags::REC;
             rustix::mount::mount_change("/", slave).unwrap();
-            tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(deed);
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap()
+                .block_on(deed);
         });
     });
 }

@@ -12,7 +12,9 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub(crate) fn config(&self) -> ImagesConfig {
@@ -32,9 +34,11 @@ impl Place {
         self.path(name)
     }
 
-    /// How many things there are in the store's folders: layers, records, content, work in progress.
+    /// How many things there are in the store's folders: layers, records, content, work in
+    /// progress.
     pub(crate) fn counts(&self) -> [usize; 4] {
-        ["layers", "images", "content", "staging"].map(|name| count(&self.path("images").join(name)))
+        ["layers", "images", "content", "staging"]
+            .map(|name| count(&self.path("images").join(name)))
     }
 }
 

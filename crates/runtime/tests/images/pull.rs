@@ -1,4 +1,5 @@
-//! Pulls from Debian's registry on loopback: with users and TLS, without either, and again and again.
+//! Pulls from Debian's registry on loopback: with users and TLS, without either, and again and
+//! again.
 
 use std::fs;
 use std::net::TcpListener;
@@ -9,7 +10,9 @@ use std::time::Duration;
 
 use coracle_cri::v1::{AuthConfig, ImageSpec};
 use coracle_cri::{Error, Images};
-use coracle_runtime::images::{Credentials, ImageError, ImageStore, Progress, RegistryError, Report};
+use coracle_runtime::images::{
+    Credentials, ImageError, ImageStore, Progress, RegistryError, Report,
+};
 use serde_json::json;
 
 use crate::made::{Blobs, gzip, layer};
@@ -20,27 +23,62 @@ async fn an_image_is_pulled_from_a_registry_on_loopback() {
     let registry = Registry::start(None);
     let place = Place::new();
     registry.push(place.folder.path(), "team/app:v1", "1");
+
     let images = place.open();
     let name = format!("{}/team/app:v1", registry.host);
-    let image = images.pull(&name.parse().unwrap(), &[], &unheard()).await.unwrap();
+    let image = images
+        .pull(&name.parse().unwrap(), &[], &unheard())
+        .await
+        .unwrap();
     assert_eq!(image.tags, std::slice::from_ref(&name));
+
     assert!(image.digests[0].starts_with(&format!("{}/team/app@sha256:", registry.host)));
-    assert_eq!(fs::read(content(&place, &images, &name, "f1")).unwrap(), b"1");
+    assert_eq!(
+        fs::read(content(&place, &images, &name, "f1")).unwrap(),
+        b"1"
+    );
+
     assert_eq!(images.find(&image.digests[0]).unwrap(), image);
+
     // By digest, and again by tag: nothing is transferred.
     let (report, heard) = heard();
-    let again = images.pull(&name.parse().unwrap(), &[], &report).await.unwrap();
-    let by_digest = images.pull(&image.digests[0].parse().unwrap(), &[], &report).await.unwrap();
+    let again = images
+        .pull(&name.parse().unwrap(), &[], &report)
+        .await
+        .unwrap();
+
+    let by_digest = images
+        .pull(&image.digests[0].parse().unwrap(), &[], &report)
+        .await
+        .unwrap();
     assert_eq!((&again, &by_digest), (&image, &image));
-    assert!(heard.lock().unwrap().iter().all(|told| matches!(told, Progress::UpToDate { .. })));
+
+    assert!(
+        heard
+            .lock()
+            .unwrap()
+            .iter()
+            .all(|told| matches!(told, Progress::UpToDate { .. }))
+    );
+
     // The tag has moved: the lower layer is here already.
     registry.push(place.folder.path(), "team/app:v1", "2");
     heard.lock().unwrap().clear();
-    let moved = images.pull(&name.parse().unwrap(), &[], &report).await.unwrap();
+
+    let moved = images
+        .pull(&name.parse().unwrap(), &[], &report)
+        .await
+        .unwrap();
     assert_ne!(moved.id, image.id);
-    let unpacked =
-        heard.lock().unwrap().iter().filter(|told| matches!(told, Progress::Unpacked { .. })).count();
+
+    let unpacked = heard
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|told| matches!(told, Progress::Unpacked { .. }))
+        .count();
     assert_eq!(unpacked, 1);
+
     assert_eq!(place.counts()[0], 3);
     assert!(images.find(&image.id.to_string()).unwrap().tags.is_empty());
 }
@@ -51,14 +89,22 @@ async fn where_nobody_listens_nobody_is_waited_for() {
     let mut config = place.config();
     config.registries.retry_after = Duration::from_secs(3600);
     let images = ImageStore::open(config).unwrap();
+
     // Bound and not listened on: nobody else gets the port, and whoever connects is refused.
     let taken = tokio::net::TcpSocket::new_v4().unwrap();
     taken.bind(([127, 0, 0, 1], 0).into()).unwrap();
     let name = format!("{}/app:v1", taken.local_addr().unwrap());
     let (name, report) = (name.parse().unwrap(), unheard());
     let pull = images.pull(&name, &[], &report);
-    let refused = tokio::time::timeout(Duration::from_secs(60), pull).await.expect("an answer").unwrap_err();
-    assert!(matches!(refused, ImageError::Registry(RegistryError::Connect { .. })), "{refused:?}");
+    let refused = tokio::time::timeout(Duration::from_secs(60), pull)
+        .await
+        .expect("an answer")
+        .unwrap_err();
+
+    assert!(
+        matches!(refused, ImageError::Registry(RegistryError::Connect { .. })),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]
@@ -68,23 +114,52 @@ async fn users_are_asked_for_their_password_and_certificates_are_checked() {
     let registry = Registry::start(Some(&tls));
     registry.push(place.folder.path(), "private/app:v1", "1");
     let name = format!("{}/private/app:v1", registry.host);
-    let user =
-        |password: &str| Credentials::User { name: "someone".to_owned(), password: password.to_owned() };
+    let user = |password: &str| Credentials::User {
+        name: "someone".to_owned(),
+        password: password.to_owned(),
+    };
+
     let untrusting = place.open();
-    let refused = untrusting.pull(&name.parse().unwrap(), &[user("right")], &unheard()).await.unwrap_err();
-    assert!(matches!(refused, ImageError::Registry(RegistryError::Tls { .. })), "{refused:?}");
+    let refused = untrusting
+        .pull(&name.parse().unwrap(), &[user("right")], &unheard())
+        .await
+        .unwrap_err();
+
+    assert!(
+        matches!(refused, ImageError::Registry(RegistryError::Tls { .. })),
+        "{refused:?}"
+    );
+
     drop(untrusting);
     let mut config = place.config();
     config.registries.authorities = vec![tls.certificate.clone()];
+
     let images = ImageStore::open(config).unwrap();
     for wrong in [vec![], vec![user("wrong")]] {
-        let refused = images.pull(&name.parse().unwrap(), &wrong, &unheard()).await.unwrap_err();
-        assert!(matches!(refused, ImageError::Registry(RegistryError::Denied(_))), "{refused:?}");
+        let refused = images
+            .pull(&name.parse().unwrap(), &wrong, &unheard())
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(refused, ImageError::Registry(RegistryError::Denied(_))),
+            "{refused:?}"
+        );
     }
+
     assert_eq!(place.counts(), [0, 0, 0, 0]);
-    images.pull(&name.parse().unwrap(), &[user("wrong"), user("right")], &unheard()).await.unwrap();
+
+    images
+        .pull(
+            &name.parse().unwrap(),
+            &[user("wrong"), user("right")],
+            &unheard(),
+        )
+        .await
+        .unwrap();
+
     // The same through the runtime's interface.
     images.remove(&images.find(&name).unwrap()).await.unwrap();
+
     let auth = |password: &str, server: &str| AuthConfig {
         username: "someone".to_owned(),
         password: password.to_owned(),
@@ -92,14 +167,40 @@ async fn users_are_asked_for_their_password_and_certificates_are_checked() {
         ..AuthConfig::default()
     };
     let pull = async |auth: AuthConfig| images.pull_image(spec(&name), Some(auth), None).await;
-    assert!(matches!(pull(auth("wrong", "")).await, Err(Error::PermissionDenied(_))));
-    assert!(matches!(pull(auth("right", "https://elsewhere.io")).await, Err(Error::PermissionDenied(_))));
-    let id = pull(auth("right", &format!("https://{}", registry.host))).await.unwrap();
-    assert_eq!(images.image_status(spec(&name), false).await.unwrap().image.unwrap().id, id);
+    assert!(matches!(
+        pull(auth("wrong", "")).await,
+        Err(Error::PermissionDenied(_))
+    ));
+
+    assert!(matches!(
+        pull(auth("right", "https://elsewhere.io")).await,
+        Err(Error::PermissionDenied(_))
+    ));
+
+    let id = pull(auth("right", &format!("https://{}", registry.host)))
+        .await
+        .unwrap();
+    assert_eq!(
+        images
+            .image_status(spec(&name), false)
+            .await
+            .unwrap()
+            .image
+            .unwrap()
+            .id,
+        id
+    );
+
     let absent = format!("{}/private/app:other", registry.host);
-    let refused = images.pull_image(spec(&absent), Some(auth("right", "")), None).await;
+    let refused = images
+        .pull_image(spec(&absent), Some(auth("right", "")), None)
+        .await;
     let told = format!("{absent}: not found at {}", registry.host);
-    assert!(matches!(&refused, Err(Error::NotFound(text)) if text.contains(&told)), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(Error::NotFound(text)) if text.contains(&told)),
+        "{refused:?}"
+    );
+
     assert!(matches!(
         images.pull_image(spec("UPPER/Case"), None, None).await,
         Err(Error::InvalidArgument(_))
@@ -111,20 +212,38 @@ async fn many_pulls_of_images_that_share_layers_transfer_each_layer_once() {
     let registry = Registry::start(None);
     let place = Place::new();
     for number in 0..4 {
-        registry.push(place.folder.path(), &format!("app:v{number}"), &number.to_string());
+        registry.push(
+            place.folder.path(),
+            &format!("app:v{number}"),
+            &number.to_string(),
+        );
     }
+
     let images = place.open();
     let (report, heard) = heard();
+
     let mut pulls = tokio::task::JoinSet::new();
     for number in 0..16 {
         let (images, report) = (Arc::clone(&images), Arc::clone(&report));
         let name = format!("{}/app:v{}", registry.host, number % 4);
-        pulls.spawn(async move { images.pull(&name.parse().unwrap(), &[], &report).await.unwrap() });
+        pulls.spawn(async move {
+            images
+                .pull(&name.parse().unwrap(), &[], &report)
+                .await
+                .unwrap()
+        });
     }
+
     pulls.join_all().await;
-    let unpacked =
-        heard.lock().unwrap().iter().filter(|told| matches!(told, Progress::Unpacked { .. })).count();
+
+    let unpacked = heard
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|told| matches!(told, Progress::Unpacked { .. }))
+        .count();
     assert_eq!(unpacked, 5, "one below, four on top");
+
     assert_eq!(place.counts()[0], 5);
     assert_eq!(place.counts()[3], 0);
 }
@@ -135,15 +254,18 @@ async fn a_pull_that_nobody_waits_for_leaves_nothing() {
     let place = Place::new();
     registry.push(place.folder.path(), "app:v1", "1");
     let images = place.open();
+
     let name = format!("{}/app:v1", registry.host).parse().unwrap();
     for microseconds in [100, 1000, 3000, 5000, 8000, 12000] {
         let pull = images.pull(&name, &[], &unheard()).await;
         images.remove(&pull.unwrap()).await.unwrap();
         let report = unheard();
+
         let pull = images.pull(&name, &[], &report);
         if let Ok(pulled) = tokio::time::timeout(Duration::from_micros(microseconds), pull).await {
             images.remove(&pulled.unwrap()).await.unwrap();
         }
+
         // Threads that unpack end when they see that nothing more comes.
         tokio::time::timeout(Duration::from_secs(120), async {
             while place.counts()[3] > 0 {
@@ -153,12 +275,15 @@ async fn a_pull_that_nobody_waits_for_leaves_nothing() {
         .await
         .unwrap();
     }
+
     drop(images);
+
     // Opened when the last thread is done: one that was about to finish the image has finished it.
     let images = place.open();
     if let Some(finished) = images.find(&format!("{}/app:v1", registry.host)) {
         images.remove(&finished).await.unwrap();
     }
+
     assert_eq!(place.counts(), [0, 0, 0, 0]);
 }
 
@@ -190,14 +315,28 @@ impl Registry {
     fn start(tls: Option<&Tls>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         loop {
-            // Whoever else looks for a free port may take it before the registry does, which then ends.
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            // Whoever else looks for a free port may take it before the registry does, which then
+            // ends.
+            let port = TcpListener::bind("127.0.0.1:0")
+                .unwrap()
+                .local_addr()
+                .unwrap()
+                .port();
             let host = format!("127.0.0.1:{port}");
+
             let mut child = serve(folder.path(), &host, tls);
             while child.try_wait().unwrap().is_none() {
-                if std::net::TcpStream::connect(&host).is_ok() && child.try_wait().unwrap().is_none() {
-                    return Self { child, host, _folder: folder, with_tls: tls.is_some() };
+                if std::net::TcpStream::connect(&host).is_ok()
+                    && child.try_wait().unwrap().is_none()
+                {
+                    return Self {
+                        child,
+                        host,
+                        _folder: folder,
+                        with_tls: tls.is_some(),
+                    };
                 }
+
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
@@ -206,18 +345,26 @@ impl Registry {
     /// Pushes an image of two layers; the upper holds a file with this content.
     fn push(&self, folder: &Path, name: &str, content: &str) {
         let mut blobs = Blobs::default();
-        let layers = [layer(&[("base", "same in all")]), layer(&[(&format!("f{content}"), content)])];
+        let layers = [
+            layer(&[("base", "same in all")]),
+            layer(&[(&format!("f{content}"), content)]),
+        ];
         let mut manifest = blobs.add_image(&layers, gzip, &json!({}));
         manifest["annotations"] = json!({"org.opencontainers.image.ref.name": "v"});
         let room = tempfile::tempdir_in(folder).unwrap();
         let layout = blobs.write_layout(room.path(), &[manifest]);
+
         let mut arguments = vec!["copy".to_owned(), "--dest-tls-verify=false".to_owned()];
         if self.with_tls {
             arguments.push("--dest-creds=someone:right".to_owned());
         }
+
         arguments.push(format!("oci:{}:v", layout.display()));
         arguments.push(format!("docker://{}/{name}", self.host));
-        run("skopeo", &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        run(
+            "skopeo",
+            &arguments.iter().map(String::as_str).collect::<Vec<_>>(),
+        );
     }
 }
 
@@ -228,17 +375,24 @@ fn serve(folder: &Path, host: &str, tls: Option<&Tls>) -> Child {
         "storage": {"filesystem": {"rootdirectory": folder.join("data")}},
         "http": {"addr": host, "secret": "x"},
     });
+
     if let Some(tls) = tls {
         let users = folder.join("users");
         fs::write(&users, run("htpasswd", &["-nbB", "someone", "right"])).unwrap();
         config["auth"] = json!({"htpasswd": {"realm": "test", "path": users}});
         config["http"]["tls"] = json!({"certificate": tls.certificate, "key": tls.key});
     }
+
     let file = folder.join("config.yml");
     fs::write(&file, config.to_string()).unwrap();
     let nothing = || Stdio::null();
-    let child =
-        Command::new("docker-registry").arg("serve").arg(&file).stdout(nothing()).stderr(nothing()).spawn();
+    let child = Command::new("docker-registry")
+        .arg("serve")
+        .arg(&file)
+        .stdout(nothing())
+        .stderr(nothing())
+        .spawn();
+
     child.unwrap_or_else(|error| panic!("docker-registry: {error}; see scripts/test-prereqs.sh"))
 }
 
@@ -251,15 +405,24 @@ impl Drop for Registry {
 
 fn run(program: &str, arguments: &[&str]) -> Vec<u8> {
     let output = Command::new(program).args(arguments).output();
-    let output = output.unwrap_or_else(|error| panic!("{program}: {error}; see scripts/test-prereqs.sh"));
-    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let output =
+        output.unwrap_or_else(|error| panic!("{program}: {error}; see scripts/test-prereqs.sh"));
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     output.stdout
 }
 
 /// Where a file of an image's highest layer is.
 fn content(place: &Place, images: &ImageStore, name: &str, file: &str) -> std::path::PathBuf {
     let top = images.find(name).unwrap().layers.last().unwrap().hex();
-    place.path("images/layers").join(top).join("diff").join(file)
+    place
+        .path("images/layers")
+        .join(top)
+        .join("diff")
+        .join(file)
 }
 
 pub(crate) fn unheard() -> Report {
@@ -269,9 +432,15 @@ pub(crate) fn unheard() -> Report {
 fn heard() -> (Report, Arc<Mutex<Vec<Progress>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let writer = Arc::clone(&heard);
-    (Arc::new(move |told| writer.lock().unwrap().push(told)), heard)
+    (
+        Arc::new(move |told| writer.lock().unwrap().push(told)),
+        heard,
+    )
 }
 
 fn spec(image: &str) -> ImageSpec {
-    ImageSpec { image: image.to_owned(), ..ImageSpec::default() }
+    ImageSpec {
+        image: image.to_owned(),
+        ..ImageSpec::default()
+    }
 }

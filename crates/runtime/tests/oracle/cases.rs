@@ -23,46 +23,96 @@ pub(crate) fn all(folder: &Path) -> Vec<Case> {
     let case = |name, wish: Wish| Case { name, wish };
     vec![
         case("plain", Box::new(|_, _, _| ())),
-        case("confined", Box::new(|_, config, theirs| confined(config, theirs))),
+        case(
+            "confined",
+            Box::new(|_, config, theirs| confined(config, theirs)),
+        ),
         case("own-network", Box::new(own_network)),
-        case("privileged", Box::new(|_, config, theirs| privileged(config, theirs))),
+        case(
+            "privileged",
+            Box::new(|_, config, theirs| privileged(config, theirs)),
+        ),
         case("hosts", Box::new(hosts)),
-        case("shared-pids", Box::new(|pod, config, _| shared_pids(pod, config))),
-        case("capabilities", Box::new(|_, config, theirs| capabilities(config, theirs))),
-        case("no-capabilities", Box::new(|_, config, theirs| no_capabilities(config, theirs))),
-        case("unconfined", Box::new(|_, config, theirs| unconfined(config, theirs))),
-        case("volumes", Box::new(move |_, config, theirs| mounts(&volumes, config, theirs))),
-        case("groups", Box::new(|_, config, theirs| groups(config, theirs))),
-        case("devices", Box::new(|_, config, theirs| devices(config, theirs))),
+        case(
+            "shared-pids",
+            Box::new(|pod, config, _| shared_pids(pod, config)),
+        ),
+        case(
+            "capabilities",
+            Box::new(|_, config, theirs| capabilities(config, theirs)),
+        ),
+        case(
+            "no-capabilities",
+            Box::new(|_, config, theirs| no_capabilities(config, theirs)),
+        ),
+        case(
+            "unconfined",
+            Box::new(|_, config, theirs| unconfined(config, theirs)),
+        ),
+        case(
+            "volumes",
+            Box::new(move |_, config, theirs| mounts(&volumes, config, theirs)),
+        ),
+        case(
+            "groups",
+            Box::new(|_, config, theirs| groups(config, theirs)),
+        ),
+        case(
+            "devices",
+            Box::new(|_, config, theirs| devices(config, theirs)),
+        ),
         case("sysctls", Box::new(sysctls)),
-        case("limits", Box::new(|_, config, theirs| limits(config, theirs))),
+        case(
+            "limits",
+            Box::new(|_, config, theirs| limits(config, theirs)),
+        ),
     ]
 }
 
 fn security(config: &mut ContainerConfig) -> &mut LinuxContainerSecurityContext {
-    config.linux.get_or_insert_default().security_context.get_or_insert_default()
+    config
+        .linux
+        .get_or_insert_default()
+        .security_context
+        .get_or_insert_default()
 }
 
 fn options(pod: &mut PodSandboxConfig) -> &mut NamespaceOption {
-    let security = pod.linux.get_or_insert_default().security_context.get_or_insert_default();
+    let security = pod
+        .linux
+        .get_or_insert_default()
+        .security_context
+        .get_or_insert_default();
     security.namespace_options.get_or_insert_default()
 }
 
-/// As little as a careful person gives: another user, a root that cannot be written, no new privileges.
+/// As little as a careful person gives: another user, a root that cannot be written, no new
+/// privileges.
 fn confined(config: &mut ContainerConfig, theirs: &mut Value) {
     config.working_dir = "/tmp".to_owned();
     let security = security(config);
     security.readonly_rootfs = true;
     security.no_new_privs = true;
     security.run_as_username = "web".to_owned();
-    security.capabilities =
-        Some(Capability { drop_capabilities: vec!["NET_RAW".to_owned()], ..Default::default() });
+    security.capabilities = Some(Capability {
+        drop_capabilities: vec!["NET_RAW".to_owned()],
+        ..Default::default()
+    });
+
     theirs["root"]["readonly"] = true.into();
     theirs["process"]["noNewPrivileges"] = true.into();
     theirs["process"]["cwd"] = "/tmp".into();
+
     theirs["process"]["user"] = json!({ "uid": 33, "gid": 34, "additionalGids": [34, 50] });
     theirs["process"]["env"][2] = "HOME=/srv".into();
-    may(theirs, &USUAL.into_iter().filter(|name| *name != "NET_RAW").collect::<Vec<_>>());
+    may(
+        theirs,
+        &USUAL
+            .into_iter()
+            .filter(|name| *name != "NET_RAW")
+            .collect::<Vec<_>>(),
+    );
+
     for file in ["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"] {
         add_option(theirs, file, "ro");
     }
@@ -70,7 +120,10 @@ fn confined(config: &mut ContainerConfig, theirs: &mut Value) {
 
 fn own_network(pod: &mut PodSandboxConfig, config: &mut ContainerConfig, theirs: &mut Value) {
     options(pod).set_network(NamespaceMode::Pod);
-    security(config).namespace_options.get_or_insert_default().set_network(NamespaceMode::Pod);
+    security(config)
+        .namespace_options
+        .get_or_insert_default()
+        .set_network(NamespaceMode::Pod);
     theirs["hostname"] = pod.hostname.clone().into();
     let namespaces = theirs["linux"]["namespaces"].as_array_mut().unwrap();
     namespaces.extend([json!({ "type": "network" }), json!({ "type": "uts" })]);
@@ -78,16 +131,27 @@ fn own_network(pod: &mut PodSandboxConfig, config: &mut ContainerConfig, theirs:
 
 fn privileged(config: &mut ContainerConfig, theirs: &mut Value) {
     security(config).privileged = true;
-    let all: Vec<&str> =
-        ALL.into_iter().enumerate().filter(|(bit, _)| has(*bit)).map(|(_, name)| name).collect();
+    let all: Vec<&str> = ALL
+        .into_iter()
+        .enumerate()
+        .filter(|(bit, _)| has(*bit))
+        .map(|(_, name)| name)
+        .collect();
     may(theirs, &all);
+
     let linux = theirs["linux"].as_object_mut().unwrap();
     for key in ["seccomp", "maskedPaths", "readonlyPaths"] {
         linux.remove(key);
     }
+
     linux["resources"]["devices"] = json!([{ "allow": true, "access": "rwm" }]);
-    let nodes: Vec<Value> = host_devices(Path::new("/dev")).iter().map(|path| device(path, path)).collect();
+
+    let nodes: Vec<Value> = host_devices(Path::new("/dev"))
+        .iter()
+        .map(|path| device(path, path))
+        .collect();
     theirs["linux"]["devices"] = nodes.into();
+
     for target in ["/sys", "/sys/fs/cgroup"] {
         add_option(theirs, target, "rw");
     }
@@ -96,7 +160,10 @@ fn privileged(config: &mut ContainerConfig, theirs: &mut Value) {
 /// Whether we have a capability ourselves: nobody can be given what the host withholds.
 fn has(bit: usize) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let set = status.lines().find_map(|line| line.strip_prefix("CapPrm:")).unwrap();
+    let set = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapPrm:"))
+        .unwrap();
     u64::from_str_radix(set.trim(), 16).unwrap() & (1 << bit) != 0
 }
 
@@ -107,9 +174,13 @@ fn hosts(pod: &mut PodSandboxConfig, config: &mut ContainerConfig, theirs: &mut 
         options.set_pid(NamespaceMode::Node);
         options.set_ipc(NamespaceMode::Node);
     }
+
     theirs["linux"]["namespaces"] = json!([{ "type": "mount" }]);
     let mounts = theirs["mounts"].as_array_mut().unwrap();
-    let shm = mounts.iter_mut().find(|mount| mount["destination"] == "/dev/shm").unwrap();
+    let shm = mounts
+        .iter_mut()
+        .find(|mount| mount["destination"] == "/dev/shm")
+        .unwrap();
     *shm = json!({ "destination": "/dev/shm", "type": "bind", "source": "/dev/shm", "options": ["bind", "rprivate"] });
 }
 
@@ -128,13 +199,21 @@ fn capabilities(config: &mut ContainerConfig, theirs: &mut Value) {
         drop_capabilities: texts(&["CHOWN", "KILL"]),
         ..Default::default()
     });
-    let kept = USUAL.into_iter().filter(|name| !["CHOWN", "KILL"].contains(name));
-    may(theirs, &kept.chain(["NET_ADMIN", "SYS_PTRACE"]).collect::<Vec<_>>());
+
+    let kept = USUAL
+        .into_iter()
+        .filter(|name| !["CHOWN", "KILL"].contains(name));
+    may(
+        theirs,
+        &kept.chain(["NET_ADMIN", "SYS_PTRACE"]).collect::<Vec<_>>(),
+    );
 }
 
 fn no_capabilities(config: &mut ContainerConfig, theirs: &mut Value) {
-    security(config).capabilities =
-        Some(Capability { drop_capabilities: vec!["ALL".to_owned()], ..Default::default() });
+    security(config).capabilities = Some(Capability {
+        drop_capabilities: vec!["ALL".to_owned()],
+        ..Default::default()
+    });
     may(theirs, &[]);
 }
 
@@ -146,26 +225,43 @@ fn unconfined(config: &mut ContainerConfig, theirs: &mut Value) {
     theirs["linux"].as_object_mut().unwrap().remove("seccomp");
 }
 
-/// Folders of the host, read-only or not, with what is mounted in them, and seen in one direction or both.
+/// Folders of the host, read-only or not, with what is mounted in them, and seen in one direction
+/// or both.
 fn mounts(folder: &Path, config: &mut ContainerConfig, theirs: &mut Value) {
     let source = |name: &str| -> PathBuf {
         let source = folder.join(name);
         fs::create_dir_all(&source).unwrap();
+
         // A mount of its own that others may follow, with another one in it.
         rustix::mount::mount_bind(&source, &source).unwrap();
         rustix::mount::mount_change(&source, MountPropagationFlags::SHARED).unwrap();
+
         fs::create_dir_all(source.join("inner")).unwrap();
-        rustix::mount::mount("inner", source.join("inner"), "tmpfs", MountFlags::empty(), None).unwrap();
+        rustix::mount::mount(
+            "inner",
+            source.join("inner"),
+            "tmpfs",
+            MountFlags::empty(),
+            None,
+        )
+        .unwrap();
+
         fs::write(source.join(name), "").unwrap();
+
         source
     };
-    use MountPropagation::{PropagationBidirectional, PropagationHostToContainer, PropagationPrivate};
+
+    use MountPropagation::{
+        PropagationBidirectional, PropagationHostToContainer, PropagationPrivate,
+    };
+
     let wishes = [
         ("written", false, PropagationPrivate),
         ("read", true, PropagationPrivate),
         ("follows", false, PropagationHostToContainer),
         ("shared", false, PropagationBidirectional),
     ];
+
     for (name, readonly, propagation) in wishes {
         let (host, target) = (source(name), format!("/data/{name}"));
         config.mounts.push(Mount {
@@ -175,15 +271,20 @@ fn mounts(folder: &Path, config: &mut ContainerConfig, theirs: &mut Value) {
             propagation: propagation.into(),
             ..Default::default()
         });
+
         let mode = match propagation {
             PropagationPrivate => "rprivate",
             PropagationHostToContainer => "rslave",
             PropagationBidirectional => "rshared",
         };
         let options = ["rbind", mode, if readonly { "ro" } else { "rw" }];
+
         let mounts = theirs["mounts"].as_array_mut().unwrap();
-        mounts.push(json!({ "destination": target, "type": "bind", "source": host, "options": options }));
+        mounts.push(
+            json!({ "destination": target, "type": "bind", "source": host, "options": options }),
+        );
     }
+
     theirs["linux"]["rootfsPropagation"] = "rshared".into();
 }
 
@@ -193,7 +294,8 @@ fn groups(config: &mut ContainerConfig, theirs: &mut Value) {
     security.run_as_group = Some(Int64Value { value: 1000 });
     security.supplemental_groups = vec![2000, 34];
     security.set_supplemental_groups_policy(SupplementalGroupsPolicy::Strict);
-    theirs["process"]["user"] = json!({ "uid": 33, "gid": 1000, "additionalGids": [1000, 2000, 34] });
+    theirs["process"]["user"] =
+        json!({ "uid": 33, "gid": 1000, "additionalGids": [1000, 2000, 34] });
     theirs["process"]["env"][2] = "HOME=/srv".into();
 }
 
@@ -204,7 +306,9 @@ fn devices(config: &mut ContainerConfig, theirs: &mut Value) {
         permissions: "r".to_owned(),
     }];
     theirs["linux"]["devices"] = json!([device(Path::new("/dev/zero"), Path::new("/dev/extra"))]);
-    let rules = theirs["linux"]["resources"]["devices"].as_array_mut().unwrap();
+    let rules = theirs["linux"]["resources"]["devices"]
+        .as_array_mut()
+        .unwrap();
     rules.push(json!({ "allow": true, "type": "c", "major": 1, "minor": 5, "access": "r" }));
 }
 
@@ -222,8 +326,13 @@ fn sysctls(pod: &mut PodSandboxConfig, config: &mut ContainerConfig, theirs: &mu
 }
 
 fn limits(config: &mut ContainerConfig, theirs: &mut Value) {
-    let resources = config.linux.get_or_insert_default().resources.get_or_insert_default();
+    let resources = config
+        .linux
+        .get_or_insert_default()
+        .resources
+        .get_or_insert_default();
     resources.memory_limit_in_bytes = 64 << 20;
+
     resources.memory_swap_limit_in_bytes = 64 << 20;
     resources.cpu_shares = 256;
     (resources.cpu_period, resources.cpu_quota) = (100_000, 50_000);
@@ -238,7 +347,11 @@ fn limits(config: &mut ContainerConfig, theirs: &mut Value) {
 /// A device of the host, as a bundle says it.
 fn device(source: &Path, target: &Path) -> Value {
     let about = fs::metadata(source).unwrap();
-    let kind = if about.file_type().is_block_device() { "b" } else { "c" };
+    let kind = if about.file_type().is_block_device() {
+        "b"
+    } else {
+        "c"
+    };
     json!({
         "path": target, "type": kind,
         "major": rustix::fs::major(about.rdev()), "minor": rustix::fs::minor(about.rdev()),
@@ -251,16 +364,28 @@ fn host_devices(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
-        let skipped = ["pts", "shm", "fd", "mqueue", ".lxc", ".lxd-mounts", ".udev", "console"];
+        let skipped = [
+            "pts",
+            "shm",
+            "fd",
+            "mqueue",
+            ".lxc",
+            ".lxd-mounts",
+            ".udev",
+            "console",
+        ];
+
         if skipped.iter().any(|skipped| entry.file_name() == *skipped) {
             continue;
         }
+
         if kind.is_dir() {
             found.extend(host_devices(&path));
         } else if kind.is_char_device() || kind.is_block_device() {
             found.push(path);
         }
     }
+
     found
 }
 

@@ -1,4 +1,5 @@
-//! What a process sees inside: the same under our runtime and under `runc`, for the same wishes, whatever they are.
+//! What a process sees inside: the same under our runtime and under `runc`, for the same wishes,
+//! whatever they are.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod cases;
@@ -17,7 +18,12 @@ use coracle_cri::v1::*;
 /// What a process can find out about itself.
 const LOOK: &str = include_str!("look.sh");
 
-const MASKED: [&str; 4] = ["/proc/keys", "/proc/timer_list", "/proc/no-such", "/sys/firmware"];
+const MASKED: [&str; 4] = [
+    "/proc/keys",
+    "/proc/timer_list",
+    "/proc/no-such",
+    "/sys/firmware",
+];
 const READONLY: [&str; 3] = ["/proc/bus", "/proc/sys", "/proc/sysrq-trigger"];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -30,41 +36,90 @@ async fn a_process_sees_the_same_under_both() {
             differ.push(format!("{}:\n{}", case.name, differences.join("\n")));
         }
     }
-    assert!(differ.is_empty(), "-: only under runc, +: only under ours\n{}", differ.join("\n\n"));
+
+    assert!(
+        differ.is_empty(),
+        "-: only under runc, +: only under ours\n{}",
+        differ.join("\n\n")
+    );
+
     node.clear().await;
 }
 
 /// Lines that are seen under one alone.
 async fn compare(node: &Node, case: &Case) -> Vec<String> {
     let mut pod = node.pod(case.name);
-    // In the host's network and with the host's name, unless it wants its own, so that both begin alike.
-    let options = NamespaceOption { network: NamespaceMode::Node.into(), ..common::own_pids() };
-    pod.linux.as_mut().unwrap().security_context.as_mut().unwrap().namespace_options = Some(options.clone());
-    let envs: Vec<KeyValue> =
-        host_namespaces().into_iter().map(|(key, value)| KeyValue { key, value: value.into() }).collect();
+
+    // In the host's network and with the host's name, unless it wants its own, so that both begin
+    // alike.
+    let options = NamespaceOption {
+        network: NamespaceMode::Node.into(),
+        ..common::own_pids()
+    };
+
+    pod.linux
+        .as_mut()
+        .unwrap()
+        .security_context
+        .as_mut()
+        .unwrap()
+        .namespace_options = Some(options.clone());
+
+    let envs: Vec<KeyValue> = host_namespaces()
+        .into_iter()
+        .map(|(key, value)| KeyValue {
+            key,
+            value: value.into(),
+        })
+        .collect();
+
     let mut config = common::with_security(script("one", LOOK), |security| {
         security.namespace_options = Some(options);
         security.masked_paths = MASKED.map(str::to_owned).to_vec();
         security.readonly_paths = READONLY.map(str::to_owned).to_vec();
     });
     config.envs = envs;
+
     let mut theirs = runc::plain(node.path(), case.name, LOOK, &host_namespaces());
     (case.wish)(&mut pod, &mut config, &mut theirs);
+
     let sandbox = node.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
     if let Some(pause) = pause_of(node, &sandbox) {
         let namespaces = theirs["linux"]["namespaces"].as_array_mut().unwrap();
-        let pids = namespaces.iter_mut().find(|namespace| namespace["type"] == "pid").unwrap();
+        let pids = namespaces
+            .iter_mut()
+            .find(|namespace| namespace["type"] == "pid")
+            .unwrap();
         pids["path"] = format!("/proc/{pause}/ns/pid").into();
     }
+
     let id = node.run(&sandbox, &pod, config).await;
     let status = node.ended(&id).await;
-    assert_eq!(status.exit_code, 0, "{}: {:?}", case.name, node.log(case.name, "one"));
-    let ours: Vec<String> = node.log(case.name, "one").into_iter().map(|(_, _, text)| text).collect();
+    assert_eq!(
+        status.exit_code,
+        0,
+        "{}: {:?}",
+        case.name,
+        node.log(case.name, "one")
+    );
+
+    let ours: Vec<String> = node
+        .log(case.name, "one")
+        .into_iter()
+        .map(|(_, _, text)| text)
+        .collect();
+
     let theirs = runc::run(node.path(), case.name, &theirs);
-    let theirs: Vec<String> = theirs.into_iter().filter_map(|line| as_it_should_be(case, line)).collect();
+    let theirs: Vec<String> = theirs
+        .into_iter()
+        .filter_map(|line| as_it_should_be(case, line))
+        .collect();
+
     unmount_below(&node.path().join("volumes"));
     assert!(ours.len() > 60, "{} has looked: {ours:?}", case.name);
+
     node.runtime.remove_pod_sandbox(&sandbox).await.unwrap();
+
     differences(&ours, &theirs)
 }
 
@@ -74,15 +129,21 @@ fn as_it_should_be(case: &Case, line: String) -> Option<String> {
         // Later versions of runc do not let everybody open tunnels.
         "c 10:200 rwm" => None,
         // Nobody needs to write in between the groups that a container may only read.
-        "mount /sys/fs/cgroup tmpfs rw,nosuid,nodev,noexec,relatime" if case.name != "privileged" => {
+        "mount /sys/fs/cgroup tmpfs rw,nosuid,nodev,noexec,relatime"
+            if case.name != "privileged" =>
+        {
             Some(line.replace("rw,", "ro,"))
         }
-        // What the container does to its groups' mounts is nobody's business, whatever its volumes share.
+        // What the container does to its groups' mounts is nobody's business, whatever its volumes
+        // share.
         groups if groups.starts_with("mount /sys/fs/cgroup/") => {
             Some(line.replace(" shared", "").replace(" master", ""))
         }
         // https://github.com/opencontainers/runc/issues/1755
-        root if root.starts_with("mount / ") && case.name == "volumes" && !root.ends_with(" shared") => {
+        root if root.starts_with("mount / ")
+            && case.name == "volumes"
+            && !root.ends_with(" shared") =>
+        {
             Some(format!("{line} shared"))
         }
         _ => Some(line),
@@ -94,19 +155,31 @@ fn differences(ours: &[String], theirs: &[String]) -> Vec<String> {
     if ours == theirs {
         return Vec::new();
     }
+
     let only = |sign: &str, these: &[String], those: &[String]| -> Vec<String> {
-        these.iter().filter(|line| !those.contains(line)).map(|line| format!("{sign} {line}")).collect()
+        these
+            .iter()
+            .filter(|line| !those.contains(line))
+            .map(|line| format!("{sign} {line}"))
+            .collect()
     };
     let mut all = only("-", theirs, ours);
     all.extend(only("+", ours, theirs));
+
     all.push("or in another order, or another number of times".to_owned());
+
     all
 }
 
 /// The process that holds the PID namespace of a pod whose containers share one.
 fn pause_of(node: &Node, sandbox: &str) -> Option<i32> {
     let hierarchies = coracle_cgroup::Hierarchies::detect().unwrap();
-    hierarchies.group(&node.instance()).child(sandbox).processes().first().copied()
+    hierarchies
+        .group(&node.instance())
+        .child(sandbox)
+        .processes()
+        .first()
+        .copied()
 }
 
 fn host_namespaces() -> Vec<(String, String)> {
@@ -120,7 +193,10 @@ fn host_namespaces() -> Vec<(String, String)> {
 
 fn unmount_below(folder: &Path) {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let places = mounts.lines().filter_map(|line| line.split(' ').nth(4)).map(Path::new);
+    let places = mounts
+        .lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .map(Path::new);
     let below: Vec<&Path> = places.filter(|place| place.starts_with(folder)).collect();
     for place in below.iter().rev() {
         rustix::mount::unmount(*place, rustix::mount::UnmountFlags::DETACH).unwrap();

@@ -1,4 +1,5 @@
-//! The other runtime: a bundle that says what containerd would say for the same wishes, and what runs in it.
+//! The other runtime: a bundle that says what containerd would say for the same wishes, and what
+//! runs in it.
 
 use std::fs;
 use std::path::Path;
@@ -36,23 +37,37 @@ pub(crate) fn run(folder: &Path, name: &str, config: &Value) -> Vec<String> {
         .arg(format!("coracle-oracle-{}-{name}", std::process::id()))
         .output()
         .expect("the package runc is installed");
-    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+
+    assert!(
+        output.status.success(),
+        "{name}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
-/// What a container has that asks for nothing: a pod's files, the usual mounts, devices, masks and capabilities.
+/// What a container has that asks for nothing: a pod's files, the usual mounts, devices, masks and
+/// capabilities.
 pub(crate) fn plain(folder: &Path, name: &str, script: &str, env: &[(String, String)]) -> Value {
     let bundle = folder.join("bundles").join(name);
     crate::common::unpack_busybox(&bundle.join("rootfs"));
+
     for file in ["hostname", "hosts", "resolv.conf"] {
         fs::write(bundle.join(file), "").unwrap();
     }
+
     let mut variables: Vec<String> = vec![
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),
         format!("HOSTNAME={name}"),
         "HOME=/root".to_owned(),
     ];
     variables.extend(env.iter().map(|(key, value)| format!("{key}={value}")));
+
     let mut config = json!({
         "ociVersion": "1.0.2",
         "process": {
@@ -65,7 +80,8 @@ pub(crate) fn plain(folder: &Path, name: &str, script: &str, env: &[(String, Str
             "namespaces": [{ "type": "pid" }, { "type": "ipc" }, { "type": "mount" }],
             "maskedPaths": crate::MASKED, "readonlyPaths": crate::READONLY,
             "resources": { "devices": rules(), "pids": { "limit": 100 } },
-            // Which calls it refuses is a matter of the suite: that there is one filter is seen here.
+            // Which calls it refuses is a matter of the suite: that there is one filter is seen
+            // here.
             "seccomp": {
                 "defaultAction": "SCMP_ACT_ALLOW",
                 "syscalls": [{ "names": ["keyctl"], "action": "SCMP_ACT_ERRNO" }],
@@ -73,10 +89,12 @@ pub(crate) fn plain(folder: &Path, name: &str, script: &str, env: &[(String, Str
         },
     });
     may(&mut config, &USUAL);
+
     config
 }
 
-/// What may be opened: everything is refused but the usual devices, which the other runtime adds itself, and the console.
+/// What may be opened: everything is refused but the usual devices, which the other runtime adds
+/// itself, and the console.
 fn rules() -> Vec<Value> {
     vec![
         json!({ "allow": false, "access": "rwm" }),
@@ -87,28 +105,50 @@ fn rules() -> Vec<Value> {
 /// The capabilities that a container has.
 pub(crate) fn may(config: &mut Value, names: &[&str]) {
     let names: Vec<String> = names.iter().map(|name| format!("CAP_{name}")).collect();
-    config["process"]["capabilities"] = json!({ "bounding": names, "permitted": names, "effective": names });
+    config["process"]["capabilities"] =
+        json!({ "bounding": names, "permitted": names, "effective": names });
 }
 
 fn mounts(bundle: &Path) -> Vec<Value> {
     let mount = |target: &str, kind: &str, options: &[&str]| json!({ "destination": target, "type": kind, "source": kind, "options": options });
     let mut mounts = vec![
         mount("/proc", "proc", &["nosuid", "noexec", "nodev"]),
-        mount("/dev", "tmpfs", &["nosuid", "strictatime", "mode=755", "size=65536k"]),
+        mount(
+            "/dev",
+            "tmpfs",
+            &["nosuid", "strictatime", "mode=755", "size=65536k"],
+        ),
         mount(
             "/dev/pts",
             "devpts",
-            &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"],
+            &[
+                "nosuid",
+                "noexec",
+                "newinstance",
+                "ptmxmode=0666",
+                "mode=0620",
+                "gid=5",
+            ],
         ),
         mount("/sys", "sysfs", &["nosuid", "noexec", "nodev", "ro"]),
         mount("/dev/mqueue", "mqueue", &["nosuid", "noexec", "nodev"]),
-        mount("/dev/shm", "tmpfs", &["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
-        mount("/sys/fs/cgroup", "cgroup", &["nosuid", "noexec", "nodev", "ro"]),
+        mount(
+            "/dev/shm",
+            "tmpfs",
+            &["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"],
+        ),
+        mount(
+            "/sys/fs/cgroup",
+            "cgroup",
+            &["nosuid", "noexec", "nodev", "ro"],
+        ),
     ];
+
     mounts.extend(["hostname", "hosts", "resolv.conf"].map(|file| {
         let source = bundle.join(file);
         json!({ "destination": format!("/etc/{file}"), "type": "bind", "source": source, "options": ["bind", "rprivate", "rw"] })
     }));
+
     mounts
 }
 
@@ -121,6 +161,9 @@ pub(crate) fn add_option(config: &mut Value, target: &str, option: &str) {
 
 fn options_at<'a>(config: &'a mut Value, target: &str) -> &'a mut Vec<Value> {
     let mounts = config["mounts"].as_array_mut().unwrap();
-    let mount = mounts.iter_mut().find(|mount| mount["destination"] == target).unwrap();
+    let mount = mounts
+        .iter_mut()
+        .find(|mount| mount["destination"] == target)
+        .unwrap();
     mount["options"].as_array_mut().unwrap()
 }

@@ -1,4 +1,5 @@
-//! A containerd of a test's own, from the package `containerd`, with an image of busybox that was made here.
+//! A containerd of a test's own, from the package `containerd`, with an image of busybox that was
+//! made here.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,8 @@ pub(crate) const BUSYBOX: &str = "docker.io/library/coracle-test:latest";
 pub(crate) struct Containerd {
     process: Child,
     pub(crate) client: Client,
-    /// Where its pods' cgroups are in the hierarchy without controllers, where runc leaves an empty one.
+    /// Where its pods' cgroups are in the hierarchy without controllers, where runc leaves an empty
+    /// one.
     left: PathBuf,
 }
 
@@ -25,11 +27,17 @@ impl Containerd {
             "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"{BUSYBOX}\"\nrestrict_oom_score_adj = true\n"
         );
         fs::write(folder.join("containerd.toml"), text).unwrap();
+
         let left = Path::new("/sys/fs/cgroup/unified").join(group(folder).trim_start_matches('/'));
-        let containerd =
-            Self { process: spawn(folder), client: Client::new(&folder.join("socket")).unwrap(), left };
+        let containerd = Self {
+            process: spawn(folder),
+            client: Client::new(&folder.join("socket")).unwrap(),
+            left,
+        };
         containerd.answers(folder).await;
+
         import_busybox(folder, &folder.join("socket"));
+
         containerd
     }
 
@@ -48,7 +56,10 @@ impl Containerd {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("containerd does not answer: {}", fs::read_to_string(folder.join("containerd.log")).unwrap());
+        panic!(
+            "containerd does not answer: {}",
+            fs::read_to_string(folder.join("containerd.log")).unwrap()
+        );
     }
 
     pub(crate) fn stop(mut self) {
@@ -67,7 +78,12 @@ fn group(folder: &Path) -> String {
 }
 
 fn spawn(folder: &Path) -> Child {
-    let log = File::options().create(true).append(true).open(folder.join("containerd.log")).unwrap();
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(folder.join("containerd.log"))
+        .unwrap();
+
     Command::new("containerd")
         .arg("--config")
         .arg(folder.join("containerd.toml"))
@@ -85,7 +101,11 @@ fn spawn(folder: &Path) -> Child {
 
 /// A pod in the host's network: no plugins are needed for that.
 pub(crate) fn pod(folder: &Path) -> PodSandboxConfig {
-    let options = NamespaceOption { network: NamespaceMode::Node.into(), ..own_pids() };
+    let options = NamespaceOption {
+        network: NamespaceMode::Node.into(),
+        ..own_pids()
+    };
+
     let name = folder.file_name().unwrap().to_string_lossy().into_owned();
     PodSandboxConfig {
         metadata: Some(PodSandboxMetadata {
@@ -112,22 +132,37 @@ fn import_busybox(folder: &Path, socket: &Path) {
     let (root, archive) = (folder.join("busybox"), folder.join("image"));
     unpack_busybox(&root);
     fs::create_dir_all(&archive).unwrap();
-    run(Command::new("tar").arg("-cf").arg(archive.join("layer.tar")).arg("-C").arg(&root).arg("."));
-    let digest = Command::new("sha256sum").arg(archive.join("layer.tar")).output().unwrap();
+    run(Command::new("tar")
+        .arg("-cf")
+        .arg(archive.join("layer.tar"))
+        .arg("-C")
+        .arg(&root)
+        .arg("."));
+
+    let digest = Command::new("sha256sum")
+        .arg(archive.join("layer.tar"))
+        .output()
+        .unwrap();
     let digest = String::from_utf8(digest.stdout).unwrap();
     let digest = digest.split(' ').next().unwrap();
+
     let config = format!(
         r#"{{"architecture":"amd64","os":"linux","config":{{"Cmd":["/bin/sleep","100000"]}},"rootfs":{{"type":"layers","diff_ids":["sha256:{digest}"]}}}}"#
     );
     fs::write(archive.join("config.json"), config).unwrap();
-    let manifest = format!(r#"[{{"Config":"config.json","RepoTags":["{BUSYBOX}"],"Layers":["layer.tar"]}}]"#);
+
+    let manifest =
+        format!(r#"[{{"Config":"config.json","RepoTags":["{BUSYBOX}"],"Layers":["layer.tar"]}}]"#);
     fs::write(archive.join("manifest.json"), manifest).unwrap();
+
     let tar = folder.join("image.tar");
-    run(Command::new("tar").arg("-cf").arg(&tar).arg("-C").arg(&archive).args([
-        "manifest.json",
-        "config.json",
-        "layer.tar",
-    ]));
+    run(Command::new("tar")
+        .arg("-cf")
+        .arg(&tar)
+        .arg("-C")
+        .arg(&archive)
+        .args(["manifest.json", "config.json", "layer.tar"]));
+
     run(Command::new("ctr")
         .arg("--address")
         .arg(socket)
@@ -137,5 +172,9 @@ fn import_busybox(folder: &Path, socket: &Path) {
 
 fn run(command: &mut Command) {
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

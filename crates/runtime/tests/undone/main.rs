@@ -1,5 +1,5 @@
-//! Pods that can be neither connected to their network nor disconnected from it: what is left of them is known, and goes
-//! as soon as it can.
+//! Pods that can be neither connected to their network nor disconnected from it: what is left of
+//! them is known, and goes as soon as it can.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 #[path = "../common/mod.rs"]
@@ -35,29 +35,68 @@ fn what_is_left_of_a_pod_that_could_not_be_made_is_listed_until_it_goes() {
         let second_left = node.fails_to_make(&second).await;
         let listed = node.list().await;
         assert_eq!(listed.len(), 2, "{listed:?}");
+
         for left in [&first_left, &second_left] {
             let sandbox = listed.iter().find(|sandbox| sandbox.id == *left).unwrap();
             assert_eq!(sandbox.state(), PodSandboxState::SandboxNotready);
             assert_eq!(sandbox.labels, first.labels, "its kubelet finds it");
-            assert!(!supervisors(&node.config.instance).iter().any(|one| one.1.contains(left)));
+            assert!(
+                !supervisors(&node.config.instance)
+                    .iter()
+                    .any(|one| one.1.contains(left))
+            );
         }
-        let refused = node.runtime.create_container(&first_left, script("c", "true"), first.clone()).await;
-        assert!(matches!(refused, Err(Error::FailedPrecondition(_))), "{refused:?}");
+
+        let refused = node
+            .runtime
+            .create_container(&first_left, script("c", "true"), first.clone())
+            .await;
+
+        assert!(
+            matches!(refused, Err(Error::FailedPrecondition(_))),
+            "{refused:?}"
+        );
 
         // As long as it does not go, it is there.
         let told = |error: &Error| assert!(error.to_string().contains("stuck"), "{error}");
-        told(&node.runtime.stop_pod_sandbox(&first_left).await.unwrap_err());
-        told(&node.runtime.remove_pod_sandbox(&second_left).await.unwrap_err());
+        told(
+            &node
+                .runtime
+                .stop_pod_sandbox(&first_left)
+                .await
+                .unwrap_err(),
+        );
+
+        told(
+            &node
+                .runtime
+                .remove_pod_sandbox(&second_left)
+                .await
+                .unwrap_err(),
+        );
+
         assert_eq!(node.list().await.len(), 2);
 
         node.mend_plugin();
         node.runtime.stop_pod_sandbox(&first_left).await.unwrap();
-        let listed: Vec<String> = node.list().await.into_iter().map(|sandbox| sandbox.id).collect();
-        assert_eq!(listed, std::slice::from_ref(&second_left), "one that was stopped goes");
+        let listed: Vec<String> = node
+            .list()
+            .await
+            .into_iter()
+            .map(|sandbox| sandbox.id)
+            .collect();
+
+        assert_eq!(
+            listed,
+            std::slice::from_ref(&second_left),
+            "one that was stopped goes"
+        );
+
         node.runtime.remove_pod_sandbox(&second_left).await.unwrap();
         node.runtime.remove_pod_sandbox(&second_left).await.unwrap();
         node.runtime.stop_pod_sandbox(&first_left).await.unwrap();
         node.assert_empty().await;
+
         node
     });
 }
@@ -69,19 +108,26 @@ fn what_is_left_of_an_unfinished_pod_is_listed_after_a_restart_that_cannot_take_
         let pod = node.pod("p", 0);
         let left = node.fails_to_make(&pod).await;
         node = node.restarted().await;
+
         eventually(async || !node.list().await.is_empty()).await;
         let listed = node.list().await;
-        let states: Vec<_> = listed.iter().map(|sandbox| (sandbox.id.as_str(), sandbox.state())).collect();
+        let states: Vec<_> = listed
+            .iter()
+            .map(|sandbox| (sandbox.id.as_str(), sandbox.state()))
+            .collect();
         assert_eq!(states, [(left.as_str(), PodSandboxState::SandboxNotready)]);
+
         node.runtime.stop_pod_sandbox(&left).await.unwrap_err();
 
-        // A pod of the same name has come meanwhile: its name is its own, also when the old one goes.
+        // A pod of the same name has come meanwhile: its name is its own, also when the old one
+        // goes.
         node.mend_plugin();
         let made = node.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
         node.runtime.remove_pod_sandbox(&left).await.unwrap();
         let taken = node.runtime.run_pod_sandbox(pod.clone(), "").await;
         assert!(matches!(taken, Err(Error::AlreadyExists(_))), "{taken:?}");
         assert_eq!(node.list().await.len(), 1);
+
         node.runtime.remove_pod_sandbox(&made).await.unwrap();
 
         // A restart that can take it away does.
@@ -90,9 +136,13 @@ fn what_is_left_of_an_unfinished_pod_is_listed_after_a_restart_that_cannot_take_
         node.mend_plugin();
         node = node.restarted().await;
         let records = node.place.join("root/sandboxes");
-        eventually(async || fs::read_dir(&records).unwrap().next().is_none() && node.list().await.is_empty())
-            .await;
+        eventually(async || {
+            fs::read_dir(&records).unwrap().next().is_none() && node.list().await.is_empty()
+        })
+        .await;
+
         node.assert_empty().await;
+
         node
     });
 }
@@ -100,19 +150,34 @@ fn what_is_left_of_an_unfinished_pod_is_listed_after_a_restart_that_cannot_take_
 #[test]
 fn a_pod_whose_network_is_half_taken_away_is_not_ready_and_can_be_stopped_again() {
     on_a_node("undone-stop", async |mut node| {
-        let id = node.runtime.run_pod_sandbox(node.pod("p", 0), "").await.unwrap();
+        let id = node
+            .runtime
+            .run_pod_sandbox(node.pod("p", 0), "")
+            .await
+            .unwrap();
+
         let status = async |node: &Node| {
-            node.runtime.pod_sandbox_status(&id, false).await.unwrap().status.unwrap().state()
+            node.runtime
+                .pod_sandbox_status(&id, false)
+                .await
+                .unwrap()
+                .status
+                .unwrap()
+                .state()
         };
         assert_eq!(status(&node).await, PodSandboxState::SandboxReady);
+
         node.break_plugin();
         node.runtime.stop_pod_sandbox(&id).await.unwrap_err();
         assert_eq!(status(&node).await, PodSandboxState::SandboxNotready);
+
         node.mend_plugin();
         node.runtime.stop_pod_sandbox(&id).await.unwrap();
         assert_eq!(status(&node).await, PodSandboxState::SandboxNotready);
+
         node.runtime.remove_pod_sandbox(&id).await.unwrap();
         node.assert_empty().await;
+
         node
     });
 }
@@ -129,8 +194,13 @@ fn on_a_node(test: &str, deed: impl AsyncFnOnce(Node) -> Node + Send) {
         let inside = scope.spawn(|| {
             sys::leave_the_network();
             said("ip", "link set lo up");
+
             // Its threads are made by this one, and so are in the same network.
-            let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+            let threads = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build();
+
             threads.unwrap().block_on(async {
                 let folder = tempfile::tempdir().unwrap();
                 let instance = format!("coracle-test-{test}-{}", std::process::id());
@@ -140,7 +210,10 @@ fn on_a_node(test: &str, deed: impl AsyncFnOnce(Node) -> Node + Send) {
                 drop(leftovers);
             });
         });
-        inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+
+        inside
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     });
 }
 
@@ -149,15 +222,18 @@ impl Node {
         for folder in ["net.d", "bin"] {
             fs::create_dir(place.join(folder)).unwrap();
         }
+
         let ipam = format!(
             r#"{{"type": "host-local", "dataDir": "{}", "ranges": [[{{"subnet": "10.90.0.0/24"}}]]}}"#,
             place.join("ipam").display()
         );
+
         let list = format!(
             r#"{{"cniVersion": "1.0.0", "name": "test", "plugins": [
                 {{"type": "bridge", "bridge": "cni0", "ipam": {ipam}}}, {{"type": "stuck"}}]}}"#
         );
         fs::write(place.join("net.d/10-test.conflist"), list).unwrap();
+
         // Passes on what the one before it answered, unless it is broken.
         let plugin = format!(
             "#!/bin/sh\ninput=$(cat)\n[ -e {} ] && echo '{{\"code\": 11, \"msg\": \"stuck\"}}' && exit 1\n\
@@ -165,6 +241,7 @@ impl Node {
             place.join("broken").display()
         );
         common::program::write(&place.join("bin/stuck"), plugin);
+
         let config = Config {
             instance: instance.to_owned(),
             root: place.join("root"),
@@ -172,14 +249,27 @@ impl Node {
             pids_limit: None,
             open_files: None,
         };
-        Self { runtime: open(place, &config).await, config, place: place.to_owned() }
+
+        Self {
+            runtime: open(place, &config).await,
+            config,
+            place: place.to_owned(),
+        }
     }
 
     /// The same node with another runtime, as after a restart of the process.
     async fn restarted(self) -> Self {
-        let Self { runtime, config, place } = self;
+        let Self {
+            runtime,
+            config,
+            place,
+        } = self;
         drop(runtime);
-        Self { runtime: open(&place, &config).await, config, place }
+        Self {
+            runtime: open(&place, &config).await,
+            config,
+            place,
+        }
     }
 
     fn break_plugin(&mut self) {
@@ -197,15 +287,18 @@ impl Node {
             namespace: "default".to_owned(),
             attempt,
         };
+
         let security = LinuxSandboxSecurityContext {
             namespace_options: Some(own_pids()),
             ..LinuxSandboxSecurityContext::default()
         };
+
         let linux = LinuxPodSandboxConfig {
             cgroup_parent: format!("/{}", self.config.instance),
             security_context: Some(security),
             ..LinuxPodSandboxConfig::default()
         };
+
         PodSandboxConfig {
             metadata: Some(metadata),
             hostname: name.to_owned(),
@@ -217,33 +310,65 @@ impl Node {
 
     /// Asks for a pod that can be neither made nor undone. Answers with the id of what is left.
     async fn fails_to_make(&self, pod: &PodSandboxConfig) -> String {
-        let before: Vec<String> = self.list().await.into_iter().map(|sandbox| sandbox.id).collect();
-        let error = self.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap_err();
+        let before: Vec<String> = self
+            .list()
+            .await
+            .into_iter()
+            .map(|sandbox| sandbox.id)
+            .collect();
+
+        let error = self
+            .runtime
+            .run_pod_sandbox(pod.clone(), "")
+            .await
+            .unwrap_err();
         assert!(error.to_string().contains("stuck"), "{error}");
-        let left = self.list().await.into_iter().find(|sandbox| !before.contains(&sandbox.id));
+
+        let left = self
+            .list()
+            .await
+            .into_iter()
+            .find(|sandbox| !before.contains(&sandbox.id));
+
         left.expect("what is left is listed").id
     }
 
     async fn list(&self) -> Vec<PodSandbox> {
-        self.runtime.list_pod_sandbox(PodSandboxFilter::default()).await.unwrap()
+        self.runtime
+            .list_pod_sandbox(PodSandboxFilter::default())
+            .await
+            .unwrap()
     }
 
     /// Nothing of any pod is left: lists, mounts, files, supervisors, addresses, interfaces.
     async fn assert_empty(&self) {
         assert_eq!(self.list().await, []);
+
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let place = self.place.to_string_lossy();
-        let left: Vec<&str> = mounts.lines().filter(|line| line.contains(place.as_ref())).collect();
+        let left: Vec<&str> = mounts
+            .lines()
+            .filter(|line| line.contains(place.as_ref()))
+            .collect();
         assert!(left.is_empty(), "mounts: {left:?}");
+
         for folder in ["root/sandboxes", "state/sandboxes", "cache/results"] {
-            let left: Vec<_> = fs::read_dir(self.place.join(folder)).unwrap().flatten().collect();
+            let left: Vec<_> = fs::read_dir(self.place.join(folder))
+                .unwrap()
+                .flatten()
+                .collect();
             assert!(left.is_empty(), "files: {left:?}");
         }
+
         assert_eq!(supervisors(&self.config.instance), []);
-        let names = fs::read_dir(self.place.join("ipam/test")).unwrap().flatten();
+
+        let names = fs::read_dir(self.place.join("ipam/test"))
+            .unwrap()
+            .flatten();
         let names = names.map(|entry| entry.file_name().into_string().unwrap());
         let addresses: Vec<String> = names.filter(|name| name.starts_with("10.")).collect();
         assert!(addresses.is_empty(), "{addresses:?}");
+
         let links = said("ip", "-o link");
         assert!(!links.contains("veth"), "interfaces: {links}");
     }
@@ -256,7 +381,9 @@ async fn open(place: &Path, config: &Config) -> Runtime {
         cache: place.join("cache"),
         patience: PATIENCE,
     });
-    Runtime::open(config.clone(), Arc::new(NoImages), Some(Arc::new(network))).await.unwrap()
+    Runtime::open(config.clone(), Arc::new(NoImages), Some(Arc::new(network)))
+        .await
+        .unwrap()
 }
 
 /// A restart does not wait for all that it does.
@@ -270,8 +397,15 @@ async fn eventually(is_so: impl AsyncFn() -> bool) {
 }
 
 fn said(program: &str, words: &str) -> String {
-    let output = Command::new(program).args(words.split(' ')).output().unwrap();
-    assert!(output.status.success(), "{program} {words}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(program)
+        .args(words.split(' '))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{program} {words}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 

@@ -1,5 +1,6 @@
-//! Pods in cgroups of version 2: on this host with the controllers that it leaves there, and on a machine of the test's
-//! own, a kernel that runs as a process (`linux.uml`), with all that such a kernel has.
+//! Pods in cgroups of version 2: on this host with the controllers that it leaves there, and on a
+//! machine of the test's own, a kernel that runs as a process (`linux.uml`), with all that such a
+//! kernel has.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 #![expect(
     clippy::disallowed_methods,
@@ -38,9 +39,18 @@ fn pods_run_with_what_this_host_has_of_version_2() {
         return println!("left out: version 2 is not mounted");
     };
     let root = unified.split(' ').nth(4).unwrap();
+
     let controllers = fs::read_to_string(format!("{root}/cgroup.controllers")).unwrap();
     let elsewhere = Command::new("unshare")
-        .args(["--mount", "--propagation", "private", "sh", "-c", WITHOUT_VERSION_1, "sh"])
+        .args([
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            WITHOUT_VERSION_1,
+            "sh",
+        ])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "what_runs_elsewhere", "--nocapture"])
         .env(CONTROLLERS, controllers.trim())
@@ -64,7 +74,8 @@ fn first_process(place: &str) -> String {
     )
 }
 
-/// What such a kernel says, before it has run anything, on processors with tile registers (AMX): it has no room for them.
+/// What such a kernel says, before it has run anything, on processors with tile registers (AMX): it
+/// has no room for them.
 const TOO_MUCH_STATE: &str = "ptrace set fp regs failed";
 
 #[test]
@@ -75,8 +86,17 @@ fn pods_run_with_all_of_version_2() {
     let first = folder.path().join("first");
     fs::write(&first, first_process(place)).unwrap();
     fs::set_permissions(&first, fs::Permissions::from_mode(0o755)).unwrap();
+
     let machine = Command::new("linux.uml")
-        .args(["mem=1G", "rootfstype=hostfs", "rw", "quiet", "con=null", "ssl=null", "con0=null,fd:1"])
+        .args([
+            "mem=1G",
+            "rootfstype=hostfs",
+            "rw",
+            "quiet",
+            "con=null",
+            "ssl=null",
+            "con0=null,fd:1",
+        ])
         .arg(format!("init={}", first.display()))
         .arg(format!("uml_dir={place}"))
         .arg("umid=machine")
@@ -84,12 +104,14 @@ fn pods_run_with_all_of_version_2() {
         .stdin(Stdio::null())
         .output()
         .expect("the package user-mode-linux is installed");
+
     let said = [&machine.stdout[..], &machine.stderr].concat();
     if String::from_utf8_lossy(&said).contains(TOO_MUCH_STATE) {
         return println!(
             "left out: this processor's registers are more than a kernel 6.1 can keep as a process"
         );
     }
+
     check(&machine);
 }
 
@@ -97,5 +119,9 @@ fn pods_run_with_all_of_version_2() {
 fn check(elsewhere: &Output) {
     let said = String::from_utf8_lossy(&elsewhere.stdout).replace('\r', "");
     let passed = said.contains(inside::DONE) && said.contains("test result: ok. 1 passed");
-    assert!(passed, "{said}\n{}", String::from_utf8_lossy(&elsewhere.stderr));
+    assert!(
+        passed,
+        "{said}\n{}",
+        String::from_utf8_lossy(&elsewhere.stderr)
+    );
 }

@@ -1,8 +1,8 @@
 //! How many pods of a sort each node has, kept as pods come and go.
 //!
-//! Spreading and affinity ask the same question for every pod of a Deployment: how many pods like this are on each
-//! node? The first time it is answered by counting, afterwards each pod that comes or goes changes one number. Sorts
-//! that nobody asked for in a while are forgotten.
+//! Spreading and affinity ask the same question for every pod of a Deployment: how many pods like
+//! this are on each node? The first time it is answered by counting, afterwards each pod that comes
+//! or goes changes one number. Sorts that nobody asked for in a while are forgotten.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,11 @@ pub struct Counts {
 
 impl Counts {
     pub fn on(&self, slot: Slot) -> i64 {
-        self.by_slot.get(slot.index()).copied().unwrap_or_default().into()
+        self.by_slot
+            .get(slot.index())
+            .copied()
+            .unwrap_or_default()
+            .into()
     }
 
     pub fn is_zero(&self) -> bool {
@@ -48,7 +52,10 @@ impl Counts {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Sort {
     /// Those of a namespace that a selector selects and that are to stay.
-    Selected { namespace: Text, selector: LabelSelector },
+    Selected {
+        namespace: Text,
+        selector: LabelSelector,
+    },
     /// Those that all these terms are about.
     Peers(Vec<Peers>),
 }
@@ -56,15 +63,17 @@ pub enum Sort {
 impl Sort {
     fn has(&self, pod: &Pod, surroundings: &Surroundings) -> bool {
         match self {
-            Sort::Selected { namespace, selector } => {
-                !pod.deleting && pod.namespace == *namespace && spread_counts(selector, pod)
-            }
+            Sort::Selected {
+                namespace,
+                selector,
+            } => !pod.deleting && pod.namespace == *namespace && spread_counts(selector, pod),
             Sort::Peers(all) => all.iter().all(|peers| peers.include(pod, surroundings)),
         }
     }
 }
 
-/// Whether a spread constraint with this selector counts the pod. One that selects everything counts nothing.
+/// Whether a spread constraint with this selector counts the pod. One that selects everything
+/// counts nothing.
 pub fn spread_counts(selector: &LabelSelector, pod: &Pod) -> bool {
     !selector.is_everything() && selector.matches(&pod.labels)
 }
@@ -118,6 +127,7 @@ impl Counters {
                 Arc::make_mut(&mut counter.counts).remove(slot);
             }
         }
+
         for carried in carried(pod) {
             if let Some(counts) = self.carried.get_mut(&carried) {
                 counts.remove(slot);
@@ -128,9 +138,11 @@ impl Counters {
         }
     }
 
-    /// Namespaces have other labels now: what was counted by them is counted anew when it is asked for.
+    /// Namespaces have other labels now: what was counted by them is counted anew when it is asked
+    /// for.
     pub(super) fn namespaces_changed(&mut self) {
-        self.sorts.retain(|sort, _| matches!(sort, Sort::Selected { .. }));
+        self.sorts
+            .retain(|sort, _| matches!(sort, Sort::Selected { .. }));
     }
 
     pub(super) fn carried(&self) -> impl Iterator<Item = (&Carried, &Counts)> {
@@ -145,25 +157,39 @@ impl Counters {
         surroundings: &Surroundings,
     ) -> Arc<Counts> {
         self.clock += 1;
+
         if let Some(counter) = self.sorts.get_mut(sort) {
             counter.last_use = self.clock;
             return Arc::clone(&counter.counts);
         }
+
         let mut counts = Counts::default();
         for info in nodes {
             for _ in info.pods.iter().filter(|pod| sort.has(pod, surroundings)) {
                 counts.add(info.slot);
             }
         }
+
         self.forget_old();
         let counts = Arc::new(counts);
-        self.sorts.insert(sort.clone(), Counter { counts: Arc::clone(&counts), last_use: self.clock });
+        self.sorts.insert(
+            sort.clone(),
+            Counter {
+                counts: Arc::clone(&counts),
+                last_use: self.clock,
+            },
+        );
+
         counts
     }
 
     fn forget_old(&mut self) {
         if self.sorts.len() >= MOST_SORTS {
-            let mut uses: Vec<u64> = self.sorts.values().map(|counter| counter.last_use).collect();
+            let mut uses: Vec<u64> = self
+                .sorts
+                .values()
+                .map(|counter| counter.last_use)
+                .collect();
             uses.sort_unstable();
             let median = uses[uses.len() / 2];
             self.sorts.retain(|_, counter| counter.last_use > median);
@@ -177,15 +203,26 @@ fn carried(pod: &Pod) -> impl Iterator<Item = Carried> {
         (CarriedKind::RequiredAffinity, &affinity.required),
         (CarriedKind::RequiredAntiAffinity, &affinity.required_anti),
     ];
+
     let wishes = [
         (CarriedKind::PreferredAffinity, &affinity.preferred),
         (CarriedKind::PreferredAntiAffinity, &affinity.preferred_anti),
     ];
+
     let demands = demands.into_iter().flat_map(|(kind, terms)| {
-        terms.iter().map(move |term| Carried { kind, weight: 0, term: term.clone() })
+        terms.iter().map(move |term| Carried {
+            kind,
+            weight: 0,
+            term: term.clone(),
+        })
     });
+
     demands.chain(wishes.into_iter().flat_map(|(kind, terms)| {
-        terms.iter().map(move |wish| Carried { kind, weight: wish.weight, term: wish.term.clone() })
+        terms.iter().map(move |wish| Carried {
+            kind,
+            weight: wish.weight,
+            term: wish.term.clone(),
+        })
     }))
 }
 

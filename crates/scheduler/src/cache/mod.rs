@@ -1,9 +1,10 @@
 //! What is where: nodes, the pods on them, and the pods that are about to be.
 //!
-//! A pod enters when the API says that it has a node, or earlier, when the scheduler has chosen one ([`Cache::assume`]):
-//! the next pod must not be given the same room. An assumed pod stays until the API confirms it, it is forgotten because
-//! it could not be bound, or it is deleted; it never expires. The scheduling loop owns the cache and lets changes in
-//! only between cycles. So the cache itself is the snapshot that a cycle works on, and nothing is copied for it: a change
+//! A pod enters when the API says that it has a node, or earlier, when the scheduler has chosen one
+//! ([`Cache::assume`]): the next pod must not be given the same room. An assumed pod stays until
+//! the API confirms it, it is forgotten because it could not be bound, or it is deleted; it never
+//! expires. The scheduling loop owns the cache and lets changes in only between cycles. So the
+//! cache itself is the snapshot that a cycle works on, and nothing is copied for it: a change
 //! touches one node, its columns ([`topology`]) and the counters of the pods' sorts ([`counters`]).
 
 mod counters;
@@ -65,8 +66,8 @@ impl Cache {
         &self.surroundings
     }
 
-    /// Changes what is around the pods. Labels of namespaces decide which pods are each other's peers, so say whether
-    /// they were changed.
+    /// Changes what is around the pods. Labels of namespaces decide which pods are each other's
+    /// peers, so say whether they were changed.
     pub fn change_surroundings(&mut self, change: impl FnOnce(&mut Surroundings) -> bool) {
         if change(&mut self.surroundings) {
             self.counters.get_mut().namespaces_changed();
@@ -79,16 +80,23 @@ impl Cache {
         let entry = self.nodes[slot.index()].as_mut().expect("slot_of makes it");
         let old = entry.exists.then(|| Arc::clone(&entry.info.node));
         self.order_is_stale |= old.as_ref().is_none_or(|old| old.zone() != node.zone());
+
         entry.exists = true;
         self.set_columns(slot, Some(&node));
         self.set_images(old.as_deref(), Some(&node));
-        self.nodes[slot.index()].as_mut().expect("slot_of makes it").info.node = node;
+        self.nodes[slot.index()]
+            .as_mut()
+            .expect("slot_of makes it")
+            .info
+            .node = node;
     }
 
     /// Forgets a node. Pods on it stay known until they are deleted.
     pub fn remove_node(&mut self, name: &str) -> Option<Arc<Node>> {
         let slot = *self.by_name.get(name)?;
-        let entry = self.nodes[slot.index()].as_mut().filter(|entry| entry.exists)?;
+        let entry = self.nodes[slot.index()]
+            .as_mut()
+            .filter(|entry| entry.exists)?;
         let node = std::mem::replace(&mut entry.info.node, Arc::new(Node::unknown(name)));
         entry.exists = false;
         self.order_is_stale = true;
@@ -108,10 +116,19 @@ impl Cache {
     /// Forgets a pod; answers what was known of it.
     pub fn remove_pod(&mut self, uid: &str) -> Option<Arc<Pod>> {
         let slot = self.pods.remove(uid)?.slot;
-        let entry = self.nodes[slot.index()].as_mut().expect("pods are on known nodes");
-        let pod = entry.info.remove(uid).expect("a pod is where it is said to be");
-        self.counters.get_mut().pod_removed(slot, &pod, &self.surroundings);
+        let entry = self.nodes[slot.index()]
+            .as_mut()
+            .expect("pods are on known nodes");
+        let pod = entry
+            .info
+            .remove(uid)
+            .expect("a pod is where it is said to be");
+
+        self.counters
+            .get_mut()
+            .pod_removed(slot, &pod, &self.surroundings);
         self.drop_if_empty(slot);
+
         Some(pod)
     }
 
@@ -123,7 +140,11 @@ impl Cache {
 
     /// Takes an assumption back. One that was confirmed meanwhile stays.
     pub fn forget(&mut self, uid: &str) -> Option<Arc<Pod>> {
-        if self.is_assumed(uid) { self.remove_pod(uid) } else { None }
+        if self.is_assumed(uid) {
+            self.remove_pod(uid)
+        } else {
+            None
+        }
     }
 
     pub fn is_assumed(&self, uid: &str) -> bool {
@@ -158,13 +179,19 @@ impl Cache {
     /// # Panics
     /// If the slot is of a node that is gone: slots are not to be kept beyond a cycle.
     pub fn node(&self, slot: Slot) -> &NodeInfo {
-        &self.nodes[slot.index()].as_ref().expect("slots do not outlive a cycle").info
+        &self.nodes[slot.index()]
+            .as_ref()
+            .expect("slots do not outlive a cycle")
+            .info
     }
 
     /// A node by name, if it exists.
     pub fn named(&self, name: &str) -> Option<&NodeInfo> {
         let slot = self.by_name.get(name)?;
-        self.nodes[slot.index()].as_ref().filter(|entry| entry.exists).map(|entry| &entry.info)
+        self.nodes[slot.index()]
+            .as_ref()
+            .filter(|entry| entry.exists)
+            .map(|entry| &entry.info)
     }
 
     /// On how many nodes an image is.
@@ -178,32 +205,51 @@ impl Cache {
         if let Some(column) = columns.get(key) {
             return Arc::clone(column);
         }
+
         let mut column = Column::default();
         for entry in self.nodes.iter().flatten() {
-            column.set(entry.info.slot, key, entry.exists.then_some(&*entry.info.node));
+            column.set(
+                entry.info.slot,
+                key,
+                entry.exists.then_some(&*entry.info.node),
+            );
         }
+
         let column = Arc::new(column);
         columns.insert(Text::new(key), Arc::clone(&column));
+
         column
     }
 
     /// How many pods of a sort each node has.
     pub fn counts(&self, sort: &Sort) -> Arc<Counts> {
         let nodes = self.nodes.iter().flatten().map(|entry| &entry.info);
-        self.counters.borrow_mut().counts(sort, nodes, &self.surroundings)
+        self.counters
+            .borrow_mut()
+            .counts(sort, nodes, &self.surroundings)
     }
 
-    /// Goes through what pods that are there wish and demand of pods to come, with how many such pods each node has.
-    /// `visit` must not ask for [`Cache::counts`].
+    /// Goes through what pods that are there wish and demand of pods to come, with how many such
+    /// pods each node has. `visit` must not ask for [`Cache::counts`].
     pub fn for_each_carried(&self, mut visit: impl FnMut(&Carried, &Counts)) {
-        self.counters.borrow().carried().for_each(|(carried, counts)| visit(carried, counts));
+        self.counters
+            .borrow()
+            .carried()
+            .for_each(|(carried, counts)| visit(carried, counts));
     }
 
     fn insert(&mut self, pod: Arc<Pod>, assumed: bool) {
         let slot = self.slot_of(&pod.node_name);
-        self.pods.insert(pod.uid.clone(), Whereabouts { slot, assumed });
-        self.counters.get_mut().pod_added(slot, &pod, &self.surroundings);
-        self.nodes[slot.index()].as_mut().expect("slot_of makes it").info.add(pod);
+        self.pods
+            .insert(pod.uid.clone(), Whereabouts { slot, assumed });
+        self.counters
+            .get_mut()
+            .pod_added(slot, &pod, &self.surroundings);
+        self.nodes[slot.index()]
+            .as_mut()
+            .expect("slot_of makes it")
+            .info
+            .add(pod);
     }
 
     /// The slot of a node, which is made if nobody heard of it before.
@@ -211,13 +257,19 @@ impl Cache {
         if let Some(slot) = self.by_name.get(name) {
             return *slot;
         }
+
         let slot = self.free.pop().unwrap_or_else(|| {
             self.nodes.push(None);
             Slot(u32::try_from(self.nodes.len() - 1).expect("fewer nodes than four billion"))
         });
         let info = NodeInfo::new(slot, Arc::new(Node::unknown(name)));
-        self.nodes[slot.index()] = Some(Entry { info, exists: false });
+        self.nodes[slot.index()] = Some(Entry {
+            info,
+            exists: false,
+        });
+
         self.by_name.insert(Text::new(name), slot);
+
         slot
     }
 
@@ -252,10 +304,20 @@ impl Cache {
     fn interleaved(&self) -> Vec<Slot> {
         let mut zones: BTreeMap<Option<(&str, &str)>, Vec<Slot>> = BTreeMap::new();
         for entry in self.nodes.iter().flatten().filter(|entry| entry.exists) {
-            zones.entry(entry.info.node.zone()).or_default().push(entry.info.slot);
+            zones
+                .entry(entry.info.node.zone())
+                .or_default()
+                .push(entry.info.slot);
         }
+
         let longest = zones.values().map(Vec::len).max().unwrap_or_default();
-        let turn = |turn: usize| zones.values().filter_map(move |nodes| nodes.get(turn).copied());
+
+        let turn = |turn: usize| {
+            zones
+                .values()
+                .filter_map(move |nodes| nodes.get(turn).copied())
+        };
+
         (0..longest).flat_map(turn).collect()
     }
 }

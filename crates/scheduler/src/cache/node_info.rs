@@ -18,7 +18,8 @@ impl Slot {
     }
 }
 
-/// A node, its pods and what they take. Cloned where somebody asks what would be if pods came or went.
+/// A node, its pods and what they take. Cloned where somebody asks what would be if pods came or
+/// went.
 #[derive(Clone, Debug)]
 pub struct NodeInfo {
     pub slot: Slot,
@@ -64,7 +65,9 @@ impl NodeInfo {
         self.requested.remove(&pod.requests.used);
         self.nonzero_milli_cpu -= pod.requests.nonzero_milli_cpu;
         self.nonzero_memory -= pod.requests.nonzero_memory;
-        pod.host_ports.iter().for_each(|port| self.ports.give_back(port));
+        pod.host_ports
+            .iter()
+            .for_each(|port| self.ports.give_back(port));
         Some(pod)
     }
 }

@@ -59,10 +59,20 @@ fn pods_may_be_known_before_and_after_their_node() {
 #[test]
 fn zones_take_turns() {
     let zoned = |name: &str, zone: &str| {
-        node(name, json!({"metadata": {"labels": {"topology.kubernetes.io/zone": zone}}}))
+        node(
+            name,
+            json!({"metadata": {"labels": {"topology.kubernetes.io/zone": zone}}}),
+        )
     };
+
     let cache = cluster(
-        [zoned("a1", "a"), zoned("a2", "a"), zoned("a3", "a"), zoned("b1", "b"), node("x", json!({}))],
+        [
+            zoned("a1", "a"),
+            zoned("a2", "a"),
+            zoned("a3", "a"),
+            zoned("b1", "b"),
+            node("x", json!({})),
+        ],
         [],
     );
     let names: Vec<_> = cache.nodes().map(|info| info.name().to_owned()).collect();

@@ -1,7 +1,7 @@
 //! Node labels as columns of small numbers: which nodes share a value of a label.
 //!
-//! Plugins that count pods by zone, rack or host would otherwise compare texts for every node and pod. A column is made
-//! when a label is first asked for, and from then on follows the nodes.
+//! Plugins that count pods by zone, rack or host would otherwise compare texts for every node and
+//! pod. A column is made when a label is first asked for, and from then on follows the nodes.
 
 use std::collections::HashMap;
 
@@ -43,15 +43,18 @@ impl Column {
         let domain = value.map(|value| match self.domains.get(value) {
             Some(domain) => *domain,
             None => {
-                let domain =
-                    Domain(u32::try_from(self.domains.len()).expect("fewer domains than nodes, which fit"));
+                let domain = Domain(
+                    u32::try_from(self.domains.len()).expect("fewer domains than nodes, which fit"),
+                );
                 self.domains.insert(Text::new(value), domain);
                 domain
             }
         });
+
         if self.of.len() <= slot.index() {
             self.of.resize(slot.index() + 1, None);
         }
+
         self.of[slot.index()] = domain;
     }
 }

@@ -40,6 +40,7 @@ fn check_kind(tree: &Value) -> Result<(), String> {
 fn config(file: File, tree: &Value) -> Result<Config, ConfigError> {
     let mut mistakes = Vec::new();
     let default = Config::default();
+
     check_numbers(&file, &mut mistakes);
     let config = Config {
         profiles: profiles(&file, tree, &mut mistakes),
@@ -48,40 +49,84 @@ fn config(file: File, tree: &Value) -> Result<Config, ConfigError> {
         max_backoff: seconds(file.pod_max_backoff_seconds, default.max_backoff),
         unschedulable_for: default.unschedulable_for,
         leader_election: leader_election(&file.leader_election.unwrap_or_default(), &mut mistakes),
-        kubeconfig: file.client_connection.and_then(|client| client.kubeconfig).unwrap_or_default(),
+        kubeconfig: file
+            .client_connection
+            .and_then(|client| client.kubeconfig)
+            .unwrap_or_default(),
     };
-    if mistakes.is_empty() { Ok(config) } else { Err(ConfigError(mistakes)) }
+
+    if mistakes.is_empty() {
+        Ok(config)
+    } else {
+        Err(ConfigError(mistakes))
+    }
 }
 
 fn seconds(value: Option<i64>, default: Duration) -> Duration {
-    value.and_then(|value| u64::try_from(value).ok()).map_or(default, Duration::from_secs)
+    value
+        .and_then(|value| u64::try_from(value).ok())
+        .map_or(default, Duration::from_secs)
 }
 
 fn check_numbers(file: &File, mistakes: &mut Vec<String>) {
-    let mut invalid =
-        |path: &str, value: i64, why: &str| mistakes.push(format!("{path}: Invalid value: {value}: {why}"));
+    let mut invalid = |path: &str, value: i64, why: &str| {
+        mistakes.push(format!("{path}: Invalid value: {value}: {why}"))
+    };
+
     let parallelism = file.parallelism.unwrap_or(16);
     if parallelism <= 0 {
-        invalid("parallelism", parallelism, "should be an integer value greater than zero");
+        invalid(
+            "parallelism",
+            parallelism,
+            "should be an integer value greater than zero",
+        );
     }
-    let (initial, most) =
-        (file.pod_initial_backoff_seconds.unwrap_or(1), file.pod_max_backoff_seconds.unwrap_or(10));
+
+    let (initial, most) = (
+        file.pod_initial_backoff_seconds.unwrap_or(1),
+        file.pod_max_backoff_seconds.unwrap_or(10),
+    );
+
     if initial <= 0 {
-        invalid("podInitialBackoffSeconds", initial, "must be greater than 0");
+        invalid(
+            "podInitialBackoffSeconds",
+            initial,
+            "must be greater than 0",
+        );
     }
+
     if most < initial {
-        invalid("podMaxBackoffSeconds", most, "must be greater than or equal to PodInitialBackoffSeconds");
+        invalid(
+            "podMaxBackoffSeconds",
+            most,
+            "must be greater than or equal to PodInitialBackoffSeconds",
+        );
     }
-    let percentages =
-        [(String::from("percentageOfNodesToScore"), file.percentage_of_nodes_to_score)].into_iter();
-    let of_profiles = file.profiles.iter().flatten().enumerate().map(|(index, profile)| {
-        (format!("profiles[{index}].percentageOfNodesToScore"), profile.percentage_of_nodes_to_score)
-    });
+
+    let percentages = [(
+        String::from("percentageOfNodesToScore"),
+        file.percentage_of_nodes_to_score,
+    )]
+    .into_iter();
+
+    let of_profiles = file
+        .profiles
+        .iter()
+        .flatten()
+        .enumerate()
+        .map(|(index, profile)| {
+            (
+                format!("profiles[{index}].percentageOfNodesToScore"),
+                profile.percentage_of_nodes_to_score,
+            )
+        });
+
     for (path, percentage) in percentages.chain(of_profiles) {
         if let Some(percentage) = percentage.filter(|percentage| !(0..=100).contains(percentage)) {
             invalid(&path, percentage, "not in valid range [0-100]");
         }
     }
+
     if file.extenders.iter().flatten().next().is_some() {
         mistakes.push(String::from("extenders: extenders are not built yet"));
     }
@@ -89,11 +134,21 @@ fn check_numbers(file: &File, mistakes: &mut Vec<String>) {
 
 fn profiles(file: &File, tree: &Value, mistakes: &mut Vec<String>) -> Vec<ProfileConfig> {
     let none = Vec::new();
-    let listed = file.profiles.as_ref().filter(|profiles| !profiles.is_empty()).unwrap_or(&none);
+    let listed = file
+        .profiles
+        .as_ref()
+        .filter(|profiles| !profiles.is_empty())
+        .unwrap_or(&none);
+
     if listed.is_empty() {
         return Config::default().profiles;
     }
-    let trees = tree.get("profiles").and_then(Value::as_array).unwrap_or_default();
+
+    let trees = tree
+        .get("profiles")
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+
     let mut profiles: Vec<ProfileConfig> = Vec::new();
     for (index, (profile, tree)) in listed.iter().zip(trees).enumerate() {
         let path = format!("profiles[{index}]");
@@ -102,18 +157,25 @@ fn profiles(file: &File, tree: &Value, mistakes: &mut Vec<String>) -> Vec<Profil
             None if listed.len() == 1 => String::from(DEFAULT_SCHEDULER),
             None => String::new(),
         };
+
         if name.is_empty() {
             mistakes.push(format!("{path}.schedulerName: Required value"));
         } else if profiles.iter().any(|earlier| earlier.name == name) {
             mistakes.push(format!("{path}.schedulerName: Duplicate value: \"{name}\""));
         }
+
         profiles.push(ProfileConfig {
             name,
             percentage_of_nodes_to_score: profile.percentage_of_nodes_to_score,
-            plugins: profile.plugins.as_ref().map(FilePlugins::sets).unwrap_or_default(),
+            plugins: profile
+                .plugins
+                .as_ref()
+                .map(FilePlugins::sets)
+                .unwrap_or_default(),
             args: args(profile, tree, &path, mistakes),
         });
     }
+
     profiles
 }
 
@@ -123,25 +185,44 @@ fn args(
     path: &str,
     mistakes: &mut Vec<String>,
 ) -> BTreeMap<String, Value> {
-    let trees = tree.get("pluginConfig").and_then(Value::as_array).unwrap_or_default();
+    let trees = tree
+        .get("pluginConfig")
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+
     let mut all = BTreeMap::new();
     let mut seen = BTreeSet::new();
-    for (index, (config, tree)) in profile.plugin_config.iter().flatten().zip(trees).enumerate() {
+    for (index, (config, tree)) in profile
+        .plugin_config
+        .iter()
+        .flatten()
+        .zip(trees)
+        .enumerate()
+    {
         if !seen.insert(&config.name) {
-            mistakes.push(format!("{path}.pluginConfig[{index}]: Duplicate value: \"{}\"", config.name));
+            mistakes.push(format!(
+                "{path}.pluginConfig[{index}]: Duplicate value: \"{}\"",
+                config.name
+            ));
         }
+
         if let Some(args) = tree.get("args").filter(|args| !args.is_null()) {
             all.insert(config.name.clone(), args.clone());
         }
     }
+
     all
 }
 
 fn leader_election(file: &FileLeaderElection, mistakes: &mut Vec<String>) -> LeaderElection {
     let default = LeaderElection::default();
-    let mut duration = |name: &str, text: &Option<String>, default: Duration| match text.as_deref() {
+    let mut duration = |name: &str, text: &Option<String>, default: Duration| match text.as_deref()
+    {
         None | Some("" | "0s") => default,
-        Some(text) => match parse_duration(text).ok().and_then(coracle_api::time::Duration::to_std) {
+        Some(text) => match parse_duration(text)
+            .ok()
+            .and_then(coracle_api::time::Duration::to_std)
+        {
             Some(duration) => duration,
             None => {
                 mistakes.push(format!(
@@ -151,9 +232,13 @@ fn leader_election(file: &FileLeaderElection, mistakes: &mut Vec<String>) -> Lea
             }
         },
     };
+
     let text = |text: &Option<String>, default: String| {
-        text.clone().filter(|text| !text.is_empty()).unwrap_or(default)
+        text.clone()
+            .filter(|text| !text.is_empty())
+            .unwrap_or(default)
     };
+
     let election = LeaderElection {
         enabled: file.leader_elect.unwrap_or(default.enabled),
         lease: duration("leaseDuration", &file.lease_duration, default.lease),
@@ -162,16 +247,23 @@ fn leader_election(file: &FileLeaderElection, mistakes: &mut Vec<String>) -> Lea
         namespace: text(&file.resource_namespace, default.namespace),
         name: text(&file.resource_name, default.name),
     };
+
     if election.enabled && election.lease <= election.renew {
         mistakes.push(String::from(
             "leaderElection.leaseDuration: Invalid value: LeaseDuration must be greater than RenewDeadline",
         ));
     }
-    if let Some(lock) = file.resource_lock.as_deref().filter(|lock| !lock.is_empty() && *lock != "leases") {
+
+    if let Some(lock) = file
+        .resource_lock
+        .as_deref()
+        .filter(|lock| !lock.is_empty() && *lock != "leases")
+    {
         mistakes.push(format!(
             "leaderElection.resourceLock: Invalid value: \"{lock}\": resourceLock value must be \"leases\""
         ));
     }
+
     election
 }
 
@@ -294,18 +386,30 @@ impl FilePlugins {
             (Point::Bind, &self.bind),
             (Point::PostBind, &self.post_bind),
         ];
-        let points = points.into_iter().map(|(point, set)| (point, set.plain())).collect();
+
+        let points = points
+            .into_iter()
+            .map(|(point, set)| (point, set.plain()))
+            .collect();
+
         PluginSets::changed(&self.multi_point.plain(), points)
     }
 }
 
 impl FileSet {
     fn plain(&self) -> PluginSet {
-        let enabled =
-            |plugin: &FilePlugin| Enabled { name: plugin.name.clone(), weight: plugin.weight.unwrap_or(0) };
+        let enabled = |plugin: &FilePlugin| Enabled {
+            name: plugin.name.clone(),
+            weight: plugin.weight.unwrap_or(0),
+        };
+
         PluginSet {
             enabled: self.enabled.iter().map(enabled).collect(),
-            disabled: self.disabled.iter().map(|plugin| plugin.name.clone()).collect(),
+            disabled: self
+                .disabled
+                .iter()
+                .map(|plugin| plugin.name.clone())
+                .collect(),
         }
     }
 }

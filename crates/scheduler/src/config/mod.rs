@@ -1,7 +1,7 @@
 //! The configuration: `KubeSchedulerConfiguration`, from a file or by default.
 //!
-//! [`file`] reads the text strictly, [`plugin_sets`] mixes what it says of plugins into the default set, and here both
-//! become one [`Config`] of final types, with all mistakes told together.
+//! [`file`] reads the text strictly, [`plugin_sets`] mixes what it says of plugins into the default
+//! set, and here both become one [`Config`] of final types, with all mistakes told together.
 
 mod file;
 mod plugin_sets;

@@ -42,14 +42,24 @@ pub struct PluginSets {
 
 impl Default for PluginSets {
     fn default() -> PluginSets {
-        let enabled = |(name, weight): &(&str, i64)| Enabled { name: String::from(*name), weight: *weight };
-        PluginSets { multi_point: DEFAULTS.iter().map(enabled).collect(), points: BTreeMap::new() }
+        let enabled = |(name, weight): &(&str, i64)| Enabled {
+            name: String::from(*name),
+            weight: *weight,
+        };
+        PluginSets {
+            multi_point: DEFAULTS.iter().map(enabled).collect(),
+            points: BTreeMap::new(),
+        }
     }
 }
 
 impl PluginSets {
-    /// The default plugins with changes: a default one that is named again keeps its place, new ones come last.
-    pub(super) fn changed(multi_point: &PluginSet, points: BTreeMap<Point, PluginSet>) -> PluginSets {
+    /// The default plugins with changes: a default one that is named again keeps its place, new
+    /// ones come last.
+    pub(super) fn changed(
+        multi_point: &PluginSet,
+        points: BTreeMap<Point, PluginSet>,
+    ) -> PluginSets {
         let mut all = Vec::new();
         let mut added = multi_point.enabled.clone();
         if !multi_point.disabled.iter().any(|name| name == "*") {
@@ -63,38 +73,54 @@ impl PluginSets {
                 }
             }
         }
+
         all.append(&mut added);
-        PluginSets { multi_point: all, points }
+
+        PluginSets {
+            multi_point: all,
+            points,
+        }
     }
 
     /// All plugins that are named somewhere.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let single = self.points.values().flat_map(|set| &set.enabled);
-        self.multi_point.iter().chain(single).map(|plugin| plugin.name.as_str())
+        self.multi_point
+            .iter()
+            .chain(single)
+            .map(|plugin| plugin.name.as_str())
     }
 
-    /// The plugins of one point, in order. `takes_part` says whether a plugin has anything to say there.
+    /// The plugins of one point, in order. `takes_part` says whether a plugin has anything to say
+    /// there.
     pub fn at(&self, point: Point, takes_part: impl Fn(&str) -> bool) -> Vec<Enabled> {
         let none = PluginSet::default();
         let set = self.points.get(&point).unwrap_or(&none);
         if set.disabled.iter().any(|name| name == "*") {
             return set.enabled.clone();
         }
+
         let of_all = self.multi_point.iter();
-        let of_all = of_all.filter(|plugin| takes_part(&plugin.name) && !set.disabled.contains(&plugin.name));
+        let of_all = of_all
+            .filter(|plugin| takes_part(&plugin.name) && !set.disabled.contains(&plugin.name));
         let is_own = |plugin: &Enabled| set.enabled.iter().any(|own| own.name == plugin.name);
         let (again, inherited): (Vec<_>, Vec<_>) = of_all.cloned().partition(is_own);
+
         // What a point names again comes first, what only it names comes last.
         let is_again = |own: &&Enabled| again.iter().any(|plugin| plugin.name == own.name);
         let mut all: Vec<Enabled> = set.enabled.iter().filter(is_again).cloned().collect();
         for own in &mut all {
             if own.weight == 0 {
-                own.weight =
-                    again.iter().find(|plugin| plugin.name == own.name).map_or(0, |plugin| plugin.weight);
+                own.weight = again
+                    .iter()
+                    .find(|plugin| plugin.name == own.name)
+                    .map_or(0, |plugin| plugin.weight);
             }
         }
+
         all.extend(inherited);
         all.extend(set.enabled.iter().filter(|own| !is_again(own)).cloned());
+
         all
     }
 }

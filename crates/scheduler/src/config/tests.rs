@@ -15,7 +15,11 @@ fn filters(profile: &Profile) -> Vec<&str> {
 }
 
 fn scores(profile: &Profile) -> Vec<(&str, i64)> {
-    profile.scores.iter().map(|score| (score.plugin, score.weight)).collect()
+    profile
+        .scores
+        .iter()
+        .map(|score| (score.plugin, score.weight))
+        .collect()
 }
 
 #[test]
@@ -36,6 +40,7 @@ fn the_default_profile_asks_and_weighs_as_upstream() {
         ("ImageLocality", 1),
     ];
     assert_eq!(scores(&profile), expected);
+
     let expected = [
         "NodeUnschedulable",
         "NodeName",
@@ -68,9 +73,19 @@ profiles:
 "
     ));
     assert!(!filters(&changed).contains(&"NodePorts") && !filters(&changed).contains(&"NodeName"));
+
     // What a point names again comes first there.
-    assert_eq!(scores(&changed)[..2], [("ImageLocality", 5), ("TaintToleration", 9)]);
-    assert!(!scores(&changed).iter().any(|(name, _)| *name == "NodeAffinity"));
+    assert_eq!(
+        scores(&changed)[..2],
+        [("ImageLocality", 5), ("TaintToleration", 9)]
+    );
+
+    assert!(
+        !scores(&changed)
+            .iter()
+            .any(|(name, _)| *name == "NodeAffinity")
+    );
+
     let bare = profile(&format!(
         "{HEAD}
 profiles:
@@ -78,7 +93,11 @@ profiles:
     multiPoint: {{disabled: [{{name: '*'}}], enabled: [{{name: PrioritySort}}, {{name: DefaultBinder}}, {{name: NodeName}}]}}
 "
     ));
-    assert_eq!((filters(&bare), scores(&bare)), (vec!["NodeName"], Vec::new()));
+
+    assert_eq!(
+        (filters(&bare), scores(&bare)),
+        (vec!["NodeName"], Vec::new())
+    );
 }
 
 #[test]
@@ -88,7 +107,15 @@ fn numbers_and_times_are_taken_over() {
         (config.initial_backoff, config.max_backoff),
         (Duration::from_secs(3), Duration::from_secs(7))
     );
-    assert_eq!((config.percentage_of_nodes_to_score, config.kubeconfig.as_str()), (30, "/k"));
+
+    assert_eq!(
+        (
+            config.percentage_of_nodes_to_score,
+            config.kubeconfig.as_str()
+        ),
+        (30, "/k")
+    );
+
     assert_eq!(
         (config.leader_election.enabled, config.leader_election.lease),
         (false, Duration::from_secs(20))
@@ -99,7 +126,10 @@ fn numbers_and_times_are_taken_over() {
 fn check_wrong(text: &str, expected: &[&str]) {
     let error = match read(text) {
         Err(error) => error,
-        Ok(config) => registry().profiles(&config).err().unwrap_or_else(|| panic!("{text} is accepted")),
+        Ok(config) => registry()
+            .profiles(&config)
+            .err()
+            .unwrap_or_else(|| panic!("{text} is accepted")),
     };
     for part in expected {
         assert!(error.to_string().contains(part), "{text}: {error}");
@@ -109,50 +139,92 @@ fn check_wrong(text: &str, expected: &[&str]) {
 #[test]
 fn mistakes_are_told() {
     check_wrong("parallelisme: 3", &["unknown field", "parallelisme"]);
-    check_wrong("profiles: [{plugins: {fliter: {}}}]", &["unknown field", "fliter"]);
+    check_wrong(
+        "profiles: [{plugins: {fliter: {}}}]",
+        &["unknown field", "fliter"],
+    );
+
     check_wrong(
         "parallelism: 0\npercentageOfNodesToScore: 101",
         &["greater than zero", "not in valid range [0-100]"],
     );
+
     check_wrong("podInitialBackoffSeconds: 0", &["must be greater than 0"]);
     check_wrong(
         "podInitialBackoffSeconds: 9\npodMaxBackoffSeconds: 3",
         &["greater than or equal to PodInitialBackoffSeconds"],
     );
+
     check_wrong(
         "profiles: [{schedulerName: a}, {schedulerName: a}]",
         &["profiles[1].schedulerName: Duplicate value"],
     );
-    check_wrong("profiles: [{schedulerName: a}, {}]", &["profiles[1].schedulerName: Required value"]);
-    check_wrong("leaderElection: {resourceLock: endpoints}", &["must be \"leases\""]);
-    check_wrong("profiles: [{plugins: {filter: {enabled: [{name: Nope}]}}}]", &["\"Nope\" does not exist"]);
-    check_wrong("profiles: [{plugins: {bind: {disabled: [{name: '*'}]}}}]", &["at least one bind plugin"]);
+
+    check_wrong(
+        "profiles: [{schedulerName: a}, {}]",
+        &["profiles[1].schedulerName: Required value"],
+    );
+
+    check_wrong(
+        "leaderElection: {resourceLock: endpoints}",
+        &["must be \"leases\""],
+    );
+
+    check_wrong(
+        "profiles: [{plugins: {filter: {enabled: [{name: Nope}]}}}]",
+        &["\"Nope\" does not exist"],
+    );
+
+    check_wrong(
+        "profiles: [{plugins: {bind: {disabled: [{name: '*'}]}}}]",
+        &["at least one bind plugin"],
+    );
+
     check_wrong(
         "profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]",
         &["exactly one queue sort plugin"],
     );
-    let args =
-        |name: &str, args: &str| format!("profiles: [{{pluginConfig: [{{name: {name}, args: {args}}}]}}]");
-    check_wrong(&args("InterPodAffinity", "{hardPodAffinityWeight: 101}"), &["not in valid range [0, 100]"]);
+
+    let args = |name: &str, args: &str| {
+        format!("profiles: [{{pluginConfig: [{{name: {name}, args: {args}}}]}}]")
+    };
+    check_wrong(
+        &args("InterPodAffinity", "{hardPodAffinityWeight: 101}"),
+        &["not in valid range [0, 100]"],
+    );
+
     check_wrong(&args("NodeName", "{anything: 1}"), &["unknown field"]);
     check_wrong(
-        &args("DefaultPreemption", "{minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}"),
+        &args(
+            "DefaultPreemption",
+            "{minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}",
+        ),
         &["cannot be zero at the same time"],
     );
+
     check_wrong(
-        &args("NodeResourcesFit", "{scoringStrategy: {type: RequestedToCapacityRatio}}"),
+        &args(
+            "NodeResourcesFit",
+            "{scoringStrategy: {type: RequestedToCapacityRatio}}",
+        ),
         &["must be specified"],
     );
+
     check_wrong(
         &args("NodeResourcesFit", "{scoringStrategy: {type: Nope}}"),
         &["Unsupported value: \"Nope\""],
     );
+
     check_wrong(
         &args("PodTopologySpread", "{defaultConstraints: [{maxSkew: 1}]}"),
         &["when .defaultConstraints are not empty"],
     );
+
     check_wrong(
-        &args("NodeResourcesBalancedAllocation", "{resources: [{name: cpu, weight: 2}]}"),
+        &args(
+            "NodeResourcesBalancedAllocation",
+            "{resources: [{name: cpu, weight: 2}]}",
+        ),
         &["must be 1"],
     );
 }
@@ -171,6 +243,14 @@ fn another_kind_is_refused() {
 #[test]
 fn two_plugins_of_one_name_are_refused() {
     let mut registry = registry();
-    assert!(registry.register("NodeName", |_| Ok(crate::framework::Parts::default())).is_err());
-    assert!(registry.register("TestPlugin", |_| Ok(crate::framework::Parts::default())).is_ok());
+    assert!(
+        registry
+            .register("NodeName", |_| Ok(crate::framework::Parts::default()))
+            .is_err()
+    );
+    assert!(
+        registry
+            .register("TestPlugin", |_| Ok(crate::framework::Parts::default()))
+            .is_ok()
+    );
 }

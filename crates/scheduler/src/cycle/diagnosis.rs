@@ -43,7 +43,11 @@ impl Diagnosis {
 
     pub(crate) fn reject(&mut self, slot: Slot, plugin: &'static str, verdict: Verdict) {
         self.rejectors.insert(plugin);
-        self.rejected.push(Rejected { slot, plugin, verdict });
+        self.rejected.push(Rejected {
+            slot,
+            plugin,
+            verdict,
+        });
     }
 
     /// What was said of one node.
@@ -62,9 +66,11 @@ impl Diagnosis {
                 nodes.push(cache.node(rejected.slot));
             }
         }
+
         if matches!(self.others, Verdict::NotNow(_)) {
             nodes.extend(cache.nodes().filter(|node| !asked.contains(&node.slot)));
         }
+
         nodes
     }
 
@@ -80,24 +86,36 @@ impl Diagnosis {
                 }
             }
         }
+
         if let Some(after) = self.after.as_deref().filter(|after| !after.is_empty()) {
             text.push_str(&format!(" {after}"));
         }
+
         text
     }
 
     /// `3 Insufficient cpu` and the like, sorted as texts.
     fn counted_reasons(&self) -> Vec<String> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for reason in self.rejected.iter().flat_map(|rejected| rejected.verdict.reasons()) {
+        for reason in self
+            .rejected
+            .iter()
+            .flat_map(|rejected| rejected.verdict.reasons())
+        {
             *counts.entry(reason).or_default() += 1;
         }
+
         let rest = self.nodes.saturating_sub(self.rejected.len());
         for reason in self.others.reasons().iter().filter(|_| rest > 0) {
             *counts.entry(reason).or_default() += rest;
         }
-        let mut reasons: Vec<_> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+
+        let mut reasons: Vec<_> = counts
+            .iter()
+            .map(|(reason, count)| format!("{count} {reason}"))
+            .collect();
         reasons.sort_unstable();
+
         reasons
     }
 }

@@ -1,4 +1,5 @@
-//! The questions that all plugins have about nodes for one pod, and what would be if pods came or went.
+//! The questions that all plugins have about nodes for one pod, and what would be if pods came or
+//! went.
 
 use std::collections::BTreeSet;
 
@@ -34,8 +35,16 @@ pub(crate) struct Closed {
 
 impl<'c> Filters<'c> {
     pub(crate) fn prepare(profile: &'c Profile, cycle: Cycle<'c>) -> Result<Opening<'c>, Closed> {
-        let filters = Filters { list: Vec::with_capacity(profile.filters.len()) };
-        let mut opening = Opening { filters, only: None, named_by: BTreeSet::new(), refused: None };
+        let filters = Filters {
+            list: Vec::with_capacity(profile.filters.len()),
+        };
+        let mut opening = Opening {
+            filters,
+            only: None,
+            named_by: BTreeSet::new(),
+            refused: None,
+        };
+
         for filter in &profile.filters {
             match filter.part.prepare(cycle) {
                 Ok(Prepared::Nothing) => {}
@@ -44,7 +53,9 @@ impl<'c> Filters<'c> {
                     opening.filters.list.push((filter.plugin, ask));
                     opening.narrow(filter.plugin, names)?;
                 }
-                Err(refusal @ Refusal::NotNow(_)) => opening.refused = Some((filter.plugin, refusal)),
+                Err(refusal @ Refusal::NotNow(_)) => {
+                    opening.refused = Some((filter.plugin, refusal))
+                }
                 Err(Refusal::Failed(error)) => {
                     let error = format!("running PreFilter plugin \"{}\": {error}", filter.plugin);
                     return Err(Closed::by(filter.plugin, Refusal::Failed(error)));
@@ -52,6 +63,7 @@ impl<'c> Filters<'c> {
                 Err(refusal) => return Err(Closed::by(filter.plugin, refusal)),
             }
         }
+
         Ok(opening)
     }
 
@@ -62,23 +74,32 @@ impl<'c> Filters<'c> {
 
     /// The first refusal, and whose it is.
     pub fn check(&self, node: &NodeInfo) -> Option<(&'static str, Verdict)> {
-        self.list.iter().find_map(|(plugin, filter)| match filter.check(node) {
-            Verdict::Fits => None,
-            verdict => Some((*plugin, verdict)),
-        })
+        self.list
+            .iter()
+            .find_map(|(plugin, filter)| match filter.check(node) {
+                Verdict::Fits => None,
+                verdict => Some((*plugin, verdict)),
+            })
     }
 
-    /// The same, minding the pods that are promised room there: the pod must fit beside those of its own or a higher
-    /// priority, and also without them, for they may never come. With them resources and anti-affinity can fail,
-    /// without them affinity.
-    pub fn check_with_nominated(&self, cycle: Cycle<'c>, node: &NodeInfo) -> Option<(&'static str, Verdict)> {
+    /// The same, minding the pods that are promised room there: the pod must fit beside those of
+    /// its own or a higher priority, and also without them, for they may never come. With them
+    /// resources and anti-affinity can fail, without them affinity.
+    pub fn check_with_nominated(
+        &self,
+        cycle: Cycle<'c>,
+        node: &NodeInfo,
+    ) -> Option<(&'static str, Verdict)> {
         if cycle.nominations.is_empty() {
             return self.check(node);
         }
+
         let pod = cycle.pod;
         let before = cycle.nominations.on(node.name()).iter();
-        let before: Vec<_> =
-            before.filter(|other| other.priority >= pod.priority && other.uid != pod.uid).collect();
+
+        let before: Vec<_> = before
+            .filter(|other| other.priority >= pod.priority && other.uid != pod.uid)
+            .collect();
         if !before.is_empty() {
             let (mut with, mut crowded) = (self.fork(), node.clone());
             for other in before {
@@ -89,19 +110,30 @@ impl<'c> Filters<'c> {
                 return Some(refused);
             }
         }
+
         self.check(node)
     }
 
     pub(crate) fn fork(&self) -> Filters<'c> {
-        Filters { list: self.list.iter().map(|(plugin, filter)| (*plugin, filter.fork())).collect() }
+        Filters {
+            list: self
+                .list
+                .iter()
+                .map(|(plugin, filter)| (*plugin, filter.fork()))
+                .collect(),
+        }
     }
 
     pub(crate) fn pod_added(&mut self, pod: &Pod, node: &NodeInfo) {
-        self.list.iter_mut().for_each(|(_, filter)| filter.pod_added(pod, node));
+        self.list
+            .iter_mut()
+            .for_each(|(_, filter)| filter.pod_added(pod, node));
     }
 
     pub(crate) fn pod_removed(&mut self, pod: &Pod, node: &NodeInfo) {
-        self.list.iter_mut().for_each(|(_, filter)| filter.pod_removed(pod, node));
+        self.list
+            .iter_mut()
+            .for_each(|(_, filter)| filter.pod_removed(pod, node));
     }
 }
 
@@ -113,15 +145,21 @@ impl Opening<'_> {
             None => names,
             Some(so_far) => so_far.intersection(&names).cloned().collect(),
         };
+
         if !only.is_empty() {
             self.only = Some(only);
             return Ok(());
         }
+
         let all: Vec<_> = self.named_by.iter().copied().collect();
         let reason = match all.as_slice() {
             [one] => format!("node(s) didn't satisfy plugin {one}"),
-            all => format!("node(s) didn't satisfy plugin(s) [{}] simultaneously", all.join(" ")),
+            all => format!(
+                "node(s) didn't satisfy plugin(s) [{}] simultaneously",
+                all.join(" ")
+            ),
         };
+
         Err(Closed {
             plugin: None,
             named_by: std::mem::take(&mut self.named_by),
@@ -132,6 +170,10 @@ impl Opening<'_> {
 
 impl Closed {
     fn by(plugin: &'static str, refusal: Refusal) -> Closed {
-        Closed { plugin: Some(plugin), named_by: BTreeSet::new(), refusal }
+        Closed {
+            plugin: Some(plugin),
+            named_by: BTreeSet::new(),
+            refusal,
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! One pod, one node: the scheduling cycle, from the first question to the choice.
 //!
-//! Pure and without waiting: all it knows is the cache, which nobody changes meanwhile, and dice that are handed in.
-//! [`schedule`] asks the plugins before nodes are asked, then nodes, from where the last pod's search stopped, until
-//! enough will do; it scores those and takes the best. If none will do it says why ([`Diagnosis`]) and asks the
-//! plugins that may make room.
+//! Pure and without waiting: all it knows is the cache, which nobody changes meanwhile, and dice
+//! that are handed in. [`schedule`] asks the plugins before nodes are asked, then nodes, from where
+//! the last pod's search stopped, until enough will do; it scores those and takes the best. If none
+//! will do it says why ([`Diagnosis`]) and asks the plugins that may make room.
 
 mod diagnosis;
 mod filters;
@@ -24,7 +24,9 @@ pub use filters::Filters;
 use filters::{Closed, Opening};
 
 use crate::cache::{NodeInfo, Slot};
-use crate::framework::{BEST, Cycle, Profile, Reason, Refusal, Room, RoomAnswer, Verdict, Weighted};
+use crate::framework::{
+    BEST, Cycle, Profile, Reason, Refusal, Room, RoomAnswer, Verdict, Weighted,
+};
 
 /// Where a pod goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,36 +84,51 @@ pub fn schedule(
     if cycle.cache.order().is_empty() {
         return Err(Unplaced::NoNodes);
     }
+
     let mut diagnosis = Diagnosis::new(cycle.cache.order().len());
     let opening = match Filters::prepare(profile, cycle) {
         Ok(opening) => opening,
         Err(closed) => return Err(closed_unfit(profile, cycle, closed, diagnosis, dice)),
     };
     diagnosis.rejectors.clone_from(&opening.named_by);
+
     if let Some((plugin, refusal)) = opening.refused {
         diagnosis.rejectors.insert(plugin);
         put_refusal(&mut diagnosis, refusal);
         return Err(unfit(profile, cycle, &opening.filters, diagnosis, dice));
     }
+
     let feasible = match nominated_node(cycle, &opening.filters) {
         Some(node) => vec![node],
         None => find_feasible(profile, cycle, &opening, &mut diagnosis, search),
     };
     let evaluated = feasible.len() + diagnosis.rejected.len();
+
     let node = match feasible.as_slice() {
         [] => return Err(unfit(profile, cycle, &opening.filters, diagnosis, dice)),
         // A single node needs no score.
         [node] => node,
         several => best(profile, cycle, several, dice).map_err(Unplaced::Failed)?,
     };
-    Ok(Placement { node: node.node.name.clone(), evaluated, feasible: feasible.len() })
+
+    Ok(Placement {
+        node: node.node.name.clone(),
+        evaluated,
+        feasible: feasible.len(),
+    })
 }
 
 /// The node that the pod was promised, if it will do now.
 fn nominated_node<'c>(cycle: Cycle<'c>, filters: &Filters<'c>) -> Option<&'c NodeInfo> {
-    let promised = cycle.nominations.node_of(&cycle.pod.uid).unwrap_or(&cycle.pod.nominated_node);
+    let promised = cycle
+        .nominations
+        .node_of(&cycle.pod.uid)
+        .unwrap_or(&cycle.pod.nominated_node);
     let node = cycle.cache.named(promised)?;
-    filters.check_with_nominated(cycle, node).is_none().then_some(node)
+    filters
+        .check_with_nominated(cycle, node)
+        .is_none()
+        .then_some(node)
 }
 
 fn find_feasible<'c>(
@@ -126,15 +143,26 @@ fn find_feasible<'c>(
         let plugins: Vec<_> = opening.named_by.iter().copied().collect();
         let reason = format!("node(s) didn't satisfy plugin(s) [{}]", plugins.join(" "));
         diagnosis.others = Verdict::Never(vec![Reason::from(reason)]);
-        names.iter().filter_map(|name| cycle.cache.named(name)).map(|node| node.slot).collect()
+        names
+            .iter()
+            .filter_map(|name| cycle.cache.named(name))
+            .map(|node| node.slot)
+            .collect()
     });
+
     let nodes = named.as_deref().unwrap_or(all);
-    let enough = if profile.scores.is_empty() { 1 } else { enough_nodes(profile, nodes.len()) };
+    let enough = if profile.scores.is_empty() {
+        1
+    } else {
+        enough_nodes(profile, nodes.len())
+    };
+
     let mut feasible = Vec::new();
     for turn in 0..nodes.len() {
         if feasible.len() == enough {
             break;
         }
+
         let slot = nodes[(search.next + turn) % nodes.len()];
         let node = cycle.cache.node(slot);
         match opening.filters.check_with_nominated(cycle, node) {
@@ -142,7 +170,9 @@ fn find_feasible<'c>(
             Some((plugin, verdict)) => diagnosis.reject(slot, plugin, verdict),
         }
     }
+
     search.next = (search.next + feasible.len() + diagnosis.rejected.len()) % all.len();
+
     feasible
 }
 
@@ -158,7 +188,8 @@ fn enough_nodes(profile: &Profile, nodes: usize) -> usize {
     (nodes * percentage / 100).max(FEW_NODES)
 }
 
-/// The best of several nodes; among equals the dice decide, or an empty cluster would fill up node by node.
+/// The best of several nodes; among equals the dice decide, or an empty cluster would fill up node
+/// by node.
 fn best<'c>(
     profile: &Profile,
     cycle: Cycle<'c>,
@@ -169,26 +200,46 @@ fn best<'c>(
     let highest = totals.iter().max().copied().unwrap_or_default();
     let equals = totals.iter().filter(|total| **total == highest).count();
     let chosen = dice.usize(0..equals);
-    let mut winners = nodes.iter().zip(&totals).filter(|(_, total)| **total == highest);
+    let mut winners = nodes
+        .iter()
+        .zip(&totals)
+        .filter(|(_, total)| **total == highest);
     Ok(winners.nth(chosen).expect("as many as were counted").0)
 }
 
 /// The total score of each node.
-pub(crate) fn score(profile: &Profile, cycle: Cycle<'_>, nodes: &[&NodeInfo]) -> Result<Vec<i64>, String> {
+pub(crate) fn score(
+    profile: &Profile,
+    cycle: Cycle<'_>,
+    nodes: &[&NodeInfo],
+) -> Result<Vec<i64>, String> {
     if profile.scores.is_empty() {
         return Ok(vec![1; nodes.len()]);
     }
+
     let mut totals = vec![0; nodes.len()];
-    for Weighted { plugin, weight, part } in &profile.scores {
-        let prepared = part.prepare_scores(cycle, nodes).map_err(|refusal| match refusal {
-            Refusal::Failed(error) => format!("running PreScore plugin \"{plugin}\": {error}"),
-            Refusal::NotNow(reasons) | Refusal::Never(reasons) => {
-                format!("running PreScore plugin \"{plugin}\": {}", reasons.join(", "))
-            }
-        })?;
+    for Weighted {
+        plugin,
+        weight,
+        part,
+    } in &profile.scores
+    {
+        let prepared = part
+            .prepare_scores(cycle, nodes)
+            .map_err(|refusal| match refusal {
+                Refusal::Failed(error) => format!("running PreScore plugin \"{plugin}\": {error}"),
+                Refusal::NotNow(reasons) | Refusal::Never(reasons) => {
+                    format!(
+                        "running PreScore plugin \"{plugin}\": {}",
+                        reasons.join(", ")
+                    )
+                }
+            })?;
         let Some(prepared) = prepared else { continue };
+
         let mut scores: Vec<i64> = nodes.iter().map(|node| prepared.score(node)).collect();
         prepared.normalize(&mut scores);
+
         for (total, score) in totals.iter_mut().zip(scores) {
             if !(0..=BEST).contains(&score) {
                 return Err(format!(
@@ -198,18 +249,32 @@ pub(crate) fn score(profile: &Profile, cycle: Cycle<'_>, nodes: &[&NodeInfo]) ->
             *total += weight * score;
         }
     }
+
     Ok(totals)
 }
 
 /// What the profile says of every node: the names of those that will do, with their total scores.
 #[cfg(test)]
 pub(crate) fn survey(profile: &Profile, cycle: Cycle<'_>) -> Result<Vec<(String, i64)>, String> {
-    let Ok(opening) = Filters::prepare(profile, cycle) else { return Ok(Vec::new()) };
-    let allowed = |node: &&NodeInfo| opening.only.as_ref().is_none_or(|only| only.contains(&node.node.name));
+    let Ok(opening) = Filters::prepare(profile, cycle) else {
+        return Ok(Vec::new());
+    };
+    let allowed = |node: &&NodeInfo| {
+        opening
+            .only
+            .as_ref()
+            .is_none_or(|only| only.contains(&node.node.name))
+    };
+
     let fits = |node: &&NodeInfo| opening.filters.check_with_nominated(cycle, node).is_none();
     let nodes: Vec<_> = cycle.cache.nodes().filter(allowed).filter(fits).collect();
     let totals = score(profile, cycle, &nodes)?;
-    Ok(nodes.iter().map(|node| node.name().to_owned()).zip(totals).collect())
+
+    Ok(nodes
+        .iter()
+        .map(|node| node.name().to_owned())
+        .zip(totals)
+        .collect())
 }
 
 fn put_refusal(diagnosis: &mut Diagnosis, refusal: Refusal) {
@@ -246,7 +311,12 @@ fn unfit<'c>(
     mut diagnosis: Diagnosis,
     dice: &mut fastrand::Rng,
 ) -> Unplaced {
-    let mut nomination = if profile.post_filters.is_empty() { Nomination::Clear } else { Nomination::Keep };
+    let mut nomination = if profile.post_filters.is_empty() {
+        Nomination::Clear
+    } else {
+        Nomination::Keep
+    };
+
     let (mut room, mut said) = (None, Vec::new());
     for plugin in &profile.post_filters {
         match plugin.part.make_room(cycle, filters, &diagnosis, dice) {
@@ -264,8 +334,14 @@ fn unfit<'c>(
             }
         }
     }
+
     diagnosis.after = Some(said.join(", "));
-    Unplaced::Unfit(Box::new(Unfit { diagnosis, nomination, room }))
+
+    Unplaced::Unfit(Box::new(Unfit {
+        diagnosis,
+        nomination,
+        room,
+    }))
 }
 
 /// In smaller clusters every node is asked.

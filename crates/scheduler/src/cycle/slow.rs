@@ -1,5 +1,6 @@
-//! Random clusters, judged twice: by the profile over the cache's counters and columns, and by a slow evaluation that
-//! goes through all pods of all nodes for every question. Both must leave the same nodes with the same scores.
+//! Random clusters, judged twice: by the profile over the cache's counters and columns, and by a
+//! slow evaluation that goes through all pods of all nodes for every question. Both must leave the
+//! same nodes with the same scores.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,12 +26,20 @@ struct Slow<'a> {
 
 impl Slow<'_> {
     fn pods_on(&self, node: &Node) -> impl Iterator<Item = &Arc<Pod>> {
-        self.pods.values().filter(move |pod| pod.node_name == node.name)
+        self.pods
+            .values()
+            .filter(move |pod| pod.node_name == node.name)
     }
 
     fn matches_affinity(pod: &Pod, node: &Node) -> bool {
-        let view = NodeView { name: node.name.as_str(), labels: &node.labels };
-        pod.node_affinity.required.as_ref().is_none_or(|required| required.matches(&view).unwrap())
+        let view = NodeView {
+            name: node.name.as_str(),
+            labels: &node.labels,
+        };
+        pod.node_affinity
+            .required
+            .as_ref()
+            .is_none_or(|required| required.matches(&view).unwrap())
     }
 
     fn fits(&self, pod: &Pod, node: &Node) -> bool {
@@ -40,6 +49,7 @@ impl Slow<'_> {
         let pods: Vec<_> = self.pods_on(node).collect();
         let cpu: i64 = pods.iter().map(|other| other.requests.used.milli_cpu).sum();
         let memory: i64 = pods.iter().map(|other| other.requests.used.memory).sum();
+
         let wanted = &pod.requests.fit;
         let room = i64::try_from(pods.len()).unwrap() < node.allowed_pods
             && (wanted.milli_cpu == 0 || cpu + wanted.milli_cpu <= node.allocatable.milli_cpu)
@@ -51,6 +61,7 @@ impl Slow<'_> {
                     || (held.ip != port.ip && held.ip != "0.0.0.0" && port.ip != "0.0.0.0")
             })
         });
+
         welcome && room && ports && self.spreads(pod, node) && self.is_in_company(pod, node)
     }
 
@@ -70,22 +81,42 @@ impl Slow<'_> {
     }
 
     fn spreads(&self, pod: &Pod, node: &Node) -> bool {
-        let hard: Vec<_> = pod.spread.iter().filter(|constraint| constraint.hard).collect();
-        let labelled =
-            |node: &Node| hard.iter().all(|constraint| node.labels.contains(&constraint.topology_key));
+        let hard: Vec<_> = pod
+            .spread
+            .iter()
+            .filter(|constraint| constraint.hard)
+            .collect();
+
+        let labelled = |node: &Node| {
+            hard.iter()
+                .all(|constraint| node.labels.contains(&constraint.topology_key))
+        };
+
         hard.iter().all(|constraint| {
-            let Some(own) = node.labels.get(&constraint.topology_key) else { return false };
+            let Some(own) = node.labels.get(&constraint.topology_key) else {
+                return false;
+            };
+
             let mut domains: BTreeMap<&str, i64> = BTreeMap::new();
-            for other in
-                self.nodes.values().filter(|other| labelled(other) && Self::counts(pod, constraint, other))
+            for other in self
+                .nodes
+                .values()
+                .filter(|other| labelled(other) && Self::counts(pod, constraint, other))
             {
                 let domain = other.labels.get(&constraint.topology_key).unwrap();
                 *domains.entry(domain).or_default() += self.spread_count(pod, constraint, other);
             }
+
             let enough = i64::try_from(domains.len()).unwrap() >= constraint.min_domains;
-            let fewest = if enough { domains.values().min().copied().unwrap_or(0) } else { 0 };
-            let with =
-                domains.get(own).copied().unwrap_or(0) + i64::from(constraint.selector.matches(&pod.labels));
+            let fewest = if enough {
+                domains.values().min().copied().unwrap_or(0)
+            } else {
+                0
+            };
+
+            let with = domains.get(own).copied().unwrap_or(0)
+                + i64::from(constraint.selector.matches(&pod.labels));
+
             with - fewest <= constraint.max_skew
         })
     }
@@ -93,45 +124,68 @@ impl Slow<'_> {
     fn about(&self, term: &AffinityTerm, other: &Pod) -> bool {
         let peers = &term.peers;
         let namespace = peers.namespaces.contains(&other.namespace)
-            || peers.namespace_selector.matches(self.around.namespace_labels(&other.namespace));
+            || peers
+                .namespace_selector
+                .matches(self.around.namespace_labels(&other.namespace));
         namespace && peers.selector.matches(&other.labels)
     }
 
     /// All pods on nodes that exist, with the nodes.
     fn placed(&self) -> impl Iterator<Item = (&Arc<Pod>, &Arc<Node>)> {
-        self.pods.values().filter_map(|pod| Some((pod, self.nodes.get(pod.node_name.as_str())?)))
+        self.pods
+            .values()
+            .filter_map(|pod| Some((pod, self.nodes.get(pod.node_name.as_str())?)))
     }
 
     fn same_place(one: &Node, other: &Node, key: &str) -> bool {
-        one.labels.get(key).is_some_and(|place| other.labels.get(key) == Some(place))
+        one.labels
+            .get(key)
+            .is_some_and(|place| other.labels.get(key) == Some(place))
     }
 
     fn is_in_company(&self, pod: &Pod, node: &Node) -> bool {
         let near = &pod.affinity.required;
         let all = |other: &Pod| near.iter().all(|term| self.about(term, other));
         let friends: Vec<_> = self.placed().filter(|(other, _)| all(other)).collect();
-        let with_all = near
+        let with_all = near.iter().all(|term| {
+            friends
+                .iter()
+                .any(|(_, place)| Self::same_place(place, node, &term.topology_key))
+        });
+
+        let labelled = near
             .iter()
-            .all(|term| friends.iter().any(|(_, place)| Self::same_place(place, node, &term.topology_key)));
-        let labelled = near.iter().all(|term| node.labels.contains(&term.topology_key));
-        let nowhere = near
-            .iter()
-            .all(|term| friends.iter().all(|(_, place)| !place.labels.contains(&term.topology_key)));
+            .all(|term| node.labels.contains(&term.topology_key));
+        let nowhere = near.iter().all(|term| {
+            friends
+                .iter()
+                .all(|(_, place)| !place.labels.contains(&term.topology_key))
+        });
         let first = labelled && nowhere && all(pod);
+
         let apart = pod.affinity.required_anti.iter().all(|term| {
             !self.placed().any(|(other, place)| {
                 self.about(term, other) && Self::same_place(place, node, &term.topology_key)
             })
         });
+
         let left_alone = self.placed().all(|(other, place)| {
             let mut terms = other.affinity.required_anti.iter();
-            !terms.any(|term| self.about(term, pod) && Self::same_place(place, node, &term.topology_key))
+            !terms.any(|term| {
+                self.about(term, pod) && Self::same_place(place, node, &term.topology_key)
+            })
         });
+
         (near.is_empty() || with_all || first) && apart && left_alone
     }
 
     fn scores(&self, pod: &Pod) -> Vec<(String, i64)> {
-        let nodes: Vec<&Arc<Node>> = self.nodes.values().filter(|node| self.fits(pod, node)).collect();
+        let nodes: Vec<&Arc<Node>> = self
+            .nodes
+            .values()
+            .filter(|node| self.fits(pod, node))
+            .collect();
+
         let tables = [
             (3, self.taint_scores(pod, &nodes)),
             (2, self.affinity_scores(pod, &nodes)),
@@ -140,38 +194,100 @@ impl Slow<'_> {
             (2, self.spread_scores(pod, &nodes)),
             (2, self.company_scores(pod, &nodes)),
         ];
-        let total = |index: usize| tables.iter().map(|(weight, scores)| weight * scores[index]).sum();
-        nodes.iter().enumerate().map(|(index, node)| (node.name.to_string(), total(index))).collect()
+
+        let total = |index: usize| {
+            tables
+                .iter()
+                .map(|(weight, scores)| weight * scores[index])
+                .sum()
+        };
+
+        nodes
+            .iter()
+            .enumerate()
+            .map(|(index, node)| (node.name.to_string(), total(index)))
+            .collect()
     }
 
     fn taint_scores(&self, pod: &Pod, nodes: &[&Arc<Node>]) -> Vec<i64> {
         let bad = |node: &Node| {
-            let taints = node.taints.iter().filter(|taint| taint.view().effect == effect::PREFER_NO_SCHEDULE);
-            i64::try_from(taints.filter(|taint| !tolerated(&pod.tolerations, &taint.view())).count()).unwrap()
+            let taints = node
+                .taints
+                .iter()
+                .filter(|taint| taint.view().effect == effect::PREFER_NO_SCHEDULE);
+
+            i64::try_from(
+                taints
+                    .filter(|taint| !tolerated(&pod.tolerations, &taint.view()))
+                    .count(),
+            )
+            .unwrap()
         };
+
         let most = nodes.iter().map(|node| bad(node)).max().unwrap_or(0);
-        nodes.iter().map(|node| if most == 0 { 100 } else { 100 - 100 * bad(node) / most }).collect()
+        nodes
+            .iter()
+            .map(|node| {
+                if most == 0 {
+                    100
+                } else {
+                    100 - 100 * bad(node) / most
+                }
+            })
+            .collect()
     }
 
     fn affinity_scores(&self, pod: &Pod, nodes: &[&Arc<Node>]) -> Vec<i64> {
         let liked = |node: &Node| {
-            let view = NodeView { name: node.name.as_str(), labels: &node.labels };
-            pod.node_affinity.preferred.as_ref().map_or(0, |wishes| wishes.score(&view))
+            let view = NodeView {
+                name: node.name.as_str(),
+                labels: &node.labels,
+            };
+            pod.node_affinity
+                .preferred
+                .as_ref()
+                .map_or(0, |wishes| wishes.score(&view))
         };
+
         let most = nodes.iter().map(|node| liked(node)).max().unwrap_or(0);
-        nodes.iter().map(|node| if most == 0 { 0 } else { 100 * liked(node) / most }).collect()
+        nodes
+            .iter()
+            .map(|node| {
+                if most == 0 {
+                    0
+                } else {
+                    100 * liked(node) / most
+                }
+            })
+            .collect()
     }
 
     fn least_allocated(&self, pod: &Pod, nodes: &[&Arc<Node>]) -> Vec<i64> {
-        let share = |used: i64, has: i64| if used > has { 0 } else { (has - used) * 100 / has };
+        let share = |used: i64, has: i64| {
+            if used > has {
+                0
+            } else {
+                (has - used) * 100 / has
+            }
+        };
+
         let score = |node: &Node| {
-            let cpu: i64 = self.pods_on(node).map(|other| other.requests.nonzero_milli_cpu).sum();
-            let memory: i64 = self.pods_on(node).map(|other| other.requests.nonzero_memory).sum();
+            let cpu: i64 = self
+                .pods_on(node)
+                .map(|other| other.requests.nonzero_milli_cpu)
+                .sum();
+
+            let memory: i64 = self
+                .pods_on(node)
+                .map(|other| other.requests.nonzero_memory)
+                .sum();
+
             let wanted = &pod.requests.scored;
             (share(cpu + wanted.milli_cpu, node.allocatable.milli_cpu)
                 + share(memory + wanted.memory, node.allocatable.memory))
                 / 2
         };
+
         nodes.iter().map(|node| score(node)).collect()
     }
 
@@ -181,26 +297,46 @@ impl Slow<'_> {
             if wanted.milli_cpu == 0 && wanted.memory == 0 {
                 return 0;
             }
-            let cpu: i64 = self.pods_on(node).map(|other| other.requests.used.milli_cpu).sum();
-            let memory: i64 = self.pods_on(node).map(|other| other.requests.used.memory).sum();
+
+            let cpu: i64 = self
+                .pods_on(node)
+                .map(|other| other.requests.used.milli_cpu)
+                .sum();
+
+            let memory: i64 = self
+                .pods_on(node)
+                .map(|other| other.requests.used.memory)
+                .sum();
+
             let balance = |cpu: i64, memory: i64| {
                 let one = (cpu as f64 / node.allocatable.milli_cpu as f64).min(1.0);
                 let other = (memory as f64 / node.allocatable.memory as f64).min(1.0);
                 ((1.0 - ((one - other) / 2.0).abs()) * 100.0) as i64
             };
-            50 + (50 + balance(cpu + wanted.milli_cpu, memory + wanted.memory) - balance(cpu, memory)) / 2
+
+            50 + (50 + balance(cpu + wanted.milli_cpu, memory + wanted.memory)
+                - balance(cpu, memory))
+                / 2
         };
+
         nodes.iter().map(|node| score(node)).collect()
     }
 
     fn soft_constraints(&self, pod: &Pod) -> Vec<SpreadConstraint> {
         if !pod.spread.is_empty() {
-            return pod.spread.iter().filter(|constraint| !constraint.hard).cloned().collect();
+            return pod
+                .spread
+                .iter()
+                .filter(|constraint| !constraint.hard)
+                .cloned()
+                .collect();
         }
+
         let selector = self.around.companions(pod);
         if selector == LabelSelector::everything() {
             return Vec::new();
         }
+
         let constraint = |key: &'static str, max_skew: i64| SpreadConstraint {
             max_skew,
             topology_key: key.into(),
@@ -210,7 +346,11 @@ impl Slow<'_> {
             honors_affinity: true,
             honors_taints: false,
         };
-        vec![constraint("kubernetes.io/hostname", 3), constraint("topology.kubernetes.io/zone", 5)]
+
+        vec![
+            constraint("kubernetes.io/hostname", 3),
+            constraint("topology.kubernetes.io/zone", 5),
+        ]
     }
 
     fn spread_scores(&self, pod: &Pod, nodes: &[&Arc<Node>]) -> Vec<i64> {
@@ -218,15 +358,23 @@ impl Slow<'_> {
         if soft.is_empty() {
             return vec![0; nodes.len()];
         }
+
         let strict = !pod.spread.is_empty();
         let labelled = |node: &Node| {
-            !strict || soft.iter().all(|constraint| node.labels.contains(&constraint.topology_key))
+            !strict
+                || soft
+                    .iter()
+                    .all(|constraint| node.labels.contains(&constraint.topology_key))
         };
+
         let kept: Vec<_> = nodes.iter().filter(|node| labelled(node)).collect();
         let raw = |node: &Node| -> f64 {
             let one = |constraint: &SpreadConstraint| {
                 let key = constraint.topology_key.as_str();
-                let Some(place) = node.labels.get(key) else { return 0.0 };
+                let Some(place) = node.labels.get(key) else {
+                    return 0.0;
+                };
+
                 let host = key == "kubernetes.io/hostname";
                 let size = if host {
                     kept.len()
@@ -236,28 +384,42 @@ impl Slow<'_> {
                         .collect::<std::collections::BTreeSet<_>>()
                         .len()
                 };
+
                 let count: i64 = if host {
                     self.spread_count(pod, constraint, node)
                 } else {
-                    let same = self.nodes.values().filter(|other| other.labels.get(key) == Some(place));
-                    let same = same.filter(|other| labelled(other) && Self::counts(pod, constraint, other));
-                    same.map(|other| self.spread_count(pod, constraint, other)).sum()
+                    let same = self
+                        .nodes
+                        .values()
+                        .filter(|other| other.labels.get(key) == Some(place));
+                    let same = same
+                        .filter(|other| labelled(other) && Self::counts(pod, constraint, other));
+                    same.map(|other| self.spread_count(pod, constraint, other))
+                        .sum()
                 };
+
                 count as f64 * ((size + 2) as f64).ln() + (constraint.max_skew - 1) as f64
             };
+
             soft.iter().map(one).sum()
         };
-        let rounded: Vec<Option<i64>> =
-            nodes.iter().map(|node| labelled(node).then(|| raw(node).round() as i64)).collect();
+
+        let rounded: Vec<Option<i64>> = nodes
+            .iter()
+            .map(|node| labelled(node).then(|| raw(node).round() as i64))
+            .collect();
+
         let (least, most) = (
             rounded.iter().flatten().min().copied().unwrap_or(0),
             rounded.iter().flatten().max().copied().unwrap_or(0),
         );
+
         let normal = |score: &Option<i64>| match score {
             None => 0,
             Some(_) if most == 0 => 100,
             Some(score) => 100 * (most + least - score) / most,
         };
+
         rounded.iter().map(normal).collect()
     }
 
@@ -266,24 +428,57 @@ impl Slow<'_> {
             let mut sum = 0;
             for (other, place) in self.placed() {
                 let mut pull = |term: &AffinityTerm, about: &Pod, weight: i64| {
-                    if self.about(term, about) && Self::same_place(place, node, &term.topology_key) {
+                    if self.about(term, about) && Self::same_place(place, node, &term.topology_key)
+                    {
                         sum += weight;
                     }
                 };
-                pod.affinity.preferred.iter().for_each(|wish| pull(&wish.term, other, wish.weight));
-                pod.affinity.preferred_anti.iter().for_each(|wish| pull(&wish.term, other, -wish.weight));
-                other.affinity.required.iter().for_each(|term| pull(term, pod, 1));
-                other.affinity.preferred.iter().for_each(|wish| pull(&wish.term, pod, wish.weight));
-                other.affinity.preferred_anti.iter().for_each(|wish| pull(&wish.term, pod, -wish.weight));
+
+                pod.affinity
+                    .preferred
+                    .iter()
+                    .for_each(|wish| pull(&wish.term, other, wish.weight));
+
+                pod.affinity
+                    .preferred_anti
+                    .iter()
+                    .for_each(|wish| pull(&wish.term, other, -wish.weight));
+
+                other
+                    .affinity
+                    .required
+                    .iter()
+                    .for_each(|term| pull(term, pod, 1));
+
+                other
+                    .affinity
+                    .preferred
+                    .iter()
+                    .for_each(|wish| pull(&wish.term, pod, wish.weight));
+
+                other
+                    .affinity
+                    .preferred_anti
+                    .iter()
+                    .for_each(|wish| pull(&wish.term, pod, -wish.weight));
             }
+
             sum
         };
         let sums: Vec<i64> = nodes.iter().map(|node| raw(node)).collect();
-        let (least, most) =
-            (sums.iter().min().copied().unwrap_or(0), sums.iter().max().copied().unwrap_or(0));
+        let (least, most) = (
+            sums.iter().min().copied().unwrap_or(0),
+            sums.iter().max().copied().unwrap_or(0),
+        );
+
         let normal = |sum: &i64| {
-            if most == least { 0 } else { (100.0 * ((sum - least) as f64 / (most - least) as f64)) as i64 }
+            if most == least {
+                0
+            } else {
+                (100.0 * ((sum - least) as f64 / (most - least) as f64)) as i64
+            }
         };
+
         sums.iter().map(normal).collect()
     }
 }
@@ -297,7 +492,11 @@ fn one_of<'t>(dice: &mut fastrand::Rng, texts: &[&'t str]) -> &'t str {
 }
 
 const APPS: [&str; 3] = ["web", "db", "cache"];
-const KEYS: [&str; 3] = ["kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"];
+const KEYS: [&str; 3] = [
+    "kubernetes.io/hostname",
+    "topology.kubernetes.io/zone",
+    "rack",
+];
 
 fn random_node(dice: &mut fastrand::Rng, name: &str) -> Arc<Node> {
     let mut labels = json!({"kubernetes.io/hostname": name});
@@ -307,6 +506,7 @@ fn random_node(dice: &mut fastrand::Rng, name: &str) -> Arc<Node> {
     if chance(dice, 60) {
         labels["rack"] = json!(one_of(dice, &["1", "2"]));
     }
+
     let taint = |effect: &str| json!({"key": "t", "value": "v", "effect": effect});
     let mut taints = Vec::new();
     if chance(dice, 10) {
@@ -315,9 +515,14 @@ fn random_node(dice: &mut fastrand::Rng, name: &str) -> Arc<Node> {
     if chance(dice, 25) {
         taints.push(taint("PreferNoSchedule"));
     }
+
     let allocatable = json!({"cpu": format!("{}", dice.u8(2..9)), "memory": format!("{}Gi", dice.u8(2..17)), "pods": format!("{}", dice.u8(2..20))});
     let spec = json!({"taints": taints, "unschedulable": chance(dice, 5)});
-    node(name, json!({"metadata": {"labels": labels}, "spec": spec, "status": {"allocatable": allocatable}}))
+
+    node(
+        name,
+        json!({"metadata": {"labels": labels}, "spec": spec, "status": {"allocatable": allocatable}}),
+    )
 }
 
 fn random_selector(dice: &mut fastrand::Rng) -> Json {
@@ -331,7 +536,8 @@ fn random_selector(dice: &mut fastrand::Rng) -> Json {
 }
 
 fn random_term(dice: &mut fastrand::Rng) -> Json {
-    let mut term = json!({"labelSelector": random_selector(dice), "topologyKey": one_of(dice, &KEYS)});
+    let mut term =
+        json!({"labelSelector": random_selector(dice), "topologyKey": one_of(dice, &KEYS)});
     match dice.u8(0..6) {
         0 => term["namespaces"] = json!(["other"]),
         1 => term["namespaceSelector"] = json!({"matchLabels": {"team": "x"}}),
@@ -345,22 +551,26 @@ fn random_affinity(dice: &mut fastrand::Rng) -> Json {
     let mut affinity = json!({});
     for kind in ["podAffinity", "podAntiAffinity"] {
         if chance(dice, 25) {
-            affinity[kind]["requiredDuringSchedulingIgnoredDuringExecution"] = json!([random_term(dice)]);
+            affinity[kind]["requiredDuringSchedulingIgnoredDuringExecution"] =
+                json!([random_term(dice)]);
         }
         if chance(dice, 25) {
             affinity[kind]["preferredDuringSchedulingIgnoredDuringExecution"] =
                 json!([{"weight": dice.u8(1..100), "podAffinityTerm": random_term(dice)}]);
         }
     }
+
     let expression = |dice: &mut fastrand::Rng| json!({"matchExpressions": [{"key": "rack", "operator": "In", "values": [one_of(dice, &["1", "2"])]}]});
     if chance(dice, 15) {
         affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
             json!({"nodeSelectorTerms": [expression(dice)]});
     }
+
     if chance(dice, 20) {
         affinity["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] =
             json!([{"weight": dice.u8(1..100), "preference": expression(dice)}]);
     }
+
     affinity
 }
 
@@ -373,9 +583,11 @@ fn random_spread(dice: &mut fastrand::Rng) -> Json {
         "nodeTaintsPolicy": one_of(dice, &["Honor", "Ignore"]),
         "nodeAffinityPolicy": one_of(dice, &["Honor", "Ignore"]),
     });
+
     if constraint["whenUnsatisfiable"] == "DoNotSchedule" && chance(dice, 30) {
         constraint["minDomains"] = json!(dice.u8(1..5));
     }
+
     constraint
 }
 
@@ -387,10 +599,12 @@ fn random_pod(dice: &mut fastrand::Rng, name: &str, node: &str) -> Arc<Pod> {
     if chance(dice, 50) {
         container["resources"]["requests"]["memory"] = json!(format!("{}Mi", dice.u16(0..2000)));
     }
+
     if chance(dice, 10) {
         container["ports"] =
             json!([{"hostPort": dice.u8(80..83), "hostIP": one_of(dice, &["", "10.0.0.1"])}]);
     }
+
     let mut spec = json!({"schedulerName": "default-scheduler", "containers": [container], "nodeName": node, "affinity": random_affinity(dice)});
     if chance(dice, 30) {
         spec["tolerations"] = json!([{"key": "t", "operator": "Exists", "effect": one_of(dice, &["", "NoSchedule", "PreferNoSchedule"])}]);
@@ -398,6 +612,7 @@ fn random_pod(dice: &mut fastrand::Rng, name: &str, node: &str) -> Arc<Pod> {
     if chance(dice, 30) {
         spec["topologySpreadConstraints"] = json!([random_spread(dice)]);
     }
+
     let mut meta = json!({"labels": {"app": one_of(dice, &APPS)}, "namespace": one_of(dice, &["default", "default", "other"])});
     if chance(dice, 10) {
         meta["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -405,6 +620,7 @@ fn random_pod(dice: &mut fastrand::Rng, name: &str, node: &str) -> Arc<Pod> {
     if chance(dice, 50) {
         meta["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u", "controller": true}]);
     }
+
     pod(name, json!({"metadata": meta, "spec": spec}))
 }
 
@@ -432,12 +648,17 @@ fn change(
             pods.remove(&pod_name);
         }
         5 => {
-            let labels = if dice.bool() { json!({"team": "x"}) } else { json!({}) };
+            let labels = if dice.bool() {
+                json!({"team": "x"})
+            } else {
+                json!({})
+            };
             let namespace = tree(&json!({"metadata": {"name": "other", "labels": labels}}));
             cache.change_surroundings(|around| around.set_namespace("other", Some(&namespace)));
         }
         6 => {
-            let set = tree(&json!({"spec": {"selector": {"matchLabels": {"app": one_of(dice, &APPS)}}}}));
+            let set =
+                tree(&json!({"spec": {"selector": {"matchLabels": {"app": one_of(dice, &APPS)}}}}));
             let set = dice.bool().then_some(set);
             cache.change_surroundings(|around| {
                 around.set_group(Group::ReplicaSet, "default", "rs", set.as_ref());
@@ -465,17 +686,34 @@ fn fast_and_slow_agree_on_random_clusters_as_they_change() {
         let (mut cache, mut nodes, mut pods) = (Cache::default(), BTreeMap::new(), BTreeMap::new());
         for step in 0..60 {
             change(&mut dice, &mut cache, &mut nodes, &mut pods);
+
             if step % 3 != 0 {
                 continue;
             }
+
             cache.refresh();
             let pod = random_pod(&mut dice, "new", "");
-            let slow = Slow { nodes: &nodes, pods: &pods, around: cache.surroundings() };
+
+            let slow = Slow {
+                nodes: &nodes,
+                pods: &pods,
+                around: cache.surroundings(),
+            };
+
             let expected = slow.scores(&pod);
-            assert_eq!(scores(&profile, &cache, &pod), expected, "seed {seed}, step {step}: {pod:#?}");
+            assert_eq!(
+                scores(&profile, &cache, &pod),
+                expected,
+                "seed {seed}, step {step}: {pod:#?}"
+            );
+
             compared += 1;
             scored += usize::from(expected.len() > 1);
         }
     }
-    assert!(scored * 3 > compared, "too few of the clusters left a choice: {scored} of {compared}");
+
+    assert!(
+        scored * 3 > compared,
+        "too few of the clusters left a choice: {scored} of {compared}"
+    );
 }

@@ -8,7 +8,9 @@ use super::*;
 use crate::cache::Cache;
 use crate::framework::{Filter, Nominations, Parts, PreFilter, PreScore, Prepared, Score};
 use crate::pod::Pod;
-use crate::testing::{asks, cluster, default_profile, node, outcome, placed, placed_by, pod, registry, tree};
+use crate::testing::{
+    asks, cluster, default_profile, node, outcome, placed, placed_by, pod, registry, tree,
+};
 
 fn running(name: &str, on: &str, priority: i64, cpu: &str) -> Arc<Pod> {
     let mut spec = asks(cpu);
@@ -32,7 +34,14 @@ fn room(cache: &Cache, pod: &Arc<Pod>) -> Option<(String, Vec<String>)> {
             let room = unfit.room?;
             let nomination = unfit.nomination;
             assert_eq!(nomination, Nomination::Set(room.node.clone()));
-            Some((room.node.to_string(), room.victims.iter().map(|victim| victim.name.to_string()).collect()))
+
+            Some((
+                room.node.to_string(),
+                room.victims
+                    .iter()
+                    .map(|victim| victim.name.to_string())
+                    .collect(),
+            ))
         }
         _ => None,
     }
@@ -40,7 +49,10 @@ fn room(cache: &Cache, pod: &Arc<Pod>) -> Option<(String, Vec<String>)> {
 
 #[test]
 fn without_nodes_there_is_nothing_to_ask() {
-    assert!(matches!(placed(&cluster([], []), &pod("p", json!({}))), Err(Unplaced::NoNodes)));
+    assert!(matches!(
+        placed(&cluster([], []), &pod("p", json!({}))),
+        Err(Unplaced::NoNodes)
+    ));
 }
 
 #[test]
@@ -57,14 +69,33 @@ fn reasons_are_counted_and_sorted_as_texts() {
 
 #[test]
 fn equals_are_told_apart_by_dice() {
-    let cache = cluster((0..10).map(|index| node(&format!("n{index}"), json!({}))), []);
-    let (profile, pod, nominations) = (default_profile(), pod("p", json!({})), Nominations::default());
+    let cache = cluster(
+        (0..10).map(|index| node(&format!("n{index}"), json!({}))),
+        [],
+    );
+
+    let (profile, pod, nominations) = (
+        default_profile(),
+        pod("p", json!({})),
+        Nominations::default(),
+    );
+
     let mut dice = fastrand::Rng::with_seed(7);
     let mut chosen = std::collections::BTreeSet::new();
     for _ in 0..200 {
-        let cycle = Cycle { pod: &pod, cache: &cache, nominations: &nominations };
-        chosen.insert(schedule(&profile, cycle, &mut Search::default(), &mut dice).unwrap().node);
+        let cycle = Cycle {
+            pod: &pod,
+            cache: &cache,
+            nominations: &nominations,
+        };
+
+        chosen.insert(
+            schedule(&profile, cycle, &mut Search::default(), &mut dice)
+                .unwrap()
+                .node,
+        );
     }
+
     assert_eq!(chosen.len(), 10);
 }
 
@@ -72,17 +103,29 @@ fn equals_are_told_apart_by_dice() {
 fn large_clusters_are_searched_in_turn_and_not_to_the_end() {
     let nodes = (0..1000).map(|index| node(&format!("n{index}"), json!({})));
     let cache = cluster(nodes, []);
-    let (profile, pod, nominations) = (default_profile(), pod("p", json!({})), Nominations::default());
+    let (profile, pod, nominations) = (
+        default_profile(),
+        pod("p", json!({})),
+        Nominations::default(),
+    );
+
     let (mut search, mut dice) = (Search::default(), fastrand::Rng::with_seed(1));
     let mut evaluated = 0;
     for _ in 0..5 {
-        let cycle = Cycle { pod: &pod, cache: &cache, nominations: &nominations };
+        let cycle = Cycle {
+            pod: &pod,
+            cache: &cache,
+            nominations: &nominations,
+        };
         let placement = schedule(&profile, cycle, &mut search, &mut dice).unwrap();
+
         // 50 - 1000/125 percent.
         assert_eq!((placement.evaluated, placement.feasible), (420, 420));
+
         evaluated += placement.evaluated;
         assert_eq!(search.next, evaluated % 1000);
     }
+
     for (nodes, enough) in [(99, 99), (100, 100), (500, 230), (5000, 500), (20000, 1000)] {
         assert_eq!(enough_nodes(&profile, nodes), enough, "{nodes}");
     }
@@ -92,15 +135,30 @@ fn large_clusters_are_searched_in_turn_and_not_to_the_end() {
 fn the_least_important_pods_make_room() {
     let cache = cluster(
         [node("n", json!({}))],
-        [running("a", "n", 5, "2"), running("b", "n", 3, "1"), running("c", "n", 4, "1")],
+        [
+            running("a", "n", 5, "2"),
+            running("b", "n", 3, "1"),
+            running("c", "n", 4, "1"),
+        ],
     );
-    assert_eq!(room(&cache, &important("1")).unwrap(), ("n".into(), vec!["b".into()]));
-    assert_eq!(room(&cache, &important("2")).unwrap(), ("n".into(), vec!["c".into(), "b".into()]));
+
+    assert_eq!(
+        room(&cache, &important("1")).unwrap(),
+        ("n".into(), vec!["b".into()])
+    );
+
+    assert_eq!(
+        room(&cache, &important("2")).unwrap(),
+        ("n".into(), vec!["c".into(), "b".into()])
+    );
+
     assert_eq!(room(&cache, &important("4")).unwrap().1, ["a", "c", "b"]);
+
     // Nobody goes for a pod that is not more important, or that does not want it.
     let mut spec = asks("1");
     spec["priority"] = json!(3);
     assert!(room(&cache, &pod("p", json!({ "spec": spec.clone() }))).is_none());
+
     spec["priority"] = json!(1000);
     spec["preemptionPolicy"] = json!("Never");
     let message = outcome(&cache, &pod("p", json!({ "spec": spec })));
@@ -114,11 +172,20 @@ fn the_least_important_pods_make_room() {
 fn the_node_with_the_least_loss_is_chosen() {
     let two = || ["n", "m"].map(|name| node(name, json!({})));
     let choose = |pods: Vec<Arc<Pod>>| room(&cluster(two(), pods), &important("4")).unwrap().0;
-    assert_eq!(choose(vec![running("a", "n", 5, "4"), running("b", "m", 4, "4")]), "m");
     assert_eq!(
-        choose(vec![running("a", "n", 5, "4"), running("b", "m", 5, "2"), running("c", "m", 1, "2")]),
+        choose(vec![running("a", "n", 5, "4"), running("b", "m", 4, "4")]),
+        "m"
+    );
+
+    assert_eq!(
+        choose(vec![
+            running("a", "n", 5, "4"),
+            running("b", "m", 5, "2"),
+            running("c", "m", 1, "2")
+        ]),
         "n"
     );
+
     let later = pod(
         "b",
         json!({"spec": {"nodeName": "m", "priority": 5, "containers": [{"name": "c", "resources": {"requests": {"cpu": "4"}}}]}, "status": {"startTime": "2026-02-01T00:00:00Z"}}),
@@ -137,9 +204,12 @@ fn budgets_are_kept_where_that_is_possible() {
         around.set_budget("default", "budget", Some(&budget));
         false
     });
+
     assert_eq!(room(&cache, &important("4")).unwrap().0, "m");
+
     cache.remove_node("m");
     cache.refresh();
+
     // Possible, not absolute.
     assert_eq!(room(&cache, &important("4")).unwrap().0, "n");
 }
@@ -150,24 +220,52 @@ fn promised_room_is_kept_for_equals_and_betters_alone() {
     let promised = important("3");
     let mut nominations = Nominations::default();
     nominations.set(&promised, "n");
+
     let profile = default_profile();
     let fits = |priority: i64| {
         let mut spec = asks("3");
         spec["priority"] = json!(priority);
         let other = pod("other", json!({ "spec": spec }));
-        let cycle = Cycle { pod: &other, cache: &cache, nominations: &nominations };
-        schedule(&profile, cycle, &mut Search::default(), &mut fastrand::Rng::with_seed(1)).is_ok()
+        let cycle = Cycle {
+            pod: &other,
+            cache: &cache,
+            nominations: &nominations,
+        };
+
+        schedule(
+            &profile,
+            cycle,
+            &mut Search::default(),
+            &mut fastrand::Rng::with_seed(1),
+        )
+        .is_ok()
     };
     assert_eq!((fits(999), fits(1000), fits(1001)), (false, false, true));
+
     // The pod itself is not in its own way.
-    let cycle = Cycle { pod: &promised, cache: &cache, nominations: &nominations };
-    assert!(schedule(&profile, cycle, &mut Search::default(), &mut fastrand::Rng::with_seed(1)).is_ok());
+    let cycle = Cycle {
+        pod: &promised,
+        cache: &cache,
+        nominations: &nominations,
+    };
+
+    assert!(
+        schedule(
+            &profile,
+            cycle,
+            &mut Search::default(),
+            &mut fastrand::Rng::with_seed(1)
+        )
+        .is_ok()
+    );
 }
 
 #[test]
 fn a_promised_node_is_taken_before_all_others() {
-    let cache =
-        cluster((0..50).map(|index| node(&format!("n{index}"), json!({}))), [running("a", "n7", 0, "1")]);
+    let cache = cluster(
+        (0..50).map(|index| node(&format!("n{index}"), json!({}))),
+        [running("a", "n7", 0, "1")],
+    );
     let promised = pod("p", json!({"status": {"nominatedNodeName": "n7"}}));
     let placement = placed(&cache, &promised).unwrap();
     assert_eq!((placement.node.as_str(), placement.feasible), ("n7", 1));
@@ -182,7 +280,8 @@ fn while_victims_go_nobody_else_is_evicted() {
     waiting.nominated_node = Text::new("n");
     let message = outcome(&cache, &Arc::new(waiting));
     assert!(
-        message.ends_with("preemption: not eligible due to a terminating pod on the nominated node."),
+        message
+            .ends_with("preemption: not eligible due to a terminating pod on the nominated node."),
         "{message}"
     );
 }
@@ -228,13 +327,21 @@ impl PreScore for CannotTell {
 #[test]
 fn a_single_node_that_will_do_is_not_scored() {
     let mut profile = default_profile();
-    profile.scores = vec![Weighted { plugin: "CannotTell", weight: 1, part: Arc::new(CannotTell) }];
+    profile.scores = vec![Weighted {
+        plugin: "CannotTell",
+        weight: 1,
+        part: Arc::new(CannotTell),
+    }];
+
     let small = json!({"status": {"allocatable": {"cpu": "1"}}});
     let one = cluster([node("a", json!({})), node("b", small)], []);
     let pod = pod("p", json!({ "spec": asks("2") }));
     assert_eq!(placed_by(&profile, &one, &pod).unwrap().node, "a");
+
     let two = cluster(["a", "b"].map(|name| node(name, json!({}))), []);
-    let Err(Unplaced::Failed(error)) = placed_by(&profile, &two, &pod) else { panic!("it is placed") };
+    let Err(Unplaced::Failed(error)) = placed_by(&profile, &two, &pod) else {
+        panic!("it is placed")
+    };
     assert_eq!(error, "running PreScore plugin \"CannotTell\": asked");
 }
 
@@ -242,14 +349,32 @@ fn a_single_node_that_will_do_is_not_scored() {
 fn a_plugin_of_somebody_else_is_registered_and_named() {
     let mut registry = registry();
     registry
-        .register("TestPlugin", |_| Ok(Parts { filter: Some(Arc::new(TestPlugin)), ..Parts::default() }))
+        .register("TestPlugin", |_| {
+            Ok(Parts {
+                filter: Some(Arc::new(TestPlugin)),
+                ..Parts::default()
+            })
+        })
         .unwrap();
+
     let file = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{plugins: {filter: {enabled: [{name: TestPlugin}]}}}]\n";
     let config = crate::config::Config::from_file(file.as_bytes()).unwrap();
     let profile = registry.profiles(&config).unwrap().remove(0);
     let cache = cluster(["a", "b"].map(|name| node(name, json!({}))), []);
-    let marked = pod("p", json!({"metadata": {"annotations": {"test-plugin": "1"}}}));
-    let Err(Unplaced::Unfit(unfit)) = placed_by(&profile, &cache, &marked) else { panic!("it is placed") };
-    assert!(unfit.diagnosis.message().starts_with("0/2 nodes are available: 2 testPlugin."));
+    let marked = pod(
+        "p",
+        json!({"metadata": {"annotations": {"test-plugin": "1"}}}),
+    );
+
+    let Err(Unplaced::Unfit(unfit)) = placed_by(&profile, &cache, &marked) else {
+        panic!("it is placed")
+    };
+    assert!(
+        unfit
+            .diagnosis
+            .message()
+            .starts_with("0/2 nodes are available: 2 testPlugin.")
+    );
+
     assert!(placed_by(&profile, &cache, &pod("p", json!({}))).is_ok());
 }

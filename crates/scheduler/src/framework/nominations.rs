@@ -17,7 +17,10 @@ pub struct Nominations {
 impl Nominations {
     /// The pods that wait for room on a node.
     pub fn on(&self, node: &str) -> &[Arc<Pod>] {
-        self.by_node.get(node).map(Vec::as_slice).unwrap_or_default()
+        self.by_node
+            .get(node)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
     }
 
     /// The node that a pod is promised.
@@ -34,11 +37,15 @@ impl Nominations {
         self.remove(&pod.uid);
         if !node.is_empty() {
             self.node_of.insert(pod.uid.clone(), Text::new(node));
-            self.by_node.entry(Text::new(node)).or_default().push(Arc::clone(pod));
+            self.by_node
+                .entry(Text::new(node))
+                .or_default()
+                .push(Arc::clone(pod));
         }
     }
 
-    /// Keeps the promise for a pod that has changed: the one its object tells of, or the one that only we know of.
+    /// Keeps the promise for a pod that has changed: the one its object tells of, or the one that
+    /// only we know of.
     pub fn refresh(&mut self, pod: &Arc<Pod>) {
         if !pod.nominated_node.is_empty() {
             self.set(pod, &pod.nominated_node.clone());
@@ -48,7 +55,9 @@ impl Nominations {
     }
 
     pub fn remove(&mut self, uid: &str) {
-        let Some(node) = self.node_of.remove(uid) else { return };
+        let Some(node) = self.node_of.remove(uid) else {
+            return;
+        };
         if let Some(pods) = self.by_node.get_mut(&node) {
             pods.retain(|pod| pod.uid != uid);
             if pods.is_empty() {

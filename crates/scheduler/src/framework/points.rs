@@ -1,10 +1,12 @@
 //! The extension points: small traits, each one question that a plugin may have an answer to.
 //!
-//! In the order a pod meets them: [`PreEnqueue`] (may it wait in line at all), [`QueueSort`] (who is first),
-//! [`PreFilter`] (is there anything to ask; it makes the [`Filter`] that is then asked of nodes), [`PostFilter`] (no node
-//! will do: what now), [`PreScore`] (makes the [`Score`]), [`Reserve`], [`Permit`], [`PreBind`], [`Bind`], [`PostBind`].
-//! [`Wake`] tells which changes are worth another try of a pod that the plugin refused. A state that a plugin computes
-//! once per pod and needs for every node is the `Filter` or `Score` itself: it is made for a cycle and dies with it.
+//! In the order a pod meets them: [`PreEnqueue`] (may it wait in line at all), [`QueueSort`] (who
+//! is first), [`PreFilter`] (is there anything to ask; it makes the [`Filter`] that is then asked
+//! of nodes), [`PostFilter`] (no node will do: what now), [`PreScore`] (makes the [`Score`]),
+//! [`Reserve`], [`Permit`], [`PreBind`], [`Bind`], [`PostBind`]. [`Wake`] tells which changes are
+//! worth another try of a pod that the plugin refused. A state that a plugin computes once per pod
+//! and needs for every node is the `Filter` or `Score` itself: it is made for a cycle and dies with
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,7 +96,8 @@ pub struct Room {
 
 pub enum RoomAnswer {
     Found(Room),
-    /// None can be made, for this reason. `withdraw`: what the pod was promised before is promised no longer.
+    /// None can be made, for this reason. `withdraw`: what the pod was promised before is promised
+    /// no longer.
     None {
         message: String,
         withdraw: bool,
@@ -118,7 +121,8 @@ pub trait PreScore: Send + Sync {
 pub trait Score {
     fn score(&self, node: &NodeInfo) -> i64;
 
-    /// Brings the scores of all nodes into 0 to 100. They stand in the order of `nodes` of the preparation.
+    /// Brings the scores of all nodes into 0 to 100. They stand in the order of `nodes` of the
+    /// preparation.
     fn normalize(&self, _scores: &mut [i64]) {}
 }
 

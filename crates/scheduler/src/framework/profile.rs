@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::points::{
-    Bind, Permit, PostBind, PostFilter, PreBind, PreEnqueue, PreFilter, PreScore, QueueSort, Reserve, Wake,
+    Bind, Permit, PostBind, PostFilter, PreBind, PreEnqueue, PreFilter, PreScore, QueueSort,
+    Reserve, Wake,
 };
 use crate::events::Event;
 use crate::pod::Pod;
@@ -45,7 +46,8 @@ pub struct Weighted {
 #[derive(Clone)]
 pub struct Profile {
     pub name: String,
-    /// Of the nodes, how many are looked for before the best is taken; 0: as many as is good for a cluster of its size.
+    /// Of the nodes, how many are looked for before the best is taken; 0: as many as is good for a
+    /// cluster of its size.
     pub percentage_of_nodes_to_score: i64,
     pub pre_enqueue: Vec<Named<Arc<dyn PreEnqueue>>>,
     pub queue_sort: Arc<dyn QueueSort>,
@@ -61,8 +63,8 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Whether an event is worth another try of a pod that these plugins refused. Of a plugin that does not say what
-    /// helps, anything may.
+    /// Whether an event is worth another try of a pod that these plugins refused. Of a plugin that
+    /// does not say what helps, anything may.
     pub fn may_help(&self, rejectors: &[&'static str], pod: &Pod, event: &Event) -> bool {
         rejectors.iter().any(|rejector| {
             let wake = self.wakes.iter().find(|wake| wake.plugin == *rejector);

@@ -101,11 +101,16 @@ impl<'c> Allocation<'c> {
             weight: resource.weight,
             wanted: pod.amount(&resource.name),
         });
+
         // Of what only some nodes have, the others are not judged by pods that do not want it.
         let judged = |counted: &Counted<'_>| {
             counted.wanted != 0 || !matches!(counted.which, Which::Scalar(name) if is_scalar(name))
         };
-        Allocation { kind: &strategy.kind, sums, counted: counted.filter(judged).collect() }
+        Allocation {
+            kind: &strategy.kind,
+            sums,
+            counted: counted.filter(judged).collect(),
+        }
     }
 
     /// Whether the pod asks for nothing that counts.
@@ -114,15 +119,27 @@ impl<'c> Allocation<'c> {
     }
 
     fn fills(&self, node: &NodeInfo) -> impl Iterator<Item = Fill> + Clone {
-        self.counted.iter().filter_map(|Counted { which, weight, wanted }| {
-            let has = which.of(&node.node.allocatable);
-            let used = match (which, self.sums) {
-                (Which::Cpu, Requested::WithMinimums) => node.nonzero_milli_cpu,
-                (Which::Memory, Requested::WithMinimums) => node.nonzero_memory,
-                _ => which.of(&node.requested),
-            };
-            (has != 0).then_some(Fill { has, used, with_pod: used + wanted, weight: *weight })
-        })
+        self.counted.iter().filter_map(
+            |Counted {
+                 which,
+                 weight,
+                 wanted,
+             }| {
+                let has = which.of(&node.node.allocatable);
+                let used = match (which, self.sums) {
+                    (Which::Cpu, Requested::WithMinimums) => node.nonzero_milli_cpu,
+                    (Which::Memory, Requested::WithMinimums) => node.nonzero_memory,
+                    _ => which.of(&node.requested),
+                };
+
+                (has != 0).then_some(Fill {
+                    has,
+                    used,
+                    with_pod: used + wanted,
+                    weight: *weight,
+                })
+            },
+        )
     }
 
     fn weighted_mean(&self, node: &NodeInfo, score: impl Fn(&Fill) -> i64) -> i64 {
@@ -140,13 +157,25 @@ impl<'c> Allocation<'c> {
     )]
     fn by_line(&self, node: &NodeInfo, points: &[Point]) -> i64 {
         let scored = self.fills(node).map(|fill| {
-            let utilization = if fill.with_pod > fill.has { 100 } else { fill.with_pod * 100 / fill.has };
+            let utilization = if fill.with_pod > fill.has {
+                100
+            } else {
+                fill.with_pod * 100 / fill.has
+            };
             (line(points, utilization), fill.weight)
         });
+
         let sums = scored
             .filter(|(score, _)| *score > 0)
-            .fold((0, 0), |(scores, weights), (score, weight)| (scores + score * weight, weights + weight));
-        if sums.1 == 0 { 0 } else { (sums.0 as f64 / sums.1 as f64).round() as i64 }
+            .fold((0, 0), |(scores, weights), (score, weight)| {
+                (scores + score * weight, weights + weight)
+            });
+
+        if sums.1 == 0 {
+            0
+        } else {
+            (sums.0 as f64 / sums.1 as f64).round() as i64
+        }
     }
 
     fn balanced(&self, node: &NodeInfo) -> i64 {
@@ -160,7 +189,11 @@ impl Score for Allocation<'_> {
     fn score(&self, node: &NodeInfo) -> i64 {
         match self.kind {
             StrategyKind::LeastAllocated => self.weighted_mean(node, |fill| {
-                if fill.with_pod > fill.has { 0 } else { (fill.has - fill.with_pod) * BEST / fill.has }
+                if fill.with_pod > fill.has {
+                    0
+                } else {
+                    (fill.has - fill.with_pod) * BEST / fill.has
+                }
             }),
             StrategyKind::MostAllocated => {
                 self.weighted_mean(node, |fill| fill.with_pod.min(fill.has) * BEST / fill.has)
@@ -177,8 +210,11 @@ fn line(points: &[Point], at: i64) -> i64 {
         return points.last().map_or(0, |last| last.score);
     };
     let to = points[right];
-    let Some(from) = right.checked_sub(1).map(|left| points[left]) else { return to.score };
-    from.score + (to.score - from.score) * (at - from.utilization) / (to.utilization - from.utilization)
+    let Some(from) = right.checked_sub(1).map(|left| points[left]) else {
+        return to.score;
+    };
+    from.score
+        + (to.score - from.score) * (at - from.utilization) / (to.utilization - from.utilization)
 }
 
 /// 100 where all shares are the same, less the more they differ.
@@ -195,9 +231,14 @@ fn balance(fills: impl Iterator<Item = (i64, i64)> + Clone) -> i64 {
         (_, _, Some(_)) => {
             let count = shares.clone().count() as f64;
             let mean = shares.clone().sum::<f64>() / count;
-            (shares.map(|share| (share - mean) * (share - mean)).sum::<f64>() / count).sqrt()
+            (shares
+                .map(|share| (share - mean) * (share - mean))
+                .sum::<f64>()
+                / count)
+                .sqrt()
         }
         _ => 0.0,
     };
+
     ((1.0 - deviation) * BEST as f64) as i64
 }

@@ -8,5 +8,8 @@ pub(super) const NAME: &str = "DefaultBinder";
 
 /// How the API is told is the shell's business, and handed in.
 pub(super) fn parts(binder: Arc<dyn Bind>) -> Parts {
-    Parts { bind: Some(binder), ..Parts::default() }
+    Parts {
+        bind: Some(binder),
+        ..Parts::default()
+    }
 }

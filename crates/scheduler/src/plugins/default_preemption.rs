@@ -1,9 +1,10 @@
 //! `DefaultPreemption`: makes room for an important pod by evicting less important ones.
 //!
-//! Of the nodes that would do without some of their pods, each is tried in mind: all less important pods away, then as
-//! many as possible put back, the most important first, and before them those that a disruption budget protects. What
-//! is left are the victims. The node whose victims are the least loss is promised to the pod; it goes there in a later
-//! cycle, when they are gone, unless something else has come up.
+//! Of the nodes that would do without some of their pods, each is tried in mind: all less important
+//! pods away, then as many as possible put back, the most important first, and before them those
+//! that a disruption budget protects. What is left are the victims. The node whose victims are the
+//! least loss is promised to the pod; it goes there in a later cycle, when they are gone, unless
+//! something else has come up.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -30,11 +31,17 @@ pub(super) struct DefaultPreemption {
 impl DefaultPreemption {
     pub(super) fn parts(self) -> Parts {
         let plugin = Arc::new(self);
-        Parts { post_filter: Some(plugin.clone()), wake: Some(plugin), ..Parts::default() }
+        Parts {
+            post_filter: Some(plugin.clone()),
+            wake: Some(plugin),
+            ..Parts::default()
+        }
     }
 
     fn candidates_wanted(&self, nodes: usize) -> usize {
-        (nodes * self.min_candidates_percentage / 100).max(self.min_candidates).min(nodes)
+        (nodes * self.min_candidates_percentage / 100)
+            .max(self.min_candidates)
+            .min(nodes)
     }
 }
 
@@ -47,15 +54,26 @@ impl PostFilter for DefaultPreemption {
         dice: &mut fastrand::Rng,
     ) -> RoomAnswer {
         if let Err(reason) = may_preempt(cycle, diagnosis) {
-            return RoomAnswer::None { message: format!("preemption: {reason}"), withdraw: false };
+            return RoomAnswer::None {
+                message: format!("preemption: {reason}"),
+                withdraw: false,
+            };
         }
+
         let nodes = diagnosis.worth_preempting(cycle.cache);
         let mut tried = Diagnosis::new(diagnosis.nodes);
         tried.others = Verdict::never("Preemption is not helpful for scheduling");
+
         let candidates = self.candidates(cycle, filters, &nodes, &mut tried, dice);
         match least_loss(candidates) {
-            Some(best) => RoomAnswer::Found(Room { node: best.node, victims: best.victims }),
-            None => RoomAnswer::None { message: format!("preemption: {}", tried.message()), withdraw: true },
+            Some(best) => RoomAnswer::Found(Room {
+                node: best.node,
+                victims: best.victims,
+            }),
+            None => RoomAnswer::None {
+                message: format!("preemption: {}", tried.message()),
+                withdraw: true,
+            },
         }
     }
 }
@@ -66,14 +84,29 @@ fn may_preempt(cycle: Cycle<'_>, diagnosis: &Diagnosis) -> Result<(), &'static s
     if pod.never_preempts {
         return Err("not eligible due to preemptionPolicy=Never.");
     }
-    let promised = cycle.nominations.node_of(&pod.uid).unwrap_or(&pod.nominated_node);
-    let Some(node) = cycle.cache.named(promised) else { return Ok(()) };
+
+    let promised = cycle
+        .nominations
+        .node_of(&pod.uid)
+        .unwrap_or(&pod.nominated_node);
+
+    let Some(node) = cycle.cache.named(promised) else {
+        return Ok(());
+    };
     if matches!(diagnosis.verdict_of(node.slot), Verdict::Never(_)) {
         return Ok(());
     }
-    let waits =
-        node.pods.iter().any(|other| other.priority < pod.priority && other.deleting && other.preempted);
-    if waits { Err("not eligible due to a terminating pod on the nominated node.") } else { Ok(()) }
+
+    let waits = node
+        .pods
+        .iter()
+        .any(|other| other.priority < pod.priority && other.deleting && other.preempted);
+
+    if waits {
+        Err("not eligible due to a terminating pod on the nominated node.")
+    } else {
+        Ok(())
+    }
 }
 
 /// A node, and who would have to go.
@@ -98,6 +131,7 @@ impl DefaultPreemption {
         if nodes.is_empty() {
             return harmless;
         }
+
         let wanted = self.candidates_wanted(nodes.len());
         let offset = dice.usize(0..nodes.len());
         for turn in 0..nodes.len() {
@@ -107,36 +141,56 @@ impl DefaultPreemption {
                 Ok(candidate) => harmful.push(candidate),
                 Err(verdict) => tried.reject(node.slot, NAME, verdict),
             }
+
             if !harmless.is_empty() && harmless.len() + harmful.len() >= wanted {
                 break;
             }
         }
+
         harmless.append(&mut harmful);
+
         harmless
     }
 }
 
 /// Who has to leave a node for the pod.
-fn victims_on<'c>(cycle: Cycle<'c>, filters: &Filters<'c>, node: &NodeInfo) -> Result<Candidate, Verdict> {
+fn victims_on<'c>(
+    cycle: Cycle<'c>,
+    filters: &Filters<'c>,
+    node: &NodeInfo,
+) -> Result<Candidate, Verdict> {
     let (mut filters, mut node) = (filters.fork(), node.clone());
-    let mut lesser: Vec<Arc<Pod>> =
-        node.pods.iter().filter(|other| other.priority < cycle.pod.priority).cloned().collect();
+    let mut lesser: Vec<Arc<Pod>> = node
+        .pods
+        .iter()
+        .filter(|other| other.priority < cycle.pod.priority)
+        .cloned()
+        .collect();
+
     if lesser.is_empty() {
-        return Err(Verdict::never("No preemption victims found for incoming pod"));
+        return Err(Verdict::never(
+            "No preemption victims found for incoming pod",
+        ));
     }
+
     for pod in &lesser {
         node.remove(&pod.uid);
         filters.pod_removed(pod, &node);
     }
+
     if let Some((_, verdict)) = filters.check_with_nominated(cycle, &node) {
         return Err(verdict);
     }
+
     lesser.sort_by_key(importance);
     let (protected, free) = split_by_budgets(cycle.cache.surroundings().budgets(), lesser);
     let mut victims = Vec::new();
     let mut violations = 0;
-    let protected_first =
-        protected.into_iter().map(|pod| (pod, 1)).chain(free.into_iter().map(|pod| (pod, 0)));
+    let protected_first = protected
+        .into_iter()
+        .map(|pod| (pod, 1))
+        .chain(free.into_iter().map(|pod| (pod, 0)));
+
     for (pod, violation) in protected_first {
         node.add(Arc::clone(&pod));
         filters.pod_added(&pod, &node);
@@ -147,19 +201,30 @@ fn victims_on<'c>(cycle: Cycle<'c>, filters: &Filters<'c>, node: &NodeInfo) -> R
             violations += violation;
         }
     }
+
     victims.sort_by_key(importance);
+
     match victims.is_empty() {
         true => Err(Verdict::Never(Vec::new())),
-        false => Ok(Candidate { node: node.node.name.clone(), victims, violations }),
+        false => Ok(Candidate {
+            node: node.node.name.clone(),
+            victims,
+            violations,
+        }),
     }
 }
 
 /// Sorts the most important first: the highest priority, then the longest running.
 fn importance(pod: &Arc<Pod>) -> (Reverse<i32>, bool, Option<Timestamp>) {
-    (Reverse(pod.priority), pod.start_time.is_none(), pod.start_time)
+    (
+        Reverse(pod.priority),
+        pod.start_time.is_none(),
+        pod.start_time,
+    )
 }
 
-/// Those whose eviction would go beyond what a budget allows, and the others; both keep their order.
+/// Those whose eviction would go beyond what a budget allows, and the others; both keep their
+/// order.
 fn split_by_budgets<'b>(
     budgets: impl Iterator<Item = &'b Budget>,
     pods: Vec<Arc<Pod>>,
@@ -167,16 +232,21 @@ fn split_by_budgets<'b>(
     let mut allowed: Vec<(&Budget, i64)> = budgets.map(|budget| (budget, budget.allowed)).collect();
     pods.into_iter().partition(|pod| {
         let mut violates = false;
-        for (_, left) in allowed.iter_mut().filter(|(budget, _)| budget.protects(pod)) {
+        for (_, left) in allowed
+            .iter_mut()
+            .filter(|(budget, _)| budget.protects(pod))
+        {
             *left -= 1;
             violates |= *left < 0;
         }
+
         violates
     })
 }
 
-/// The candidate with the least loss: fewest protected victims, then the least important most important victim, then
-/// the smallest sum of importance, then the fewest victims, then the one whose most important victims started last.
+/// The candidate with the least loss: fewest protected victims, then the least important most
+/// important victim, then the smallest sum of importance, then the fewest victims, then the one
+/// whose most important victims started last.
 fn least_loss(candidates: Vec<Candidate>) -> Option<Candidate> {
     // The sum counts pods of negative priority, too.
     let weight = |pod: &Arc<Pod>| i64::from(pod.priority) + i64::from(i32::MAX) + 1;
@@ -184,10 +254,20 @@ fn least_loss(candidates: Vec<Candidate>) -> Option<Candidate> {
         let victims = &candidate.victims;
         let highest = victims.iter().map(|pod| pod.priority).max();
         let starts = victims.iter().filter(|pod| Some(pod.priority) == highest);
+
         // A pod that has not started yet starts now, later than all others.
-        let earliest = starts.map(|pod| (pod.start_time.is_none(), pod.start_time)).min();
+        let earliest = starts
+            .map(|pod| (pod.start_time.is_none(), pod.start_time))
+            .min();
         let sum: i64 = victims.iter().map(weight).sum();
-        (candidate.violations, highest, sum, victims.len(), Reverse(earliest))
+
+        (
+            candidate.violations,
+            highest,
+            sum,
+            victims.len(),
+            Reverse(earliest),
+        )
     })
 }
 

@@ -27,12 +27,15 @@ impl PreFilter for DynamicResources {
     fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
         match cycle.pod.claims.resources {
             0 => Ok(Prepared::Nothing),
-            _ => Err(Refusal::never("pod has resourceclaims, which this scheduler cannot allocate yet")),
+            _ => Err(Refusal::never(
+                "pod has resourceclaims, which this scheduler cannot allocate yet",
+            )),
         }
     }
 }
 
-/// No device is given out, so none can be taken back; upstream says so of every pod that no node will take.
+/// No device is given out, so none can be taken back; upstream says so of every pod that no node
+/// will take.
 impl PostFilter for DynamicResources {
     fn make_room<'c>(
         &self,
@@ -41,7 +44,10 @@ impl PostFilter for DynamicResources {
         _diagnosis: &Diagnosis,
         _dice: &mut fastrand::Rng,
     ) -> RoomAnswer {
-        RoomAnswer::None { message: String::from("no new claims to deallocate"), withdraw: false }
+        RoomAnswer::None {
+            message: String::from("no new claims to deallocate"),
+            withdraw: false,
+        }
     }
 }
 

@@ -11,7 +11,10 @@ pub(super) const NAME: &str = "ImageLocality";
 struct ImageLocality;
 
 pub(super) fn parts() -> Parts {
-    Parts { score: Some(Arc::new(ImageLocality)), ..Parts::default() }
+    Parts {
+        score: Some(Arc::new(ImageLocality)),
+        ..Parts::default()
+    }
 }
 
 impl PreScore for ImageLocality {
@@ -21,9 +24,19 @@ impl PreScore for ImageLocality {
         _nodes: &[&'c NodeInfo],
     ) -> Result<Option<Box<dyn Score + 'c>>, Refusal> {
         let images = &cycle.pod.images;
+
         // Nobody has any of them: all nodes are the same.
-        let known = images.names.iter().any(|name| cycle.cache.image_spread(name) > 0);
-        Ok(known.then(|| Box::new(Present { images, cache: cycle.cache }) as Box<dyn Score + 'c>))
+        let known = images
+            .names
+            .iter()
+            .any(|name| cycle.cache.image_spread(name) > 0);
+
+        Ok(known.then(|| {
+            Box::new(Present {
+                images,
+                cache: cycle.cache,
+            }) as Box<dyn Score + 'c>
+        }))
     }
 }
 
@@ -34,10 +47,24 @@ struct Present<'c> {
 
 impl Score for Present<'_> {
     fn score(&self, node: &NodeInfo) -> i64 {
-        let present = self.images.names.iter().filter_map(|name| Some((name, node.node.image_size(name)?)));
-        let sum = present
-            .map(|(name, size)| spread_size(size, self.cache.image_spread(name), self.cache.order().len()));
-        scaled(sum.sum(), i64::try_from(self.images.containers).unwrap_or(i64::MAX))
+        let present = self
+            .images
+            .names
+            .iter()
+            .filter_map(|name| Some((name, node.node.image_size(name)?)));
+
+        let sum = present.map(|(name, size)| {
+            spread_size(
+                size,
+                self.cache.image_spread(name),
+                self.cache.order().len(),
+            )
+        });
+
+        scaled(
+            sum.sum(),
+            i64::try_from(self.images.containers).unwrap_or(i64::MAX),
+        )
     }
 }
 

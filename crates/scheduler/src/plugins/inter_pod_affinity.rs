@@ -1,8 +1,9 @@
 //! `InterPodAffinity`: pods that want to be together, or apart.
 //!
-//! What counts is the place (a value of a node label), not the node: who is in the same zone as a database is with it.
-//! For one pod three tables are made from the cache's counters, each a number per place: pods that all its demands of
-//! nearness are about, pods that each demand of distance is about, and pods that are there and demand distance from it.
+//! What counts is the place (a value of a node label), not the node: who is in the same zone as a
+//! database is with it. For one pod three tables are made from the cache's counters, each a number
+//! per place: pods that all its demands of nearness are about, pods that each demand of distance is
+//! about, and pods that are there and demand distance from it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +56,9 @@ impl Places {
 
     /// The number of the node's place; none, if it lacks the label.
     fn at(&self, slot: Slot) -> Option<i64> {
-        self.column.domain(slot).map(|domain| self.numbers[domain.index()])
+        self.column
+            .domain(slot)
+            .map(|domain| self.numbers[domain.index()])
     }
 
     fn add(&mut self, slot: Slot, number: i64) {
@@ -77,7 +80,10 @@ impl Places {
 
 /// Whether all demands of nearness are about the pod. Without any demand, none is.
 fn all_include(terms: &[AffinityTerm], pod: &Pod, surroundings: &Surroundings) -> bool {
-    !terms.is_empty() && terms.iter().all(|term| term.peers.include(pod, surroundings))
+    !terms.is_empty()
+        && terms
+            .iter()
+            .all(|term| term.peers.include(pod, surroundings))
 }
 
 impl PreFilter for InterPodAffinity {
@@ -85,17 +91,28 @@ impl PreFilter for InterPodAffinity {
         if let Some(error) = &cycle.pod.malformed {
             return Err(Refusal::never(error.clone()));
         }
+
         let (cache, pod) = (cycle.cache, &**cycle.pod);
         let state = Near {
             pod,
             surroundings: cache.surroundings(),
             cache,
             near: nearness(cache, &pod.affinity.required),
-            far: pod.affinity.required_anti.iter().map(|term| distance(cache, term)).collect(),
+            far: pod
+                .affinity
+                .required_anti
+                .iter()
+                .map(|term| distance(cache, term))
+                .collect(),
             existing: existing_distance(cache, pod),
         };
         let asks = !(state.near.is_empty() && state.far.is_empty() && state.existing.is_empty());
-        Ok(if asks { Prepared::Ask(Box::new(state)) } else { Prepared::Nothing })
+
+        Ok(if asks {
+            Prepared::Ask(Box::new(state))
+        } else {
+            Prepared::Nothing
+        })
     }
 }
 
@@ -103,18 +120,26 @@ fn nearness(cache: &Cache, terms: &[AffinityTerm]) -> Vec<Places> {
     if terms.is_empty() {
         return Vec::new();
     }
-    let counts = cache.counts(&Sort::Peers(terms.iter().map(|term| term.peers.clone()).collect()));
+
+    let counts = cache.counts(&Sort::Peers(
+        terms.iter().map(|term| term.peers.clone()).collect(),
+    ));
     let places = terms.iter().map(|term| {
         let mut places = Places::new(cache, &term.topology_key);
         places.add_all(cache, &counts, 1);
         places
     });
+
     places.collect()
 }
 
 fn distance(cache: &Cache, term: &AffinityTerm) -> Places {
     let mut places = Places::new(cache, &term.topology_key);
-    places.add_all(cache, &cache.counts(&Sort::Peers(vec![term.peers.clone()])), 1);
+    places.add_all(
+        cache,
+        &cache.counts(&Sort::Peers(vec![term.peers.clone()])),
+        1,
+    );
     places
 }
 
@@ -124,11 +149,15 @@ fn existing_distance(cache: &Cache, pod: &Pod) -> BTreeMap<Text, Places> {
         let about_it = || carried.term.peers.include(pod, cache.surroundings());
         if carried.kind == CarriedKind::RequiredAntiAffinity && about_it() {
             let key = &carried.term.topology_key;
-            let places = existing.entry(key.clone()).or_insert_with(|| Places::new(cache, key));
+            let places = existing
+                .entry(key.clone())
+                .or_insert_with(|| Places::new(cache, key));
             places.add_all(cache, counts, 1);
         }
     });
+
     existing.retain(|_, places| !places.are_zero());
+
     existing
 }
 
@@ -153,7 +182,8 @@ impl Near<'_> {
         numbers.iter().all(|number| *number > 0) || self.is_first()
     }
 
-    /// The first of a group that wants to be together cannot be near the others: it may go anywhere.
+    /// The first of a group that wants to be together cannot be near the others: it may go
+    /// anywhere.
     fn is_first(&self) -> bool {
         self.near.iter().all(Places::are_zero)
             && all_include(&self.pod.affinity.required, self.pod, self.surroundings)
@@ -164,15 +194,20 @@ impl Near<'_> {
         if all_include(&affinity.required, other, self.surroundings) {
             self.near.iter_mut().for_each(|places| places.add(slot, by));
         }
+
         for (term, places) in affinity.required_anti.iter().zip(&mut self.far) {
             if term.peers.include(other, self.surroundings) {
                 places.add(slot, by);
             }
         }
+
         for term in &other.affinity.required_anti {
             if term.peers.include(self.pod, self.surroundings) {
                 let key = &term.topology_key;
-                let places = self.existing.entry(key.clone()).or_insert_with(|| Places::new(self.cache, key));
+                let places = self
+                    .existing
+                    .entry(key.clone())
+                    .or_insert_with(|| Places::new(self.cache, key));
                 places.add(slot, by);
             }
         }
@@ -185,6 +220,7 @@ impl<'c> Filter<'c> for Near<'c> {
         if !self.near.is_empty() && !self.is_near(slot) {
             return Verdict::never("node(s) didn't match pod affinity rules");
         }
+
         let crowded = |places: &Places| places.at(slot).is_some_and(|number| number > 0);
         if self.far.iter().any(crowded) {
             return Verdict::not_now("node(s) didn't match pod anti-affinity rules");
@@ -192,6 +228,7 @@ impl<'c> Filter<'c> for Near<'c> {
         if self.existing.values().any(crowded) {
             return Verdict::not_now("node(s) didn't satisfy existing pods anti-affinity rules");
         }
+
         Verdict::Fits
     }
 
@@ -220,12 +257,18 @@ impl PreScore for InterPodAffinity {
         if self.ignore_wishes_of_existing && !has_wishes {
             return Ok(None);
         }
-        let mut pulls = Pulls { cache, by_key: BTreeMap::new() };
+
+        let mut pulls = Pulls {
+            cache,
+            by_key: BTreeMap::new(),
+        };
+
         let own = affinity.preferred.iter().map(|wish| (wish, 1));
         for (wish, sign) in own.chain(affinity.preferred_anti.iter().map(|wish| (wish, -1))) {
             let counts = cache.counts(&Sort::Peers(vec![wish.term.peers.clone()]));
             pulls.add(&wish.term, &counts, wish.weight * sign);
         }
+
         cache.for_each_carried(|carried, counts| {
             let weight = match carried.kind {
                 CarriedKind::RequiredAffinity => self.hard_affinity_weight,
@@ -233,10 +276,12 @@ impl PreScore for InterPodAffinity {
                 CarriedKind::PreferredAntiAffinity => -carried.weight,
                 CarriedKind::RequiredAntiAffinity => 0,
             };
+
             if weight != 0 && carried.term.peers.include(pod, cache.surroundings()) {
                 pulls.add(&carried.term, counts, weight);
             }
         });
+
         Ok((!pulls.by_key.is_empty()).then(|| Box::new(pulls) as Box<dyn Score + 'c>))
     }
 }
@@ -250,14 +295,20 @@ struct Pulls<'c> {
 impl Pulls<'_> {
     fn add(&mut self, term: &AffinityTerm, counts: &Counts, weight: i64) {
         let key = &term.topology_key;
-        let places = self.by_key.entry(key.clone()).or_insert_with(|| Places::new(self.cache, key));
+        let places = self
+            .by_key
+            .entry(key.clone())
+            .or_insert_with(|| Places::new(self.cache, key));
         places.add_all(self.cache, counts, weight);
     }
 }
 
 impl Score for Pulls<'_> {
     fn score(&self, node: &NodeInfo) -> i64 {
-        self.by_key.values().filter_map(|places| places.at(node.slot)).sum()
+        self.by_key
+            .values()
+            .filter_map(|places| places.at(node.slot))
+            .sum()
     }
 
     #[expect(
@@ -269,8 +320,11 @@ impl Score for Pulls<'_> {
         let least = scores.iter().copied().min().unwrap_or_default();
         let range = scores.iter().copied().max().unwrap_or_default() - least;
         for score in scores {
-            *score =
-                if range == 0 { 0 } else { (BEST as f64 * ((*score - least) as f64 / range as f64)) as i64 };
+            *score = if range == 0 {
+                0
+            } else {
+                (BEST as f64 * ((*score - least) as f64 / range as f64)) as i64
+            };
         }
     }
 }
@@ -285,39 +339,51 @@ impl Wake for InterPodAffinity {
             Event::PodAdded(new) => matters(pod, None, Some(new)),
             Event::PodRemoved(old) => old.is_placed() && matters(pod, Some(old), None),
             Event::NodeAdded(node) => place_matters(pod, None, node),
-            Event::NodeChanged { old, new } => old.labels != new.labels && place_matters(pod, Some(old), new),
+            Event::NodeChanged { old, new } => {
+                old.labels != new.labels && place_matters(pod, Some(old), new)
+            }
             _ => false,
         }
     }
 }
 
-/// Whether a pod that came, changed or went could let this one in. Namespaces are not at hand here: a term that selects
-/// them by labels may be about any.
+/// Whether a pod that came, changed or went could let this one in. Namespaces are not at hand here:
+/// a term that selects them by labels may be about any.
 fn matters(pod: &Pod, old: Option<&Pod>, new: Option<&Pod>) -> bool {
     let about = |term: &AffinityTerm, other: &Pod| {
         let peers = &term.peers;
-        let everywhere = !matches!(peers.namespace_selector, coracle_api::selector::LabelSelector::Nothing);
-        peers.selector.matches(&other.labels) && (everywhere || peers.namespaces.contains(&other.namespace))
+        let everywhere = !matches!(
+            peers.namespace_selector,
+            coracle_api::selector::LabelSelector::Nothing
+        );
+        peers.selector.matches(&other.labels)
+            && (everywhere || peers.namespaces.contains(&other.namespace))
     };
+
     let any = |terms: &[AffinityTerm], other: Option<&Pod>| {
         other.is_some_and(|other| terms.iter().any(|term| about(term, other)))
     };
     let all = |terms: &[AffinityTerm], other: Option<&Pod>| {
         !terms.is_empty() && other.is_some_and(|other| terms.iter().all(|term| about(term, other)))
     };
+
     let (near, far) = (&pod.affinity.required, &pod.affinity.required_anti);
     let comes_near = all(near, new) && !all(near, old);
     let goes_away = any(far, old) && !any(far, new);
-    let frees = new.is_none() && old.is_some_and(|gone| any(&gone.affinity.required_anti, Some(pod)));
+    let frees =
+        new.is_none() && old.is_some_and(|gone| any(&gone.affinity.required_anti, Some(pod)));
+
     comes_near || goes_away || frees
 }
 
 fn place_matters(pod: &Pod, old: Option<&Node>, new: &Node) -> bool {
-    let place = |node: &Node, term: &AffinityTerm| node.labels.get(&term.topology_key).map(Text::new);
+    let place =
+        |node: &Node, term: &AffinityTerm| node.labels.get(&term.topology_key).map(Text::new);
     let near = pod.affinity.required.iter().any(|term| {
         let now = place(new, term);
         now.is_some() && old.is_none_or(|old| place(old, term) != now)
     });
+
     // A place without the label is away from everybody.
     let far = pod.affinity.required_anti.iter().any(|term| {
         old.is_none_or(|old| {
@@ -325,5 +391,6 @@ fn place_matters(pod: &Pod, old: Option<&Node>, new: &Node) -> bool {
             before.is_some() && before != place(new, term)
         })
     });
+
     near || far
 }

@@ -1,4 +1,5 @@
-//! `NodeAffinity`: a pod's node selector, what it demands of a node's labels and what it would like.
+//! `NodeAffinity`: a pod's node selector, what it demands of a node's labels and what it would
+//! like.
 
 use std::sync::Arc;
 
@@ -9,7 +10,9 @@ use coracle_api::value::Path;
 use super::normalize::by_greatest;
 use crate::cache::NodeInfo;
 use crate::events::Event;
-use crate::framework::{Cycle, Filter, Parts, PreFilter, PreScore, Prepared, Refusal, Score, Verdict, Wake};
+use crate::framework::{
+    Cycle, Filter, Parts, PreFilter, PreScore, Prepared, Refusal, Score, Verdict, Wake,
+};
 use crate::labels::Labels;
 use crate::node::Node;
 use crate::pod::Pod;
@@ -26,23 +29,36 @@ pub(super) struct NodeAffinity {
 impl NodeAffinity {
     /// `affinity`: the `addedAffinity` of the plugin's arguments.
     pub(super) fn new(affinity: Option<&Value>) -> Result<NodeAffinity, String> {
-        let Some(affinity) = affinity else { return Ok(NodeAffinity::default()) };
-        let required =
-            affinity.get("requiredDuringSchedulingIgnoredDuringExecution").filter(|value| !value.is_null());
+        let Some(affinity) = affinity else {
+            return Ok(NodeAffinity::default());
+        };
+        let required = affinity
+            .get("requiredDuringSchedulingIgnoredDuringExecution")
+            .filter(|value| !value.is_null());
+
         let added = required.map(|selector| NodeSelector::from_value(selector, &Path::Root));
         if let Some(selector) = &added {
             selector.check().map_err(|errors| errors.to_string())?;
         }
-        let wishes =
-            affinity.get("preferredDuringSchedulingIgnoredDuringExecution").and_then(Value::as_array);
+
+        let wishes = affinity
+            .get("preferredDuringSchedulingIgnoredDuringExecution")
+            .and_then(Value::as_array);
         let added_preferences = match wishes {
             None | Some([]) => None,
             Some(wishes) => {
                 let terms: Vec<_> = wishes.iter().filter_map(wish).collect();
-                Some(PreferredTerms::new(&terms, &Path::Root).map_err(|errors| errors.to_string())?)
+                Some(
+                    PreferredTerms::new(&terms, &Path::Root)
+                        .map_err(|errors| errors.to_string())?,
+                )
             }
         };
-        Ok(NodeAffinity { added, added_preferences })
+
+        Ok(NodeAffinity {
+            added,
+            added_preferences,
+        })
     }
 
     pub(super) fn parts(self) -> Parts {
@@ -56,22 +72,37 @@ impl NodeAffinity {
     }
 
     fn allows(&self, node: &Node) -> bool {
-        self.added.as_ref().is_none_or(|selector| selector.matches(&view(node)).unwrap_or(false))
+        self.added
+            .as_ref()
+            .is_none_or(|selector| selector.matches(&view(node)).unwrap_or(false))
     }
 }
 
 fn wish(wish: &Value) -> Option<(i64, NodeSelectorTerm<'_>)> {
-    let weight = wish.get("weight").and_then(Value::as_int).unwrap_or_default();
-    Some((weight, NodeSelectorTerm::from_value(wish.get("preference")?)))
+    let weight = wish
+        .get("weight")
+        .and_then(Value::as_int)
+        .unwrap_or_default();
+    Some((
+        weight,
+        NodeSelectorTerm::from_value(wish.get("preference")?),
+    ))
 }
 
 fn view(node: &Node) -> NodeView<'_, Labels> {
-    NodeView { name: &node.name, labels: &node.labels }
+    NodeView {
+        name: &node.name,
+        labels: &node.labels,
+    }
 }
 
-/// Whether the node meets the demands of the pod itself. Demands that make no sense are met by no node.
+/// Whether the node meets the demands of the pod itself. Demands that make no sense are met by no
+/// node.
 pub(crate) fn node_matches(pod: &Pod, node: &Node) -> bool {
-    pod.node_affinity.required.as_ref().is_none_or(|required| required.matches(&view(node)).unwrap_or(false))
+    pod.node_affinity
+        .required
+        .as_ref()
+        .is_none_or(|required| required.matches(&view(node)).unwrap_or(false))
 }
 
 impl PreFilter for NodeAffinity {
@@ -80,7 +111,12 @@ impl PreFilter for NodeAffinity {
         if affinity.required.is_none() && self.added.is_none() {
             return Ok(Prepared::Nothing);
         }
-        let ask = Box::new(Matches { plugin: self, pod: cycle.pod });
+
+        let ask = Box::new(Matches {
+            plugin: self,
+            pod: cycle.pod,
+        });
+
         match &affinity.names {
             None => Ok(Prepared::Ask(ask)),
             Some(names) if names.is_empty() => Err(Refusal::never("pod affinity terms conflict")),
@@ -127,7 +163,10 @@ struct Wishes<'c>(Vec<&'c PreferredTerms>);
 
 impl Score for Wishes<'_> {
     fn score(&self, node: &NodeInfo) -> i64 {
-        self.0.iter().map(|wishes| wishes.score(&view(&node.node))).sum()
+        self.0
+            .iter()
+            .map(|wishes| wishes.score(&view(&node.node)))
+            .sum()
     }
 
     fn normalize(&self, scores: &mut [i64]) {

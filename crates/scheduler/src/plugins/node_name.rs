@@ -15,7 +15,11 @@ struct NodeName;
 
 pub(super) fn parts() -> Parts {
     let plugin = Arc::new(NodeName);
-    Parts { filter: Some(plugin.clone()), wake: Some(plugin), ..Parts::default() }
+    Parts {
+        filter: Some(plugin.clone()),
+        wake: Some(plugin),
+        ..Parts::default()
+    }
 }
 
 impl PreFilter for NodeName {

@@ -13,7 +13,11 @@ struct NodePorts;
 
 pub(super) fn parts() -> Parts {
     let plugin = Arc::new(NodePorts);
-    Parts { filter: Some(plugin.clone()), wake: Some(plugin), ..Parts::default() }
+    Parts {
+        filter: Some(plugin.clone()),
+        wake: Some(plugin),
+        ..Parts::default()
+    }
 }
 
 impl PreFilter for NodePorts {

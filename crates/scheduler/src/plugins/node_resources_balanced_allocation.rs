@@ -1,4 +1,5 @@
-//! `NodeResourcesBalancedAllocation`: rather where the pod makes the use of CPU and memory more even.
+//! `NodeResourcesBalancedAllocation`: rather where the pod makes the use of CPU and memory more
+//! even.
 
 use std::sync::Arc;
 
@@ -14,7 +15,10 @@ pub(super) struct BalancedAllocation {
 
 impl BalancedAllocation {
     pub(super) fn parts(self) -> Parts {
-        Parts { score: Some(Arc::new(self)), ..Parts::default() }
+        Parts {
+            score: Some(Arc::new(self)),
+            ..Parts::default()
+        }
     }
 }
 
@@ -24,7 +28,8 @@ impl PreScore for BalancedAllocation {
         cycle: Cycle<'c>,
         _nodes: &[&'c NodeInfo],
     ) -> Result<Option<Box<dyn Score + 'c>>, Refusal> {
-        let allocation = Allocation::new(&self.strategy, Requested::Exact, &cycle.pod.requests.used);
+        let allocation =
+            Allocation::new(&self.strategy, Requested::Exact, &cycle.pod.requests.used);
         // A pod that asks for nothing makes nothing more even.
         Ok((!allocation.is_for_nothing()).then(|| Box::new(allocation) as Box<dyn Score + 'c>))
     }

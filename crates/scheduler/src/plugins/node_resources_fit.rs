@@ -61,12 +61,26 @@ fn lacks(
 ) -> Vec<Lack> {
     let mut lacks = Vec::new();
     if i64::try_from(pods).unwrap_or(i64::MAX) >= node.allowed_pods {
-        lacks.push(Lack { reason: Text::const_new("Too many pods"), always: false });
+        lacks.push(Lack {
+            reason: Text::const_new("Too many pods"),
+            always: false,
+        });
     }
+
     let has = &node.allocatable;
     let fixed = [
-        (wanted.milli_cpu, has.milli_cpu, used.milli_cpu, "Insufficient cpu"),
-        (wanted.memory, has.memory, used.memory, "Insufficient memory"),
+        (
+            wanted.milli_cpu,
+            has.milli_cpu,
+            used.milli_cpu,
+            "Insufficient cpu",
+        ),
+        (
+            wanted.memory,
+            has.memory,
+            used.memory,
+            "Insufficient memory",
+        ),
         (
             wanted.ephemeral_storage,
             has.ephemeral_storage,
@@ -74,23 +88,39 @@ fn lacks(
             "Insufficient ephemeral-storage",
         ),
     ];
+
     for (wanted, has, used, reason) in fixed {
         if wanted > 0 && wanted > has - used {
-            lacks.push(Lack { reason: Text::const_new(reason), always: wanted > has });
+            lacks.push(Lack {
+                reason: Text::const_new(reason),
+                always: wanted > has,
+            });
         }
     }
-    for (name, wanted) in wanted.scalars.iter().filter(|(name, wanted)| *wanted != 0 && !ignores(name)) {
+
+    for (name, wanted) in wanted
+        .scalars
+        .iter()
+        .filter(|(name, wanted)| *wanted != 0 && !ignores(name))
+    {
         let has = has.scalar(name);
         if *wanted > has - used.scalar(name) {
-            lacks.push(Lack { reason: Text::from(format!("Insufficient {name}")), always: *wanted > has });
+            lacks.push(Lack {
+                reason: Text::from(format!("Insufficient {name}")),
+                always: *wanted > has,
+            });
         }
     }
+
     lacks
 }
 
 impl PreFilter for NodeResourcesFit {
     fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
-        Ok(Prepared::Ask(Box::new(Fits { plugin: self, wanted: &cycle.pod.requests.fit })))
+        Ok(Prepared::Ask(Box::new(Fits {
+            plugin: self,
+            wanted: &cycle.pod.requests.fit,
+        })))
     }
 }
 
@@ -103,13 +133,25 @@ struct Fits<'c> {
 impl<'c> Filter<'c> for Fits<'c> {
     fn check(&self, node: &NodeInfo) -> Verdict {
         let ignores = |name: &str| self.plugin.ignores(name);
-        let lacks = lacks(self.wanted, &node.node, &node.requested, node.pods.len(), ignores);
+        let lacks = lacks(
+            self.wanted,
+            &node.node,
+            &node.requested,
+            node.pods.len(),
+            ignores,
+        );
+
         if lacks.is_empty() {
             return Verdict::Fits;
         }
+
         let always = lacks.iter().any(|lack| lack.always);
         let reasons = lacks.into_iter().map(|lack| lack.reason).collect();
-        if always { Verdict::Never(reasons) } else { Verdict::NotNow(reasons) }
+        if always {
+            Verdict::Never(reasons)
+        } else {
+            Verdict::NotNow(reasons)
+        }
     }
 
     fn fork(&self) -> Box<dyn Filter<'c> + 'c> {
@@ -123,7 +165,11 @@ impl PreScore for NodeResourcesFit {
         cycle: Cycle<'c>,
         _nodes: &[&'c NodeInfo],
     ) -> Result<Option<Box<dyn Score + 'c>>, Refusal> {
-        let allocation = Allocation::new(&self.strategy, Requested::WithMinimums, &cycle.pod.requests.scored);
+        let allocation = Allocation::new(
+            &self.strategy,
+            Requested::WithMinimums,
+            &cycle.pod.requests.scored,
+        );
         Ok(Some(Box::new(allocation)))
     }
 }
@@ -131,7 +177,8 @@ impl PreScore for NodeResourcesFit {
 impl Wake for NodeResourcesFit {
     fn may_help(&self, pod: &Pod, event: &Event) -> bool {
         let wanted = &pod.requests.fit;
-        let fits = |node: &Node| lacks(wanted, node, &Resources::default(), 0, |_| false).is_empty();
+        let fits =
+            |node: &Node| lacks(wanted, node, &Resources::default(), 0, |_| false).is_empty();
         match event {
             Event::NodeAdded(node) => fits(node),
             Event::NodeChanged { old, new } => fits(new) && has_more(wanted, old, new),
@@ -141,10 +188,13 @@ impl Wake for NodeResourcesFit {
                 let shrunk = |name: &str| before.amount(name) > after.amount(name);
                 let names = [CPU, MEMORY, EPHEMERAL_STORAGE].into_iter();
                 let names = names.chain(before.scalars.iter().map(|(name, _)| name.as_str()));
+
                 let mut shrunk = names.filter(|name| shrunk(name));
                 match new.uid == pod.uid {
                     true => shrunk.next().is_some(),
-                    false => new.is_assigned() && shrunk.any(|name| pod.requests.used.amount(name) != 0),
+                    false => {
+                        new.is_assigned() && shrunk.any(|name| pod.requests.used.amount(name) != 0)
+                    }
                 }
             }
             _ => false,

@@ -14,7 +14,11 @@ struct NodeUnschedulable;
 
 pub(super) fn parts() -> Parts {
     let plugin = Arc::new(NodeUnschedulable);
-    Parts { filter: Some(plugin.clone()), wake: Some(plugin), ..Parts::default() }
+    Parts {
+        filter: Some(plugin.clone()),
+        wake: Some(plugin),
+        ..Parts::default()
+    }
 }
 
 impl PreFilter for NodeUnschedulable {
@@ -31,7 +35,11 @@ struct NotCordoned;
 
 impl<'c> Filter<'c> for NotCordoned {
     fn check(&self, node: &NodeInfo) -> Verdict {
-        if node.node.unschedulable { Verdict::never("node(s) were unschedulable") } else { Verdict::Fits }
+        if node.node.unschedulable {
+            Verdict::never("node(s) were unschedulable")
+        } else {
+            Verdict::Fits
+        }
     }
 
     fn fork(&self) -> Box<dyn Filter<'c> + 'c> {

@@ -1,7 +1,8 @@
-//! `PodTopologySpread`: pods of one kind spread evenly over zones, hosts or whatever a node label tells apart.
+//! `PodTopologySpread`: pods of one kind spread evenly over zones, hosts or whatever a node label
+//! tells apart.
 //!
-//! Hard constraints decide whether a node will do, soft ones how good it is. A pod without constraints gets the default
-//! ones, over the pods that its Service or its controller selects.
+//! Hard constraints decide whether a node will do, soft ones how good it is. A pod without
+//! constraints gets the default ones, over the pods that its Service or its controller selects.
 
 use std::sync::Arc;
 
@@ -38,7 +39,11 @@ pub(super) fn system_defaults() -> Vec<SpreadConstraint> {
         honors_affinity: true,
         honors_taints: false,
     };
-    vec![constraint(HOSTNAME, 3), constraint("topology.kubernetes.io/zone", 5)]
+
+    vec![
+        constraint(HOSTNAME, 3),
+        constraint("topology.kubernetes.io/zone", 5),
+    ]
 }
 
 impl PodTopologySpread {
@@ -56,25 +61,43 @@ impl PodTopologySpread {
     fn constraints(&self, cycle: Cycle<'_>, hard: bool) -> Vec<SpreadConstraint> {
         let pod = cycle.pod;
         if !pod.spread.is_empty() {
-            return pod.spread.iter().filter(|constraint| constraint.hard == hard).cloned().collect();
+            return pod
+                .spread
+                .iter()
+                .filter(|constraint| constraint.hard == hard)
+                .cloned()
+                .collect();
         }
-        let defaults: Vec<_> = self.defaults.iter().filter(|constraint| constraint.hard == hard).collect();
+
+        let defaults: Vec<_> = self
+            .defaults
+            .iter()
+            .filter(|constraint| constraint.hard == hard)
+            .collect();
+
         if defaults.is_empty() {
             return Vec::new();
         }
+
         let selector = cycle.cache.surroundings().companions(pod);
         if selector.is_everything() {
             return Vec::new();
         }
+
         let filled = defaults.into_iter();
         filled
-            .map(|constraint| SpreadConstraint { selector: selector.clone(), ..constraint.clone() })
+            .map(|constraint| SpreadConstraint {
+                selector: selector.clone(),
+                ..constraint.clone()
+            })
             .collect()
     }
 }
 
 fn has_all_labels(node: &Node, constraints: &[SpreadConstraint]) -> bool {
-    constraints.iter().all(|constraint| node.labels.contains(&constraint.topology_key))
+    constraints
+        .iter()
+        .all(|constraint| node.labels.contains(&constraint.topology_key))
 }
 
 /// Whether the pods of a node count for a constraint.
@@ -84,7 +107,10 @@ fn counts_node(constraint: &SpreadConstraint, pod: &Pod, node: &Node) -> bool {
 }
 
 fn counts_of(cache: &Cache, pod: &Pod, constraint: &SpreadConstraint) -> Arc<Counts> {
-    cache.counts(&Sort::Selected { namespace: pod.namespace.clone(), selector: constraint.selector.clone() })
+    cache.counts(&Sort::Selected {
+        namespace: pod.namespace.clone(),
+        selector: constraint.selector.clone(),
+    })
 }
 
 impl PreFilter for PodTopologySpread {
@@ -93,12 +119,23 @@ impl PreFilter for PodTopologySpread {
         if constraints.is_empty() {
             return Ok(Prepared::Nothing);
         }
+
         let (cache, pod) = (cycle.cache, &**cycle.pod);
-        let nodes: Vec<&NodeInfo> =
-            cache.nodes().filter(|node| has_all_labels(&node.node, &constraints)).collect();
-        let domains =
-            constraints.iter().map(|constraint| Domains::count(cache, pod, constraint, &nodes)).collect();
-        Ok(Prepared::Ask(Box::new(Even { pod, constraints: Arc::new(constraints), domains })))
+        let nodes: Vec<&NodeInfo> = cache
+            .nodes()
+            .filter(|node| has_all_labels(&node.node, &constraints))
+            .collect();
+
+        let domains = constraints
+            .iter()
+            .map(|constraint| Domains::count(cache, pod, constraint, &nodes))
+            .collect();
+
+        Ok(Prepared::Ask(Box::new(Even {
+            pod,
+            constraints: Arc::new(constraints),
+            domains,
+        })))
     }
 }
 
@@ -113,18 +150,35 @@ struct Domains {
 }
 
 impl Domains {
-    fn count(cache: &Cache, pod: &Pod, constraint: &SpreadConstraint, nodes: &[&NodeInfo]) -> Domains {
-        let (column, pods) = (cache.column(&constraint.topology_key), counts_of(cache, pod, constraint));
+    fn count(
+        cache: &Cache,
+        pod: &Pod,
+        constraint: &SpreadConstraint,
+        nodes: &[&NodeInfo],
+    ) -> Domains {
+        let (column, pods) = (
+            cache.column(&constraint.topology_key),
+            counts_of(cache, pod, constraint),
+        );
+
         let mut counts = vec![None; column.size()];
         for node in nodes {
-            if let Some(domain) =
-                column.domain(node.slot).filter(|_| counts_node(constraint, pod, &node.node))
+            if let Some(domain) = column
+                .domain(node.slot)
+                .filter(|_| counts_node(constraint, pod, &node.node))
             {
                 *counts[domain.index()].get_or_insert(0) += pods.on(node.slot);
             }
         }
-        let mut domains = Domains { column, counts, min_domains: constraint.min_domains, fewest: 0 };
+
+        let mut domains = Domains {
+            column,
+            counts,
+            min_domains: constraint.min_domains,
+            fewest: 0,
+        };
         domains.find_fewest();
+
         domains
     }
 
@@ -132,7 +186,11 @@ impl Domains {
     fn find_fewest(&mut self) {
         let known = self.counts.iter().flatten();
         let domains = i64::try_from(known.clone().count()).unwrap_or(i64::MAX);
-        self.fewest = if domains < self.min_domains { 0 } else { known.min().copied().unwrap_or_default() };
+        self.fewest = if domains < self.min_domains {
+            0
+        } else {
+            known.min().copied().unwrap_or_default()
+        };
     }
 
     fn change(&mut self, slot: Slot, by: i64) {
@@ -158,8 +216,11 @@ impl Even<'_> {
         {
             return;
         }
+
         for (constraint, domains) in self.constraints.iter().zip(&mut self.domains) {
-            if spread_counts(&constraint.selector, other) && counts_node(constraint, self.pod, &node.node) {
+            if spread_counts(&constraint.selector, other)
+                && counts_node(constraint, self.pod, &node.node)
+            {
                 domains.change(node.slot, by);
             }
         }
@@ -174,12 +235,14 @@ impl<'c> Filter<'c> for Even<'c> {
                     "node(s) didn't match pod topology spread constraints (missing required label)",
                 );
             };
+
             let own = i64::from(constraint.selector.matches(&self.pod.labels));
             let with_pod = domains.counts[domain.index()].unwrap_or_default() + own;
             if with_pod - domains.fewest > constraint.max_skew {
                 return Verdict::not_now("node(s) didn't match pod topology spread constraints");
             }
         }
+
         Verdict::Fits
     }
 
@@ -206,14 +269,21 @@ impl PreScore for PodTopologySpread {
         if constraints.is_empty() {
             return Ok(None);
         }
+
         let require_all = !cycle.pod.spread.is_empty() || !self.system_defaults;
         let left_out = |node: &NodeInfo| require_all && !has_all_labels(&node.node, &constraints);
-        let kept: Vec<&NodeInfo> = nodes.iter().copied().filter(|node| !left_out(node)).collect();
+        let kept: Vec<&NodeInfo> = nodes
+            .iter()
+            .copied()
+            .filter(|node| !left_out(node))
+            .collect();
+
         let crowds = constraints
             .iter()
             .map(|constraint| Crowd::count(cycle, constraint, &kept, |node| !left_out(node)));
         let crowds = crowds.collect();
         let left_out = nodes.iter().map(|node| left_out(node)).collect();
+
         Ok(Some(Box::new(Crowds { crowds, left_out })))
     }
 }
@@ -243,33 +313,51 @@ impl Crowd {
         counted: impl Fn(&NodeInfo) -> bool,
     ) -> Crowd {
         let (cache, pod) = (cycle.cache, cycle.pod);
-        let (column, pods) = (cache.column(&constraint.topology_key), counts_of(cache, pod, constraint));
+        let (column, pods) = (
+            cache.column(&constraint.topology_key),
+            counts_of(cache, pod, constraint),
+        );
+
         let crowd = |pods, size: usize| Crowd {
             column: Arc::clone(&column),
             pods,
             max_skew: constraint.max_skew,
             weight: ((size + 2) as f64).ln(),
         };
+
         if constraint.topology_key == HOSTNAME {
             return crowd(Pods::Hosts(pods), kept.len());
         }
+
         // Nodes without the label are one more domain, if they are kept at all.
         let mut present = vec![false; column.size() + 1];
         for node in kept {
-            present[column.domain(node.slot).map_or(column.size(), |domain| domain.index())] = true;
+            present[column
+                .domain(node.slot)
+                .map_or(column.size(), |domain| domain.index())] = true;
         }
+
         let mut numbers = vec![0; column.size()];
-        for node in cache.nodes().filter(|node| counted(node) && counts_node(constraint, pod, &node.node)) {
+        for node in cache
+            .nodes()
+            .filter(|node| counted(node) && counts_node(constraint, pod, &node.node))
+        {
             if let Some(domain) = column.domain(node.slot) {
                 numbers[domain.index()] += pods.on(node.slot);
             }
         }
-        crowd(Pods::Domains(numbers), present.iter().filter(|present| **present).count())
+
+        crowd(
+            Pods::Domains(numbers),
+            present.iter().filter(|present| **present).count(),
+        )
     }
 
     #[expect(clippy::cast_precision_loss, reason = "upstream computes it in floats")]
     fn score(&self, slot: Slot) -> f64 {
-        let Some(domain) = self.column.domain(slot) else { return 0.0 };
+        let Some(domain) = self.column.domain(slot) else {
+            return 0.0;
+        };
         let pods = match &self.pods {
             Pods::Hosts(counts) => counts.on(slot),
             Pods::Domains(numbers) => numbers[domain.index()],
@@ -285,15 +373,30 @@ struct Crowds {
 }
 
 impl Score for Crowds {
-    #[expect(clippy::cast_possible_truncation, reason = "upstream computes it in floats")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "upstream computes it in floats"
+    )]
     fn score(&self, node: &NodeInfo) -> i64 {
-        self.crowds.iter().map(|crowd| crowd.score(node.slot)).sum::<f64>().round() as i64
+        self.crowds
+            .iter()
+            .map(|crowd| crowd.score(node.slot))
+            .sum::<f64>()
+            .round() as i64
     }
 
     fn normalize(&self, scores: &mut [i64]) {
-        let kept =
-            scores.iter().zip(&self.left_out).filter(|(_, left_out)| !**left_out).map(|(score, _)| *score);
-        let (least, most) = (kept.clone().min().unwrap_or_default(), kept.max().unwrap_or_default());
+        let kept = scores
+            .iter()
+            .zip(&self.left_out)
+            .filter(|(_, left_out)| !**left_out)
+            .map(|(score, _)| *score);
+
+        let (least, most) = (
+            kept.clone().min().unwrap_or_default(),
+            kept.max().unwrap_or_default(),
+        );
+
         for (score, left_out) in scores.iter_mut().zip(&self.left_out) {
             *score = match (left_out, most) {
                 (true, _) => 0,
@@ -306,13 +409,25 @@ impl Score for Crowds {
 
 impl Wake for PodTopologySpread {
     fn may_help(&self, pod: &Pod, event: &Event) -> bool {
-        // Default constraints depend on what groups the pod, which is not at hand: any change nearby may help.
-        let hard: Vec<&SpreadConstraint> = pod.spread.iter().filter(|constraint| constraint.hard).collect();
-        let selects =
-            |other: &Pod| hard.is_empty() || hard.iter().any(|own| own.selector.matches(&other.labels));
-        let involved =
-            |other: &Pod| other.uid == pod.uid || (other.is_placed() && other.namespace == pod.namespace);
-        let labelled = |node: &Node| hard.iter().all(|own| node.labels.contains(&own.topology_key));
+        // Default constraints depend on what groups the pod, which is not at hand: any change
+        // nearby may help.
+        let hard: Vec<&SpreadConstraint> = pod
+            .spread
+            .iter()
+            .filter(|constraint| constraint.hard)
+            .collect();
+
+        let selects = |other: &Pod| {
+            hard.is_empty() || hard.iter().any(|own| own.selector.matches(&other.labels))
+        };
+        let involved = |other: &Pod| {
+            other.uid == pod.uid || (other.is_placed() && other.namespace == pod.namespace)
+        };
+        let labelled = |node: &Node| {
+            hard.iter()
+                .all(|own| node.labels.contains(&own.topology_key))
+        };
+
         match event {
             Event::PodAdded(other) | Event::PodRemoved(other) => involved(other) && selects(other),
             Event::PodChanged { old, new } if involved(new) => {

@@ -11,7 +11,10 @@ pub(super) const NAME: &str = "PrioritySort";
 struct PrioritySort;
 
 pub(super) fn parts() -> Parts {
-    Parts { queue_sort: Some(Arc::new(PrioritySort)), ..Parts::default() }
+    Parts {
+        queue_sort: Some(Arc::new(PrioritySort)),
+        ..Parts::default()
+    }
 }
 
 impl QueueSort for PrioritySort {

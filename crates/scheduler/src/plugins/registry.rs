@@ -1,6 +1,7 @@
 //! Plugins by name, and profiles made of them.
 //!
-//! A plugin of somebody else is registered beside those of the house and named in a profile: nothing else changes.
+//! A plugin of somebody else is registered beside those of the house and named in a profile:
+//! nothing else changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +9,10 @@ use std::sync::Arc;
 use coracle_api::Value;
 
 use super::{
-    args, default_binder, default_preemption, dynamic_resources, image_locality, inter_pod_affinity,
-    node_affinity, node_name, node_ports, node_resources_balanced_allocation, node_resources_fit,
-    node_unschedulable, pod_topology_spread, priority_sort, scheduling_gates, taint_toleration,
-    volume_binding,
+    args, default_binder, default_preemption, dynamic_resources, image_locality,
+    inter_pod_affinity, node_affinity, node_name, node_ports, node_resources_balanced_allocation,
+    node_resources_fit, node_unschedulable, pod_topology_spread, priority_sort, scheduling_gates,
+    taint_toleration, volume_binding,
 };
 use crate::config::{Config, ConfigError, Enabled, Point, ProfileConfig};
 use crate::framework::{Bind, Named, Parts, Profile, Weighted};
@@ -35,7 +36,9 @@ pub struct RegistryError(&'static str);
 impl Registry {
     /// The plugins of the house. `binder` tells the API which node a pod has.
     pub fn of_the_house(binder: &Arc<dyn Bind>) -> Registry {
-        let mut registry = Registry { factories: BTreeMap::new() };
+        let mut registry = Registry {
+            factories: BTreeMap::new(),
+        };
         let simple: [(&'static str, Simple); 9] = [
             (scheduling_gates::NAME, scheduling_gates::parts),
             (priority_sort::NAME, priority_sort::parts),
@@ -47,23 +50,42 @@ impl Registry {
             (volume_binding::NAME, volume_binding::parts),
             (dynamic_resources::NAME, dynamic_resources::parts),
         ];
+
         for (name, parts) in simple {
             registry.put(name, move |given| args::none(given).map(|()| parts()));
         }
+
         for name in NOT_BUILT {
             registry.put(name, |_| Ok(Parts::default()));
         }
+
         let binder = Arc::clone(binder);
         registry.put(default_binder::NAME, move |given| {
             args::none(given).map(|()| default_binder::parts(Arc::clone(&binder)))
         });
-        registry.put(node_affinity::NAME, |given| Ok(args::node_affinity(given)?.parts()));
-        registry.put(node_resources_fit::NAME, |given| Ok(args::node_resources_fit(given)?.parts()));
-        registry.put(pod_topology_spread::NAME, |given| Ok(args::pod_topology_spread(given)?.parts()));
-        registry.put(inter_pod_affinity::NAME, |given| Ok(args::inter_pod_affinity(given)?.parts()));
-        registry.put(default_preemption::NAME, |given| Ok(args::default_preemption(given)?.parts()));
+        registry.put(node_affinity::NAME, |given| {
+            Ok(args::node_affinity(given)?.parts())
+        });
+
+        registry.put(node_resources_fit::NAME, |given| {
+            Ok(args::node_resources_fit(given)?.parts())
+        });
+        registry.put(pod_topology_spread::NAME, |given| {
+            Ok(args::pod_topology_spread(given)?.parts())
+        });
+
+        registry.put(inter_pod_affinity::NAME, |given| {
+            Ok(args::inter_pod_affinity(given)?.parts())
+        });
+        registry.put(default_preemption::NAME, |given| {
+            Ok(args::default_preemption(given)?.parts())
+        });
+
         let balanced = node_resources_balanced_allocation::NAME;
-        registry.put(balanced, |given| Ok(args::balanced_allocation(given)?.parts()));
+        registry.put(balanced, |given| {
+            Ok(args::balanced_allocation(given)?.parts())
+        });
+
         registry
     }
 
@@ -104,23 +126,32 @@ impl Registry {
                 Err(found) => mistakes.extend(found),
             }
         }
-        if mistakes.is_empty() { Ok(profiles) } else { Err(ConfigError(mistakes)) }
+
+        if mistakes.is_empty() {
+            Ok(profiles)
+        } else {
+            Err(ConfigError(mistakes))
+        }
     }
 
     fn profile(&self, config: &ProfileConfig, percentage: i64) -> Result<Profile, Vec<String>> {
         let made = self.make(config)?;
         let find = |name: &str| made.iter().find(|(own, _)| **own == name);
         let at = |point: Point| {
-            let enabled =
-                config.plugins.at(point, |name| find(name).is_some_and(|(_, parts)| has(parts, point)));
-            enabled
-                .into_iter()
-                .filter_map(|enabled| find(&enabled.name).map(|(name, parts)| (*name, parts, enabled)))
+            let enabled = config.plugins.at(point, |name| {
+                find(name).is_some_and(|(_, parts)| has(parts, point))
+            });
+            enabled.into_iter().filter_map(|enabled| {
+                find(&enabled.name).map(|(name, parts)| (*name, parts, enabled))
+            })
         };
-        let sorts: Vec<_> =
-            at(Point::QueueSort).filter_map(|(_, parts, _)| parts.queue_sort.clone()).collect();
+
+        let sorts: Vec<_> = at(Point::QueueSort)
+            .filter_map(|(_, parts, _)| parts.queue_sort.clone())
+            .collect();
         let binds = named(at(Point::Bind), |parts| parts.bind.clone());
         let mut mistakes = Vec::new();
+
         let name = &config.name;
         if sorts.len() != 1 {
             mistakes.push(format!(
@@ -128,16 +159,23 @@ impl Registry {
                 sorts.len()
             ));
         }
+
         if binds.is_empty() {
             mistakes.push(format!(
                 "at least one bind plugin is needed for profile with scheduler name \"{name}\""
             ));
         }
+
         let Some(queue_sort) = sorts.into_iter().next().filter(|_| mistakes.is_empty()) else {
             return Err(mistakes);
         };
-        let wakes =
-            made.iter().filter_map(|(plugin, parts)| Some(Named { plugin, part: parts.wake.clone()? }));
+        let wakes = made.iter().filter_map(|(plugin, parts)| {
+            Some(Named {
+                plugin,
+                part: parts.wake.clone()?,
+            })
+        });
+
         Ok(Profile {
             name: name.clone(),
             percentage_of_nodes_to_score: config.percentage_of_nodes_to_score.unwrap_or(percentage),
@@ -164,15 +202,22 @@ impl Registry {
                 mistakes.push(format!("plugin \"{name}\" does not exist"));
                 continue;
             };
+
             if made.contains_key(name) {
                 continue;
             }
+
             match factory(config.args.get(*name)) {
                 Ok(parts) => drop(made.insert(*name, parts)),
                 Err(error) => mistakes.push(format!("initializing plugin \"{name}\": {error}")),
             }
         }
-        if mistakes.is_empty() { Ok(made) } else { Err(mistakes) }
+
+        if mistakes.is_empty() {
+            Ok(made)
+        } else {
+            Err(mistakes)
+        }
     }
 }
 
@@ -183,12 +228,27 @@ fn named<'m, T>(
     plugins: impl Iterator<Item = AtPoint<'m>>,
     part: impl Fn(&Parts) -> Option<T>,
 ) -> Vec<Named<T>> {
-    plugins.filter_map(|(plugin, parts, _)| Some(Named { plugin, part: part(parts)? })).collect()
+    plugins
+        .filter_map(|(plugin, parts, _)| {
+            Some(Named {
+                plugin,
+                part: part(parts)?,
+            })
+        })
+        .collect()
 }
 
 fn weighted((plugin, parts, enabled): AtPoint<'_>) -> Option<Weighted> {
-    let weight = if enabled.weight == 0 { 1 } else { enabled.weight };
-    Some(Weighted { plugin, weight, part: parts.score.clone()? })
+    let weight = if enabled.weight == 0 {
+        1
+    } else {
+        enabled.weight
+    };
+    Some(Weighted {
+        plugin,
+        weight,
+        part: parts.score.clone()?,
+    })
 }
 
 fn has(parts: &Parts, point: Point) -> bool {
@@ -206,6 +266,11 @@ fn has(parts: &Parts, point: Point) -> bool {
     }
 }
 
-/// Plugins that a configuration may name and that take part in nothing yet. Pods with claims, which all but the last are
-/// about, are held back by `VolumeBinding`.
-const NOT_BUILT: [&str; 4] = ["VolumeRestrictions", "NodeVolumeLimits", "VolumeZone", "NodeDeclaredFeatures"];
+/// Plugins that a configuration may name and that take part in nothing yet. Pods with claims, which
+/// all but the last are about, are held back by `VolumeBinding`.
+const NOT_BUILT: [&str; 4] = [
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeZone",
+    "NodeDeclaredFeatures",
+];

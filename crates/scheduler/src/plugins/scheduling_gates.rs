@@ -14,13 +14,18 @@ struct SchedulingGates;
 
 pub(super) fn parts() -> Parts {
     let plugin = Arc::new(SchedulingGates);
-    Parts { pre_enqueue: Some(plugin.clone()), wake: Some(plugin), ..Parts::default() }
+    Parts {
+        pre_enqueue: Some(plugin.clone()),
+        wake: Some(plugin),
+        ..Parts::default()
+    }
 }
 
 impl PreEnqueue for SchedulingGates {
     fn gate(&self, pod: &Pod) -> Option<Reason> {
         let gates = pod.gates.join(" ");
-        (!pod.gates.is_empty()).then(|| Text::from(format!("waiting for scheduling gates: [{gates}]")))
+        (!pod.gates.is_empty())
+            .then(|| Text::from(format!("waiting for scheduling gates: [{gates}]")))
     }
 }
 

@@ -7,7 +7,9 @@ use coracle_api::taint::effect;
 use super::normalize::by_greatest;
 use crate::cache::NodeInfo;
 use crate::events::Event;
-use crate::framework::{Cycle, Filter, Parts, PreFilter, PreScore, Prepared, Refusal, Score, Verdict, Wake};
+use crate::framework::{
+    Cycle, Filter, Parts, PreFilter, PreScore, Prepared, Refusal, Score, Verdict, Wake,
+};
 use crate::pod::Pod;
 use crate::taints::{OwnTaint, OwnToleration, lets_on};
 
@@ -56,7 +58,9 @@ impl PreScore for TaintToleration {
         _nodes: &[&'c NodeInfo],
     ) -> Result<Option<Box<dyn Score + 'c>>, Refusal> {
         let tolerations = cycle.pod.tolerations.iter();
-        let tolerations = tolerations.filter(|own| own.concerns(effect::PREFER_NO_SCHEDULE)).collect();
+        let tolerations = tolerations
+            .filter(|own| own.concerns(effect::PREFER_NO_SCHEDULE))
+            .collect();
         Ok(Some(Box::new(Untolerated(tolerations))))
     }
 }
@@ -67,7 +71,8 @@ impl Score for Untolerated<'_> {
     fn score(&self, node: &NodeInfo) -> i64 {
         let taints = node.node.taints.iter().map(OwnTaint::view);
         let preferences = taints.filter(|taint| taint.effect == effect::PREFER_NO_SCHEDULE);
-        let untolerated = preferences.filter(|taint| !self.0.iter().any(|own| own.tolerates(taint)));
+        let untolerated =
+            preferences.filter(|taint| !self.0.iter().any(|own| own.tolerates(taint)));
         untolerated.map(|_| 1).sum()
     }
 
@@ -82,7 +87,9 @@ impl Wake for TaintToleration {
         match event {
             Event::NodeAdded(node) => welcome(&node.taints),
             Event::NodeChanged { old, new } => !welcome(&old.taints) && welcome(&new.taints),
-            Event::PodChanged { old, new } => new.uid == pod.uid && new.tolerations != old.tolerations,
+            Event::PodChanged { old, new } => {
+                new.uid == pod.uid && new.tolerations != old.tolerations
+            }
             _ => false,
         }
     }

@@ -1,7 +1,8 @@
 //! `VolumeBinding`, as far as it is built: a pod with a claim waits, and says for what.
 //!
-//! Choosing volumes with the node is not built yet. Without it a pod with a claim could land where its volume cannot
-//! be; so it stays pending with the reason, and is tried again when that is built or the claim leaves the pod.
+//! Choosing volumes with the node is not built yet. Without it a pod with a claim could land where
+//! its volume cannot be; so it stays pending with the reason, and is tried again when that is built
+//! or the claim leaves the pod.
 
 use std::sync::Arc;
 
@@ -15,7 +16,11 @@ struct VolumeBinding;
 
 pub(super) fn parts() -> Parts {
     let plugin = Arc::new(VolumeBinding);
-    Parts { filter: Some(plugin.clone()), wake: Some(plugin), ..Parts::default() }
+    Parts {
+        filter: Some(plugin.clone()),
+        wake: Some(plugin),
+        ..Parts::default()
+    }
 }
 
 impl PreFilter for VolumeBinding {

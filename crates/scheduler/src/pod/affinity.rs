@@ -1,4 +1,5 @@
-//! What a pod wants of the pods around it: affinity and anti-affinity between pods, and even spreading.
+//! What a pod wants of the pods around it: affinity and anti-affinity between pods, and even
+//! spreading.
 
 use coracle_api::selector::{LabelSelector, LabelSelectorError, Operator, Requirement};
 use coracle_api::value::Path;
@@ -24,7 +25,9 @@ impl Peers {
 
     fn includes_namespace(&self, namespace: &Text, surroundings: &Surroundings) -> bool {
         self.namespaces.binary_search(namespace).is_ok()
-            || self.namespace_selector.matches(surroundings.namespace_labels(namespace))
+            || self
+                .namespace_selector
+                .matches(surroundings.namespace_labels(namespace))
     }
 }
 
@@ -53,8 +56,14 @@ pub struct PodAffinity {
 
 impl PodAffinity {
     pub(super) fn of(spec: &Map, namespace: &str) -> Result<PodAffinity, LabelSelectorError> {
-        let Some(affinity) = spec.below("affinity") else { return Ok(PodAffinity::default()) };
-        let (to, from) = (affinity.below("podAffinity"), affinity.below("podAntiAffinity"));
+        let Some(affinity) = spec.below("affinity") else {
+            return Ok(PodAffinity::default());
+        };
+        let (to, from) = (
+            affinity.below("podAffinity"),
+            affinity.below("podAntiAffinity"),
+        );
+
         Ok(PodAffinity {
             required: required(to, namespace)?,
             required_anti: required(from, namespace)?,
@@ -64,18 +73,42 @@ impl PodAffinity {
     }
 }
 
-fn required(affinity: Option<&Map>, namespace: &str) -> Result<Vec<AffinityTerm>, LabelSelectorError> {
-    let terms = affinity.map(|affinity| affinity.items("requiredDuringSchedulingIgnoredDuringExecution"));
-    let terms = terms.unwrap_or_default().iter().filter_map(Value::as_object);
-    terms.map(|term| AffinityTerm::of(term, namespace)).collect()
+fn required(
+    affinity: Option<&Map>,
+    namespace: &str,
+) -> Result<Vec<AffinityTerm>, LabelSelectorError> {
+    let terms =
+        affinity.map(|affinity| affinity.items("requiredDuringSchedulingIgnoredDuringExecution"));
+    let terms = terms
+        .unwrap_or_default()
+        .iter()
+        .filter_map(Value::as_object);
+    terms
+        .map(|term| AffinityTerm::of(term, namespace))
+        .collect()
 }
 
-fn preferred(affinity: Option<&Map>, namespace: &str) -> Result<Vec<WeightedTerm>, LabelSelectorError> {
-    let terms = affinity.map(|affinity| affinity.items("preferredDuringSchedulingIgnoredDuringExecution"));
-    let terms = terms.unwrap_or_default().iter().filter_map(Value::as_object);
-    let weighted = terms.filter_map(|wish| Some((wish.int("weight"), wish.below("podAffinityTerm")?)));
+fn preferred(
+    affinity: Option<&Map>,
+    namespace: &str,
+) -> Result<Vec<WeightedTerm>, LabelSelectorError> {
+    let terms =
+        affinity.map(|affinity| affinity.items("preferredDuringSchedulingIgnoredDuringExecution"));
+    let terms = terms
+        .unwrap_or_default()
+        .iter()
+        .filter_map(Value::as_object);
+
+    let weighted =
+        terms.filter_map(|wish| Some((wish.int("weight"), wish.below("podAffinityTerm")?)));
+
     weighted
-        .map(|(weight, term)| Ok(WeightedTerm { weight, term: AffinityTerm::of(term, namespace)? }))
+        .map(|(weight, term)| {
+            Ok(WeightedTerm {
+                weight,
+                term: AffinityTerm::of(term, namespace)?,
+            })
+        })
         .collect()
 }
 
@@ -83,10 +116,12 @@ impl AffinityTerm {
     fn of(term: &Map, namespace: &str) -> Result<AffinityTerm, LabelSelectorError> {
         let names = term.items("namespaces").iter().filter_map(Value::as_str);
         let mut namespaces: Vec<Text> = names.map(Text::new).collect();
+
         // Neither names nor a selector: the pod's own namespace is meant.
         if namespaces.is_empty() && !term.is_set("namespaceSelector") {
             namespaces.push(Text::new(namespace));
         }
+
         namespaces.sort_unstable();
         namespaces.dedup();
         let peers = Peers {
@@ -94,7 +129,11 @@ impl AffinityTerm {
             namespace_selector: LabelSelector::from_value(term.get("namespaceSelector"))?,
             selector: LabelSelector::from_value(term.get("labelSelector"))?,
         };
-        Ok(AffinityTerm { peers, topology_key: Text::new(term.text("topologyKey")) })
+
+        Ok(AffinityTerm {
+            peers,
+            topology_key: Text::new(term.text("topologyKey")),
+        })
     }
 }
 
@@ -115,28 +154,47 @@ pub struct SpreadConstraint {
 }
 
 impl SpreadConstraint {
-    pub(crate) fn of(constraint: &Map, labels: &Labels) -> Result<SpreadConstraint, LabelSelectorError> {
+    pub(crate) fn of(
+        constraint: &Map,
+        labels: &Labels,
+    ) -> Result<SpreadConstraint, LabelSelectorError> {
         let mut selector = LabelSelector::from_value(constraint.get("labelSelector"))?;
-        let keys = constraint.items("matchLabelKeys").iter().filter_map(Value::as_str);
+        let keys = constraint
+            .items("matchLabelKeys")
+            .iter()
+            .filter_map(Value::as_str);
+
         let keys = keys.filter_map(|key| Some((key, labels.get(key)?)));
         if let LabelSelector::All(requirements) = &selector {
             let mut requirements = requirements.clone();
             for (key, value) in keys {
                 let equal = vec![Text::new(value)];
-                requirements.push(Requirement::new(Text::new(key), Operator::Equals, equal, &Path::Root)?);
+                requirements.push(Requirement::new(
+                    Text::new(key),
+                    Operator::Equals,
+                    equal,
+                    &Path::Root,
+                )?);
             }
+
             selector = LabelSelector::new(requirements);
         }
+
         let policy = |name: &str, default: bool| match constraint.text(name) {
             "" => default,
             policy => policy == "Honor",
         };
+
         Ok(SpreadConstraint {
             max_skew: constraint.int("maxSkew"),
             topology_key: Text::new(constraint.text("topologyKey")),
             hard: constraint.text("whenUnsatisfiable") == "DoNotSchedule",
             selector,
-            min_domains: if constraint.is_set("minDomains") { constraint.int("minDomains") } else { 1 },
+            min_domains: if constraint.is_set("minDomains") {
+                constraint.int("minDomains")
+            } else {
+                1
+            },
             honors_affinity: policy("nodeAffinityPolicy", true),
             honors_taints: policy("nodeTaintsPolicy", false),
         })

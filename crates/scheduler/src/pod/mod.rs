@@ -1,7 +1,7 @@
 //! A pod as the scheduler sees it: what an object says that decides where it goes, read once.
 //!
-//! Everything a plugin asks of a pod, hundreds of times in one cycle, is compiled here: selectors, node affinity,
-//! amounts. Objects come in through [`Pod::from_object`] and are never kept.
+//! Everything a plugin asks of a pod, hundreds of times in one cycle, is compiled here: selectors,
+//! node affinity, amounts. Objects come in through [`Pod::from_object`] and are never kept.
 
 mod affinity;
 mod requests;
@@ -112,17 +112,33 @@ pub struct Condition {
 impl Pod {
     pub fn from_object(object: &Value) -> Pod {
         let empty = Map::new();
-        let part = |name: &str| object.get(name).and_then(Value::as_object).unwrap_or(&empty);
+        let part = |name: &str| {
+            object
+                .get(name)
+                .and_then(Value::as_object)
+                .unwrap_or(&empty)
+        };
         let (meta, spec, status) = (object.meta(), part("spec"), part("status"));
         let labels = Labels::from_map(meta.labels());
+
         let affinity = PodAffinity::of(spec, meta.namespace());
-        let constraints = spec.items("topologySpreadConstraints").iter().filter_map(Value::as_object);
-        let spread: Result<Vec<_>, _> =
-            constraints.map(|constraint| SpreadConstraint::of(constraint, &labels)).collect();
+        let constraints = spec
+            .items("topologySpreadConstraints")
+            .iter()
+            .filter_map(Value::as_object);
+
+        let spread: Result<Vec<_>, _> = constraints
+            .map(|constraint| SpreadConstraint::of(constraint, &labels))
+            .collect();
         let node_affinity = NodeAffinity::of(object.get("spec"), spec);
-        let malformed = affinity.as_ref().err().map(|error| format!("parsing pod: {error}"));
+
+        let malformed = affinity
+            .as_ref()
+            .err()
+            .map(|error| format!("parsing pod: {error}"));
         let malformed = malformed.or_else(|| spread.as_ref().err().map(ToString::to_string));
         let malformed = malformed.or_else(|| node_affinity.as_ref().err().cloned());
+
         Pod {
             namespace: Text::new(meta.namespace()),
             name: Text::new(meta.name()),
@@ -137,7 +153,11 @@ impl Pod {
             requests: Requests::of(spec, status),
             node_affinity: node_affinity.unwrap_or_default(),
             affinity: affinity.unwrap_or_default(),
-            tolerations: spec.items("tolerations").iter().map(OwnToleration::from_value).collect(),
+            tolerations: spec
+                .items("tolerations")
+                .iter()
+                .map(OwnToleration::from_value)
+                .collect(),
             spread: spread.unwrap_or_default(),
             host_ports: host_ports(spec),
             images: Images::of(spec),
@@ -151,9 +171,12 @@ impl Pod {
             deleting: meta.is_being_deleted(),
             terminal: matches!(status.text("phase"), "Succeeded" | "Failed"),
             preempted: condition(status, "DisruptionTarget").is_some_and(|condition| {
-                condition.text("status") == "True" && condition.text("reason") == "PreemptionByScheduler"
+                condition.text("status") == "True"
+                    && condition.text("reason") == "PreemptionByScheduler"
             }),
-            start_time: Time::parse(status.text("startTime")).ok().map(|time| time.0),
+            start_time: Time::parse(status.text("startTime"))
+                .ok()
+                .map(|time| time.0),
             generation: meta.generation(),
             scheduled: condition(status, "PodScheduled").map(Condition::of),
             malformed,
@@ -163,7 +186,11 @@ impl Pod {
 
     /// The pod as it is on `node`.
     pub fn on(&self, node: &str) -> Pod {
-        Pod { node_name: Text::new(node), nominated_node: Text::default(), ..self.clone() }
+        Pod {
+            node_name: Text::new(node),
+            nominated_node: Text::default(),
+            ..self.clone()
+        }
     }
 
     pub fn is_assigned(&self) -> bool {
@@ -179,11 +206,17 @@ impl Pod {
 /// What `kubectl apply` remembers is as large as the object and decides nothing.
 fn annotations(all: Option<&Map>) -> Labels {
     let all = Labels::from_map(all);
-    all.iter().filter(|(key, _)| *key != "kubectl.kubernetes.io/last-applied-configuration").collect()
+    all.iter()
+        .filter(|(key, _)| *key != "kubectl.kubernetes.io/last-applied-configuration")
+        .collect()
 }
 
 fn names(items: &[Value]) -> Vec<Text> {
-    items.iter().filter_map(Value::as_object).map(|item| Text::new(item.text("name"))).collect()
+    items
+        .iter()
+        .filter_map(Value::as_object)
+        .map(|item| Text::new(item.text("name")))
+        .collect()
 }
 
 fn condition<'s>(status: &'s Map, kind: &str) -> Option<&'s Map> {
@@ -197,25 +230,41 @@ fn condition<'s>(status: &'s Map, kind: &str) -> Option<&'s Map> {
 impl Condition {
     fn of(condition: &Map) -> Condition {
         let text = |name| Text::new(condition.text(name));
-        Condition { status: text("status"), reason: text("reason"), message: text("message") }
+        Condition {
+            status: text("status"),
+            reason: text("reason"),
+            message: text("message"),
+        }
     }
 }
 
 impl NodeAffinity {
     fn of(object: Option<&Value>, spec: &Map) -> Result<NodeAffinity, String> {
-        let affinity = spec.below("affinity").and_then(|affinity| affinity.below("nodeAffinity"));
-        let demands =
-            affinity.and_then(|affinity| affinity.below("requiredDuringSchedulingIgnoredDuringExecution"));
-        let selects = spec.below("nodeSelector").is_some_and(|labels| !labels.is_empty());
-        let wishes =
-            affinity.map(|affinity| affinity.items("preferredDuringSchedulingIgnoredDuringExecution"));
-        let Some(object) = object else { return Ok(NodeAffinity::default()) };
+        let affinity = spec
+            .below("affinity")
+            .and_then(|affinity| affinity.below("nodeAffinity"));
+        let demands = affinity
+            .and_then(|affinity| affinity.below("requiredDuringSchedulingIgnoredDuringExecution"));
+
+        let selects = spec
+            .below("nodeSelector")
+            .is_some_and(|labels| !labels.is_empty());
+        let wishes = affinity
+            .map(|affinity| affinity.items("preferredDuringSchedulingIgnoredDuringExecution"));
+
+        let Some(object) = object else {
+            return Ok(NodeAffinity::default());
+        };
         let preferred = match wishes {
             None | Some([]) => None,
-            Some(_) => Some(PreferredTerms::from_pod_spec(object).map_err(|errors| errors.to_string())?),
+            Some(_) => {
+                Some(PreferredTerms::from_pod_spec(object).map_err(|errors| errors.to_string())?)
+            }
         };
+
         Ok(NodeAffinity {
-            required: (demands.is_some() || selects).then(|| RequiredNodeAffinity::from_pod_spec(object)),
+            required: (demands.is_some() || selects)
+                .then(|| RequiredNodeAffinity::from_pod_spec(object)),
             names: demands.and_then(named_nodes),
             preferred,
         })
@@ -232,25 +281,42 @@ fn named_nodes(demands: &Map) -> Option<Vec<Text>> {
             if field.key == "metadata.name" && field.operator == "In" {
                 named = Some(match named {
                     None => field.values,
-                    Some(so_far) => so_far.into_iter().filter(|name| field.values.contains(name)).collect(),
+                    Some(so_far) => so_far
+                        .into_iter()
+                        .filter(|name| field.values.contains(name))
+                        .collect(),
                 });
             }
         }
+
         all.extend(named?.into_iter().map(Text::new));
     }
+
     all.sort_unstable();
     all.dedup();
+
     (!terms.is_empty()).then_some(all)
 }
 
 fn host_ports(spec: &Map) -> Vec<HostPort> {
-    let sidecars = spec.items("initContainers").iter().filter_map(Value::as_object);
+    let sidecars = spec
+        .items("initContainers")
+        .iter()
+        .filter_map(Value::as_object);
     let sidecars = sidecars.filter(|container| container.text("restartPolicy") == "Always");
     let containers = sidecars.chain(spec.items("containers").iter().filter_map(Value::as_object));
-    let ports = containers.flat_map(|container| container.items("ports")).filter_map(Value::as_object);
+    let ports = containers
+        .flat_map(|container| container.items("ports"))
+        .filter_map(Value::as_object);
+
     let or = |text: &str, default: &'static str| {
-        if text.is_empty() { Text::const_new(default) } else { Text::new(text) }
+        if text.is_empty() {
+            Text::const_new(default)
+        } else {
+            Text::new(text)
+        }
     };
+
     let wanted = ports.filter(|port| port.int("hostPort") > 0);
     wanted
         .map(|port| HostPort {
@@ -268,27 +334,47 @@ impl Images {
             .flat_map(|list| spec.items(list))
             .filter_map(Value::as_object)
             .collect();
+
         let volumes = spec.items("volumes").iter().filter_map(Value::as_object);
         let volumes = volumes.filter_map(|volume| Some(volume.below("image")?.text("reference")));
-        let names = containers.iter().map(|container| container.text("image")).chain(volumes);
-        Images { names: names.map(full_image_name).collect(), containers: containers.len() }
+        let names = containers
+            .iter()
+            .map(|container| container.text("image"))
+            .chain(volumes);
+
+        Images {
+            names: names.map(full_image_name).collect(),
+            containers: containers.len(),
+        }
     }
 }
 
 /// The name a node reports: one without a tag means the latest.
 fn full_image_name(name: &str) -> Text {
-    if name.rfind(':') > name.rfind('/') { Text::new(name) } else { Text::from(format!("{name}:latest")) }
+    if name.rfind(':') > name.rfind('/') {
+        Text::new(name)
+    } else {
+        Text::from(format!("{name}:latest"))
+    }
 }
 
 impl Claims {
     fn of(pod: &str, spec: &Map) -> Claims {
         let volumes = spec.items("volumes").iter().filter_map(Value::as_object);
         let claim = |volume: &Map| {
-            let named = volume.below("persistentVolumeClaim").map(|claim| Text::new(claim.text("claimName")));
+            let named = volume
+                .below("persistentVolumeClaim")
+                .map(|claim| Text::new(claim.text("claimName")));
             named.or_else(|| {
-                volume.below("ephemeral").map(|_| Text::from(format!("{pod}-{}", volume.text("name"))))
+                volume
+                    .below("ephemeral")
+                    .map(|_| Text::from(format!("{pod}-{}", volume.text("name"))))
             })
         };
-        Claims { volumes: volumes.filter_map(claim).collect(), resources: spec.items("resourceClaims").len() }
+
+        Claims {
+            volumes: volumes.filter_map(claim).collect(),
+            resources: spec.items("resourceClaims").len(),
+        }
     }
 }

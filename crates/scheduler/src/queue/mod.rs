@@ -1,11 +1,12 @@
 //! The scheduling queue: which pod is tried next, and when a refused one is tried again.
 //!
-//! A waiting pod is in exactly one of four places. *Active*: to be tried now, by priority, then by age. *Backing off*:
-//! failed a moment ago, active again when its time has come, or as soon as nobody else is in line; after an error only
-//! the former. *Parked*: cannot fit as things are; the first event that could change that, by the word of the plugins
-//! that refused it, moves it on. *Gated*: must not be tried before a plugin opens its gate. Pods that are being tried
-//! are in flight: events that come meanwhile are kept, or one that would have helped could pass unseen. No I/O and no
-//! clock in here: the tests play a week in a millisecond.
+//! A waiting pod is in exactly one of four places. *Active*: to be tried now, by priority, then by
+//! age. *Backing off*: failed a moment ago, active again when its time has come, or as soon as
+//! nobody else is in line; after an error only the former. *Parked*: cannot fit as things are; the
+//! first event that could change that, by the word of the plugins that refused it, moves it on.
+//! *Gated*: must not be tried before a plugin opens its gate. Pods that are being tried are in
+//! flight: events that come meanwhile are kept, or one that would have helped could pass unseen. No
+//! I/O and no clock in here: the tests play a week in a millisecond.
 
 #[cfg(test)]
 mod tests;
@@ -23,8 +24,9 @@ use crate::events::Event;
 use crate::framework::{Nominations, Profile, Rank};
 use crate::pod::Pod;
 
-/// What refuses a pod while there is no node at all. Upstream takes that for an error, and makes the pod wait up to eleven
-/// seconds after the first node has come; here that node is what the pod waits for.
+/// What refuses a pod while there is no node at all. Upstream takes that for an error, and makes
+/// the pod wait up to eleven seconds after the first node has come; here that node is what the pod
+/// waits for.
 pub const NO_NODES: &str = "no nodes";
 
 /// How long pods wait.
@@ -126,7 +128,9 @@ impl Queue {
     }
 
     pub fn profile(&self, pod: &Pod) -> Option<&Arc<Profile>> {
-        self.profiles.iter().find(|profile| profile.name == pod.scheduler_name)
+        self.profiles
+            .iter()
+            .find(|profile| profile.name == pod.scheduler_name)
     }
 
     /// A pod that wants a node, new or changed.
@@ -138,14 +142,17 @@ impl Queue {
             }
             return None;
         }
+
         self.nominations.refresh(&pod);
         let Some(waiting) = self.pods.get_mut(&pod.uid) else {
             return Some(self.add(QueuedPod::new(pod, now), now));
         };
         let old = std::mem::replace(&mut waiting.queued.pod, Arc::clone(&pod));
+
         if !matches!(waiting.place, Place::Parked(_) | Place::Gated) {
             return None;
         }
+
         let uid = pod.uid.clone();
         self.move_on(&uid, &Event::PodChanged { old, new: pod }, now)
     }
@@ -169,8 +176,17 @@ impl Queue {
         queued.attempts += 1;
         queued.rejectors.clear();
         queued.gate = None;
+
         let latest = Some(Arc::clone(&queued.pod));
-        self.in_flight.insert(uid, InFlight { since: self.last_event, latest, gone: false });
+        self.in_flight.insert(
+            uid,
+            InFlight {
+                since: self.last_event,
+                latest,
+                gone: false,
+            },
+        );
+
         Some(queued)
     }
 
@@ -183,13 +199,18 @@ impl Queue {
     pub fn done(&mut self, uid: &str) {
         self.in_flight.remove(uid);
         let oldest = self.in_flight.values().map(|flight| flight.since).min();
-        while self.events.front().is_some_and(|(number, _)| oldest.is_none_or(|oldest| *number <= oldest)) {
+        while self
+            .events
+            .front()
+            .is_some_and(|(number, _)| oldest.is_none_or(|oldest| *number <= oldest))
+        {
             self.events.pop_front();
         }
     }
 
-    /// The pod got no node: it waits again, until one of the plugins that refused it sees hope. Without any, something
-    /// broke, and time alone has to help. Answers the pod as it is now; none, if it is gone.
+    /// The pod got no node: it waits again, until one of the plugins that refused it sees hope.
+    /// Without any, something broke, and time alone has to help. Answers the pod as it is now;
+    /// none, if it is gone.
     pub fn fail(
         &mut self,
         mut queued: QueuedPod,
@@ -201,26 +222,32 @@ impl Queue {
             Some(flight) => (flight.latest.clone(), flight.gone),
             None => (None, false),
         };
+
         if gone {
             self.done(&uid);
             return None;
         }
+
         queued.pod = latest.unwrap_or(queued.pod);
         queued.since = now;
+
         match rejectors.is_empty() {
             true => queued.errors += 1,
             false => (queued.refusals, queued.errors) = (queued.refusals + 1, 0),
         }
+
         queued.rejectors = rejectors;
         let pod = Arc::clone(&queued.pod);
         let hope = queued.rejectors.is_empty() || self.helped_in_flight(&queued);
         self.done(&uid);
+
         if hope {
             self.add(queued, now);
         } else {
             let parked = Place::Parked(queued.since);
             self.place(queued, parked);
         }
+
         Some(pod)
     }
 
@@ -232,7 +259,12 @@ impl Queue {
     /// The same, for some pods only.
     pub fn happened_for(&mut self, event: &Event, now: Moment, concerns: impl Fn(&Pod) -> bool) {
         self.record(event);
-        let waiting = self.parked.iter().map(|(_, ticket)| *ticket).chain(self.gated.iter().copied());
+        let waiting = self
+            .parked
+            .iter()
+            .map(|(_, ticket)| *ticket)
+            .chain(self.gated.iter().copied());
+
         let tickets: Vec<Ticket> = waiting.collect();
         for ticket in tickets {
             let uid = self.tickets[&ticket].clone();
@@ -244,17 +276,33 @@ impl Queue {
 
     /// Moves on what has waited long enough: pods that back off, and those parked for too long.
     pub fn flush(&mut self, now: Moment) {
-        let ready = self.backing_off.iter().take_while(|(at, ..)| *at <= now).map(|(_, _, ticket)| *ticket);
-        let after_errors =
-            self.after_errors.iter().take_while(|(at, _)| *at <= now).map(|(_, ticket)| *ticket);
+        let ready = self
+            .backing_off
+            .iter()
+            .take_while(|(at, ..)| *at <= now)
+            .map(|(_, _, ticket)| *ticket);
+
+        let after_errors = self
+            .after_errors
+            .iter()
+            .take_while(|(at, _)| *at <= now)
+            .map(|(_, ticket)| *ticket);
+
         let ready: Vec<Ticket> = ready.chain(after_errors).collect();
         for ticket in ready {
             let uid = self.tickets[&ticket].clone();
             let queued = self.take(&uid).expect("who has a ticket waits");
             self.activate(queued);
         }
+
         let long = |parked: &&(Moment, Ticket)| now > parked.0 + self.patience.parked;
-        let long: Vec<Ticket> = self.parked.iter().take_while(long).map(|(_, ticket)| *ticket).collect();
+        let long: Vec<Ticket> = self
+            .parked
+            .iter()
+            .take_while(long)
+            .map(|(_, ticket)| *ticket)
+            .collect();
+
         for ticket in long {
             let uid = self.tickets[&ticket].clone();
             self.move_on(&uid, &Event::Anything, now);
@@ -266,9 +314,14 @@ impl Queue {
         let backing_off = self.backing_off.first().map(|(at, ..)| *at);
         let after_errors = self.after_errors.first().map(|(at, _)| *at);
         // Longer than patience, not as long.
-        let parked =
-            self.parked.first().map(|(since, _)| *since + self.patience.parked + Duration::from_millis(1));
-        [backing_off, after_errors, parked].into_iter().flatten().min()
+        let parked = self
+            .parked
+            .first()
+            .map(|(since, _)| *since + self.patience.parked + Duration::from_millis(1));
+        [backing_off, after_errors, parked]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The pod that waits under this UID.
@@ -309,7 +362,10 @@ impl Queue {
     }
 
     fn helped_in_flight(&self, queued: &QueuedPod) -> bool {
-        let since = self.in_flight.get(&queued.pod.uid).map_or(u64::MAX, |flight| flight.since);
+        let since = self
+            .in_flight
+            .get(&queued.pod.uid)
+            .map_or(u64::MAX, |flight| flight.since);
         let mut meanwhile = self.events.iter().filter(|(number, _)| *number > since);
         meanwhile.any(|(_, event)| self.may_help(queued, event))
     }
@@ -321,7 +377,8 @@ impl Queue {
         }
     }
 
-    /// Puts a pod in line: behind a gate, or to those that back off, or to those that are tried now.
+    /// Puts a pod in line: behind a gate, or to those that back off, or to those that are tried
+    /// now.
     fn add(&mut self, mut queued: QueuedPod, now: Moment) -> Whereto {
         if let Some(gate) = self.gate_of(&queued.pod) {
             queued.gate = Some(gate);
@@ -329,13 +386,21 @@ impl Queue {
             self.place(queued, Place::Gated);
             return Whereto::Gated;
         }
+
         queued.gate = None;
-        match queued.ready_at(self.patience.backoff).filter(|at| *at > now) {
+
+        match queued
+            .ready_at(self.patience.backoff)
+            .filter(|at| *at > now)
+        {
             None => self.activate(queued),
             Some(at) => {
                 let rank = self.rank(&queued);
-                let place =
-                    if queued.errors > 0 { Place::AfterError(at) } else { Place::BackingOff(at, rank) };
+                let place = if queued.errors > 0 {
+                    Place::AfterError(at)
+                } else {
+                    Place::BackingOff(at, rank)
+                };
                 self.place(queued, place);
                 Whereto::BackingOff
             }
@@ -349,19 +414,28 @@ impl Queue {
     }
 
     fn gate_of(&self, pod: &Pod) -> Option<&'static str> {
-        let gates = self.profile(pod).map(|profile| profile.pre_enqueue.as_slice()).unwrap_or_default();
-        gates.iter().find(|gate| gate.part.gate(pod).is_some()).map(|gate| gate.plugin)
+        let gates = self
+            .profile(pod)
+            .map(|profile| profile.pre_enqueue.as_slice())
+            .unwrap_or_default();
+        gates
+            .iter()
+            .find(|gate| gate.part.gate(pod).is_some())
+            .map(|gate| gate.plugin)
     }
 
     fn rank(&self, queued: &QueuedPod) -> Rank {
         let profile = self.profile(&queued.pod);
-        profile.map_or((0, queued.since), |profile| profile.queue_sort.rank(&queued.pod, queued.since))
+        profile.map_or((0, queued.since), |profile| {
+            profile.queue_sort.rank(&queued.pod, queued.since)
+        })
     }
 
     fn place(&mut self, queued: QueuedPod, place: Place) {
         self.last_ticket += 1;
         let ticket = Ticket(self.last_ticket);
         let uid = queued.pod.uid.clone();
+
         match place {
             Place::Active(rank) => self.active.insert((rank, ticket)),
             Place::BackingOff(at, rank) => self.backing_off.insert((at, rank, ticket)),
@@ -369,13 +443,26 @@ impl Queue {
             Place::Parked(since) => self.parked.insert((since, ticket)),
             Place::Gated => self.gated.insert(ticket),
         };
+
         self.tickets.insert(ticket, uid.clone());
-        self.pods.insert(uid, Waiting { queued, ticket, place });
+        self.pods.insert(
+            uid,
+            Waiting {
+                queued,
+                ticket,
+                place,
+            },
+        );
     }
 
     fn take(&mut self, uid: &str) -> Option<QueuedPod> {
-        let Waiting { queued, ticket, place } = self.pods.remove(uid)?;
+        let Waiting {
+            queued,
+            ticket,
+            place,
+        } = self.pods.remove(uid)?;
         self.tickets.remove(&ticket);
+
         match place {
             Place::Active(rank) => self.active.remove(&(rank, ticket)),
             Place::BackingOff(at, rank) => self.backing_off.remove(&(at, rank, ticket)),
@@ -383,6 +470,7 @@ impl Queue {
             Place::Parked(since) => self.parked.remove(&(since, ticket)),
             Place::Gated => self.gated.remove(&ticket),
         };
+
         Some(queued)
     }
 }

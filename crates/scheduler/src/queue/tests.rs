@@ -7,8 +7,17 @@ use super::*;
 use crate::testing::{asks, default_profile, node, pod};
 
 fn queue() -> Queue {
-    let backoff = Backoff { initial: Duration::from_secs(1), most: Duration::from_secs(10) };
-    Queue::new(vec![Arc::new(default_profile())], Patience { backoff, parked: Duration::from_secs(300) })
+    let backoff = Backoff {
+        initial: Duration::from_secs(1),
+        most: Duration::from_secs(10),
+    };
+    Queue::new(
+        vec![Arc::new(default_profile())],
+        Patience {
+            backoff,
+            parked: Duration::from_secs(300),
+        },
+    )
 }
 
 fn at(seconds: f64) -> Moment {
@@ -49,10 +58,23 @@ fn a_refused_pod_waits_for_an_event_that_helps() {
     refuse(&mut queue, 0.0);
     assert_eq!(queue.lengths().parked, 1);
     assert_eq!(pop(&mut queue, 100.0), None);
+
     // A taint that goes helps nobody who lacks room.
-    let tainted = node("n", json!({"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}));
-    queue.happened(&Event::NodeChanged { old: tainted, new: node("n", json!({})) }, at(100.0));
+    let tainted = node(
+        "n",
+        json!({"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}),
+    );
+
+    queue.happened(
+        &Event::NodeChanged {
+            old: tainted,
+            new: node("n", json!({})),
+        },
+        at(100.0),
+    );
+
     assert_eq!(queue.lengths().parked, 1);
+
     queue.happened(&gone("b"), at(100.0));
     assert_eq!(pop(&mut queue, 100.0).unwrap(), "a");
 }
@@ -61,13 +83,21 @@ fn a_refused_pod_waits_for_an_event_that_helps() {
 fn back_off_doubles_up_to_its_limit_and_ends_at_a_full_second() {
     let mut queue = queue();
     queue.set(pod("a", json!({})), at(0.0));
+
     let mut now = 0.5;
     for ready in [2.0, 3.0, 5.0, 9.0, 11.0, 11.0] {
         let queued = queue.pop(at(now)).unwrap();
+
         // Errors back off even when nobody else is in line.
         queue.fail(queued, Vec::new(), at(now));
-        assert_eq!(queue.next_flush().unwrap(), at(now.floor() + ready), "after {now}");
+        assert_eq!(
+            queue.next_flush().unwrap(),
+            at(now.floor() + ready),
+            "after {now}"
+        );
+
         assert_eq!(pop(&mut queue, now + 0.1), None);
+
         now = now.floor() + ready + 0.5;
     }
 }
@@ -100,10 +130,19 @@ fn the_first_node_is_what_pods_wait_for_while_there_is_none() {
 fn an_event_during_a_cycle_is_not_lost() {
     let mut queue = queue();
     queue.set(pod("a", json!({"spec": asks("1")})), at(0.0));
+
     let queued = queue.pop(at(0.0)).unwrap();
     queue.happened(&gone("b"), at(0.0));
+
     queue.fail(queued, vec!["NodeResourcesFit"], at(0.0));
-    assert_eq!(queue.lengths(), Lengths { backing_off: 1, ..Lengths::default() });
+    assert_eq!(
+        queue.lengths(),
+        Lengths {
+            backing_off: 1,
+            ..Lengths::default()
+        }
+    );
+
     assert!(queue.events.is_empty());
 }
 
@@ -113,7 +152,11 @@ fn a_pod_that_is_gone_when_its_cycle_fails_does_not_come_back() {
     queue.set(pod("a", json!({})), at(0.0));
     let queued = queue.pop(at(0.0)).unwrap();
     queue.remove("uid-a");
-    assert!(queue.fail(queued, vec!["NodeResourcesFit"], at(0.0)).is_none());
+    assert!(
+        queue
+            .fail(queued, vec!["NodeResourcesFit"], at(0.0))
+            .is_none()
+    );
     assert_eq!(queue.lengths(), Lengths::default());
 }
 
@@ -123,7 +166,9 @@ fn a_pod_that_changed_during_its_cycle_waits_in_its_new_form() {
     queue.set(pod("a", json!({"spec": asks("8")})), at(0.0));
     let queued = queue.pop(at(0.0)).unwrap();
     queue.set(pod("a", json!({"spec": asks("1")})), at(0.0));
-    let latest = queue.fail(queued, vec!["NodeResourcesFit"], at(0.0)).unwrap();
+    let latest = queue
+        .fail(queued, vec!["NodeResourcesFit"], at(0.0))
+        .unwrap();
     assert_eq!(latest.requests.fit.milli_cpu, 1000);
     // It became smaller: that helps.
     assert_eq!(queue.lengths().backing_off, 1);
@@ -143,11 +188,24 @@ fn parked_pods_are_tried_after_five_minutes_whatever_happened() {
 fn a_gated_pod_is_tried_when_its_last_gate_is_gone() {
     let mut queue = queue();
     let gated = |gates: serde_json::Value| pod("a", json!({"spec": {"schedulingGates": gates}}));
-    assert_eq!(queue.set(gated(json!([{"name": "x"}, {"name": "y"}])), at(0.0)), Some(Whereto::Gated));
+    assert_eq!(
+        queue.set(gated(json!([{"name": "x"}, {"name": "y"}])), at(0.0)),
+        Some(Whereto::Gated)
+    );
+
     queue.happened(&Event::NodeAdded(node("n", json!({}))), at(1.0));
     queue.flush(at(1000.0));
+
     assert_eq!(queue.set(gated(json!([{"name": "y"}])), at(2.0)), None);
-    assert_eq!((pop(&mut queue, 2.0), queue.lengths().gated, queue.next_flush()), (None, 1, None));
+    assert_eq!(
+        (
+            pop(&mut queue, 2.0),
+            queue.lengths().gated,
+            queue.next_flush()
+        ),
+        (None, 1, None)
+    );
+
     assert_eq!(queue.set(gated(json!([])), at(3.0)), Some(Whereto::Active));
     assert_eq!(pop(&mut queue, 3.0).unwrap(), "a");
 }
@@ -158,8 +216,16 @@ fn a_promise_follows_the_pod_and_ends_with_it() {
     let promised = |node: &str| pod("a", json!({"status": {"nominatedNodeName": node}}));
     queue.set(promised("n1"), at(0.0));
     assert_eq!(queue.nominations.on("n1").len(), 1);
+
     queue.set(promised("n2"), at(0.0));
-    assert_eq!((queue.nominations.on("n1").len(), queue.nominations.on("n2").len()), (0, 1));
+    assert_eq!(
+        (
+            queue.nominations.on("n1").len(),
+            queue.nominations.on("n2").len()
+        ),
+        (0, 1)
+    );
+
     queue.remove("uid-a");
     assert!(queue.nominations.is_empty());
 }

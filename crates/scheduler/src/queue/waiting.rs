@@ -50,14 +50,24 @@ impl QueuedPod {
         }
     }
 
-    /// When it may be tried again: the beginning of a window, so that pods of one window keep their order.
+    /// When it may be tried again: the beginning of a window, so that pods of one window keep their
+    /// order.
     pub(super) fn ready_at(&self, backoff: Backoff) -> Option<Moment> {
-        let failures = if self.errors > 0 { self.errors } else { self.refusals };
+        let failures = if self.errors > 0 {
+            self.errors
+        } else {
+            self.refusals
+        };
+
         if failures == 0 || backoff.most.is_zero() {
             return None;
         }
-        let doubled = 1_u32.checked_shl(failures - 1).and_then(|factor| backoff.initial.checked_mul(factor));
+
+        let doubled = 1_u32
+            .checked_shl(failures - 1)
+            .and_then(|factor| backoff.initial.checked_mul(factor));
         let wait = doubled.map_or(backoff.most, |wait| wait.min(backoff.most));
+
         Some(window(self.since + wait) + WINDOW)
     }
 }

@@ -12,20 +12,30 @@ use crate::queue::{NO_NODES, QueuedPod};
 impl Loop {
     /// Takes the next pod and tries to place it.
     pub(super) fn attempt(&mut self) {
-        let Some(queued) = self.queue.pop(self.now()) else { return };
+        let Some(queued) = self.queue.pop(self.now()) else {
+            return;
+        };
+
         let pod = Arc::clone(&queued.pod);
         if pod.deleting {
             self.reporter.skipped(&pod);
             self.queue.done(&pod.uid);
             return;
         }
+
         let profile = self.queue.profile(&pod).cloned();
         let Some(profile) = profile.filter(|_| !self.cache.is_assumed(&pod.uid)) else {
             self.queue.done(&pod.uid);
             return;
         };
+
         self.cache.refresh();
-        let cycle = Cycle { pod: &pod, cache: &self.cache, nominations: &self.queue.nominations };
+        let cycle = Cycle {
+            pod: &pod,
+            cache: &self.cache,
+            nominations: &self.queue.nominations,
+        };
+
         match schedule(&profile, cycle, &mut self.search, &mut self.dice) {
             Ok(placement) => self.place(&profile, queued, &placement),
             Err(Unplaced::NoNodes) => {
@@ -46,11 +56,22 @@ impl Loop {
             None => self.refuse(queued, rejectors, &why, &unfit.nomination),
             Some(room) => {
                 let lesser = self.queue.nominations.on(&room.node).iter();
-                let lesser = lesser.filter(|other| other.priority < queued.pod.priority).cloned().collect();
+                let lesser = lesser
+                    .filter(|other| other.priority < queued.pod.priority)
+                    .cloned()
+                    .collect();
+
                 self.queue.nominations.set(&queued.pod, &room.node);
                 self.reporter.failed(&queued.pod, &why, &unfit.nomination);
-                // Still in flight: that victims go must not pass unseen before the pod waits for it.
-                let eviction = eviction::Eviction { queued, rejectors, room, lesser };
+
+                // Still in flight: that victims go must not pass unseen before the pod waits for
+                // it.
+                let eviction = eviction::Eviction {
+                    queued,
+                    rejectors,
+                    room,
+                    lesser,
+                };
                 self.evict(eviction);
             }
         }
@@ -64,7 +85,9 @@ impl Loop {
         why: &Why,
         nomination: &Nomination,
     ) {
-        let Some(pod) = self.queue.fail(queued, rejectors, self.now()) else { return };
+        let Some(pod) = self.queue.fail(queued, rejectors, self.now()) else {
+            return;
+        };
         match nomination {
             Nomination::Keep => self.queue.nominations.refresh(&pod),
             Nomination::Clear => self.queue.nominations.remove(&pod.uid),
@@ -79,25 +102,39 @@ impl Loop {
         self.cache.assume(Arc::clone(&pod));
         self.queue.nominations.remove(&pod.uid);
         self.reporter.placed(&pod, placement);
+
         for reserve in &profile.reserves {
             if let Err(refusal) = reserve.part.reserve(&pod, &placement.node) {
                 return self.unplace(profile, queued, reserve.plugin, refusal);
             }
         }
+
         let mut waits = Vec::new();
         for permit in &profile.permits {
             match permit.part.permit(&pod, &placement.node) {
                 Permission::Granted => {}
                 Permission::Denied(reason) => {
-                    return self.unplace(profile, queued, permit.plugin, Refusal::NotNow(vec![reason]));
+                    return self.unplace(
+                        profile,
+                        queued,
+                        permit.plugin,
+                        Refusal::NotNow(vec![reason]),
+                    );
                 }
                 Permission::Wait(wait) => waits.push((permit.plugin, wait)),
             }
         }
+
         if waits.is_empty() {
             self.queue.done(&pod.uid);
         }
-        self.bind(Binding { profile: Arc::clone(profile), pod, queued, waits });
+
+        self.bind(Binding {
+            profile: Arc::clone(profile),
+            pod,
+            queued,
+            waits,
+        });
     }
 
     /// The chosen node will not do after all.
@@ -110,13 +147,22 @@ impl Loop {
     ) {
         let uid = queued.pod.uid.clone();
         if let Some(pod) = self.cache.pod(&uid).cloned() {
-            profile.reserves.iter().rev().for_each(|reserve| reserve.part.unreserve(&pod, &pod.node_name));
+            profile
+                .reserves
+                .iter()
+                .rev()
+                .for_each(|reserve| reserve.part.unreserve(&pod, &pod.node_name));
         }
+
         self.forget(&uid);
+
         let (rejectors, why) = match refusal {
             Refusal::NotNow(reasons) | Refusal::Never(reasons) => {
                 let reasons = reasons.join(", ");
-                (vec![plugin], Why::unschedulable(format!("0/1 nodes are available: 1 {reasons}.")))
+                (
+                    vec![plugin],
+                    Why::unschedulable(format!("0/1 nodes are available: 1 {reasons}.")),
+                )
             }
             Refusal::Failed(error) => (Vec::new(), Why::error(error)),
         };

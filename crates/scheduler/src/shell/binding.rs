@@ -18,22 +18,34 @@ pub(super) struct ApiBinder {
 
 impl ApiBinder {
     pub(super) fn new(client: &Client) -> ApiBinder {
-        ApiBinder { pods: client.resource(&Resource::builtin("", "v1", "pods")) }
+        ApiBinder {
+            pods: client.resource(&Resource::builtin("", "v1", "pods")),
+        }
     }
 }
 
 #[async_trait]
 impl Bind for ApiBinder {
     async fn bind(&self, pod: &Pod, node: &str) -> Result<Bound, Refusal> {
-        let pods = self.pods.clone().namespace(&pod.namespace).subresource("binding");
-        match pods.briefly().create_below(&pod.name, &binding(pod, node)).await {
+        let pods = self
+            .pods
+            .clone()
+            .namespace(&pod.namespace)
+            .subresource("binding");
+
+        match pods
+            .briefly()
+            .create_below(&pod.name, &binding(pod, node))
+            .await
+        {
             Ok(()) => Ok(Bound::Done),
             Err(error) => Err(Refusal::Failed(error.to_string())),
         }
     }
 }
 
-/// The UID keeps a pod that was made anew under the same name from getting a node that was chosen for another.
+/// The UID keeps a pod that was made anew under the same name from getting a node that was chosen
+/// for another.
 fn binding(pod: &Pod, node: &str) -> Value {
     let mut binding = Map::new();
     binding.insert("apiVersion", "v1");
@@ -75,39 +87,67 @@ impl Loop {
         self.tasks.spawn(async move {
             let mut binding = binding;
             let waits = std::mem::take(&mut binding.waits);
+
             let waited = !waits.is_empty();
             let result = match permission(waits).await {
                 Err(refused) => Err(refused),
                 Ok(()) => {
-                    let permitted = Permitted { uid: binding.pod.uid.clone() };
+                    let permitted = Permitted {
+                        uid: binding.pod.uid.clone(),
+                    };
                     if waited && told.send(News::Permitted(permitted)).await.is_err() {
                         return;
                     }
                     bound(&binding).await
                 }
             };
-            if told.send(News::Bound(Box::new(Outcome { binding, result }))).await.is_err() {
+
+            if told
+                .send(News::Bound(Box::new(Outcome { binding, result })))
+                .await
+                .is_err()
+            {
                 tracing::debug!("the scheduler has ended");
             }
         });
     }
 
     pub(super) fn bound(&mut self, outcome: Outcome) {
-        let Outcome { binding: Binding { profile, pod, queued, .. }, result } = outcome;
+        let Outcome {
+            binding:
+                Binding {
+                    profile,
+                    pod,
+                    queued,
+                    ..
+                },
+            result,
+        } = outcome;
+
         let (plugin, refusal) = match result {
             Ok(()) => {
                 self.reporter.bound(&pod);
-                profile.post_binds.iter().for_each(|plugin| plugin.part.post_bind(&pod, &pod.node_name));
+                profile
+                    .post_binds
+                    .iter()
+                    .for_each(|plugin| plugin.part.post_bind(&pod, &pod.node_name));
                 return;
             }
             Err(refused) => refused,
         };
-        // The answer can be lost although the deed was done: then the API has told of the pod's node by now, or will.
-        let confirmed = self.cache.pod(&pod.uid).is_none_or(|_| !self.cache.is_assumed(&pod.uid));
+
+        // The answer can be lost although the deed was done: then the API has told of the pod's
+        // node by now, or will.
+        let confirmed = self
+            .cache
+            .pod(&pod.uid)
+            .is_none_or(|_| !self.cache.is_assumed(&pod.uid));
+
         if confirmed {
             self.queue.done(&pod.uid);
             return;
         }
+
         self.unplace(&profile, queued, plugin, refusal);
     }
 }
@@ -126,25 +166,35 @@ async fn permission(waits: Vec<(&'static str, Wait)>) -> Result<(), (&'static st
             }
         }
     }
+
     Ok(())
 }
 
 async fn bound(binding: &Binding) -> Result<(), (&'static str, Refusal)> {
     let (profile, pod, node) = (&binding.profile, &binding.pod, &binding.pod.node_name);
     for plugin in &profile.pre_binds {
-        plugin.part.pre_bind(pod, node).await.map_err(|refusal| (plugin.plugin, refusal))?;
+        plugin
+            .part
+            .pre_bind(pod, node)
+            .await
+            .map_err(|refusal| (plugin.plugin, refusal))?;
     }
+
     for plugin in &profile.binds {
         match plugin.part.bind(pod, node).await {
             Ok(Bound::Done) => return Ok(()),
             Ok(Bound::NotMine) => {}
             Err(Refusal::Failed(error)) => {
-                let error = format!("binding rejected: running Bind plugin \"{}\": {error}", plugin.plugin);
+                let error = format!(
+                    "binding rejected: running Bind plugin \"{}\": {error}",
+                    plugin.plugin
+                );
                 return Err((plugin.plugin, Refusal::Failed(error)));
             }
             Err(refusal) => return Err((plugin.plugin, refusal)),
         }
     }
+
     Err(("", Refusal::Failed(String::from("no plugin binds the pod"))))
 }
 
@@ -158,8 +208,17 @@ mod tests {
     #[test]
     fn a_decision_is_for_one_pod_and_not_for_the_next_of_its_name() {
         let told = binding(&pod("p", json!({})), "n");
-        let text = |path: &[&str]| told.at(path).and_then(Value::as_str).unwrap_or_default().to_string();
+        let text = |path: &[&str]| {
+            told.at(path)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_string()
+        };
         assert_eq!(text(&["metadata", "uid"]), "uid-p");
-        assert_eq!((text(&["target", "kind"]), text(&["target", "name"])), ("Node".into(), "n".into()));
+
+        assert_eq!(
+            (text(&["target", "kind"]), text(&["target", "name"])),
+            ("Node".into(), "n".into())
+        );
     }
 }

@@ -23,8 +23,9 @@ impl Loop {
                 self.see_node(old.map(|old| old.0.clone()), new.map(|new| new.0.clone()));
             }
             Seen::Namespace(change) => {
-                let changed =
-                    self.see_around(change, |around, _, name, object| around.set_namespace(name, object));
+                let changed = self.see_around(change, |around, _, name, object| {
+                    around.set_namespace(name, object)
+                });
                 if changed {
                     // Pods that look for company in other namespaces may find some now.
                     self.queue.happened(&Event::Anything, self.now());
@@ -57,13 +58,21 @@ impl Loop {
         set: impl FnOnce(&mut Surroundings, &str, &str, Option<&coracle_api::Value>) -> bool,
     ) -> bool {
         let (old, new) = before_and_after(change);
-        let Some(key) = new.as_ref().or(old.as_ref()).map(|object| object.key.clone()) else { return false };
+        let Some(key) = new
+            .as_ref()
+            .or(old.as_ref())
+            .map(|object| object.key.clone())
+        else {
+            return false;
+        };
+
         let object = new.as_ref().map(|object| &object.0);
         let mut namespaces_changed = false;
         self.cache.change_surroundings(|around| {
             namespaces_changed = set(around, &key.namespace, &key.name, object);
             namespaces_changed
         });
+
         namespaces_changed
     }
 
@@ -113,9 +122,11 @@ impl Loop {
             self.queue.happened(&event, now);
             return;
         }
+
         if !self.queue.is_responsible_for(&new) {
             return;
         }
+
         if self.cache.is_assumed(&new.uid) {
             // It is on its way to a node: what it takes there is free again as soon as it is to go.
             if new.deleting {
@@ -123,12 +134,16 @@ impl Loop {
             }
             return;
         }
-        let promise_ended =
-            old.filter(|old| !old.nominated_node.is_empty() && old.nominated_node != new.nominated_node);
+
+        let promise_ended = old.filter(|old| {
+            !old.nominated_node.is_empty() && old.nominated_node != new.nominated_node
+        });
         self.queue.set(new, now);
+
         if let Some(old) = promise_ended {
             let priority = old.priority;
-            self.queue.happened_for(&Event::PodRemoved(old), now, |pod| pod.priority <= priority);
+            self.queue
+                .happened_for(&Event::PodRemoved(old), now, |pod| pod.priority <= priority);
         }
     }
 
@@ -140,7 +155,9 @@ impl Loop {
         } else if pod.is_placed() {
             let priority = pod.priority;
             self.queue
-                .happened_for(&Event::PodRemoved(Arc::clone(pod)), now, |other| other.priority <= priority);
+                .happened_for(&Event::PodRemoved(Arc::clone(pod)), now, |other| {
+                    other.priority <= priority
+                });
         }
     }
 

@@ -32,11 +32,26 @@ impl Loop {
         for lesser in &eviction.lesser {
             self.queue.nominations.remove(&lesser.uid);
         }
+
         let (writer, told) = (self.reporter.writer(), self.told.clone());
         self.tasks.spawn(async move {
-            let Eviction { queued, rejectors, room, lesser } = eviction;
+            let Eviction {
+                queued,
+                rejectors,
+                room,
+                lesser,
+            } = eviction;
+
             let all_told = evict(&writer, &queued.pod, &room, &lesser).await;
-            if told.send(News::Evicted(Box::new(Outcome { queued, rejectors, all_told }))).await.is_err() {
+            if told
+                .send(News::Evicted(Box::new(Outcome {
+                    queued,
+                    rejectors,
+                    all_told,
+                })))
+                .await
+                .is_err()
+            {
                 tracing::debug!("the scheduler has ended");
             }
         });
@@ -46,11 +61,14 @@ impl Loop {
     pub(super) fn evicted(&mut self, outcome: Outcome) {
         let now = self.now();
         let uid: Text = outcome.queued.pod.uid.clone();
-        let Some(pod) = self.queue.fail(outcome.queued, outcome.rejectors, now) else { return };
+        let Some(pod) = self.queue.fail(outcome.queued, outcome.rejectors, now) else {
+            return;
+        };
         self.queue.nominations.refresh(&pod);
         if !outcome.all_told {
             // Nobody may ever go: another try is worth more than waiting for that.
-            self.queue.happened_for(&Event::Anything, now, |other| other.uid == uid);
+            self.queue
+                .happened_for(&Event::Anything, now, |other| other.uid == uid);
         }
     }
 }

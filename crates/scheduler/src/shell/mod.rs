@@ -1,8 +1,10 @@
-//! The shell: what is seen in the API goes into cache and queue, what the cycles decide goes out to the API.
+//! The shell: what is seen in the API goes into cache and queue, what the cycles decide goes out to
+//! the API.
 //!
-//! One task owns the cache and the queue and does everything in turn: changes first ([`changes`]), then what came of
-//! bindings ([`binding`]) and evictions ([`eviction`]), then, if somebody is in line, one cycle ([`attempt`]). No cycle
-//! waits for anything: requests are made by tasks of their own, which tell the loop what came of them.
+//! One task owns the cache and the queue and does everything in turn: changes first ([`changes`]),
+//! then what came of bindings ([`binding`]) and evictions ([`eviction`]), then, if somebody is in
+//! line, one cycle ([`attempt`]). No cycle waits for anything: requests are made by tasks of their
+//! own, which tell the loop what came of them.
 
 mod attempt;
 mod binding;
@@ -35,7 +37,8 @@ pub enum RunError {
     Config(#[from] ConfigError),
 }
 
-/// Schedules pods with the plugins of the house until `stop` says so. `journal` is told what becomes of each pod.
+/// Schedules pods with the plugins of the house until `stop` says so. `journal` is told what
+/// becomes of each pod.
 ///
 /// # Errors
 /// If the configuration names what there is not.
@@ -70,13 +73,16 @@ pub async fn run_with(
     let (told, mut news) = mpsc::channel(NEWS);
     let recorder = SeriesRecorder::new(client, "default-scheduler", host, &tasks);
     let reporter = Reporter::new(client, recorder, journal, tasks.clone());
+
     let mut scheduler = Loop::new(config, profiles, reporter, tasks.clone(), told);
     tokio::select! {
         biased;
         () = stopped(&mut stop) => {}
         () = scheduler.work(&mut watches, &mut news) => {}
     }
+
     tasks.stop().await;
+
     Ok(())
 }
 
@@ -115,8 +121,16 @@ impl Loop {
         tasks: Tasks,
         told: mpsc::Sender<News>,
     ) -> Loop {
-        let backoff = Backoff { initial: config.initial_backoff, most: config.max_backoff };
-        let patience = Patience { backoff, parked: config.unschedulable_for };
+        let backoff = Backoff {
+            initial: config.initial_backoff,
+            most: config.max_backoff,
+        };
+
+        let patience = Patience {
+            backoff,
+            parked: config.unschedulable_for,
+        };
+
         let seed = reporter.random();
         Loop {
             cache: Cache::default(),
@@ -140,7 +154,9 @@ impl Loop {
             let seen = watches.next().await;
             self.see(seen);
         }
+
         tracing::info!(pods = self.cache.pod_count(), "scheduling begins");
+
         loop {
             let flush = self.queue.next_flush();
             tokio::select! {

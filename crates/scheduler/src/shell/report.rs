@@ -3,8 +3,8 @@
 use coracle_api::time::Time;
 use coracle_api::{Map, Text, Value};
 use coracle_client::{
-    Access, Client, DeleteOptions, Error, EventType, Happening, Journal, ObjectReference, Patch, Resource,
-    SeriesRecorder, Stage, Tasks, World,
+    Access, Client, DeleteOptions, Error, EventType, Happening, Journal, ObjectReference, Patch,
+    Resource, SeriesRecorder, Stage, Tasks, World,
 };
 
 use crate::cycle::{Nomination, Placement};
@@ -19,11 +19,17 @@ pub(super) struct Why {
 
 impl Why {
     pub(super) fn unschedulable(message: String) -> Why {
-        Why { reason: "Unschedulable", message }
+        Why {
+            reason: "Unschedulable",
+            message,
+        }
     }
 
     pub(super) fn error(message: String) -> Why {
-        Why { reason: "SchedulerError", message }
+        Why {
+            reason: "SchedulerError",
+            message,
+        }
     }
 }
 
@@ -35,9 +41,22 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    pub(super) fn new(client: &Client, recorder: SeriesRecorder, journal: Journal, tasks: Tasks) -> Reporter {
+    pub(super) fn new(
+        client: &Client,
+        recorder: SeriesRecorder,
+        journal: Journal,
+        tasks: Tasks,
+    ) -> Reporter {
         let pods = client.resource(&Resource::builtin("", "v1", "pods"));
-        Reporter { writer: Writer { pods, recorder, world: client.world() }, journal, tasks }
+        Reporter {
+            writer: Writer {
+                pods,
+                recorder,
+                world: client.world(),
+            },
+            journal,
+            tasks,
+        }
     }
 
     pub(super) fn random(&self) -> u64 {
@@ -50,16 +69,30 @@ impl Reporter {
 
     pub(super) fn skipped(&self, pod: &Pod) {
         let message = format!("skip schedule deleting pod: {}/{}", pod.namespace, pod.name);
-        self.writer.recorder_of(pod).say(&failure(&reference(pod)), message);
+        self.writer
+            .recorder_of(pod)
+            .say(&failure(&reference(pod)), message);
     }
 
     pub(super) fn placed(&self, pod: &Pod, placement: &Placement) {
-        let Placement { node, evaluated, feasible } = placement;
-        self.note(pod, "schedule", format!("{node}, one of {feasible} that will do, {evaluated} were asked"));
+        let Placement {
+            node,
+            evaluated,
+            feasible,
+        } = placement;
+        self.note(
+            pod,
+            "schedule",
+            format!("{node}, one of {feasible} that will do, {evaluated} were asked"),
+        );
     }
 
     pub(super) fn bound(&self, pod: &Pod) {
-        let message = format!("Successfully assigned {}/{} to {}", pod.namespace, pod.name, pod.node_name);
+        let message = format!(
+            "Successfully assigned {}/{} to {}",
+            pod.namespace, pod.name, pod.node_name
+        );
+
         let happening = Happening {
             about: &reference(pod),
             related: None,
@@ -68,34 +101,53 @@ impl Reporter {
             action: "Binding",
         };
         self.writer.recorder_of(pod).say(&happening, message);
+
         self.note(pod, "bind", pod.node_name.to_string());
         tracing::debug!(pod = %pod.name, namespace = %pod.namespace, node = %pod.node_name, "bound");
     }
 
     pub(super) fn failed(&self, pod: &Pod, why: &Why, nomination: &Nomination) {
-        self.writer.recorder_of(pod).say(&failure(&reference(pod)), shortened(&why.message));
+        self.writer
+            .recorder_of(pod)
+            .say(&failure(&reference(pod)), shortened(&why.message));
         self.note(pod, "schedule", why.message.clone());
         let condition = Condition {
             status: Text::const_new("False"),
             reason: Text::const_new(why.reason),
             message: Text::new(&why.message),
         };
+
         if let Some(patch) = status_patch(pod, &condition, nomination, self.writer.world) {
             let (writer, pod) = (self.writer.clone(), ObjectName::of(pod));
-            self.tasks.spawn(async move { writer.patch_status(&pod, patch).await });
+            self.tasks
+                .spawn(async move { writer.patch_status(&pod, patch).await });
         }
     }
 
     fn note(&self, pod: &Pod, what: &'static str, outcome: String) {
         let when = self.writer.world.now();
-        self.journal.note(&pod.uid, Stage { when, who: "kube-scheduler", what, outcome });
+        self.journal.note(
+            &pod.uid,
+            Stage {
+                when,
+                who: "kube-scheduler",
+                what,
+                outcome,
+            },
+        );
     }
 }
 
 /// A pod that gets no node.
 fn failure(about: &ObjectReference) -> Happening<'_> {
     let (reason, action) = ("FailedScheduling", "Scheduling");
-    Happening { about, related: None, kind: EventType::Warning, reason, action }
+    Happening {
+        about,
+        related: None,
+        kind: EventType::Warning,
+        reason,
+        action,
+    }
 }
 
 /// An event holds so much text.
@@ -123,27 +175,45 @@ fn reference(pod: &Pod) -> ObjectReference {
 }
 
 /// What changes in the pod's status; none, if nothing does.
-fn status_patch(pod: &Pod, condition: &Condition, nomination: &Nomination, world: World) -> Option<Value> {
+fn status_patch(
+    pod: &Pod,
+    condition: &Condition,
+    nomination: &Nomination,
+    world: World,
+) -> Option<Value> {
     let promised = match nomination {
         Nomination::Keep => None,
         Nomination::Clear => (!pod.nominated_node.is_empty()).then_some(Value::Null),
         Nomination::Set(node) => (pod.nominated_node != *node).then(|| Value::from(node.clone())),
     };
+
     let same = pod.scheduled.as_ref() == Some(condition);
     if same && promised.is_none() {
         return None;
     }
+
     let mut status = Map::new();
     if let Some(promised) = promised {
         status.insert("nominatedNodeName", promised);
     }
+
     if !same {
-        let turned = pod.scheduled.as_ref().is_none_or(|old| old.status != condition.status);
+        let turned = pod
+            .scheduled
+            .as_ref()
+            .is_none_or(|old| old.status != condition.status);
+
         status.insert(
             "conditions",
-            vec![condition_tree("PodScheduled", pod, condition, turned.then_some(world))],
+            vec![condition_tree(
+                "PodScheduled",
+                pod,
+                condition,
+                turned.then_some(world),
+            )],
         );
     }
+
     Some(below_status(pod, status))
 }
 
@@ -154,12 +224,14 @@ fn condition_tree(kind: &str, pod: &Pod, condition: &Condition, turned: Option<W
     tree.insert("reason", condition.reason.clone());
     tree.insert("message", condition.message.clone());
     tree.insert("lastProbeTime", Value::Null);
+
     if pod.generation > 0 {
         tree.insert("observedGeneration", pod.generation);
     }
     if let Some(world) = turned {
         tree.insert("lastTransitionTime", Time(world.now()).text());
     }
+
     Value::Object(tree)
 }
 
@@ -179,7 +251,10 @@ struct ObjectName {
 
 impl ObjectName {
     fn of(pod: &Pod) -> ObjectName {
-        ObjectName { namespace: pod.namespace.clone(), name: pod.name.clone() }
+        ObjectName {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+        }
     }
 }
 
@@ -198,7 +273,11 @@ impl Writer {
     }
 
     async fn patch_status(&self, pod: &ObjectName, patch: Value) {
-        let pods = self.pods.clone().namespace(&pod.namespace).subresource("status");
+        let pods = self
+            .pods
+            .clone()
+            .namespace(&pod.namespace)
+            .subresource("status");
         if let Err(error) = pods.patch(&pod.name, &Patch::Strategic(patch)).await {
             tracing::debug!(%error, pod = %pod.name, namespace = %pod.namespace, "the status cannot be written");
         }
@@ -209,11 +288,13 @@ impl Writer {
         if !pod.nominated_node.is_empty() {
             let mut status = Map::new();
             status.insert("nominatedNodeName", Value::Null);
-            self.patch_status(&ObjectName::of(pod), below_status(pod, status)).await;
+            self.patch_status(&ObjectName::of(pod), below_status(pod, status))
+                .await;
         }
     }
 
-    /// Marks a pod and tells it to go. Answers whether that was said; a pod that is gone needs no telling.
+    /// Marks a pod and tells it to go. Answers whether that was said; a pod that is gone needs no
+    /// telling.
     pub(super) async fn evict(&self, victim: &Pod, for_whom: &Pod, node: &str) -> bool {
         let told = match self.mark_and_delete(victim, for_whom).await {
             Ok(()) => true,
@@ -223,7 +304,9 @@ impl Writer {
                 return false;
             }
         };
+
         let message = format!("Preempted by pod {} on node {node}", for_whom.uid);
+
         let happening = Happening {
             about: &reference(victim),
             related: Some(&reference(for_whom)),
@@ -232,6 +315,7 @@ impl Writer {
             action: "Preempting",
         };
         self.recorder_of(for_whom).say(&happening, message);
+
         told
     }
 
@@ -240,16 +324,31 @@ impl Writer {
         let condition = Condition {
             status: Text::const_new("True"),
             reason: Text::const_new("PreemptionByScheduler"),
-            message: Text::from(format!("{scheduler}: preempting to accommodate a higher priority pod")),
+            message: Text::from(format!(
+                "{scheduler}: preempting to accommodate a higher priority pod"
+            )),
         };
+
         let mut status = Map::new();
         status.insert(
             "conditions",
-            vec![condition_tree("DisruptionTarget", victim, &condition, Some(self.world))],
+            vec![condition_tree(
+                "DisruptionTarget",
+                victim,
+                &condition,
+                Some(self.world),
+            )],
         );
+
         let pods = self.pods.clone().namespace(&victim.namespace);
         let marking = Patch::Strategic(below_status(victim, status));
-        pods.clone().subresource("status").patch(&victim.name, &marking).await?;
-        pods.delete(&victim.name, &DeleteOptions::only(&victim.uid)).await.map(|_| ())
+        pods.clone()
+            .subresource("status")
+            .patch(&victim.name, &marking)
+            .await?;
+
+        pods.delete(&victim.name, &DeleteOptions::only(&victim.uid))
+            .await
+            .map(|_| ())
     }
 }

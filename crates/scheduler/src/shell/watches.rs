@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use coracle_api::typed::TypedError;
 use coracle_api::{Map, Value};
-use coracle_client::{Cached, Change, Informer, Informers, Projection, Resource, Selection, Subscription};
+use coracle_client::{
+    Cached, Change, Informer, Informers, Projection, Resource, Selection, Subscription,
+};
 
 use crate::node::Node;
 use crate::pod::Pod;
@@ -43,7 +45,9 @@ impl Projection for Slim {
         let mut kept = Map::new();
         for (part, members) in KEPT {
             let all = object.get(part).and_then(Value::as_object);
-            let few = members.iter().filter_map(|name| Some((*name, all?.get(name)?.clone())));
+            let few = members
+                .iter()
+                .filter_map(|name| Some((*name, all?.get(name)?.clone())));
             few.for_each(|(name, value)| drop(kept.object_mut(part).insert(name, value)));
         }
         Ok(Slim(Value::Object(kept)))
@@ -64,7 +68,10 @@ struct Followed<T: Projection> {
 
 impl<T: Projection> Followed<T> {
     fn new(informer: &Informer<T>) -> Followed<T> {
-        Followed { changes: informer.subscribe(), synced: false }
+        Followed {
+            changes: informer.subscribe(),
+            synced: false,
+        }
     }
 
     async fn next(&mut self) -> Change<T> {
@@ -87,8 +94,10 @@ pub(super) struct Watches {
 
 impl Watches {
     pub(super) fn new(informers: &Informers) -> Watches {
-        let all =
-            |group, plural| informers.of::<Slim>(Selection::all(&Resource::builtin(group, "v1", plural)));
+        let all = |group, plural| {
+            informers.of::<Slim>(Selection::all(&Resource::builtin(group, "v1", plural)))
+        };
+
         // Pods that are through take nothing from their nodes.
         let pods = Selection::all(&Resource::builtin("", "v1", "pods"))
             .fields("status.phase!=Succeeded,status.phase!=Failed");
@@ -117,7 +126,8 @@ impl Watches {
         self.pods.synced && self.nodes.synced && around.iter().all(|followed| followed.synced)
     }
 
-    /// The next thing that happened: nodes before pods, for what was free is not always free any more.
+    /// The next thing that happened: nodes before pods, for what was free is not always free any
+    /// more.
     ///
     /// # Cancellation
     /// Nothing is lost.

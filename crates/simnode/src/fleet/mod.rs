@@ -1,7 +1,9 @@
-//! The fleet: what is known of each node and pod, what is due when, and which requests follow from it.
+//! The fleet: what is known of each node and pod, what is due when, and which requests follow from
+//! it.
 //!
-//! Not a task per node but one heap: an entry says that a lease is to be renewed, or that a pod is to be looked at. What
-//! is looked at is decided anew from what the informers hold, so an entry that is no longer true does no harm.
+//! Not a task per node but one heap: an entry says that a lease is to be renewed, or that a pod is
+//! to be looked at. What is looked at is decided anew from what the informers hold, so an entry
+//! that is no longer true does no harm.
 
 #[cfg(test)]
 mod tests;
@@ -31,8 +33,9 @@ use crate::status::{self, Addresses};
 
 /// What failed is tried again after this long.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Leases are renewed at so many moments of an interval, and those of one moment together: a machine that sleeps in between
-/// does a hundred small writes for little more than one, and finds the code for them in its caches but for the first.
+/// Leases are renewed at so many moments of an interval, and those of one moment together: a
+/// machine that sleeps in between does a hundred small writes for little more than one, and finds
+/// the code for them in its caches but for the first.
 const MOMENTS: u32 = 4;
 /// The first place of a range that a pod can have: before it are the network and the gateway.
 const FIRST_PLACE: u32 = 2;
@@ -93,7 +96,11 @@ impl Member {
     }
 
     fn ranges(&self, index: usize) -> Vec<IpNet> {
-        if self.held.ranges.is_empty() { vec![node::own_range(index)] } else { self.held.ranges.clone() }
+        if self.held.ranges.is_empty() {
+            vec![node::own_range(index)]
+        } else {
+            self.held.ranges.clone()
+        }
     }
 
     /// What a pod has of its range nobody else gets.
@@ -110,7 +117,9 @@ impl Member {
     fn take_place(&mut self, range: &IpNet) -> Option<u32> {
         let room = 1_u64 << (range.max_prefix_len() - range.prefix_len()).min(31);
         let place = (FIRST_PLACE..).find(|place| !self.places.contains(place))?;
-        (u64::from(place) + 1 < room).then(|| self.places.insert(place)).map(|_| place)
+        (u64::from(place) + 1 < room)
+            .then(|| self.places.insert(place))
+            .map(|_| place)
     }
 }
 
@@ -118,9 +127,11 @@ impl Fleet {
     pub(crate) fn new(config: Config, world: World, journal: Journal) -> Fleet {
         let nodes = (0..config.nodes).map(|_| Member::default()).collect();
         let now = Instant::now();
+
         // Nodes that are there already are heard of before this is due.
-        let due =
-            (0..config.nodes).map(|index| Reverse((now + Duration::from_millis(1), Due::Register(index))));
+        let due = (0..config.nodes)
+            .map(|index| Reverse((now + Duration::from_millis(1), Due::Register(index))));
+
         Fleet {
             due: due.collect(),
             config,
@@ -136,7 +147,9 @@ impl Fleet {
 
     /// The request that is sent next.
     pub(crate) fn next_request(&mut self) -> Option<Request> {
-        self.leases.next(Line::Leases).or_else(|| self.others.next(Line::Others))
+        self.leases
+            .next(Line::Leases)
+            .or_else(|| self.others.next(Line::Others))
     }
 
     fn line(&mut self, line: Line) -> &mut InLine {
@@ -195,7 +208,8 @@ impl Fleet {
     fn renew_after(&mut self, delay: Duration, index: usize) {
         let step = self.config.renew_every / MOMENTS;
         let moment = nearest(self.begun.elapsed() + delay, step);
-        self.due.push(Reverse((self.begun + moment, Due::Renew(index))));
+        self.due
+            .push(Reverse((self.begun + moment, Due::Renew(index))));
     }
 
     fn later(&mut self, delay: Duration, due: Due) {
@@ -204,13 +218,16 @@ impl Fleet {
 
     pub(crate) fn hear_node(&mut self, change: &Change<Node>) {
         let Some(heard) = change.object() else { return };
-        let Some(index) = node::index(&heard.key.name).filter(|index| *index < self.nodes.len()) else {
+        let Some(index) = node::index(&heard.key.name).filter(|index| *index < self.nodes.len())
+        else {
             return;
         };
+
         if matches!(change, Change::Deleted { .. }) {
             self.nodes[index].is_gone = true;
             return;
         }
+
         let is_new = self.nodes[index].uid.is_empty();
         let before = std::mem::replace(&mut self.nodes[index].held, heard.object.clone());
         if is_new {
@@ -218,6 +235,7 @@ impl Fleet {
         } else if before.is_dead || before.ranges != heard.ranges {
             self.look_at_all(index);
         }
+
         self.tell_status(index);
     }
 
@@ -246,34 +264,53 @@ impl Fleet {
 
     /// Looks at all pods of a node that is heard of, perhaps after them.
     fn look_at_all(&mut self, index: usize) {
-        for tracked in self.pods.values_mut().filter(|tracked| tracked.node == index) {
+        for tracked in self
+            .pods
+            .values_mut()
+            .filter(|tracked| tracked.node == index)
+        {
             self.nodes[index].keep_place(index, tracked);
         }
-        let own = self.pods.iter().filter(|(_, tracked)| tracked.node == index);
+
+        let own = self
+            .pods
+            .iter()
+            .filter(|(_, tracked)| tracked.node == index);
         let keys: Vec<ObjectKey> = own.map(|(key, _)| key.clone()).collect();
         keys.iter().for_each(|key| self.look(key));
     }
 
     pub(crate) fn hear_pod(&mut self, change: &Change<Pod>) {
         let Some(heard) = change.object() else { return };
-        let Some(index) = node::index(&heard.node).filter(|index| *index < self.nodes.len()) else { return };
-        let replaced = self.pods.get(&heard.key).is_some_and(|tracked| tracked.pod.uid != heard.uid);
+        let Some(index) = node::index(&heard.node).filter(|index| *index < self.nodes.len()) else {
+            return;
+        };
+        let replaced = self
+            .pods
+            .get(&heard.key)
+            .is_some_and(|tracked| tracked.pod.uid != heard.uid);
+
         if replaced || matches!(change, Change::Deleted { .. }) {
             self.let_go(&heard.key);
         }
         if matches!(change, Change::Deleted { .. }) {
             return;
         }
-        let tracked = self.pods.entry(heard.key.clone()).or_insert_with(|| Tracked {
-            pod: heard.clone(),
-            node: index,
-            place: None,
-            is_busy: false,
-            written: ResourceVersion::default(),
-            is_removed: false,
-            wakes: None,
-        });
+
+        let tracked = self
+            .pods
+            .entry(heard.key.clone())
+            .or_insert_with(|| Tracked {
+                pod: heard.clone(),
+                node: index,
+                place: None,
+                is_busy: false,
+                written: ResourceVersion::default(),
+                is_removed: false,
+                wakes: None,
+            });
         tracked.pod = heard.clone();
+
         self.nodes[index].keep_place(index, tracked);
         self.look(&heard.key);
     }
@@ -288,7 +325,10 @@ impl Fleet {
 
     /// Decides what a pod does next.
     fn look(&mut self, key: &ObjectKey) {
-        let Some(tracked) = self.pods.get(key) else { return };
+        let Some(tracked) = self.pods.get(key) else {
+            return;
+        };
+
         let member = &self.nodes[tracked.node];
         if !member.is_alive()
             || tracked.is_busy
@@ -297,6 +337,7 @@ impl Fleet {
         {
             return;
         }
+
         let (node, now) = (tracked.node, self.world.now());
         match plan::next(&tracked.pod, &profile(&tracked.pod, member), now) {
             Next::Nothing => {}
@@ -304,7 +345,14 @@ impl Fleet {
             Next::Write(stage) => self.write(key, &stage, now),
             Next::Remove => {
                 let uid = tracked.pod.uid.to_string();
-                self.ask(node, What::Remove { key: key.clone(), uid });
+                self.ask(
+                    node,
+                    What::Remove {
+                        key: key.clone(),
+                        uid,
+                    },
+                );
+
                 self.mark(key, |tracked| tracked.is_busy = true);
             }
         }
@@ -313,7 +361,9 @@ impl Fleet {
     fn wake_at(&mut self, key: &ObjectKey, when: Timestamp, now: Timestamp) {
         let delay = when.since(now).to_std().unwrap_or_default();
         let at = Instant::now() + delay;
-        let Some(tracked) = self.pods.get_mut(key) else { return };
+        let Some(tracked) = self.pods.get_mut(key) else {
+            return;
+        };
         if tracked.wakes.is_none_or(|wakes| at < wakes) {
             tracked.wakes = Some(at);
             self.due.push(Reverse((at, Due::Pod(key.clone()))));
@@ -321,23 +371,36 @@ impl Fleet {
     }
 
     fn write(&mut self, key: &ObjectKey, stage: &Stage, now: Timestamp) {
-        let Some(tracked) = self.pods.get_mut(key) else { return };
+        let Some(tracked) = self.pods.get_mut(key) else {
+            return;
+        };
         let (node, member) = (tracked.node, &mut self.nodes[tracked.node]);
         let ranges = member.ranges(node);
+
         let has_address = !tracked.pod.ips.is_empty();
         if tracked.place.is_none() && !tracked.pod.host_network && !has_address {
             tracked.place = ranges.first().and_then(|range| member.take_place(range));
         }
+
         let pod = match tracked.place {
             _ if has_address => tracked.pod.ips.clone(),
-            Some(place) => ranges.iter().map(|range| node::address_at(range, place)).collect(),
+            Some(place) => ranges
+                .iter()
+                .map(|range| node::address_at(range, place))
+                .collect(),
             None if tracked.pod.host_network => vec![node::address(node)],
             // Its node is full: it is tried again when something about it changes.
             None => return,
         };
-        let addresses = Addresses { node: node::address(node), pod };
+
+        let addresses = Addresses {
+            node: node::address(node),
+            pod,
+        };
+
         let uid = tracked.pod.uid.to_string();
         let patch = status::patch(&tracked.pod, &uid, stage, &addresses, now);
+
         tracked.is_busy = true;
         let what = match stage {
             Stage::Creating => "create containers",
@@ -347,9 +410,26 @@ impl Fleet {
             Stage::BackOff { .. } => "back off",
             Stage::Ended { .. } => "end",
         };
+
         let outcome = format!("on {}", node::name(node));
-        self.journal.note(&uid, Noted { when: now, who: "simulated-node", what, outcome });
-        self.ask(node, What::PodStatus { key: key.clone(), uid, patch });
+        self.journal.note(
+            &uid,
+            Noted {
+                when: now,
+                who: "simulated-node",
+                what,
+                outcome,
+            },
+        );
+
+        self.ask(
+            node,
+            What::PodStatus {
+                key: key.clone(),
+                uid,
+                patch,
+            },
+        );
     }
 
     fn mark(&mut self, key: &ObjectKey, mark: impl FnOnce(&mut Tracked)) {
@@ -388,9 +468,15 @@ impl Fleet {
         match result {
             Ok(version) => {
                 self.nodes[index].lease = version;
-                // All nodes begin at once; from the second time on they are spread over the whole interval.
+
+                // All nodes begin at once; from the second time on they are spread over the whole
+                // interval.
                 let every = self.config.renew_every;
-                let delay = if first { every.mul_f64(self.world.fraction()) } else { every };
+                let delay = if first {
+                    every.mul_f64(self.world.fraction())
+                } else {
+                    every
+                };
                 self.renew_after(delay, index);
             }
             Err(error) => {
@@ -399,13 +485,15 @@ impl Fleet {
                 self.later(AGAIN, Due::Renew(index));
             }
         }
+
         self.tell_status(index);
     }
 
     fn told(&mut self, key: &ObjectKey, uid: &str, result: Result<ResourceVersion, Error>) {
         match result {
             Ok(version) => self.settle(key, uid, true, |tracked| tracked.written = version),
-            // It is gone: whoever deleted it is heard of soon, and until then there is nothing to tell anybody.
+            // It is gone: whoever deleted it is heard of soon, and until then there is nothing to
+            // tell anybody.
             Err(error) if error.is_not_found() => {
                 self.settle(key, uid, true, |tracked| tracked.is_removed = true);
             }
@@ -416,10 +504,24 @@ impl Fleet {
         }
     }
 
-    /// The request about a pod has been answered; if it is another pod by now, that is none of its business.
-    fn settle(&mut self, key: &ObjectKey, uid: &str, went_well: bool, mark: impl FnOnce(&mut Tracked)) {
-        let Some(tracked) = self.pods.get_mut(key).filter(|tracked| tracked.pod.uid == uid) else { return };
+    /// The request about a pod has been answered; if it is another pod by now, that is none of its
+    /// business.
+    fn settle(
+        &mut self,
+        key: &ObjectKey,
+        uid: &str,
+        went_well: bool,
+        mark: impl FnOnce(&mut Tracked),
+    ) {
+        let Some(tracked) = self
+            .pods
+            .get_mut(key)
+            .filter(|tracked| tracked.pod.uid == uid)
+        else {
+            return;
+        };
         tracked.is_busy = false;
+
         if went_well {
             mark(tracked);
             self.look(key);
@@ -432,12 +534,17 @@ impl Fleet {
 
 /// What a pod's annotation says, or else its node's label.
 fn profile(pod: &Pod, member: &Member) -> Result<Profile, ProfileError> {
-    pod.profile.as_ref().or(member.held.profile.as_ref()).map_or(Ok(Profile::default()), |text| text.parse())
+    pod.profile
+        .as_ref()
+        .or(member.held.profile.as_ref())
+        .map_or(Ok(Profile::default()), |text| text.parse())
 }
 
 /// The multiple of `step` that is nearest to `time`.
 fn nearest(time: Duration, step: Duration) -> Duration {
     let past = time + step / 2;
     let over = past.as_nanos() % step.as_nanos().max(1);
-    past.saturating_sub(Duration::from_nanos(u64::try_from(over).unwrap_or(u64::MAX)))
+    past.saturating_sub(Duration::from_nanos(
+        u64::try_from(over).unwrap_or(u64::MAX),
+    ))
 }

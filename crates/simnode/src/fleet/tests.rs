@@ -9,12 +9,18 @@ use super::*;
 
 /// The requests that are to be sent now.
 fn asked(fleet: &mut Fleet) -> Vec<What> {
-    std::iter::from_fn(|| fleet.next_request()).map(|request| request.what).collect()
+    std::iter::from_fn(|| fleet.next_request())
+        .map(|request| request.what)
+        .collect()
 }
 
 fn of_one_node() -> Fleet {
     let every = Duration::from_secs(10);
-    let config = Config { nodes: 1, renew_every: every, version: "v1".into() };
+    let config = Config {
+        nodes: 1,
+        renew_every: every,
+        version: "v1".into(),
+    };
     Fleet::new(config, simulated(7), Journal::new())
 }
 
@@ -22,9 +28,15 @@ fn of_one_node() -> Fleet {
 fn hear_node(fleet: &mut Fleet, range: &str) {
     let mut node = node::object(0, "v1", fleet.world.now());
     node.meta_mut().set_uid("n");
-    node.as_object_mut().unwrap().object_mut("spec").insert("podCIDRs", vec![Value::from(range)]);
+    node.as_object_mut()
+        .unwrap()
+        .object_mut("spec")
+        .insert("podCIDRs", vec![Value::from(range)]);
     let node = Arc::new(Cached::of(node).unwrap());
-    fleet.hear_node(&Change::Added { object: node, initial: true });
+    fleet.hear_node(&Change::Added {
+        object: node,
+        initial: true,
+    });
 }
 
 fn hear_pod(fleet: &mut Fleet, name: &str, status: &str) {
@@ -33,7 +45,10 @@ fn hear_pod(fleet: &mut Fleet, name: &str, status: &str) {
         spec: {{nodeName: sim-0000, containers: [{{name: c}}]}}}}"
     ));
     let pod = Arc::new(Cached::of(pod).unwrap());
-    fleet.hear_pod(&Change::Added { object: pod, initial: false });
+    fleet.hear_pod(&Change::Added {
+        object: pod,
+        initial: false,
+    });
 }
 
 /// A fleet of one node that is there, and of one pod on it, whose status is on its way.
@@ -42,17 +57,29 @@ fn with_a_pod() -> Fleet {
     hear_node(&mut fleet, "10.244.1.0/24");
     hear_pod(&mut fleet, "p", "{}");
     let sent = asked(&mut fleet);
-    assert!(matches!(sent.as_slice(), [What::Renew { .. }, What::PodStatus { .. }]));
+    assert!(matches!(
+        sent.as_slice(),
+        [What::Renew { .. }, What::PodStatus { .. }]
+    ));
     fleet
 }
 
 #[tokio::test]
 async fn nothing_more_is_told_of_a_pod_that_is_gone() {
     let mut fleet = with_a_pod();
-    let gone = Status { code: 404, reason: "NotFound".to_string(), ..Status::default() };
-    let what =
-        Outcome::PodStatus { key: ObjectKey::new("ns", "p"), uid: "p".to_string(), result: Err(gone.into()) };
+    let gone = Status {
+        code: 404,
+        reason: "NotFound".to_string(),
+        ..Status::default()
+    };
+
+    let what = Outcome::PodStatus {
+        key: ObjectKey::new("ns", "p"),
+        uid: "p".to_string(),
+        result: Err(gone.into()),
+    };
     fleet.done(Done { node: 0, what });
+
     assert!(asked(&mut fleet).is_empty(), "its end is on its way");
 }
 
@@ -60,17 +87,31 @@ async fn nothing_more_is_told_of_a_pod_that_is_gone() {
 async fn so_many_requests_are_under_way_and_leases_do_not_wait_for_pods() {
     let mut fleet = with_a_pod();
     for _ in 0..2 * Line::Others.at_most() {
-        fleet.ask(0, What::Remove { key: ObjectKey::new("ns", "p"), uid: "u".to_string() });
+        fleet.ask(
+            0,
+            What::Remove {
+                key: ObjectKey::new("ns", "p"),
+                uid: "u".to_string(),
+            },
+        );
     }
+
     fleet.renew(0);
     let sent = asked(&mut fleet);
     assert!(matches!(sent[0], What::Renew { .. }));
+
     // One status is under way already.
     assert_eq!(sent.len(), Line::Others.at_most());
+
     fleet.done(Done {
         node: 0,
-        what: Outcome::Removed { key: ObjectKey::new("ns", "x"), uid: String::new(), result: Ok(()) },
+        what: Outcome::Removed {
+            key: ObjectKey::new("ns", "x"),
+            uid: String::new(),
+            result: Ok(()),
+        },
     });
+
     assert_eq!(asked(&mut fleet).len(), 1, "one is answered, the next goes");
 }
 
@@ -78,24 +119,58 @@ async fn so_many_requests_are_under_way_and_leases_do_not_wait_for_pods() {
 async fn a_pod_that_is_heard_of_before_its_node_keeps_its_address() {
     // The last two have theirs from before their node had this range, or of another family too.
     let running = "{phase: Running, containerStatuses: [{name: c, ready: false, state: {running: {startedAt: '2026-03-01T12:00:00Z'}}}], podIPs: [";
-    let own = ["{ip: 10.244.1.2}", "{ip: 10.128.0.2}", "{ip: 10.244.1.4}, {ip: 'fd00::4'}"];
+    let own = [
+        "{ip: 10.244.1.2}",
+        "{ip: 10.128.0.2}",
+        "{ip: 10.244.1.4}, {ip: 'fd00::4'}",
+    ];
+
     let mut fleet = of_one_node();
     for (number, ips) in own.iter().enumerate() {
-        hear_pod(&mut fleet, &format!("old-{number}"), &format!("{running}{ips}]}}"));
+        hear_pod(
+            &mut fleet,
+            &format!("old-{number}"),
+            &format!("{running}{ips}]}}"),
+        );
     }
+
     hear_node(&mut fleet, "10.244.1.0/24");
     hear_pod(&mut fleet, "new", "{}");
+
     let mut told = BTreeMap::new();
     while let Some(Request { what, .. }) = fleet.next_request() {
         if let What::PodStatus { key, uid, patch } = what {
-            let ips = patch.at(&["status", "podIPs"]).and_then(Value::as_array).unwrap_or_default();
-            let ips = ips.iter().filter_map(|ip| ip.get("ip").and_then(Value::as_str));
+            let ips = patch
+                .at(&["status", "podIPs"])
+                .and_then(Value::as_array)
+                .unwrap_or_default();
+
+            let ips = ips
+                .iter()
+                .filter_map(|ip| ip.get("ip").and_then(Value::as_str));
             told.insert(key.name.clone(), ips.collect::<Vec<_>>().join(" "));
-            let gone = Status { code: 404, reason: "NotFound".to_string(), ..Status::default() };
-            fleet.done(Done { node: 0, what: Outcome::PodStatus { key, uid, result: Err(gone.into()) } });
+            let gone = Status {
+                code: 404,
+                reason: "NotFound".to_string(),
+                ..Status::default()
+            };
+
+            fleet.done(Done {
+                node: 0,
+                what: Outcome::PodStatus {
+                    key,
+                    uid,
+                    result: Err(gone.into()),
+                },
+            });
         }
     }
-    let told: Vec<_> = told.iter().map(|(name, ips)| (name.as_str(), ips.as_str())).collect();
+
+    let told: Vec<_> = told
+        .iter()
+        .map(|(name, ips)| (name.as_str(), ips.as_str()))
+        .collect();
+
     let expected = [
         ("new", "10.244.1.3"),
         ("old-0", "10.244.1.2"),
@@ -107,7 +182,13 @@ async fn a_pod_that_is_heard_of_before_its_node_keeps_its_address() {
 
 #[test]
 fn leases_are_renewed_at_few_moments_of_an_interval() {
-    for (time, expected) in [(0, 0), (499, 0), (500, 1000), (10_003, 10_000), (10_900, 11_000)] {
+    for (time, expected) in [
+        (0, 0),
+        (499, 0),
+        (500, 1000),
+        (10_003, 10_000),
+        (10_900, 11_000),
+    ] {
         let found = nearest(Duration::from_millis(time), Duration::from_secs(1));
         assert_eq!(found, Duration::from_millis(expected), "{time}");
     }

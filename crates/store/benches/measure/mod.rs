@@ -1,4 +1,5 @@
-//! What is done to a store, and how it is measured. Any store: the peer runs through the same functions.
+//! What is done to a store, and how it is measured. Any store: the peer runs through the same
+//! functions.
 
 use bytes::Bytes;
 use coracle_store::{Put, Revision, Store, StoreError, SwapError};
@@ -48,11 +49,17 @@ impl Load {
             let keys = writer * share..(writer + 1) * share;
             writers.spawn(write(store.clone(), keys, self.value, start + self.spell));
         }
+
         let reader = tokio::spawn(read(store, self.keys, stop.clone()));
         let writes = writers.join_all().await.concat();
         let took = start.elapsed();
         stop.store(true, Ordering::Relaxed);
-        Outcome { took, writes, reads: reader.await.expect("the reader") }
+
+        Outcome {
+            took,
+            writes,
+            reads: reader.await.expect("the reader"),
+        }
     }
 }
 
@@ -73,16 +80,20 @@ async fn write(
             Some(revision) => store.replace(revision, put).await.expect("a put"),
             None => first(&*store, put).await.expect("a first put"),
         };
+
         took.push(start.elapsed());
         seen[place] = Some(revision);
     }
+
     took
 }
 
 /// An earlier spell may have left the key: then it is swapped for what that left.
 async fn first(store: &dyn Store, put: Put) -> Result<Revision, SwapError> {
     match store.create(put.clone()).await {
-        Err(SwapError::Conflict { found: Some(found), .. }) => store.replace(found.mod_revision, put).await,
+        Err(SwapError::Conflict {
+            found: Some(found), ..
+        }) => store.replace(found.mod_revision, put).await,
         created => created,
     }
 }
@@ -91,7 +102,10 @@ async fn read(store: Arc<dyn Store>, keys: usize, stop: Arc<AtomicBool>) -> Vec<
     let mut took = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let start = now();
-        store.get(key(took.len() * 31 % keys)).await.expect("a read");
+        store
+            .get(key(took.len() * 31 % keys))
+            .await
+            .expect("a read");
         took.push(start.elapsed());
         tokio::time::sleep(Duration::from_micros(500)).await;
     }
@@ -111,8 +125,14 @@ impl Row {
             engine,
             writers,
             puts_per_second: puts / outcome.took.as_secs_f64(),
-            write: [percentile(&outcome.writes, 50), percentile(&outcome.writes, 99)],
-            read: [percentile(&outcome.reads, 50), percentile(&outcome.reads, 99)],
+            write: [
+                percentile(&outcome.writes, 50),
+                percentile(&outcome.writes, 99),
+            ],
+            read: [
+                percentile(&outcome.reads, 50),
+                percentile(&outcome.reads, 99),
+            ],
             cpu_per_10k: cpu.as_secs_f64() / puts * 10_000.0,
             bytes_per_put: disk as f64 / puts,
         }
@@ -122,10 +142,18 @@ impl Row {
 pub(crate) fn print_table(rows: &[Row]) {
     println!(
         "{:<10} {:>7} {:>9} {:>16} {:>16} {:>15} {:>12}",
-        "engine", "writers", "puts/s", "write p50/p99 µs", "read p50/p99 µs", "CPU s/10k puts", "bytes/put"
+        "engine",
+        "writers",
+        "puts/s",
+        "write p50/p99 µs",
+        "read p50/p99 µs",
+        "CPU s/10k puts",
+        "bytes/put"
     );
+
     for row in rows {
-        let micros = |[half, most]: [Duration; 2]| format!("{}/{}", half.as_micros(), most.as_micros());
+        let micros =
+            |[half, most]: [Duration; 2]| format!("{}/{}", half.as_micros(), most.as_micros());
         println!(
             "{:<10} {:>7} {:>9.0} {:>16} {:>16} {:>15.3} {:>12.0}",
             row.engine,
@@ -167,7 +195,11 @@ fn percentile(of: &[Duration], percent: usize) -> Duration {
 }
 
 pub(crate) fn key(number: usize) -> Bytes {
-    format!("/registry/pods/namespace-{:03}/a-pod-of-some-name-{number:06}", number % 100).into()
+    format!(
+        "/registry/pods/namespace-{:03}/a-pod-of-some-name-{number:06}",
+        number % 100
+    )
+    .into()
 }
 
 pub(crate) fn value(seed: u64, size: usize) -> Bytes {
@@ -189,18 +221,35 @@ pub(crate) async fn join(mut futures: Vec<Putting<'_>>) -> Vec<Result<Revision, 
             }
             Poll::Pending => true,
         });
-        if futures.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+
+        if futures.is_empty() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
+
     done
 }
 
 /// User and system time of a process so far, by its number.
 pub(crate) fn cpu_time_of(process: &str) -> Duration {
     const TICKS: u64 = 100; // a second has so many on every Linux of interest
+
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("a process");
-    let fields = stat.rsplit(')').next().expect("fields after the name").split_whitespace();
-    let ticks: u64 = fields.skip(11).take(2).map(|field| field.parse::<u64>().expect("a number")).sum();
+    let fields = stat
+        .rsplit(')')
+        .next()
+        .expect("fields after the name")
+        .split_whitespace();
+
+    let ticks: u64 = fields
+        .skip(11)
+        .take(2)
+        .map(|field| field.parse::<u64>().expect("a number"))
+        .sum();
+
     Duration::from_millis(ticks * 1000 / TICKS)
 }
 
@@ -215,8 +264,15 @@ pub(crate) fn resident_bytes() -> u64 {
 
 fn field(file: &str, name: &str) -> u64 {
     let text = std::fs::read_to_string(file).expect("a file of the kernel's");
-    let line = text.lines().find(|line| line.starts_with(name)).expect("the field");
-    line.split_whitespace().nth(1).expect("a value").parse().expect("a number")
+    let line = text
+        .lines()
+        .find(|line| line.starts_with(name))
+        .expect("the field");
+    line.split_whitespace()
+        .nth(1)
+        .expect("a value")
+        .parse()
+        .expect("a number")
 }
 
 fn now() -> Instant {

@@ -19,13 +19,23 @@ pub(crate) struct Peer {
 
 /// Debian's etcd, and the one that the tests are run beside.
 pub(crate) fn programs() -> [(&'static str, PathBuf); 2] {
-    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("test-tools").join("etcd36");
-    [("etcd 3.4", PathBuf::from("/usr/bin/etcd")), ("etcd 3.6", built)]
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .with_file_name("test-tools")
+        .join("etcd36");
+    [
+        ("etcd 3.4", PathBuf::from("/usr/bin/etcd")),
+        ("etcd 3.6", built),
+    ]
 }
 
 impl Peer {
     pub(crate) fn start(program: &Path, directory: &Path) -> Self {
-        assert!(program.exists(), "missing {}: run scripts/test-prereqs.sh", program.display());
+        assert!(
+            program.exists(),
+            "missing {}: run scripts/test-prereqs.sh",
+            program.display()
+        );
+
         let [client, peer] = free_ports().map(|port| format!("http://127.0.0.1:{port}"));
         let arguments = [
             format!("--data-dir={}", directory.display()),
@@ -37,9 +47,18 @@ impl Peer {
             "--logger=zap".to_owned(),
             "--log-level=error".to_owned(),
         ];
+
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Peer { process: command.spawn().expect("etcd starts"), endpoint: client }
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+
+        Peer {
+            process: command.spawn().expect("etcd starts"),
+            endpoint: client,
+        }
     }
 
     /// A store on it, once it answers.

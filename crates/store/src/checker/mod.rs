@@ -1,10 +1,11 @@
 //! The checker of histories: was what clients saw possible?
 //!
-//! [`Traffic`] lets clients and watchers loose on a store and records what each of them asked and was told, and when;
-//! a [`History`]. [`check`] then replays the store's own account of its revisions (`timeline`) and compares: every
-//! acknowledged write is there, whole, once, at the revision it was told and alone there; every answer is what was true at its revision;
-//! whoever asked later was told of a later revision (`operations`). These three together are strict serializability.
-//! And every watch told all of it, in order, once (`watches`).
+//! [`Traffic`] lets clients and watchers loose on a store and records what each of them asked and
+//! was told, and when; a [`History`]. [`check`] then replays the store's own account of its
+//! revisions (`timeline`) and compares: every acknowledged write is there, whole, once, at the
+//! revision it was told and alone there; every answer is what was true at its revision; whoever
+//! asked later was told of a later revision (`operations`). These three together are strict
+//! serializability. And every watch told all of it, in order, once (`watches`).
 
 mod operations;
 mod timeline;
@@ -41,8 +42,8 @@ pub struct Operation {
 
 #[derive(Clone, Debug)]
 pub enum Did {
-    /// Wrote a value, or deleted where there is none, and with it some other keys, all in one transaction; with a
-    /// condition, only if the key was last written then.
+    /// Wrote a value, or deleted where there is none, and with it some other keys, all in one
+    /// transaction; with a condition, only if the key was last written then.
     Write {
         key: Bytes,
         value: Option<Bytes>,
@@ -108,10 +109,14 @@ pub enum Violation {
     #[error("a watch told of {key} at {revision}, which is not what happened")]
     WrongEvent { key: String, revision: Revision },
     #[error("a watch told of {revision} after progress through {progress}")]
-    BrokenBookmark { revision: Revision, progress: Revision },
+    BrokenBookmark {
+        revision: Revision,
+        progress: Revision,
+    },
 }
 
-/// Everything in a history that cannot be; nothing where it is strictly serializable and its watches keep their word.
+/// Everything in a history that cannot be; nothing where it is strictly serializable and its
+/// watches keep their word.
 pub fn check(history: &History) -> Vec<Violation> {
     let (timeline, mut violations) = Timeline::replay(&history.events);
     violations.extend(operations::check(&history.operations, &timeline));

@@ -7,8 +7,10 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 
 pub(super) fn check(operations: &[Operation], timeline: &Timeline) -> Vec<Violation> {
-    let mut violations: Vec<_> =
-        operations.iter().filter_map(|operation| answer(operation, timeline)).collect();
+    let mut violations: Vec<_> = operations
+        .iter()
+        .filter_map(|operation| answer(operation, timeline))
+        .collect();
     violations.extend(authors(operations, timeline));
     violations.extend(real_time(operations));
     violations
@@ -18,18 +20,34 @@ pub(super) fn check(operations: &[Operation], timeline: &Timeline) -> Vec<Violat
 fn answer(operation: &Operation, timeline: &Timeline) -> Option<Violation> {
     match &operation.did {
         Did::Read { range, at, answer } => read(range, *at, answer, timeline),
-        Did::Write { key, condition, outcome, .. } => match outcome {
+        Did::Write {
+            key,
+            condition,
+            outcome,
+            ..
+        } => match outcome {
             Written::At(revision) => {
                 let revision = *revision;
                 let there = |key: &Bytes, value| {
-                    timeline.change(key, revision).map(|change| change.as_ref().map(|kv| &kv.value))
+                    timeline
+                        .change(key, revision)
+                        .map(|change| change.as_ref().map(|kv| &kv.value))
                         == Some(value)
                 };
-                let lost = changes(&operation.did).into_iter().find(|(key, value)| !there(key, *value));
+
+                let lost = changes(&operation.did)
+                    .into_iter()
+                    .find(|(key, value)| !there(key, *value));
                 match lost {
-                    Some((key, _)) => Some(Violation::LostWrite { key: name(key), revision }),
+                    Some((key, _)) => Some(Violation::LostWrite {
+                        key: name(key),
+                        revision,
+                    }),
                     None if allows(*condition, key, revision, timeline) => None,
-                    None => Some(Violation::WrongSwap { key: name(key), revision }),
+                    None => Some(Violation::WrongSwap {
+                        key: name(key),
+                        revision,
+                    }),
                 }
             }
             Written::Nothing(at) => wrong(key, *at, timeline.at(key, *at).is_some()),
@@ -53,17 +71,25 @@ fn read(
     let there = timeline.range(range, revision);
     let differs = there.iter().find(|kv| !answer.kvs.contains(kv));
     let differs = differs.or_else(|| answer.kvs.iter().find(|kv| !there.contains(kv)));
-    differs.map(|kv| Violation::WrongAnswer { key: name(&kv.key), revision })
+    differs.map(|kv| Violation::WrongAnswer {
+        key: name(&kv.key),
+        revision,
+    })
 }
 
 fn wrong(key: &Bytes, revision: Revision, is_wrong: bool) -> Option<Violation> {
-    is_wrong.then(|| Violation::WrongAnswer { key: name(key), revision })
+    is_wrong.then(|| Violation::WrongAnswer {
+        key: name(key),
+        revision,
+    })
 }
 
 /// What a write changes if it happens.
 fn changes(did: &Did) -> Changes<'_> {
     match did {
-        Did::Write { key, value, also, .. } => {
+        Did::Write {
+            key, value, also, ..
+        } => {
             let also = also.iter().map(|(key, value)| (key, Some(value)));
             also.chain([(key, value.as_ref())]).collect()
         }
@@ -72,30 +98,55 @@ fn changes(did: &Did) -> Changes<'_> {
 }
 
 /// Whether a condition on `key` lets a write happen at `revision`.
-fn allows(condition: Option<Revision>, key: &Bytes, revision: Revision, timeline: &Timeline) -> bool {
-    let before = || timeline.at(key, revision.previous()).map_or(Revision::ZERO, |kv| kv.mod_revision);
+fn allows(
+    condition: Option<Revision>,
+    key: &Bytes,
+    revision: Revision,
+    timeline: &Timeline,
+) -> bool {
+    let before = || {
+        timeline
+            .at(key, revision.previous())
+            .map_or(Revision::ZERO, |kv| kv.mod_revision)
+    };
     condition.is_none_or(|seen| seen == before())
 }
 
-/// Every revision has one author: an acknowledged write of that revision, or one whose fate was not known. Such a
-/// one accounts for one revision, for all of it, and only for one that its condition allows.
+/// Every revision has one author: an acknowledged write of that revision, or one whose fate was not
+/// known. Such a one accounts for one revision, for all of it, and only for one that its condition
+/// allows.
 fn authors(operations: &[Operation], timeline: &Timeline) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut acknowledged = BTreeMap::<Revision, Changes<'_>>::new();
+
     let mut doubtful = Vec::new();
     for operation in operations {
         match &operation.did {
-            Did::Write { outcome: Written::At(revision), .. } => {
-                if acknowledged.insert(*revision, changes(&operation.did)).is_some() {
-                    violations.push(Violation::Shared { revision: *revision });
+            Did::Write {
+                outcome: Written::At(revision),
+                ..
+            } => {
+                if acknowledged
+                    .insert(*revision, changes(&operation.did))
+                    .is_some()
+                {
+                    violations.push(Violation::Shared {
+                        revision: *revision,
+                    });
                 }
             }
-            Did::Write { key, condition, outcome: Written::Unknown, .. } => {
+            Did::Write {
+                key,
+                condition,
+                outcome: Written::Unknown,
+                ..
+            } => {
                 doubtful.push((changes(&operation.did), key, *condition));
             }
             Did::Write { .. } | Did::Read { .. } => {}
         }
     }
+
     for (revision, happened) in timeline.revisions() {
         let known = match acknowledged.get(&revision) {
             Some(asked) => *asked == happened,
@@ -106,38 +157,63 @@ fn authors(operations: &[Operation], timeline: &Timeline) -> Vec<Violation> {
                 author.map(|author| doubtful.swap_remove(author)).is_some()
             }
         };
+
         if !known {
-            let key = happened.keys().next().map(|key| name(key)).unwrap_or_default();
+            let key = happened
+                .keys()
+                .next()
+                .map(|key| name(key))
+                .unwrap_or_default();
             violations.push(Violation::StrangeChange { key, revision });
         }
     }
+
     violations
 }
 
-/// Whoever asks after an answer was given is told of no older revision; and a write then gets a newer one.
+/// Whoever asks after an answer was given is told of no older revision; and a write then gets a
+/// newer one.
 fn real_time(operations: &[Operation]) -> Vec<Violation> {
-    let mut answers: Vec<_> = operations.iter().filter_map(|op| Some((op.answered, told(op)?))).collect();
+    let mut answers: Vec<_> = operations
+        .iter()
+        .filter_map(|op| Some((op.answered, told(op)?)))
+        .collect();
     answers.sort_unstable();
+
     // The newest revision known once all answers up to here were given.
     let mut newest = Revision::ZERO;
     for (_, revision) in &mut answers {
         newest = newest.max(*revision);
         *revision = newest;
     }
+
     let known_at = |moment: u64| {
         let count = answers.partition_point(|(answered, _)| *answered < moment);
-        answers[..count].last().map_or(Revision::ZERO, |(_, revision)| *revision)
+        answers[..count]
+            .last()
+            .map_or(Revision::ZERO, |(_, revision)| *revision)
     };
+
     let stale = |operation: &Operation| {
         let known = known_at(operation.called);
         let revision = told(operation)?;
-        let wrote = matches!(operation.did, Did::Write { outcome: Written::At(_), .. });
-        (revision < known || wrote && revision == known).then_some(Violation::Stale { revision, known })
+        let wrote = matches!(
+            operation.did,
+            Did::Write {
+                outcome: Written::At(_),
+                ..
+            }
+        );
+
+        (revision < known || wrote && revision == known)
+            .then_some(Violation::Stale { revision, known })
     };
+
     operations.iter().filter_map(stale).collect()
 }
 
-/// The revision of the store that an answer tells of. A read of the past tells nothing about the present.
+/// The revision of the store that an answer tells of. A read of the past tells nothing about the
+/// present.
 fn told(operation: &Operation) -> Option<Revision> {
     match &operation.did {
         Did::Read { answer, .. } => Some(answer.revision),

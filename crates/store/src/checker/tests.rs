@@ -1,4 +1,5 @@
-//! The checker catches what it is there to catch: planted bugs, each in a history that was sound before.
+//! The checker catches what it is there to catch: planted bugs, each in a history that was sound
+//! before.
 
 use super::{Did, History, Operation, Traffic, Violation, WatchRecord, Written, check};
 use crate::embedded::{Config, Embedded, SystemClock, files::SimulatedDisk};
@@ -36,27 +37,50 @@ async fn check_watch(plant: impl Fn(&mut WatchRecord), caught: impl Fn(&Violatio
 /// An acknowledged put of some client.
 fn some_write(history: &mut History) -> &mut Operation {
     let put = |op: &&mut Operation| {
-        matches!(op.did, Did::Write { value: Some(_), condition: None, outcome: Written::At(_), .. })
+        matches!(
+            op.did,
+            Did::Write {
+                value: Some(_),
+                condition: None,
+                outcome: Written::At(_),
+                ..
+            }
+        )
     };
+
     let count = history.operations.len() / 2;
     history.operations.iter_mut().skip(count).find(put).unwrap()
 }
 
 /// When the last answer was given: whoever asks later knows of everything.
 fn end_of(history: &History) -> u64 {
-    history.operations.iter().map(|op| op.answered).max().unwrap()
+    history
+        .operations
+        .iter()
+        .map(|op| op.answered)
+        .max()
+        .unwrap()
 }
 
 fn revision_of(operation: &Operation) -> Revision {
     match operation.did {
-        Did::Write { outcome: Written::At(revision), .. } => revision,
+        Did::Write {
+            outcome: Written::At(revision),
+            ..
+        } => revision,
         _ => panic!("not a write"),
     }
 }
 
 /// The first item that holds events, past the beginning.
 fn some_events(watch: &WatchRecord) -> usize {
-    watch.items.iter().skip(3).position(|item| matches!(item, WatchItem::Events(_))).unwrap() + 3
+    watch
+        .items
+        .iter()
+        .skip(3)
+        .position(|item| matches!(item, WatchItem::Events(_)))
+        .unwrap()
+        + 3
 }
 
 #[tokio::test]
@@ -64,7 +88,12 @@ async fn traffic_on_a_sound_store_is_sound_and_not_empty() {
     let history = recorded().await;
     assert_eq!(check(&history), []);
     assert!(history.events.len() > 100, "{}", history.events.len());
-    assert!(history.events.iter().any(|event| event.kind == EventKind::Delete));
+    assert!(
+        history
+            .events
+            .iter()
+            .any(|event| event.kind == EventKind::Delete)
+    );
     assert!(history.watches.iter().any(|watch| watch.items.len() > 50));
 }
 
@@ -110,11 +139,20 @@ async fn a_swap_that_overwrites_a_change_it_did_not_see_is_caught() {
 async fn a_stale_read_is_caught() {
     check_planted(
         |history| {
-            // A read that was sound when it was made is given again as the answer to a later question.
+            // A read that was sound when it was made is given again as the answer to a later
+            // question.
             let end = end_of(history);
-            let reads = history.operations.iter().filter(|op| matches!(op.did, Did::Read { at: None, .. }));
+            let reads = history
+                .operations
+                .iter()
+                .filter(|op| matches!(op.did, Did::Read { at: None, .. }));
+
             let old = reads.min_by_key(|op| op.answered).unwrap();
-            let stale = Operation { called: end + 1, answered: end + 2, did: old.did.clone() };
+            let stale = Operation {
+                called: end + 1,
+                answered: end + 2,
+                did: old.did.clone(),
+            };
             history.operations.push(stale);
         },
         |violation| matches!(violation, Violation::Stale { .. }),
@@ -126,10 +164,16 @@ async fn a_stale_read_is_caught() {
 async fn a_read_that_mixes_two_revisions_is_caught() {
     check_planted(
         |history| {
-            let read = history.operations.iter_mut().rev().find_map(|op| match &mut op.did {
-                Did::Read { answer, at: None, .. } if !answer.kvs.is_empty() => Some(answer),
-                _ => None,
-            });
+            let read = history
+                .operations
+                .iter_mut()
+                .rev()
+                .find_map(|op| match &mut op.did {
+                    Did::Read {
+                        answer, at: None, ..
+                    } if !answer.kvs.is_empty() => Some(answer),
+                    _ => None,
+                });
             read.unwrap().kvs[0].value = "older".into();
         },
         |violation| matches!(violation, Violation::WrongAnswer { .. }),
@@ -143,7 +187,11 @@ async fn a_revision_that_goes_backwards_is_caught() {
         |history| {
             let end = end_of(history);
             let write = some_write(history).clone();
-            history.operations.push(Operation { called: end + 1, answered: end + 2, ..write });
+            history.operations.push(Operation {
+                called: end + 1,
+                answered: end + 2,
+                ..write
+            });
         },
         |violation| matches!(violation, Violation::Stale { .. }),
     )
@@ -178,11 +226,17 @@ async fn events_out_of_order_are_caught() {
     check_watch(
         |watch| {
             let first = some_events(watch);
-            let second =
-                watch.items[first + 1..].iter().position(|item| matches!(item, WatchItem::Events(_)));
+            let second = watch.items[first + 1..]
+                .iter()
+                .position(|item| matches!(item, WatchItem::Events(_)));
             watch.items.swap(first, first + 1 + second.unwrap());
         },
-        |violation| matches!(violation, Violation::Unordered { .. } | Violation::Missing { .. }),
+        |violation| {
+            matches!(
+                violation,
+                Violation::Unordered { .. } | Violation::Missing { .. }
+            )
+        },
     )
     .await;
 }
@@ -192,7 +246,9 @@ async fn a_revision_told_in_two_parts_is_caught() {
     check_watch(
         |watch| {
             let (item, place) = inside_a_revision(&watch.items);
-            let WatchItem::Events(events) = &mut watch.items[item] else { panic!("events were found there") };
+            let WatchItem::Events(events) = &mut watch.items[item] else {
+                panic!("events were found there")
+            };
             let rest = events.split_off(place);
             watch.items.insert(item + 1, WatchItem::Events(rest));
         },
@@ -205,8 +261,9 @@ async fn a_revision_told_in_two_parts_is_caught() {
 fn inside_a_revision(items: &[WatchItem]) -> (usize, usize) {
     let place = |(item, found): (usize, &WatchItem)| match found {
         WatchItem::Events(events) => {
-            let pair =
-                events.windows(2).position(|pair| pair[0].kv.mod_revision == pair[1].kv.mod_revision)?;
+            let pair = events
+                .windows(2)
+                .position(|pair| pair[0].kv.mod_revision == pair[1].kv.mod_revision)?;
             Some((item, pair + 1))
         }
         WatchItem::Progress(_) => None,
@@ -218,11 +275,15 @@ fn inside_a_revision(items: &[WatchItem]) -> (usize, usize) {
 async fn half_of_a_transaction_is_caught() {
     let halved = |history: &mut History| {
         let revision = |place: usize| history.events[place].kv.mod_revision;
-        let place = (1..history.events.len()).find(|place| revision(*place) == revision(*place - 1)).unwrap();
+        let place = (1..history.events.len())
+            .find(|place| revision(*place) == revision(*place - 1))
+            .unwrap();
         (revision(place), history.events.remove(place).kv.key)
     };
+
     let caught = |violation: &Violation| matches!(violation, Violation::LostWrite { .. });
     check_planted(|history| drop(halved(history)), caught).await;
+
     // Its author does not know whether it happened: then all of it did, or nothing.
     let doubted = |history: &mut History| {
         let (revision, _) = halved(history);
@@ -234,6 +295,7 @@ async fn half_of_a_transaction_is_caught() {
             }
         }
     };
+
     let caught = |violation: &Violation| matches!(violation, Violation::StrangeChange { .. });
     check_planted(doubted, caught).await;
 }
@@ -258,7 +320,9 @@ async fn an_event_without_what_was_before_is_caught() {
     check_watch(
         |watch| {
             let events = watch.items.iter_mut().filter_map(|item| match item {
-                WatchItem::Events(events) => events.iter_mut().find(|event| event.previous.is_some()),
+                WatchItem::Events(events) => {
+                    events.iter_mut().find(|event| event.previous.is_some())
+                }
                 WatchItem::Progress(_) => None,
             });
             events.last().unwrap().previous = None;

@@ -16,20 +16,31 @@ impl Timeline {
     pub(super) fn replay(events: &[Event]) -> (Self, Vec<Violation>) {
         let mut timeline = Timeline::default();
         let mut violations = Vec::new();
+
         let mut last = Revision::ZERO;
         for event in events {
             let revision = event.kv.mod_revision;
             if revision < last {
                 violations.push(Violation::Unordered { revision, last });
             }
+
             last = last.max(revision);
             let before = timeline.at(&event.kv.key, revision);
             if !follows(event, before) {
-                violations.push(Violation::WrongVersion { key: name(&event.kv.key), revision });
+                violations.push(Violation::WrongVersion {
+                    key: name(&event.kv.key),
+                    revision,
+                });
             }
+
             let now = (event.kind == EventKind::Put).then(|| event.kv.clone());
-            timeline.keys.entry(event.kv.key.clone()).or_default().push((revision, now));
+            timeline
+                .keys
+                .entry(event.kv.key.clone())
+                .or_default()
+                .push((revision, now));
         }
+
         (timeline, violations)
     }
 
@@ -43,13 +54,19 @@ impl Timeline {
     /// The keys of a range as they were at a revision.
     pub(super) fn range(&self, range: &KeyRange, revision: Revision) -> Vec<KeyValue> {
         let inside = self.keys.keys().filter(|key| range.contains(key));
-        inside.filter_map(|key| self.at(key, revision)).cloned().collect()
+        inside
+            .filter_map(|key| self.at(key, revision))
+            .cloned()
+            .collect()
     }
 
     /// What happened to a key at exactly this revision.
     pub(super) fn change(&self, key: &Bytes, revision: Revision) -> Option<&Option<KeyValue>> {
         let changes = self.keys.get(key)?;
-        changes.iter().find(|(changed, _)| *changed == revision).map(|(_, change)| change)
+        changes
+            .iter()
+            .find(|(changed, _)| *changed == revision)
+            .map(|(_, change)| change)
     }
 
     /// Every change there was, by revision: the keys and their values.
@@ -57,7 +74,10 @@ impl Timeline {
         let mut revisions = BTreeMap::<_, Changes<'_>>::new();
         for (key, changes) in &self.keys {
             for (revision, kv) in changes {
-                revisions.entry(*revision).or_default().insert(key, kv.as_ref().map(|kv| &kv.value));
+                revisions
+                    .entry(*revision)
+                    .or_default()
+                    .insert(key, kv.as_ref().map(|kv| &kv.value));
             }
         }
         revisions
@@ -70,9 +90,11 @@ pub(super) type Changes<'a> = BTreeMap<&'a Bytes, Option<&'a Bytes>>;
 /// Whether a change can come after what was there before.
 fn follows(event: &Event, before: Option<&KeyValue>) -> bool {
     let kv = &event.kv;
+
     if event.previous.as_ref() != before {
         return false;
     }
+
     match (event.kind, before) {
         (EventKind::Put, None) => kv.version == 1 && kv.create_revision == kv.mod_revision,
         (EventKind::Put, Some(before)) => {

@@ -1,12 +1,13 @@
 //! Random traffic, and a record of it.
 //!
-//! Clients write, swap, delete and read a few keys, one or several at once, so that they get into each other's way. Watchers follow, give up
-//! now and then, and go on from where they were. Every value is written once, so that a change shows who made it.
+//! Clients write, swap, delete and read a few keys, one or several at once, so that they get into
+//! each other's way. Watchers follow, give up now and then, and go on from where they were. Every
+//! value is written once, so that a change shows who made it.
 
 use super::{Did, History, Operation, WatchRecord, Written};
 use crate::{
-    Compare, Delete, Event, KeyRange, KeyValue, Op, OpAnswer, Put, RangeRequest, Revision, Store, StoreError,
-    Txn, WatchItem, WatchRequest,
+    Compare, Delete, Event, KeyRange, KeyValue, Op, OpAnswer, Put, RangeRequest, Revision, Store,
+    StoreError, Txn, WatchItem, WatchRequest,
 };
 use bytes::Bytes;
 use fastrand::Rng;
@@ -46,39 +47,64 @@ const RECOVERY: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Traffic {
-    /// Lets it loose on a store that nobody else writes to, and gives its record. Panics where the store never comes
-    /// back to tell what happened.
+    /// Lets it loose on a store that nobody else writes to, and gives its record. Panics where the
+    /// store never comes back to tell what happened.
     pub async fn run(&self, store: Arc<dyn Store>) -> History {
         let clock = Arc::new(AtomicU64::new(0));
         let (running, until) = watch::channel(());
         let first = patiently(|| store.current_revision()).await;
         let mut clients = JoinSet::new();
         let mut watchers = JoinSet::new();
+
         for number in 0..self.clients {
             let rng = Rng::with_seed(self.seed.wrapping_add(number as u64));
-            let client =
-                Client { number, writes: 0, rng, rest: self.rest, clock: clock.clone(), seen: Vec::new() };
+            let client = Client {
+                number,
+                writes: 0,
+                rng,
+                rest: self.rest,
+                clock: clock.clone(),
+                seen: Vec::new(),
+            };
             clients.spawn(client.run(store.clone(), until.clone()));
         }
+
         for number in 0..self.watchers {
             let rng = Rng::with_seed(self.seed.wrapping_add(1000 + number as u64));
             let prefix = if number % 2 == 0 { ALL } else { SOME };
+
             let range = KeyRange::prefix(prefix);
-            watchers.spawn(watch_all(store.clone(), range, first.next(), rng, until.clone()));
+            watchers.spawn(watch_all(
+                store.clone(),
+                range,
+                first.next(),
+                rng,
+                until.clone(),
+            ));
         }
+
         sleep(self.lasts).await;
         drop((running, until));
         let mut history = History::default();
         while let Some(operations) = clients.join_next().await {
-            history.operations.extend(operations.expect("a client does not panic"));
+            history
+                .operations
+                .extend(operations.expect("a client does not panic"));
         }
+
         let ended = timeout(PATIENCE, async {
             while let Some(watch) = watchers.join_next().await {
-                history.watches.push(watch.expect("a watcher does not panic"));
+                history
+                    .watches
+                    .push(watch.expect("a watcher does not panic"));
             }
         });
-        ended.await.expect("every watcher is told everything in the end");
+
+        ended
+            .await
+            .expect("every watcher is told everything in the end");
         history.events = account(&*store, first.next()).await;
+
         history
     }
 }
@@ -97,6 +123,7 @@ struct Client {
 impl Client {
     async fn run(mut self, store: Arc<dyn Store>, until: watch::Receiver<()>) -> Vec<Operation> {
         let mut operations = Vec::new();
+
         // The sender is gone when it is time to stop.
         while until.has_changed().is_ok() {
             let called = self.now();
@@ -111,16 +138,30 @@ impl Client {
                     self.read(&*store, KeyRange::single(key), false).await
                 }
             };
+
             match did {
                 Some(did) => {
-                    let unknown = matches!(&did, Did::Write { outcome: Written::Unknown, .. });
+                    let unknown = matches!(
+                        &did,
+                        Did::Write {
+                            outcome: Written::Unknown,
+                            ..
+                        }
+                    );
+
                     let answered = if unknown { u64::MAX } else { self.now() };
-                    operations.push(Operation { called, answered, did });
+                    operations.push(Operation {
+                        called,
+                        answered,
+                        did,
+                    });
+
                     sleep(if unknown { RECOVERY } else { self.rest }).await;
                 }
                 None => sleep(RECOVERY).await,
             }
         }
+
         operations
     }
 
@@ -153,54 +194,102 @@ impl Client {
     }
 
     /// Writes a key, and half of the time others with it.
-    async fn write(&mut self, store: &dyn Store, key: Bytes, condition: Option<Revision>) -> Option<Did> {
+    async fn write(
+        &mut self,
+        store: &dyn Store,
+        key: Bytes,
+        condition: Option<Revision>,
+    ) -> Option<Did> {
         let value = self.value();
         let mut also = BTreeMap::new();
         for _ in 0..self.rng.usize(..3).saturating_sub(self.rng.usize(..2)) {
             also.insert(self.key(), self.value());
         }
+
         also.remove(&key);
         let also: Vec<_> = also.into_iter().collect();
+
         let puts = also.iter().cloned().chain([(key.clone(), value.clone())]);
         let txn = Txn {
-            compare: condition.map(|seen| Compare::unchanged_since(key.clone(), seen)).into_iter().collect(),
-            then: puts.map(|(key, value)| Op::Put(Put::new(key, value))).collect(),
+            compare: condition
+                .map(|seen| Compare::unchanged_since(key.clone(), seen))
+                .into_iter()
+                .collect(),
+            then: puts
+                .map(|(key, value)| Op::Put(Put::new(key, value)))
+                .collect(),
             otherwise: vec![Op::Range(RangeRequest::new(KeyRange::single(key.clone())))],
         };
+
         let outcome = match store.txn(txn).await {
             Ok(answer) if answer.succeeded => Written::At(answer.revision),
             Ok(mut answer) => match answer.answers.pop() {
-                Some(OpAnswer::Range(mut found)) => {
-                    Written::Refused { found: found.kvs.pop(), at: answer.revision }
-                }
+                Some(OpAnswer::Range(mut found)) => Written::Refused {
+                    found: found.kvs.pop(),
+                    at: answer.revision,
+                },
                 other => panic!("asked what is there, told {other:?}"),
             },
             Err(error) => unknown(&error),
         };
-        Some(Did::Write { key, value: Some(value), also, condition, outcome })
+
+        Some(Did::Write {
+            key,
+            value: Some(value),
+            also,
+            condition,
+            outcome,
+        })
     }
 
     async fn delete(&mut self, store: &dyn Store) -> Option<Did> {
         let key = self.key();
         let delete = Op::Delete(Delete::new(KeyRange::single(key.clone())));
-        let outcome = match store.txn(Txn { then: vec![delete], ..Txn::default() }).await {
+        let outcome = match store
+            .txn(Txn {
+                then: vec![delete],
+                ..Txn::default()
+            })
+            .await
+        {
             Ok(answer) => match answer.answers[..] {
                 [OpAnswer::Delete { deleted: 0, .. }] => Written::Nothing(answer.revision),
                 _ => Written::At(answer.revision),
             },
             Err(error) => unknown(&error),
         };
-        Some(Did::Write { key, value: None, also: Vec::new(), condition: None, outcome })
+
+        Some(Did::Write {
+            key,
+            value: None,
+            also: Vec::new(),
+            condition: None,
+            outcome,
+        })
     }
 
     async fn read(&mut self, store: &dyn Store, range: KeyRange, past: bool) -> Option<Did> {
-        let at = if past { self.seen.last().map(|(_, revision)| *revision) } else { None };
-        let request = RangeRequest { at, ..RangeRequest::new(range.clone()) };
+        let at = if past {
+            self.seen.last().map(|(_, revision)| *revision)
+        } else {
+            None
+        };
+
+        let request = RangeRequest {
+            at,
+            ..RangeRequest::new(range.clone())
+        };
+
         let answer = store.range(request).await.ok()?;
         if at.is_none() {
-            self.seen = answer.kvs.iter().map(|kv: &KeyValue| (kv.key.clone(), kv.mod_revision)).collect();
+            self.seen = answer
+                .kvs
+                .iter()
+                .map(|kv: &KeyValue| (kv.key.clone(), kv.mod_revision))
+                .collect();
             self.rng.shuffle(&mut self.seen);
         }
+
         Some(Did::Read { range, at, answer })
     }
 }
@@ -211,7 +300,8 @@ fn unknown(error: &StoreError) -> Written {
     Written::Unknown
 }
 
-/// Watches from `from` on until everything that was written before the end of `until` has been told.
+/// Watches from `from` on until everything that was written before the end of `until` has been
+/// told.
 async fn watch_all(
     store: Arc<dyn Store>,
     range: KeyRange,
@@ -219,7 +309,12 @@ async fn watch_all(
     mut rng: Rng,
     until: watch::Receiver<()>,
 ) -> WatchRecord {
-    let mut record = WatchRecord { range: range.clone(), from, items: Vec::new() };
+    let mut record = WatchRecord {
+        range: range.clone(),
+        from,
+        items: Vec::new(),
+    };
+
     let mut next = from;
     let mut target = None;
     loop {
@@ -228,6 +323,7 @@ async fn watch_all(
             sleep(RECOVERY).await;
             continue;
         };
+
         let mut life = rng.u32(1..60);
         while life > 0 {
             if until.has_changed().is_err() {
@@ -238,25 +334,33 @@ async fn watch_all(
                     target = Some(patiently(|| store.current_revision()).await);
                 }
             }
+
             if target.is_some() || rng.u8(..8) == 0 {
                 watch.request_progress();
             }
+
             let item = match timeout(Duration::from_millis(200), watch.next()).await {
                 Err(_) => continue,
                 Ok(Err(_)) => break,
                 Ok(Ok(item)) => item,
             };
+
             let through = match &item {
-                WatchItem::Events(events) => events.last().map_or(next, |event| event.kv.mod_revision),
+                WatchItem::Events(events) => {
+                    events.last().map_or(next, |event| event.kv.mod_revision)
+                }
                 WatchItem::Progress(revision) => *revision,
             };
             next = next.max(through.next());
-            let told =
-                matches!(item, WatchItem::Progress(_)) && target.is_some_and(|target| through >= target);
+
+            let told = matches!(item, WatchItem::Progress(_))
+                && target.is_some_and(|target| through >= target);
             record.items.push(item);
+
             if told {
                 return record;
             }
+
             life -= 1;
         }
     }
@@ -265,8 +369,11 @@ async fn watch_all(
 /// The store's own account of everything since `from`.
 async fn account(store: &dyn Store, from: Revision) -> Vec<Event> {
     let last = patiently(|| store.current_revision()).await;
-    let request = WatchRequest::new(KeyRange::prefix(ALL)).from(from).with_previous();
+    let request = WatchRequest::new(KeyRange::prefix(ALL))
+        .from(from)
+        .with_previous();
     let mut watch = patiently(|| store.watch(request.clone())).await;
+
     let mut events = Vec::new();
     loop {
         watch.request_progress();

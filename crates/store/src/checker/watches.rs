@@ -3,40 +3,50 @@
 use super::{Violation, WatchRecord, name};
 use crate::{Event, Revision, WatchItem};
 
-/// Compares what a watcher was told with what happened. Where it resumed does not matter: all its watches together
-/// must be as one.
+/// Compares what a watcher was told with what happened. Where it resumed does not matter: all its
+/// watches together must be as one.
 pub(super) fn check(watch: &WatchRecord, events: &[Event]) -> Vec<Violation> {
-    let inside = |event: &&Event| event.kv.mod_revision >= watch.from && watch.range.contains(&event.kv.key);
+    let inside =
+        |event: &&Event| event.kv.mod_revision >= watch.from && watch.range.contains(&event.kv.key);
     let mut expected = events.iter().filter(inside).peekable();
     let mut violations = Vec::new();
     let mut last = watch.from.previous();
+
     let mut progress = Revision::ZERO;
     for item in &watch.items {
         match item {
             WatchItem::Progress(revision) => {
                 // Everything through it must have been told by now.
-                while let Some(event) = expected.next_if(|event| event.kv.mod_revision <= *revision) {
+                while let Some(event) = expected.next_if(|event| event.kv.mod_revision <= *revision)
+                {
                     violations.push(missing(event));
                 }
                 progress = progress.max(*revision);
             }
             WatchItem::Events(told) => {
                 if let Some(first) = told.first().filter(|first| first.kv.mod_revision == last) {
-                    violations.push(Violation::Torn { revision: first.kv.mod_revision });
+                    violations.push(Violation::Torn {
+                        revision: first.kv.mod_revision,
+                    });
                 }
+
                 for event in told {
                     let revision = event.kv.mod_revision;
                     if revision < last {
                         violations.push(again_or_unordered(event, last, watch));
                         continue;
                     }
+
                     if revision <= progress {
                         violations.push(Violation::BrokenBookmark { revision, progress });
                     }
+
                     last = revision;
+
                     while let Some(event) = expected.next_if(|expected| before(expected, event)) {
                         violations.push(missing(event));
                     }
+
                     match expected.next_if(|expected| same_change(expected, event)) {
                         Some(expected) if expected != event => violations.push(wrong(event)),
                         Some(_) => {}
@@ -49,11 +59,12 @@ pub(super) fn check(watch: &WatchRecord, events: &[Event]) -> Vec<Violation> {
             }
         }
     }
+
     violations
 }
 
-/// Whether `expected` must have been told before `event`. Within a revision the order is not promised, but every
-/// engine keeps the one the changes were made in.
+/// Whether `expected` must have been told before `event`. Within a revision the order is not
+/// promised, but every engine keeps the one the changes were made in.
 fn before(expected: &Event, event: &Event) -> bool {
     expected.kv.mod_revision < event.kv.mod_revision
 }
@@ -64,23 +75,40 @@ fn same_change(a: &Event, b: &Event) -> bool {
 
 fn again_or_unordered(event: &Event, last: Revision, watch: &WatchRecord) -> Violation {
     let told = |item: &WatchItem| match item {
-        WatchItem::Events(events) => events.iter().filter(|told| same_change(told, event)).count(),
+        WatchItem::Events(events) => events
+            .iter()
+            .filter(|told| same_change(told, event))
+            .count(),
         WatchItem::Progress(_) => 0,
     };
+
     if watch.items.iter().map(told).sum::<usize>() > 1 {
         return repeated(event);
     }
-    Violation::Unordered { revision: event.kv.mod_revision, last }
+
+    Violation::Unordered {
+        revision: event.kv.mod_revision,
+        last,
+    }
 }
 
 fn missing(event: &Event) -> Violation {
-    Violation::Missing { key: name(&event.kv.key), revision: event.kv.mod_revision }
+    Violation::Missing {
+        key: name(&event.kv.key),
+        revision: event.kv.mod_revision,
+    }
 }
 
 fn repeated(event: &Event) -> Violation {
-    Violation::Repeated { key: name(&event.kv.key), revision: event.kv.mod_revision }
+    Violation::Repeated {
+        key: name(&event.kv.key),
+        revision: event.kv.mod_revision,
+    }
 }
 
 fn wrong(event: &Event) -> Violation {
-    Violation::WrongEvent { key: name(&event.kv.key), revision: event.kv.mod_revision }
+    Violation::WrongEvent {
+        key: name(&event.kv.key),
+        revision: event.kv.mod_revision,
+    }
 }

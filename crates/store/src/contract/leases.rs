@@ -18,7 +18,10 @@ super::sentences![
 const LONG: Duration = Duration::from_secs(600);
 
 async fn attach(s: &Subject<'_>, name: &str, lease: LeaseId) {
-    s.store.put(Put::new(s.key(name), "v").lease(Some(lease))).await.expect("put with a lease");
+    s.store
+        .put(Put::new(s.key(name), "v").lease(Some(lease)))
+        .await
+        .expect("put with a lease");
 }
 
 async fn a_lease_tells_its_time_and_its_keys(s: &Subject<'_>) {
@@ -40,10 +43,15 @@ async fn a_revoked_lease_takes_its_keys_at_one_revision(s: &Subject<'_>) {
     attach(s, "a", lease.id).await;
     attach(s, "b", lease.id).await;
     s.put("c", "stays").await;
+
     let mut watch = s.watch(WatchRequest::new(s.all())).await;
     let revision = s.store.revoke_lease(lease.id).await.unwrap();
     let gone = events(&mut watch, 2).await;
-    assert!(gone.iter().all(|event| event.kind == EventKind::Delete && event.kv.mod_revision == revision));
+    assert!(
+        gone.iter()
+            .all(|event| event.kind == EventKind::Delete && event.kv.mod_revision == revision)
+    );
+
     assert!(s.get("a").await.is_none() && s.get("c").await.is_some());
 }
 
@@ -51,16 +59,24 @@ async fn an_expired_lease_takes_its_keys(s: &Subject<'_>) {
     let mut watch = s.watch(WatchRequest::new(s.all()).with_previous()).await;
     attach_shortly(s, "a", Duration::from_secs(1)).await;
     let seen = events(&mut watch, 2).await;
-    assert_eq!([seen[0].kind, seen[1].kind], [EventKind::Put, EventKind::Delete]);
+    assert_eq!(
+        [seen[0].kind, seen[1].kind],
+        [EventKind::Put, EventKind::Delete]
+    );
     assert!(seen[1].previous.is_some());
     assert!(s.get("a").await.is_none());
 }
 
-/// Attaches a key to a lease that may end before that is done, on a machine that is held up: then to the next one.
+/// Attaches a key to a lease that may end before that is done, on a machine that is held up: then
+/// to the next one.
 async fn attach_shortly(s: &Subject<'_>, name: &str, ttl: Duration) -> LeaseStatus {
     loop {
         let lease = s.store.grant_lease(ttl, None).await.unwrap();
-        match s.store.put(Put::new(s.key(name), "v").lease(Some(lease.id))).await {
+        match s
+            .store
+            .put(Put::new(s.key(name), "v").lease(Some(lease.id)))
+            .await
+        {
             Err(StoreError::LeaseNotFound(_)) => {}
             attached => {
                 attached.expect("put with a lease");
@@ -87,10 +103,12 @@ async fn goes_on(s: &Subject<'_>) -> bool {
         }
         begun = asked;
     }
+
     tokio::time::sleep(lease.granted / 3).await;
     let is_there = s.get("a").await.is_some();
     let is_known = s.store.revoke_lease(lease.id).await.is_ok();
     assert!(is_there && is_known || begun.elapsed() >= lease.granted);
+
     is_there && is_known
 }
 
@@ -98,23 +116,48 @@ async fn a_key_leaves_its_lease_when_it_is_written_without(s: &Subject<'_>) {
     let lease = s.store.grant_lease(LONG, None).await.unwrap();
     attach(s, "a", lease.id).await;
     s.put("a", "free").await;
-    assert_eq!(s.store.lease_status(lease.id).await.unwrap().keys, Vec::<bytes::Bytes>::new());
+    assert_eq!(
+        s.store.lease_status(lease.id).await.unwrap().keys,
+        Vec::<bytes::Bytes>::new()
+    );
     s.store.revoke_lease(lease.id).await.unwrap();
     assert!(s.get("a").await.is_some());
 }
 
 async fn an_unknown_lease_is_refused(s: &Subject<'_>) {
     let unknown = LeaseId::from_wire(0x0dd_ba11).unwrap();
-    let put = s.store.put(Put::new(s.key("a"), "v").lease(Some(unknown))).await;
-    assert!(matches!(put, Err(StoreError::LeaseNotFound(id)) if id == unknown), "{put:?}");
-    assert!(matches!(s.store.revoke_lease(unknown).await, Err(StoreError::LeaseNotFound(_))));
-    assert!(matches!(s.store.keep_lease_alive(unknown).await, Err(StoreError::LeaseNotFound(_))));
-    assert!(matches!(s.store.lease_status(unknown).await, Err(StoreError::LeaseNotFound(_))));
+    let put = s
+        .store
+        .put(Put::new(s.key("a"), "v").lease(Some(unknown)))
+        .await;
+
+    assert!(
+        matches!(put, Err(StoreError::LeaseNotFound(id)) if id == unknown),
+        "{put:?}"
+    );
+
+    assert!(matches!(
+        s.store.revoke_lease(unknown).await,
+        Err(StoreError::LeaseNotFound(_))
+    ));
+
+    assert!(matches!(
+        s.store.keep_lease_alive(unknown).await,
+        Err(StoreError::LeaseNotFound(_))
+    ));
+
+    assert!(matches!(
+        s.store.lease_status(unknown).await,
+        Err(StoreError::LeaseNotFound(_))
+    ));
 }
 
 async fn an_id_is_granted_once(s: &Subject<'_>) {
     let id = LeaseId::from_wire(0x5eed).unwrap();
     assert_eq!(s.store.grant_lease(LONG, Some(id)).await.unwrap().id, id);
-    assert!(matches!(s.store.grant_lease(LONG, Some(id)).await, Err(StoreError::LeaseExists(_))));
+    assert!(matches!(
+        s.store.grant_lease(LONG, Some(id)).await,
+        Err(StoreError::LeaseExists(_))
+    ));
     s.store.revoke_lease(id).await.unwrap();
 }

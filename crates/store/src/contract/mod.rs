@@ -1,8 +1,8 @@
 //! The contract: what every engine must do, as checks that run over any store.
 //!
-//! A check uses keys of its own, below its name, so that many can run against one store; but revisions and
-//! compaction are the whole store's, so checks that compact need it for themselves: give each check its own store,
-//! or run them one after the other with [`run_all`].
+//! A check uses keys of its own, below its name, so that many can run against one store; but
+//! revisions and compaction are the whole store's, so checks that compact need it for themselves:
+//! give each check its own store, or run them one after the other with [`run_all`].
 
 mod leases;
 mod reads;
@@ -10,8 +10,8 @@ mod txns;
 mod watches;
 
 use crate::{
-    Event, KeyRange, KeyValue, Put, RangeAnswer, RangeRequest, Revision, Store, StoreError, Watch, WatchItem,
-    WatchRequest,
+    Event, KeyRange, KeyValue, Put, RangeAnswer, RangeRequest, Revision, Store, StoreError, Watch,
+    WatchItem, WatchRequest,
 };
 use bytes::Bytes;
 use std::{future::Future, pin::Pin, time::Duration};
@@ -30,7 +30,15 @@ pub struct Subject<'a> {
 
 /// Every check.
 pub fn checks() -> Vec<Check> {
-    [reads::checks(), txns::checks(), watches::checks(), leases::checks()].into_iter().flatten().collect()
+    [
+        reads::checks(),
+        txns::checks(),
+        watches::checks(),
+        leases::checks(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Runs every check against one store, one after the other; panics at the first that fails.
@@ -43,9 +51,16 @@ pub async fn run_all(store: &dyn Store) {
 impl Check {
     /// Runs the check; panics where the store breaks it.
     pub async fn run(&self, store: &dyn Store) {
-        let subject = Subject { store, name: self.name };
+        let subject = Subject {
+            store,
+            name: self.name,
+        };
         let outcome = tokio::time::timeout(PATIENCE, (self.run)(&subject)).await;
-        assert!(outcome.is_ok(), "{} did not end within {PATIENCE:?}", self.name);
+        assert!(
+            outcome.is_ok(),
+            "{} did not end within {PATIENCE:?}",
+            self.name
+        );
     }
 }
 
@@ -72,11 +87,18 @@ impl Subject<'_> {
     }
 
     async fn put(&self, name: &str, value: &str) -> Revision {
-        self.store.put(Put::new(self.key(name), value.to_owned())).await.expect("put")
+        self.store
+            .put(Put::new(self.key(name), value.to_owned()))
+            .await
+            .expect("put")
     }
 
     async fn delete(&self, name: &str) -> Revision {
-        self.store.delete(KeyRange::single(self.key(name))).await.expect("delete").0
+        self.store
+            .delete(KeyRange::single(self.key(name)))
+            .await
+            .expect("delete")
+            .0
     }
 
     async fn get(&self, name: &str) -> Option<KeyValue> {
@@ -97,14 +119,23 @@ fn short(kv: &KeyValue) -> String {
     let key = String::from_utf8_lossy(&kv.key);
     let key = key.rsplit('/').next().unwrap_or_default();
     let value = String::from_utf8_lossy(&kv.value);
-    format!("{key}={value}@{}({},{})", kv.mod_revision, kv.create_revision, kv.version)
+    format!(
+        "{key}={value}@{}({},{})",
+        kv.mod_revision, kv.create_revision, kv.version
+    )
 }
 
 /// `[key=value]` of every key, in order.
 fn pairs(kvs: &[KeyValue]) -> Vec<String> {
     let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
     kvs.iter()
-        .map(|kv| format!("{}={}", text(&kv.key).rsplit('/').next().unwrap_or_default(), text(&kv.value)))
+        .map(|kv| {
+            format!(
+                "{}={}",
+                text(&kv.key).rsplit('/').next().unwrap_or_default(),
+                text(&kv.value)
+            )
+        })
         .collect()
 }
 
@@ -130,7 +161,9 @@ async fn progress(watch: &mut Watch) -> Revision {
 
 fn assert_compacted<T: std::fmt::Debug>(answer: Result<T, StoreError>, compacted: Revision) {
     match answer {
-        Err(StoreError::Compacted { compacted: found, .. }) => assert_eq!(found, compacted),
+        Err(StoreError::Compacted {
+            compacted: found, ..
+        }) => assert_eq!(found, compacted),
         other => panic!("expected compacted at {compacted}, got {other:?}"),
     }
 }

@@ -21,7 +21,10 @@ async fn a_key_tells_when_it_was_created_and_changed(s: &Subject<'_>) {
     let first = s.put("a", "1").await;
     let second = s.put("a", "2").await;
     assert!(second > first);
-    assert_eq!(short(&s.get("a").await.unwrap()), format!("a=2@{second}({first},2)"));
+    assert_eq!(
+        short(&s.get("a").await.unwrap()),
+        format!("a=2@{second}({first},2)")
+    );
 }
 
 async fn a_deleted_key_begins_anew(s: &Subject<'_>) {
@@ -30,23 +33,38 @@ async fn a_deleted_key_begins_anew(s: &Subject<'_>) {
     s.delete("a").await;
     assert_eq!(s.get("a").await, None);
     let again = s.put("a", "3").await;
-    assert_eq!(short(&s.get("a").await.unwrap()), format!("a=3@{again}({again},1)"));
+    assert_eq!(
+        short(&s.get("a").await.unwrap()),
+        format!("a=3@{again}({again},1)")
+    );
 }
 
 async fn a_range_is_in_byte_order_and_ends_before_its_end(s: &Subject<'_>) {
     for name in ["b", "a", "c", "a1", "a\u{ff}"] {
         s.put(name, name).await;
     }
+
     let check = async |range: KeyRange, expected: &[&str]| {
         let answer = s.range(RangeRequest::new(range.clone())).await;
         assert_eq!(pairs(&answer.kvs), expected, "{range:?}");
         assert_eq!(answer.count, expected.len() as u64);
     };
     check(s.all(), &["a=a", "a1=a1", "a\u{ff}=a\u{ff}", "b=b", "c=c"]).await;
-    check(KeyRange::between(s.key("a1"), s.key("c")), &["a1=a1", "a\u{ff}=a\u{ff}", "b=b"]).await;
+
+    check(
+        KeyRange::between(s.key("a1"), s.key("c")),
+        &["a1=a1", "a\u{ff}=a\u{ff}", "b=b"],
+    )
+    .await;
+
     check(KeyRange::single(s.key("b")), &["b=b"]).await;
     check(KeyRange::between(s.key("c"), s.key("a")), &[]).await;
-    check(KeyRange::prefix(s.key("a")), &["a=a", "a1=a1", "a\u{ff}=a\u{ff}"]).await;
+    check(
+        KeyRange::prefix(s.key("a")),
+        &["a=a", "a1=a1", "a\u{ff}=a\u{ff}"],
+    )
+    .await;
+
     let from = KeyRange::from(s.key("b"));
     let answer = s.range(RangeRequest::new(from).limit(2)).await;
     assert_eq!(pairs(&answer.kvs), ["b=b", "c=c"]);
@@ -56,15 +74,24 @@ async fn a_limit_cuts_the_answer_and_the_count_tells(s: &Subject<'_>) {
     for number in 0..5 {
         s.put(&number.to_string(), "v").await;
     }
+
     let answer = s.range(RangeRequest::new(s.all()).limit(2)).await;
     assert_eq!((answer.kvs.len(), answer.count, answer.more), (2, 5, true));
+
     let answer = s.range(RangeRequest::new(s.all()).limit(5)).await;
     assert_eq!((answer.kvs.len(), answer.count, answer.more), (5, 5, false));
+
     let answer = s.range(RangeRequest::new(s.all()).count_only()).await;
     assert_eq!((answer.kvs.len(), answer.count, answer.more), (0, 5, false));
+
     let answer = s.range(RangeRequest::new(s.all()).keys_only()).await;
     assert_eq!(answer.kvs.len(), 5);
-    assert!(answer.kvs.iter().all(|kv| kv.value.is_empty() && kv.version == 1));
+    assert!(
+        answer
+            .kvs
+            .iter()
+            .all(|kv| kv.value.is_empty() && kv.version == 1)
+    );
 }
 
 async fn pages_of_one_revision_do_not_see_later_writes(s: &Subject<'_>) {
@@ -85,14 +112,19 @@ async fn an_old_revision_reads_as_it_was(s: &Subject<'_>) {
     let put = s.put("a", "1").await;
     let changed = s.put("a", "2").await;
     let deleted = s.delete("a").await;
+
     let again = s.put("a", "3").await;
     let check = async |revision: Revision, expected: &[String]| {
         let answer = s.range(RangeRequest::new(s.all()).at(revision)).await;
         let found: Vec<_> = answer.kvs.iter().map(short).collect();
         assert_eq!(found, expected, "at {revision}");
-        assert!(answer.revision >= again, "an answer tells the newest revision");
+        assert!(
+            answer.revision >= again,
+            "an answer tells the newest revision"
+        );
     };
     check(put.previous(), &[]).await;
+
     check(put, &[format!("a=1@{put}({put},1)")]).await;
     check(changed, &[format!("a=2@{changed}({put},2)")]).await;
     check(deleted, &[]).await;
@@ -117,9 +149,14 @@ async fn compaction_forgets_what_was_before_and_keeps_what_was_then(s: &Subject<
     let kept = s.put("a", "2").await;
     s.put("a", "3").await;
     s.store.compact(kept).await.unwrap();
-    assert_compacted(s.store.range(RangeRequest::new(s.all()).at(old)).await, kept);
+    assert_compacted(
+        s.store.range(RangeRequest::new(s.all()).at(old)).await,
+        kept,
+    );
+
     let answer = s.range(RangeRequest::new(s.all()).at(kept)).await;
     assert_eq!(pairs(&answer.kvs), ["a=2"]);
+
     assert_compacted(s.store.compact(kept).await, kept);
     assert_compacted(s.store.compact(old).await, kept);
 }
@@ -135,6 +172,10 @@ async fn the_newest_revision_is_never_older_than_an_acknowledged_write(s: &Subje
 
 async fn deleting_nothing_leaves_the_revision(s: &Subject<'_>) {
     let before = s.store.put(Put::new(s.key("other"), "v")).await.unwrap();
-    let (revision, deleted) = s.store.delete(KeyRange::single(s.key("none"))).await.unwrap();
+    let (revision, deleted) = s
+        .store
+        .delete(KeyRange::single(s.key("none")))
+        .await
+        .unwrap();
     assert_eq!((revision, deleted), (before, 0));
 }

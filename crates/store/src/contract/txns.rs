@@ -2,8 +2,8 @@
 
 use super::{Subject, pairs, short};
 use crate::{
-    Compare, Delete, InvalidRequest, KeyRange, Op, OpAnswer, Put, PutLease, PutValue, RangeRequest, Relation,
-    Revision, StoreError, SwapError, Target, Txn,
+    Compare, Delete, InvalidRequest, KeyRange, Op, OpAnswer, Put, PutLease, PutValue, RangeRequest,
+    Relation, Revision, StoreError, SwapError, Target, Txn,
 };
 use bytes::Bytes;
 
@@ -25,17 +25,26 @@ super::sentences![
 ];
 
 fn then(ops: Vec<Op>) -> Txn {
-    Txn { then: ops, ..Txn::default() }
+    Txn {
+        then: ops,
+        ..Txn::default()
+    }
 }
 
 fn compare(key: Bytes, relation: Relation, with: Target) -> Compare {
-    Compare { range: KeyRange::single(key), relation, with }
+    Compare {
+        range: KeyRange::single(key),
+        relation,
+        with,
+    }
 }
 
 async fn of_two_creators_one_wins_and_the_other_sees_the_winner(s: &Subject<'_>) {
     let created = s.store.create(Put::new(s.key("a"), "first")).await.unwrap();
     match s.store.create(Put::new(s.key("a"), "second")).await {
-        Err(SwapError::Conflict { found: Some(found), .. }) => {
+        Err(SwapError::Conflict {
+            found: Some(found), ..
+        }) => {
             assert_eq!(short(&found), format!("a=first@{created}({created},1)"));
         }
         other => panic!("expected a conflict, got {other:?}"),
@@ -45,15 +54,20 @@ async fn of_two_creators_one_wins_and_the_other_sees_the_winner(s: &Subject<'_>)
 async fn of_many_writers_that_saw_the_same_one_wins(s: &Subject<'_>) {
     let seen = s.put("a", "0").await;
     let writers = (0..8).map(|n| s.store.replace(seen, Put::new(s.key("a"), n.to_string())));
+
     let mut wins = Vec::new();
     for outcome in join_all(writers.collect()).await {
         match outcome {
             Ok(revision) => wins.push(revision),
-            Err(SwapError::Conflict { found: Some(found), .. }) => assert!(found.mod_revision > seen),
+            Err(SwapError::Conflict {
+                found: Some(found), ..
+            }) => assert!(found.mod_revision > seen),
             Err(other) => panic!("expected a conflict, got {other:?}"),
         }
     }
+
     assert_eq!(wins, [s.get("a").await.unwrap().mod_revision]);
+
     match s.store.replace(seen, Put::new(s.key("gone"), "x")).await {
         Err(SwapError::Conflict { found: None, .. }) => {}
         other => panic!("expected a conflict without a key, got {other:?}"),
@@ -73,16 +87,25 @@ async fn join_all(mut futures: Vec<Swapped<'_>>) -> Vec<Result<Revision, SwapErr
             }
             std::task::Poll::Pending => true,
         });
-        if futures.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+
+        if futures.is_empty() {
+            std::task::Poll::Ready(())
+        } else {
+            std::task::Poll::Pending
+        }
     })
     .await;
+
     done
 }
 
 async fn a_removal_needs_the_seen_revision(s: &Subject<'_>) {
     let old = s.put("a", "1").await;
     let new = s.put("a", "2").await;
-    assert!(matches!(s.store.remove(s.key("a"), old).await, Err(SwapError::Conflict { found: Some(_), .. })));
+    assert!(matches!(
+        s.store.remove(s.key("a"), old).await,
+        Err(SwapError::Conflict { found: Some(_), .. })
+    ));
     let removed = s.store.remove(s.key("a"), new).await.unwrap();
     assert!(removed > new);
     assert_eq!(s.get("a").await, None);
@@ -91,6 +114,7 @@ async fn a_removal_needs_the_seen_revision(s: &Subject<'_>) {
 async fn all_writes_of_a_transaction_share_a_revision(s: &Subject<'_>) {
     s.put("gone", "v").await;
     let before = s.put("b", "old").await;
+
     let ops = vec![
         Op::Put(Put::new(s.key("a"), "1")),
         Op::Put(Put::new(s.key("b"), "2").with_previous()),
@@ -98,17 +122,30 @@ async fn all_writes_of_a_transaction_share_a_revision(s: &Subject<'_>) {
     ];
     let answer = s.store.txn(then(ops)).await.unwrap();
     assert_eq!(answer.revision, before.next());
+
     let answer_pairs = match &answer.answers[..] {
         [
             OpAnswer::Put { previous: None },
-            OpAnswer::Put { previous: Some(old) },
-            OpAnswer::Delete { deleted: 1, previous },
+            OpAnswer::Put {
+                previous: Some(old),
+            },
+            OpAnswer::Delete {
+                deleted: 1,
+                previous,
+            },
         ] => [pairs(std::slice::from_ref(old)), pairs(previous)].concat(),
         other => panic!("unexpected answers {other:?}"),
     };
     assert_eq!(answer_pairs, ["b=old", "gone=v"]);
+
     let found = s.range(RangeRequest::new(s.all())).await;
-    assert!(found.kvs.iter().all(|kv| kv.mod_revision == answer.revision));
+    assert!(
+        found
+            .kvs
+            .iter()
+            .all(|kv| kv.mod_revision == answer.revision)
+    );
+
     assert_eq!(pairs(&found.kvs), ["a=1", "b=2"]);
 }
 
@@ -122,11 +159,18 @@ async fn a_transaction_sees_its_own_writes(s: &Subject<'_>) {
         Op::Delete(Delete::new(KeyRange::single(s.key("b")))),
         all(),
     ];
+
     let answer = s.store.txn(then(ops)).await.unwrap();
     let seen: Vec<_> = answer
         .answers
         .iter()
-        .filter_map(|answer| if let OpAnswer::Range(range) = answer { Some(pairs(&range.kvs)) } else { None })
+        .filter_map(|answer| {
+            if let OpAnswer::Range(range) = answer {
+                Some(pairs(&range.kvs))
+            } else {
+                None
+            }
+        })
         .collect();
     assert_eq!(seen, [vec!["b=old"], vec!["a=new", "b=old"], vec!["a=new"]]);
 }
@@ -136,16 +180,26 @@ async fn comparisons_decide_which_branch_runs(s: &Subject<'_>) {
     let modified = s.put("a", "n").await;
     let check = async |relation: Relation, with: Target, expected: bool| {
         let compare = vec![compare(s.key("a"), relation, with.clone())];
-        let answer = s.store.txn(Txn { compare, ..Txn::default() }).await.unwrap();
+        let answer = s
+            .store
+            .txn(Txn {
+                compare,
+                ..Txn::default()
+            })
+            .await
+            .unwrap();
         assert_eq!(answer.succeeded, expected, "{relation:?} {with:?}");
     };
+
     use Relation::{Equal, Greater, Less, NotEqual};
+
     check(Equal, Target::ModRevision(modified), true).await;
     check(Equal, Target::ModRevision(created), false).await;
     check(Greater, Target::ModRevision(created), true).await;
     check(Equal, Target::CreateRevision(created), true).await;
     check(Less, Target::CreateRevision(modified), true).await;
     check(Equal, Target::Version(2), true).await;
+
     check(Greater, Target::Version(2), false).await;
     check(NotEqual, Target::Version(1), true).await;
     check(Equal, Target::Value("n".into()), true).await;
@@ -156,10 +210,23 @@ async fn comparisons_decide_which_branch_runs(s: &Subject<'_>) {
 
 async fn an_absent_key_compares_as_zero_and_has_no_value(s: &Subject<'_>) {
     let check = async |range: KeyRange, with: Target, expected: bool| {
-        let compare = vec![Compare { range, relation: Relation::Equal, with: with.clone() }];
-        let answer = s.store.txn(Txn { compare, ..Txn::default() }).await.unwrap();
+        let compare = vec![Compare {
+            range,
+            relation: Relation::Equal,
+            with: with.clone(),
+        }];
+
+        let answer = s
+            .store
+            .txn(Txn {
+                compare,
+                ..Txn::default()
+            })
+            .await
+            .unwrap();
         assert_eq!(answer.succeeded, expected, "{with:?}");
     };
+
     for range in [KeyRange::single(s.key("none")), s.all()] {
         check(range.clone(), Target::ModRevision(Revision::ZERO), true).await;
         check(range.clone(), Target::CreateRevision(Revision::ZERO), true).await;
@@ -172,50 +239,89 @@ async fn an_absent_key_compares_as_zero_and_has_no_value(s: &Subject<'_>) {
 async fn a_comparison_over_a_range_must_hold_for_every_key(s: &Subject<'_>) {
     s.put("a", "1").await;
     let last = s.put("b", "2").await;
+
     let check = async |relation: Relation, revision: Revision, expected: bool| {
-        let compare = vec![Compare { range: s.all(), relation, with: Target::ModRevision(revision) }];
-        let answer = s.store.txn(Txn { compare, ..Txn::default() }).await.unwrap();
+        let compare = vec![Compare {
+            range: s.all(),
+            relation,
+            with: Target::ModRevision(revision),
+        }];
+
+        let answer = s
+            .store
+            .txn(Txn {
+                compare,
+                ..Txn::default()
+            })
+            .await
+            .unwrap();
         assert_eq!(answer.succeeded, expected);
     };
     check(Relation::Less, last.next(), true).await;
+
     check(Relation::Less, last, false).await;
 }
 
 async fn a_transaction_inside_another_compares_for_itself(s: &Subject<'_>) {
     let inner = |value: &'static str| {
         Op::Txn(Txn {
-            compare: vec![compare(s.key("a"), Relation::Equal, Target::Value("1".into()))],
+            compare: vec![compare(
+                s.key("a"),
+                Relation::Equal,
+                Target::Value("1".into()),
+            )],
             then: vec![Op::Put(Put::new(s.key("b"), value))],
             otherwise: vec![Op::Put(Put::new(s.key("c"), value))],
         })
     };
+
     s.put("a", "1").await;
     let ops = vec![Op::Put(Put::new(s.key("d"), "1")), inner("seen")];
     let answer = s.store.txn(then(ops)).await.unwrap();
     assert!(matches!(&answer.answers[1], OpAnswer::Txn(inner) if inner.succeeded));
-    assert_eq!(pairs(&s.range(RangeRequest::new(s.all())).await.kvs), ["a=1", "b=seen", "d=1"]);
-    assert_eq!(s.get("b").await.unwrap().mod_revision, s.get("d").await.unwrap().mod_revision);
+    assert_eq!(
+        pairs(&s.range(RangeRequest::new(s.all())).await.kvs),
+        ["a=1", "b=seen", "d=1"]
+    );
+
+    assert_eq!(
+        s.get("b").await.unwrap().mod_revision,
+        s.get("d").await.unwrap().mod_revision
+    );
+
     // It compares what was there before the whole: the write beside it does not count yet.
     let ops = vec![Op::Put(Put::new(s.key("a"), "2")), inner("before")];
     let answer = s.store.txn(then(ops)).await.unwrap();
     assert!(matches!(&answer.answers[1], OpAnswer::Txn(inner) if inner.succeeded));
-    assert_eq!(pairs(&s.range(RangeRequest::new(s.all())).await.kvs), ["a=2", "b=before", "d=1"]);
+    assert_eq!(
+        pairs(&s.range(RangeRequest::new(s.all())).await.kvs),
+        ["a=2", "b=before", "d=1"]
+    );
 }
 
 async fn a_transaction_that_only_reads_leaves_the_revision(s: &Subject<'_>) {
     let before = s.put("a", "1").await;
-    let answer = s.store.txn(then(vec![Op::Range(RangeRequest::new(s.all()))])).await.unwrap();
+    let answer = s
+        .store
+        .txn(then(vec![Op::Range(RangeRequest::new(s.all()))]))
+        .await
+        .unwrap();
     assert_eq!(answer.revision, before);
 }
 
 async fn a_failing_transaction_writes_nothing(s: &Subject<'_>) {
     let before = s.put("z", "1").await;
-    let keep = Put { value: PutValue::Keep, ..Put::new(s.key("none"), "") };
+    let keep = Put {
+        value: PutValue::Keep,
+        ..Put::new(s.key("none"), "")
+    };
+
     let ops = vec![Op::Put(Put::new(s.key("a"), "1")), Op::Put(keep)];
     match s.store.txn(then(ops)).await {
         Err(StoreError::Invalid(InvalidRequest::KeyNotFound)) => {}
         other => panic!("expected key not found, got {other:?}"),
     }
+
     assert_eq!(s.get("a").await, None);
     assert_eq!(s.put("z", "2").await, before.next());
 }
@@ -223,13 +329,21 @@ async fn a_failing_transaction_writes_nothing(s: &Subject<'_>) {
 async fn a_key_may_be_written_once_in_a_transaction(s: &Subject<'_>) {
     let put = |name: &str| Op::Put(Put::new(s.key(name), "v"));
     let delete = |name: &str| Op::Delete(Delete::new(KeyRange::prefix(s.key(name))));
-    let branch = |then, otherwise| Op::Txn(Txn { compare: Vec::new(), then, otherwise });
+    let branch = |then, otherwise| {
+        Op::Txn(Txn {
+            compare: Vec::new(),
+            then,
+            otherwise,
+        })
+    };
+
     let check = async |ops: Vec<Op>, allowed: bool| match s.store.txn(then(ops.clone())).await {
         Ok(_) => assert!(allowed, "{ops:?}"),
         Err(StoreError::Invalid(InvalidRequest::DuplicateKey)) => assert!(!allowed, "{ops:?}"),
         Err(other) => panic!("{other:?}"),
     };
     check(vec![put("a"), put("b")], true).await;
+
     check(vec![put("a"), put("a")], false).await;
     check(vec![put("ab"), delete("a")], false).await;
     check(vec![delete("a"), put("ab")], false).await;
@@ -240,12 +354,21 @@ async fn a_key_may_be_written_once_in_a_transaction(s: &Subject<'_>) {
 
 async fn a_put_may_keep_what_is_there(s: &Subject<'_>) {
     s.put("a", "kept").await;
-    let keep = Put { value: PutValue::Keep, ..Put::new(s.key("a"), "") };
+    let keep = Put {
+        value: PutValue::Keep,
+        ..Put::new(s.key("a"), "")
+    };
     s.store.put(keep).await.unwrap();
+
     let found = s.get("a").await.unwrap();
     assert_eq!((&found.value[..], found.version), (&b"kept"[..], 2));
-    let keep = Put { lease: PutLease::Keep, ..Put::new(s.key("a"), "new") };
+
+    let keep = Put {
+        lease: PutLease::Keep,
+        ..Put::new(s.key("a"), "new")
+    };
     s.store.put(keep).await.unwrap();
+
     assert_eq!(s.get("a").await.unwrap().version, 3);
 }
 

@@ -2,7 +2,8 @@
 
 use super::{Subject, assert_compacted, events, pairs, progress};
 use crate::{
-    Delete, Event, EventKind, KeyRange, Op, Put, RangeRequest, Revision, Txn, Watch, WatchItem, WatchRequest,
+    Delete, Event, EventKind, KeyRange, Op, Put, RangeRequest, Revision, Txn, Watch, WatchItem,
+    WatchRequest,
 };
 use std::time::Duration;
 
@@ -26,9 +27,19 @@ super::sentences![
 
 /// An event, written short.
 fn brief(event: &Event) -> String {
-    let sign = if event.kind == EventKind::Put { "+" } else { "-" };
+    let sign = if event.kind == EventKind::Put {
+        "+"
+    } else {
+        "-"
+    };
+
     let pair = |kv| pairs(std::slice::from_ref(kv)).concat();
-    let previous = event.previous.as_ref().map(|kv| format!(" was {}", pair(kv))).unwrap_or_default();
+    let previous = event
+        .previous
+        .as_ref()
+        .map(|kv| format!(" was {}", pair(kv)))
+        .unwrap_or_default();
+
     format!("{sign}{}{previous}", pair(&event.kv))
 }
 
@@ -51,11 +62,20 @@ async fn a_watch_from_the_past_sees_everything_since(s: &Subject<'_>) {
     let deleted = s.delete("a").await;
     let mut watch = s.watch(WatchRequest::new(s.all()).from(first)).await;
     let found = events(&mut watch, 3).await;
-    assert_eq!(found.iter().map(brief).collect::<Vec<_>>(), ["+a=1", "+a=2", "-a="]);
+    assert_eq!(
+        found.iter().map(brief).collect::<Vec<_>>(),
+        ["+a=1", "+a=2", "-a="]
+    );
+
     let revisions: Vec<_> = found.iter().map(|event| event.kv.mod_revision).collect();
     assert_eq!(revisions, [first, second, deleted]);
-    assert_eq!((found[1].kv.create_revision, found[1].kv.version), (first, 2));
+    assert_eq!(
+        (found[1].kv.create_revision, found[1].kv.version),
+        (first, 2)
+    );
+
     assert!(watch.created_at() >= deleted);
+
     s.put("b", "3").await;
     assert_eq!(next(&mut watch, 1).await, ["+b=3"]);
 }
@@ -65,16 +85,25 @@ async fn events_carry_what_was_before(s: &Subject<'_>) {
     s.put("a", "2").await;
     s.delete("a").await;
     s.put("a", "3").await;
+
     let request = WatchRequest::new(s.all()).from(first).with_previous();
     let mut watch = s.watch(request).await;
-    assert_eq!(next(&mut watch, 4).await, ["+a=1", "+a=2 was a=1", "-a= was a=2", "+a=3"]);
+    assert_eq!(
+        next(&mut watch, 4).await,
+        ["+a=1", "+a=2 was a=1", "-a= was a=2", "+a=3"]
+    );
+
     s.put("a", "4").await;
     assert_eq!(next(&mut watch, 1).await, ["+a=4 was a=3"]);
 }
 
 async fn a_watch_sees_its_range_only(s: &Subject<'_>) {
-    let mut one = s.watch(WatchRequest::new(KeyRange::single(s.key("b")))).await;
-    let mut some = s.watch(WatchRequest::new(KeyRange::between(s.key("b"), s.key("d")))).await;
+    let mut one = s
+        .watch(WatchRequest::new(KeyRange::single(s.key("b"))))
+        .await;
+    let mut some = s
+        .watch(WatchRequest::new(KeyRange::between(s.key("b"), s.key("d"))))
+        .await;
     for name in ["a", "b", "bb", "c", "d", "b"] {
         s.put(name, "v").await;
     }
@@ -85,10 +114,22 @@ async fn a_watch_sees_its_range_only(s: &Subject<'_>) {
 async fn events_of_one_revision_come_together(s: &Subject<'_>) {
     let before = s.put("gone", "v").await;
     let mut live = s.watch(WatchRequest::new(s.all())).await;
-    let mut then: Vec<Op> = (0..50).map(|n| Op::Put(Put::new(s.key(&format!("k{n:02}")), "v"))).collect();
+
+    let mut then: Vec<Op> = (0..50)
+        .map(|n| Op::Put(Put::new(s.key(&format!("k{n:02}")), "v")))
+        .collect();
     then.push(Op::Delete(Delete::new(KeyRange::single(s.key("gone")))));
-    s.store.txn(Txn { then, ..Txn::default() }).await.unwrap();
-    let mut past = s.watch(WatchRequest::new(s.all()).from(before.next())).await;
+    s.store
+        .txn(Txn {
+            then,
+            ..Txn::default()
+        })
+        .await
+        .unwrap();
+
+    let mut past = s
+        .watch(WatchRequest::new(s.all()).from(before.next()))
+        .await;
     for watch in [&mut live, &mut past] {
         match watch.next().await.unwrap() {
             WatchItem::Events(events) => assert_eq!(events.len(), 51),
@@ -99,9 +140,11 @@ async fn events_of_one_revision_come_together(s: &Subject<'_>) {
 
 async fn a_watch_goes_on_where_another_ended(s: &Subject<'_>) {
     let first = s.put("n", "0").await;
+
     for number in 1..40 {
         s.put("n", &number.to_string()).await;
     }
+
     let mut all = Vec::new();
     let mut from = first;
     while all.len() < 40 {
@@ -112,12 +155,15 @@ async fn a_watch_goes_on_where_another_ended(s: &Subject<'_>) {
             all.extend(taken.iter().map(brief));
         }
     }
+
     let expected: Vec<_> = (0..40).map(|number| format!("+n={number}")).collect();
     assert_eq!(all, expected);
 }
 
 async fn progress_tells_how_far_a_watch_has_come(s: &Subject<'_>) {
-    let mut watch = s.watch(WatchRequest::new(KeyRange::prefix(s.key("watched/")))).await;
+    let mut watch = s
+        .watch(WatchRequest::new(KeyRange::prefix(s.key("watched/"))))
+        .await;
     let elsewhere = s.put("elsewhere", "v").await;
     s.store.progress().await.unwrap();
     assert!(progress_at_least(s, &mut watch, elsewhere).await);
@@ -139,11 +185,14 @@ async fn progress_at_least(s: &Subject<'_>, watch: &mut Watch, revision: Revisio
 
 async fn progress_comes_after_the_events_before_it(s: &Subject<'_>) {
     let first = s.put("a", "0").await;
+
     for number in 1..30 {
         s.put("a", &number.to_string()).await;
     }
+
     let mut watch = s.watch(WatchRequest::new(s.all()).from(first)).await;
     watch.request_progress();
+
     let mut last = first.previous();
     loop {
         match watch.next().await.unwrap() {
@@ -155,10 +204,15 @@ async fn progress_comes_after_the_events_before_it(s: &Subject<'_>) {
             }
             WatchItem::Progress(revision) => {
                 let newest = s.get("a").await.unwrap().mod_revision;
-                assert!(revision < newest || last == newest, "nothing before progress is outstanding");
+                assert!(
+                    revision < newest || last == newest,
+                    "nothing before progress is outstanding"
+                );
+
                 if revision >= newest {
                     return;
                 }
+
                 watch.request_progress();
             }
         }
@@ -195,7 +249,9 @@ async fn a_watch_at_the_compaction_sees_what_happened_then(s: &Subject<'_>) {
 
 async fn a_watch_from_the_future_sees_nothing_before(s: &Subject<'_>) {
     let now = s.put("a", "0").await;
-    let mut watch = s.watch(WatchRequest::new(s.all()).from(Revision::new(now.get() + 3))).await;
+    let mut watch = s
+        .watch(WatchRequest::new(s.all()).from(Revision::new(now.get() + 3)))
+        .await;
     for number in 1..5 {
         s.put("a", &number.to_string()).await;
     }
@@ -204,7 +260,9 @@ async fn a_watch_from_the_future_sees_nothing_before(s: &Subject<'_>) {
 
 async fn an_idle_watch_survives_compaction(s: &Subject<'_>) {
     s.put("watched/a", "1").await;
-    let mut watch = s.watch(WatchRequest::new(KeyRange::prefix(s.key("watched/")))).await;
+    let mut watch = s
+        .watch(WatchRequest::new(KeyRange::prefix(s.key("watched/"))))
+        .await;
     let mut newest = Revision::ZERO;
     for number in 0..20 {
         newest = s.put("elsewhere", &number.to_string()).await;
@@ -217,6 +275,7 @@ async fn an_idle_watch_survives_compaction(s: &Subject<'_>) {
 async fn dropping_a_wait_loses_nothing(s: &Subject<'_>) {
     let first = s.put("n", "0").await;
     let mut watch = s.watch(WatchRequest::new(s.all()).from(first)).await;
+
     let mut seen = Vec::new();
     for number in 1..30 {
         s.put("n", &number.to_string()).await;
@@ -227,10 +286,12 @@ async fn dropping_a_wait_loses_nothing(s: &Subject<'_>) {
             seen.extend(events.iter().map(brief));
         }
     }
+
     if seen.len() < 30 {
         let missing = 30 - seen.len();
         seen.extend(next(&mut watch, missing).await);
     }
+
     let expected: Vec<_> = (0..30).map(|number| format!("+n={number}")).collect();
     assert_eq!(seen, expected);
 }
@@ -241,7 +302,9 @@ async fn a_list_and_a_watch_after_it_make_the_whole(s: &Subject<'_>) {
     let list = s.range(RangeRequest::new(s.all())).await;
     s.put("c", "1").await;
     s.delete("a").await;
-    let mut watch = s.watch(WatchRequest::new(s.all()).from(list.revision.next())).await;
+    let mut watch = s
+        .watch(WatchRequest::new(s.all()).from(list.revision.next()))
+        .await;
     assert_eq!(pairs(&list.kvs), ["a=1", "b=1"]);
     assert_eq!(next(&mut watch, 2).await, ["+c=1", "-a="]);
 }

@@ -11,12 +11,13 @@ impl Askers {
         Askers(Handle::try_current().ok().map(|runtime| runtime.metrics()))
     }
 
-    /// Whether every thread of theirs is at work: then somebody is likely to ask soon, and a sync before that would take
-    /// the processor from whoever is about to.
+    /// Whether every thread of theirs is at work: then somebody is likely to ask soon, and a sync
+    /// before that would take the processor from whoever is about to.
     pub(super) fn are_all_at_work(&self) -> bool {
         let Some(runtime) = &self.0 else { return false };
         // A thread counts how often it lies down and gets up: one that lies has an odd number.
-        (0..runtime.num_workers()).all(|worker| runtime.worker_park_unpark_count(worker).is_multiple_of(2))
+        (0..runtime.num_workers())
+            .all(|worker| runtime.worker_park_unpark_count(worker).is_multiple_of(2))
     }
 }
 
@@ -31,11 +32,16 @@ mod tests {
 
     #[test]
     fn all_are_at_work_when_no_thread_has_nothing_to_do() {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
         let askers = runtime.block_on(async { Askers::here() });
+
         let (begun, all_begun) = std::sync::mpsc::channel();
         let (ends, end) = tokio::sync::watch::channel(false);
+
         let work = || {
             let (begun, end) = (begun.clone(), end.clone());
             runtime.spawn(async move {
@@ -46,13 +52,17 @@ mod tests {
             })
         };
         let first = work();
+
         all_begun.recv().unwrap();
         until(|| !askers.are_all_at_work());
         let second = work();
         all_begun.recv().unwrap();
+
         until(|| askers.are_all_at_work());
         ends.send_replace(true);
-        runtime.block_on(async { tokio::try_join!(first, second) }).unwrap();
+        runtime
+            .block_on(async { tokio::try_join!(first, second) })
+            .unwrap();
         until(|| !askers.are_all_at_work());
     }
 

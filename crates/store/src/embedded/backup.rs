@@ -1,9 +1,9 @@
 //! Backup, restore, check.
 //!
-//! A backup is one file: a header, every key as of one revision, the leases, and an end. It is made while the store
-//! goes on. A restore makes a new store of it whose revision is above every one the old store can have handed out,
-//! with everything older marked compacted: a client that knew the old store is told to list anew, and never meets
-//! a revision twice.
+//! A backup is one file: a header, every key as of one revision, the leases, and an end. It is made
+//! while the store goes on. A restore makes a new store of it whose revision is above every one the
+//! old store can have handed out, with everything older marked compacted: a client that knew the
+//! old store is told to list anew, and never meets a revision twice.
 
 use super::Clock;
 use super::clock::SystemClock;
@@ -68,8 +68,8 @@ pub struct CheckReport {
     pub torn_bytes: u64,
 }
 
-/// How far a restore lifts the revision where nobody says how far the lost store had come: at a thousand writes a
-/// second, eleven days after the backup.
+/// How far a restore lifts the revision where nobody says how far the lost store had come: at a
+/// thousand writes a second, eleven days after the backup.
 const LIFT: u64 = 1_000_000_000;
 /// The size of a piece.
 const PIECE: usize = 256 << 10;
@@ -81,6 +81,7 @@ impl Backup {
         let pin = shared.pin(index.revision());
         let leases = shared.leases().granted();
         drop(index);
+
         Backup {
             shared: shared.clone(),
             pin,
@@ -104,35 +105,54 @@ impl Backup {
 
     /// The next piece; `None` after the last. May read the disk.
     pub fn next_piece(&mut self) -> Result<Option<Bytes>, StoreError> {
-        let Some(cursor) = self.cursor.take() else { return Ok(None) };
+        let Some(cursor) = self.cursor.take() else {
+            return Ok(None);
+        };
+
         if !self.begun {
-            BackupHeader { store: self.shared.store, revision: self.pin.revision }.append(&mut self.buffer);
+            BackupHeader {
+                store: self.shared.store,
+                revision: self.pin.revision,
+            }
+            .append(&mut self.buffer);
             self.begun = true;
         }
+
         let range = KeyRange::from(cursor);
         let (settled, whole) = self.shared.index().settle(&range, self.pin.revision, PIECE);
         for Settled { found, modified } in settled {
             let kv = found.resolve()?;
-            self.buffer.push(stamp(modified), |out| put_record(&kv).encode(out));
+            self.buffer
+                .push(stamp(modified), |out| put_record(&kv).encode(out));
             self.cursor = Some(after(&kv.key));
             self.keys += 1;
         }
+
         if whole {
             self.cursor = None;
+
             for (id, ttl) in std::mem::take(&mut self.leases) {
-                self.buffer.push(stamp(Revision::ZERO), |out| Record::GrantLease { id, ttl }.encode(out));
+                self.buffer.push(stamp(Revision::ZERO), |out| {
+                    Record::GrantLease { id, ttl }.encode(out)
+                });
             }
-            self.buffer.push(stamp(Revision::ZERO), |out| Record::End { keys: self.keys }.encode(out));
+
+            self.buffer.push(stamp(Revision::ZERO), |out| {
+                Record::End { keys: self.keys }.encode(out)
+            });
         }
+
         let piece = Bytes::copy_from_slice(self.buffer.bytes());
         self.buffer.advance();
+
         Ok(Some(piece))
     }
 }
 
-/// Makes a store in the empty `files` of the backup `bytes`, which `name` holds. Its revision is lifted above
-/// `above` (the newest the lost store is known to have reached) or, where that is not known, far above the
-/// backup's. What an earlier try left behind is removed, and a try that fails leaves nothing.
+/// Makes a store in the empty `files` of the backup `bytes`, which `name` holds. Its revision is
+/// lifted above `above` (the newest the lost store is known to have reached) or, where that is not
+/// known, far above the backup's. What an earlier try left behind is removed, and a try that fails
+/// leaves nothing.
 pub fn restore(
     name: &str,
     bytes: &[u8],
@@ -152,8 +172,22 @@ pub(crate) fn import(
     clock: &dyn Clock,
 ) -> Result<RestoreReport, BackupError> {
     let _lock = claim_empty(files)?;
-    let Copied { revision, keys, leases } = copied;
-    fill(&Contents { revision, keys, leases }, files, above, clock)
+    let Copied {
+        revision,
+        keys,
+        leases,
+    } = copied;
+
+    fill(
+        &Contents {
+            revision,
+            keys,
+            leases,
+        },
+        files,
+        above,
+        clock,
+    )
 }
 
 /// How many keys a backup holds; refused unless it is whole.
@@ -167,13 +201,22 @@ const UNFINISHED: &str = "RESTORE.unfinished";
 /// Claims a directory that holds no store; what an unfinished restore left in it is removed.
 fn claim_empty(files: &Arc<dyn Files>) -> Result<Box<dyn Lock>, BackupError> {
     let place = files.place();
-    let lock = files.lock().map_err(OpenError::io(&place, "locking the directory"))?;
-    let lock = lock.ok_or_else(|| OpenError::InUse { place: place.clone() })?;
-    let names = files.list().map_err(OpenError::io(&place, "listing the directory"))?;
+    let lock = files
+        .lock()
+        .map_err(OpenError::io(&place, "locking the directory"))?;
+    let lock = lock.ok_or_else(|| OpenError::InUse {
+        place: place.clone(),
+    })?;
+
+    let names = files
+        .list()
+        .map_err(OpenError::io(&place, "listing the directory"))?;
+
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
     if has(UNFINISHED) && !has(layout::MANIFEST) {
         sweep(&**files);
     }
+
     match recovery::read_manifest(&**files) {
         Ok(None) => Ok(lock),
         _ => Err(BackupError::NotEmpty { place }),
@@ -191,14 +234,21 @@ fn fill(
         Some(above) => above.max(contents.revision).next(),
         None => Revision::new(contents.revision.get() + LIFT),
     };
+
     let store = u64::try_from(clock.unix().as_nanos()).unwrap_or_default();
-    let begun = files.create(UNFINISHED).and_then(|_| files.sync_directory());
+    let begun = files
+        .create(UNFINISHED)
+        .and_then(|_| files.sync_directory());
     let written = begun.and_then(|()| contents.write(&**files, store, lifted));
-    let done = written.and_then(|()| files.remove(UNFINISHED)).and_then(|()| files.sync_directory());
+
+    let done = written
+        .and_then(|()| files.remove(UNFINISHED))
+        .and_then(|()| files.sync_directory());
     if let Err(error) = done {
         sweep(&**files);
         return Err(OpenError::io(&place, "writing the restored store")(error).into());
     }
+
     Ok(RestoreReport {
         keys: contents.keys.len() as u64,
         backup_revision: contents.revision,
@@ -206,14 +256,26 @@ fn fill(
     })
 }
 
-/// Removes the files of a store that was not finished. The mark goes last: what could not be removed now is by the next
-/// try.
+/// Removes the files of a store that was not finished. The mark goes last: what could not be
+/// removed now is by the next try.
 fn sweep(files: &dyn Files) {
     let unfinished = |name: &String| {
-        layout::file_id(name).is_some() || matches!(name.as_str(), layout::MANIFEST | layout::NEW_MANIFEST)
+        layout::file_id(name).is_some()
+            || matches!(name.as_str(), layout::MANIFEST | layout::NEW_MANIFEST)
     };
-    let rubbish = files.list().unwrap_or_default().into_iter().filter(unfinished);
-    if rubbish.map(|name| files.remove(&name)).filter(Result::is_err).count() == 0 {
+
+    let rubbish = files
+        .list()
+        .unwrap_or_default()
+        .into_iter()
+        .filter(unfinished);
+
+    if rubbish
+        .map(|name| files.remove(&name))
+        .filter(Result::is_err)
+        .count()
+        == 0
+    {
         // The mark alone harms nobody.
         files.remove(UNFINISHED).unwrap_or_default();
     }
@@ -228,6 +290,7 @@ pub fn check(files: &Arc<dyn Files>) -> Result<CheckReport, OpenError> {
         Ok(None) => return Err(OpenError::InUse { place }),
         lock => lock.map_err(OpenError::io(&place, "locking the directory"))?,
     };
+
     let missing = || OpenError::Io {
         place: place.clone(),
         action: "finding a store".into(),
@@ -237,6 +300,7 @@ pub fn check(files: &Arc<dyn Files>) -> Result<CheckReport, OpenError> {
     let parts: u64 = manifest.parts.iter().map(|part| part.bytes).sum();
     let now = SystemClock::default().elapsed();
     let recovered = recovery::recover(files, &Config::default(), manifest, now)?;
+
     Ok(CheckReport {
         revision: recovered.index.revision(),
         compacted: recovered.index.compacted(),
@@ -257,15 +321,35 @@ struct Contents {
 
 impl Contents {
     fn parse(name: &str, bytes: &[u8]) -> Result<Self, BackupError> {
-        let damaged = |what: String| BackupError::Damaged { file: name.to_owned(), what };
-        let (header, mut offset) = BackupHeader::parse(bytes).map_err(|fault| damaged(fault.to_string()))?;
-        let mut contents = Contents { revision: header.revision, keys: Vec::new(), leases: Vec::new() };
+        let damaged = |what: String| BackupError::Damaged {
+            file: name.to_owned(),
+            what,
+        };
+
+        let (header, mut offset) =
+            BackupHeader::parse(bytes).map_err(|fault| damaged(fault.to_string()))?;
+        let mut contents = Contents {
+            revision: header.revision,
+            keys: Vec::new(),
+            leases: Vec::new(),
+        };
+
         loop {
             let rest = bytes.get(offset as usize..).unwrap_or_default();
             let found = frame::parse(BackupHeader::FILE, offset, rest);
-            let frame = found.ok_or_else(|| damaged(format!("damaged or cut off at byte {offset}")))?;
-            match Record::decode(&mut { frame.payload }).map_err(|error| damaged(error.to_string()))? {
-                Record::Put { key, value, create, version, lease } => contents.keys.push(KeyValue {
+
+            let frame =
+                found.ok_or_else(|| damaged(format!("damaged or cut off at byte {offset}")))?;
+            match Record::decode(&mut { frame.payload })
+                .map_err(|error| damaged(error.to_string()))?
+            {
+                Record::Put {
+                    key,
+                    value,
+                    create,
+                    version,
+                    lease,
+                } => contents.keys.push(KeyValue {
                     key: Bytes::copy_from_slice(key),
                     value: Bytes::copy_from_slice(value),
                     create_revision: create,
@@ -277,6 +361,7 @@ impl Contents {
                 Record::End { keys } if keys == contents.keys.len() as u64 => return Ok(contents),
                 _ => return Err(damaged(format!("unexpected content at byte {offset}"))),
             }
+
             offset += frame.len;
         }
     }
@@ -289,25 +374,45 @@ impl Contents {
         manifest.leases.clone_from(&self.leases);
         manifest.parts.clear();
         let part_bytes = usize::try_from(Config::default().part_bytes).unwrap_or(usize::MAX);
+
         let mut rest = &self.keys[..];
         while !rest.is_empty() || manifest.parts.is_empty() {
             let id = FileId(frame::size(manifest.parts.len() + 1));
             let count = write_part(files, id, store, rest, part_bytes)?;
             let bytes = files.open(&layout::part_name(id))?.size()?;
-            let start = manifest.parts.last().map_or(Bytes::new(), |_: &Part| rest[0].key.clone());
-            manifest.parts.push(Part { start, file: Some(id), base: revision, bytes });
+            let start = manifest
+                .parts
+                .last()
+                .map_or(Bytes::new(), |_: &Part| rest[0].key.clone());
+
+            manifest.parts.push(Part {
+                start,
+                file: Some(id),
+                base: revision,
+                bytes,
+            });
+
             rest = &rest[count..];
         }
+
         manifest.first_segment = FileId(frame::size(manifest.parts.len() + 1));
         files.sync_directory()?;
+
         write_manifest(files, &manifest)
     }
 }
 
 /// Writes the first keys of `kvs` as a part; how many they were.
-fn write_part(files: &dyn Files, id: FileId, store: u64, kvs: &[KeyValue], most: usize) -> io::Result<usize> {
+fn write_part(
+    files: &dyn Files,
+    id: FileId,
+    store: u64,
+    kvs: &[KeyValue],
+    most: usize,
+) -> io::Result<usize> {
     let mut buffer = FrameBuffer::new(id, 0);
     layout::begin_part(&mut buffer, store, Revision::ZERO);
+
     let mut count = 0;
     for kv in kvs {
         if buffer.bytes().len() >= most {
@@ -316,13 +421,21 @@ fn write_part(files: &dyn Files, id: FileId, store: u64, kvs: &[KeyValue], most:
         buffer.push(stamp(kv.mod_revision), |out| put_record(kv).encode(out));
         count += 1;
     }
-    buffer.push(stamp(Revision::ZERO), |out| Record::End { keys: count as u64 }.encode(out));
+
+    buffer.push(stamp(Revision::ZERO), |out| {
+        Record::End { keys: count as u64 }.encode(out)
+    });
     let file: Arc<dyn File> = files.create(&layout::part_name(id))?;
     file.write_at(0, buffer.bytes())?;
     file.sync()?;
+
     Ok(count)
 }
 
 fn stamp(revision: Revision) -> Stamp {
-    Stamp { revision, time: 0, batch: 0 }
+    Stamp {
+        revision,
+        time: 0,
+        batch: 0,
+    }
 }

@@ -10,7 +10,8 @@ pub trait Clock: Send + Sync + 'static {
     /// Time since some fixed moment; never goes back. Leases run on it.
     fn elapsed(&self) -> Duration;
 
-    /// Time since the Unix epoch. The retention window runs on it, because it must hold across restarts.
+    /// Time since the Unix epoch. The retention window runs on it, because it must hold across
+    /// restarts.
     fn unix(&self) -> Duration;
 }
 
@@ -21,7 +22,10 @@ pub struct SystemClock {
 
 impl Default for SystemClock {
     fn default() -> Self {
-        #[expect(clippy::disallowed_methods, reason = "this is the clock that is handed in")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this is the clock that is handed in"
+        )]
         let start = Instant::now();
         SystemClock { start }
     }
@@ -33,9 +37,13 @@ impl Clock for SystemClock {
     }
 
     fn unix(&self) -> Duration {
-        #[expect(clippy::disallowed_methods, reason = "this is the clock that is handed in")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this is the clock that is handed in"
+        )]
         let now = SystemTime::now();
-        now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+        now.duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default()
     }
 }
 

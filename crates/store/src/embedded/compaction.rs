@@ -1,10 +1,10 @@
-//! Giving space back: a round writes every key anew, as it was at the round's target revision, into parts, and then
-//! drops the log up to there. It goes part by part, in small steps between batches, so that it never needs more
-//! than one part's worth of extra space and never holds a write up for long. Parts none of whose keys changed are
-//! kept as they are.
+//! Giving space back: a round writes every key anew, as it was at the round's target revision, into
+//! parts, and then drops the log up to there. It goes part by part, in small steps between batches,
+//! so that it never needs more than one part's worth of extra space and never holds a write up for
+//! long. Parts none of whose keys changed are kept as they are.
 //!
-//! The manifest is replaced after every part. Whatever it no longer names is removed only after it is durable, so a
-//! crash at any point finds either the old files or the new ones, whole.
+//! The manifest is replaced after every part. Whatever it no longer names is removed only after it
+//! is durable, so a crash at any point finds either the old files or the new ones, whole.
 
 use super::evaluate::put_record;
 use super::files::File;
@@ -77,7 +77,9 @@ impl Writer {
 
     pub(super) fn publish_sizes(&self) {
         let window = self.log.bytes_after(self.oldest_needed());
-        self.shared.file_bytes.store(self.file_bytes(), Ordering::Relaxed);
+        self.shared
+            .file_bytes
+            .store(self.file_bytes(), Ordering::Relaxed);
         self.shared.window_bytes.store(window, Ordering::Relaxed);
     }
 
@@ -85,20 +87,30 @@ impl Writer {
         if self.unsaved || !self.doomed.is_empty() {
             self.save_manifest()?;
         }
+
         if self.round.is_none() {
             if !self.wants_round() {
                 self.end_defragmenting(&Ok(()));
                 return Ok(false);
             }
-            self.round = Some(Round { target: self.oldest_needed(), next: 0, current: None });
+
+            self.round = Some(Round {
+                target: self.oldest_needed(),
+                next: 0,
+                current: None,
+            });
         }
+
         self.round_step()?;
         self.publish_sizes();
+
         Ok(true)
     }
 
     fn round_step(&mut self) -> io::Result<()> {
-        let Some(mut round) = self.round.take() else { return Ok(()) };
+        let Some(mut round) = self.round.take() else {
+            return Ok(());
+        };
         let stepped = match round.current.take() {
             Some(part) => self.part_step(&mut round, part),
             None if round.next == self.manifest.parts.len() => return self.end_round(round.target),
@@ -117,8 +129,11 @@ impl Writer {
         if !self.defragmenting.is_empty() || self.log.settled(target) > SETTLED_SEGMENTS {
             return true;
         }
+
         let needed = self.shared.index().live_bytes() + self.log.bytes_after(target);
-        // Twice of what is needed is the promise; the last quarter is for what is written during the round.
+
+        // Twice of what is needed is the promise; the last quarter is for what is written during
+        // the round.
         self.file_bytes() > needed + needed * 3 / 4 + self.shared.config.segment_bytes
     }
 
@@ -128,7 +143,13 @@ impl Writer {
     }
 
     fn file_bytes(&self) -> u64 {
-        self.log.bytes() + self.manifest.parts.iter().map(|part| part.bytes).sum::<u64>()
+        self.log.bytes()
+            + self
+                .manifest
+                .parts
+                .iter()
+                .map(|part| part.bytes)
+                .sum::<u64>()
     }
 
     fn begin_part(&mut self, round: &mut Round) -> io::Result<()> {
@@ -140,26 +161,44 @@ impl Writer {
             round.next += 1;
             return Ok(());
         }
+
         let start = part.start.clone();
         let id = self.log.take_file_id();
         let file = self.shared.files.create(&layout::part_name(id))?;
         let mut buffer = FrameBuffer::new(id, 0);
         layout::begin_part(&mut buffer, self.shared.store, round.target);
         let cursor = start.clone();
+
         let keys = Vec::new();
-        round.current = Some(PartWriter { id, file, buffer, unsynced: 0, start, cursor, replaces: 0, keys });
+        round.current = Some(PartWriter {
+            id,
+            file,
+            buffer,
+            unsynced: 0,
+            start,
+            cursor,
+            replaces: 0,
+            keys,
+        });
+
         Ok(())
     }
 
     fn part_step(&mut self, round: &mut Round, mut part: PartWriter) -> io::Result<()> {
-        let end = self.manifest.parts.get(round.next + part.replaces + 1).map(|next| next.start.clone());
+        let end = self
+            .manifest
+            .parts
+            .get(round.next + part.replaces + 1)
+            .map(|next| next.start.clone());
         let range = stretch(&part.cursor, end.as_ref());
+
         let step = STEP.min(usize::try_from(self.shared.config.part_bytes).unwrap_or(STEP));
         let (settled, whole) = self.shared.index().settle(&range, round.target, step);
         for key in settled {
             let kv = key.found.resolve().map_err(unreadable)?;
             part.push(&kv, key.modified);
         }
+
         part.flush()?;
         let size = u64::from(part.buffer.end());
         match end {
@@ -181,37 +220,68 @@ impl Writer {
         }
     }
 
-    /// Puts a part in the place of those it replaces. Where it was cut, the last of them keeps the rest.
-    fn end_part(&mut self, round: &mut Round, mut part: PartWriter, cut: Option<Bytes>) -> io::Result<()> {
+    /// Puts a part in the place of those it replaces. Where it was cut, the last of them keeps the
+    /// rest.
+    fn end_part(
+        &mut self,
+        round: &mut Round,
+        mut part: PartWriter,
+        cut: Option<Bytes>,
+    ) -> io::Result<()> {
         part.end()?;
         let empty = part.keys.is_empty();
         let bytes = if empty { 0 } else { part.buffer.end().into() };
+
         let file = Some(part.id).filter(|_| !empty);
-        let new = Part { start: part.start, file, base: round.target, bytes };
+        let new = Part {
+            start: part.start,
+            file,
+            base: round.target,
+            bytes,
+        };
+
         if empty {
             self.doomed.push(layout::part_name(part.id));
         } else {
             self.shared.index_mut().add_file(part.id, part.file);
         }
+
         for keys in part.keys.chunks(HOLD) {
             let mut index = self.shared.index_mut();
-            keys.iter().for_each(|(key, modified, to)| index.moved(key, *modified, *to));
+            keys.iter()
+                .for_each(|(key, modified, to)| index.moved(key, *modified, *to));
         }
+
         let last = round.next + part.replaces;
-        let end = cut.clone().or_else(|| Some(self.manifest.parts.get(last + 1)?.start.clone()));
-        let changed = self.shared.index().newest_change(&stretch(&new.start, end.as_ref()));
-        let gone = if cut.is_some() { round.next..last } else { round.next..last + 1 };
+        let end = cut
+            .clone()
+            .or_else(|| Some(self.manifest.parts.get(last + 1)?.start.clone()));
+        let changed = self
+            .shared
+            .index()
+            .newest_change(&stretch(&new.start, end.as_ref()));
+
+        let gone = if cut.is_some() {
+            round.next..last
+        } else {
+            round.next..last + 1
+        };
+
         if let Some(cut) = cut {
             self.manifest.parts[last].start = cut;
         }
+
         let old: Vec<Part> = self.manifest.parts.splice(gone.clone(), [new]).collect();
         self.changed.splice(gone, [changed]);
+
         for id in old.into_iter().filter_map(|part| part.file) {
             self.shared.index_mut().drop_file(id);
             self.doomed.push(layout::part_name(id));
         }
+
         round.next += 1;
         self.unsaved = true;
+
         Ok(())
     }
 
@@ -258,14 +328,19 @@ impl Writer {
 
 impl PartWriter {
     fn push(&mut self, kv: &crate::KeyValue, modified: Revision) {
-        let stamp = Stamp { revision: modified, time: 0, batch: 0 };
+        let stamp = Stamp {
+            revision: modified,
+            time: 0,
+            batch: 0,
+        };
         let at = self.buffer.push(stamp, |out| put_record(kv).encode(out));
         self.cursor = after(&kv.key);
         self.keys.push((kv.key.clone(), modified, at));
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.write_at(self.buffer.start().into(), self.buffer.bytes())?;
+        self.file
+            .write_at(self.buffer.start().into(), self.buffer.bytes())?;
         self.unsynced += self.buffer.bytes().len();
         self.buffer.advance();
         if self.unsynced >= SYNC {
@@ -276,9 +351,21 @@ impl PartWriter {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        let stamp = Stamp { revision: Revision::ZERO, time: 0, batch: 0 };
-        self.buffer.push(stamp, |out| Record::End { keys: self.keys.len() as u64 }.encode(out));
+        let stamp = Stamp {
+            revision: Revision::ZERO,
+            time: 0,
+            batch: 0,
+        };
+
+        self.buffer.push(stamp, |out| {
+            Record::End {
+                keys: self.keys.len() as u64,
+            }
+            .encode(out)
+        });
+
         self.flush()?;
+
         self.file.sync()
     }
 }

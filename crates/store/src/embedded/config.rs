@@ -14,7 +14,8 @@ pub struct Config {
     pub segment_bytes: u64,
     /// Settled data is kept in files of about this size, the unit of giving space back.
     pub part_bytes: u64,
-    /// Values of the newest changes held in memory for watchers that keep up; older ones are read from disk.
+    /// Values of the newest changes held in memory for watchers that keep up; older ones are read
+    /// from disk.
     pub recent_bytes: usize,
     /// The largest transaction taken: what etcd takes by default.
     pub request_bytes: usize,
@@ -22,11 +23,12 @@ pub struct Config {
     pub coalesce: Option<Coalesce>,
 }
 
-/// Spares flash: a transaction that writes below `prefix` only may wait up to `delay` for other writes to share
-/// their disk flush with. It is acknowledged late, never early: every guarantee holds, such a write is just slow.
-/// Meant for node leases (`/registry/leases/kube-node-lease/`), which a node renews every ten seconds and which
-/// are judged stale after forty: a delay of two seconds turns the renewals of a whole cluster into at most one
-/// flush every two seconds. Nothing else should be put below the prefix: its writers would wait for nothing.
+/// Spares flash: a transaction that writes below `prefix` only may wait up to `delay` for other
+/// writes to share their disk flush with. It is acknowledged late, never early: every guarantee
+/// holds, such a write is just slow. Meant for node leases (`/registry/leases/kube-node-lease/`),
+/// which a node renews every ten seconds and which are judged stale after forty: a delay of two
+/// seconds turns the renewals of a whole cluster into at most one flush every two seconds. Nothing
+/// else should be put below the prefix: its writers would wait for nothing.
 #[derive(Clone, Debug)]
 pub struct Coalesce {
     pub prefix: Bytes,

@@ -1,13 +1,14 @@
-//! Evaluating transactions: what a request writes and answers, on top of what is visible and what waits in the same
-//! batch. Nothing becomes visible here; the writer does that once the batch is durable.
+//! Evaluating transactions: what a request writes and answers, on top of what is visible and what
+//! waits in the same batch. Nothing becomes visible here; the writer does that once the batch is
+//! durable.
 
 use super::frame::Position;
 use super::index::{Index, Live, Write};
 use super::leases::Leases;
 use super::read;
 use crate::{
-    Compare, Delete, End, InvalidRequest, KeyRange, KeyValue, LeaseId, Op, OpAnswer, Put, PutLease, PutValue,
-    RangeAnswer, RangeRequest, Relation, Revision, StoreError, Target, Txn, TxnAnswer,
+    Compare, Delete, End, InvalidRequest, KeyRange, KeyValue, LeaseId, Op, OpAnswer, Put, PutLease,
+    PutValue, RangeAnswer, RangeRequest, Relation, Revision, StoreError, Target, Txn, TxnAnswer,
 };
 use bytes::Bytes;
 use std::{
@@ -41,7 +42,8 @@ struct Run {
     revision: Revision,
     writes: Vec<Write>,
     undo: Vec<(Bytes, Option<Option<Live>>)>,
-    /// How the comparisons of it and of the transactions inside it came out, in the order they are met.
+    /// How the comparisons of it and of the transactions inside it came out, in the order they are
+    /// met.
     decisions: VecDeque<bool>,
 }
 
@@ -63,17 +65,27 @@ impl<'a> Pending<'a> {
 
     /// Runs a valid transaction; one that fails leaves nothing behind.
     pub(crate) fn txn(&mut self, txn: &Txn) -> Result<Evaluated, StoreError> {
-        // Everything is compared before anything is written: a transaction inside another does not see its writes.
+        // Everything is compared before anything is written: a transaction inside another does not
+        // see its writes.
         let mut decisions = VecDeque::new();
         self.decide(txn, &mut decisions);
-        let mut run = Run { revision: self.revision.next(), writes: Vec::new(), undo: Vec::new(), decisions };
+        let mut run = Run {
+            revision: self.revision.next(),
+            writes: Vec::new(),
+            undo: Vec::new(),
+            decisions,
+        };
+
         match self.branch(txn, &mut run) {
             Ok(mut answer) => {
                 if !run.writes.is_empty() {
                     self.revision = run.revision;
                 }
                 stamp(&mut answer, self.revision);
-                Ok(Evaluated { answer, writes: run.writes })
+                Ok(Evaluated {
+                    answer,
+                    writes: run.writes,
+                })
             }
             Err(error) => {
                 for (key, before) in run.undo.into_iter().rev() {
@@ -102,13 +114,23 @@ impl<'a> Pending<'a> {
         if !self.has_lease(id) {
             return Err(StoreError::LeaseNotFound(id));
         }
+
         let mut keys: BTreeSet<Bytes> = self.leases.keys(id).cloned().collect();
         keys.extend(self.written.keys().cloned());
         keys.retain(|key| self.live(key).is_some_and(|live| live.lease == Some(id)));
-        let then = keys.into_iter().map(|key| Op::Delete(Delete::new(KeyRange::single(key)))).collect();
-        let evaluated = self.txn(&Txn { then, ..Txn::default() })?;
+        let then = keys
+            .into_iter()
+            .map(|key| Op::Delete(Delete::new(KeyRange::single(key))))
+            .collect();
+
+        let evaluated = self.txn(&Txn {
+            then,
+            ..Txn::default()
+        })?;
+
         self.granted.remove(&id);
         self.ended.insert(id);
+
         Ok(evaluated)
     }
 
@@ -127,10 +149,21 @@ impl<'a> Pending<'a> {
     }
 
     fn branch(&mut self, txn: &Txn, run: &mut Run) -> Result<TxnAnswer, StoreError> {
-        let succeeded = run.decisions.pop_front().expect("decided in the order it runs");
+        let succeeded = run
+            .decisions
+            .pop_front()
+            .expect("decided in the order it runs");
         let ops = if succeeded { &txn.then } else { &txn.otherwise };
-        let answers = ops.iter().map(|op| self.op(op, run)).collect::<Result<_, _>>()?;
-        Ok(TxnAnswer { revision: self.revision, succeeded, answers })
+        let answers = ops
+            .iter()
+            .map(|op| self.op(op, run))
+            .collect::<Result<_, _>>()?;
+
+        Ok(TxnAnswer {
+            revision: self.revision,
+            succeeded,
+            answers,
+        })
     }
 
     fn op(&mut self, op: &Op, run: &mut Run) -> Result<OpAnswer, StoreError> {
@@ -159,19 +192,33 @@ impl<'a> Pending<'a> {
             PutValue::Set(value) => value.clone(),
             PutValue::Keep => kept()?.value.clone(),
         };
+
         let lease = match put.lease {
             PutLease::None => None,
             PutLease::Attach(id) if self.has_lease(id) => Some(id),
             PutLease::Attach(id) => return Err(StoreError::LeaseNotFound(id)),
             PutLease::Keep => kept()?.lease,
         };
+
         let (create, version) = match &old {
             Some(old) => (old.create, old.version + 1),
             None => (run.revision, 1),
         };
-        let live = Live { value, create, modified: run.revision, version, lease, at: Position::UNKNOWN };
+
+        let live = Live {
+            value,
+            create,
+            modified: run.revision,
+            version,
+            lease,
+            at: Position::UNKNOWN,
+        };
         self.write(put.key.clone(), Some(live), run);
-        let previous = old.filter(|_| put.previous).map(|old| old.kv(put.key.clone()));
+
+        let previous = old
+            .filter(|_| put.previous)
+            .map(|old| old.kv(put.key.clone()));
+
         Ok(OpAnswer::Put { previous })
     }
 
@@ -205,17 +252,24 @@ impl<'a> Pending<'a> {
     fn live_range(&self, range: &KeyRange) -> Vec<(Bytes, Live)> {
         if *range.end() == End::Single {
             let key = range.start();
-            return self.live(key).map(|live| (key.clone(), live.clone())).into_iter().collect();
+            return self
+                .live(key)
+                .map(|live| (key.clone(), live.clone()))
+                .into_iter()
+                .collect();
         }
+
         let visible = self.index.live_range(range);
-        let mut found: BTreeMap<Bytes, Live> =
-            visible.map(|(key, live)| (Bytes::copy_from_slice(key), live.clone())).collect();
+        let mut found: BTreeMap<Bytes, Live> = visible
+            .map(|(key, live)| (Bytes::copy_from_slice(key), live.clone()))
+            .collect();
         for (key, written) in self.written.range::<[u8], _>(range.bounds()) {
             match written {
                 Some(live) => found.insert(key.clone(), live.clone()),
                 None => found.remove(key),
             };
         }
+
         found.into_iter().collect()
     }
 
@@ -243,6 +297,7 @@ fn holds(compare: &Compare, live: Option<&Live>) -> bool {
             None => return false,
         },
     };
+
     match compare.relation {
         Relation::Equal => order == Ordering::Equal,
         Relation::NotEqual => order != Ordering::Equal,
@@ -276,11 +331,23 @@ struct Touched {
 }
 
 fn branches(txn: &Txn) -> Result<[Touched; 2], InvalidRequest> {
-    let count = txn.compare.len().max(txn.then.len()).max(txn.otherwise.len());
+    let count = txn
+        .compare
+        .len()
+        .max(txn.then.len())
+        .max(txn.otherwise.len());
+
     if count > MAX_OPS {
-        return Err(InvalidRequest::TooManyOps { count, limit: MAX_OPS });
+        return Err(InvalidRequest::TooManyOps {
+            count,
+            limit: MAX_OPS,
+        });
     }
-    txn.compare.iter().try_for_each(|compare| named(compare.range.start(), compare.range.end()))?;
+
+    txn.compare
+        .iter()
+        .try_for_each(|compare| named(compare.range.start(), compare.range.end()))?;
+
     Ok([touched(&txn.then)?, touched(&txn.otherwise)?])
 }
 
@@ -291,42 +358,58 @@ fn touched(ops: &[Op]) -> Result<Touched, InvalidRequest> {
             Op::Range(request) => named(request.range.start(), request.range.end())?,
             Op::Put(put) => {
                 named(&put.key, &End::Single)?;
-                let one = Touched { puts: BTreeSet::from([put.key.clone()]), deletes: Vec::new() };
+                let one = Touched {
+                    puts: BTreeSet::from([put.key.clone()]),
+                    deletes: Vec::new(),
+                };
                 all.add([one])?;
             }
             Op::Delete(delete) => {
                 named(delete.range.start(), delete.range.end())?;
-                all.add([Touched { puts: BTreeSet::new(), deletes: vec![delete.range.clone()] }])?;
+                all.add([Touched {
+                    puts: BTreeSet::new(),
+                    deletes: vec![delete.range.clone()],
+                }])?;
             }
             Op::Txn(txn) => all.add(branches(txn)?)?,
         }
     }
+
     Ok(all)
 }
 
 impl Touched {
-    /// Adds what one operation touches. Its branches exclude each other, so only what was there before can clash.
+    /// Adds what one operation touches. Its branches exclude each other, so only what was there
+    /// before can clash.
     fn add<const N: usize>(&mut self, branches: [Touched; N]) -> Result<(), InvalidRequest> {
         let clash = |new: &Touched| {
-            let put =
-                |key: &Bytes| self.puts.contains(key) || self.deletes.iter().any(|range| range.contains(key));
+            let put = |key: &Bytes| {
+                self.puts.contains(key) || self.deletes.iter().any(|range| range.contains(key))
+            };
             let delete = |range: &KeyRange| self.puts.iter().any(|key| range.contains(key));
             new.puts.iter().any(put) || new.deletes.iter().any(delete)
         };
+
         if branches.iter().any(clash) {
             return Err(InvalidRequest::DuplicateKey);
         }
+
         for branch in branches {
             self.puts.extend(branch.puts);
             self.deletes.extend(branch.deletes);
         }
+
         Ok(())
     }
 }
 
 /// The empty key names nothing; as the start of a longer range it is fine.
 fn named(start: &Bytes, end: &End) -> Result<(), InvalidRequest> {
-    if start.is_empty() && *end == End::Single { Err(InvalidRequest::EmptyKey) } else { Ok(()) }
+    if start.is_empty() && *end == End::Single {
+        Err(InvalidRequest::EmptyKey)
+    } else {
+        Ok(())
+    }
 }
 
 /// What a transaction brings to the disk at most.
@@ -338,7 +421,11 @@ pub(crate) fn request_bytes(txn: &Txn) -> usize {
 fn op_bytes(op: &Op) -> usize {
     match op {
         Op::Put(put) => {
-            let value = if let PutValue::Set(value) = &put.value { value.len() } else { 0 };
+            let value = if let PutValue::Set(value) = &put.value {
+                value.len()
+            } else {
+                0
+            };
             put.key.len() + value
         }
         Op::Txn(txn) => request_bytes(txn),
@@ -360,7 +447,9 @@ pub(crate) fn writes_only_below(txn: &Txn, prefix: &[u8]) -> bool {
     let below = |op: &Op| match op {
         Op::Range(_) => true,
         Op::Put(put) => put.key.starts_with(prefix),
-        Op::Delete(delete) => *delete.range.end() == End::Single && delete.range.start().starts_with(prefix),
+        Op::Delete(delete) => {
+            *delete.range.end() == End::Single && delete.range.start().starts_with(prefix)
+        }
         Op::Txn(txn) => writes_only_below(txn, prefix),
     };
     may_write(txn) && txn.then.iter().chain(&txn.otherwise).all(below)

@@ -1,9 +1,9 @@
 //! Frames: what every file of the engine is made of.
 //!
-//! A frame is a header and a payload of records. Its checksum covers the file's number and the frame's own place,
-//! so that neither stale blocks nor a copy inside a value are ever taken for a frame. It also tells where its batch
-//! began: whatever stands before that was durable when the frame was written, which is how a damaged log is told
-//! from one whose last write was torn.
+//! A frame is a header and a payload of records. Its checksum covers the file's number and the
+//! frame's own place, so that neither stale blocks nor a copy inside a value are ever taken for a
+//! frame. It also tells where its batch began: whatever stands before that was durable when the
+//! frame was written, which is how a damaged log is told from one whose last write was torn.
 
 use crate::Revision;
 use bytes::{Buf, BufMut};
@@ -23,7 +23,12 @@ pub(crate) struct Position {
 
 impl Position {
     /// Of a value that is not yet on its way to a file.
-    pub(crate) const UNKNOWN: Position = Position { file: FileId(0), offset: 0, len: 0, record: 0 };
+    pub(crate) const UNKNOWN: Position = Position {
+        file: FileId(0),
+        offset: 0,
+        len: 0,
+        record: 0,
+    };
 }
 
 /// What a frame's header says.
@@ -57,10 +62,15 @@ pub(crate) const HEADER: usize = 4 + 4 + 8 + 8 + 4;
 
 impl FrameBuffer {
     pub(crate) fn new(file: FileId, start: u32) -> Self {
-        FrameBuffer { file, start, bytes: Vec::new() }
+        FrameBuffer {
+            file,
+            start,
+            bytes: Vec::new(),
+        }
     }
 
-    /// Adds a frame whose payload is what `fill` appends. Answers with where its first record will be.
+    /// Adds a frame whose payload is what `fill` appends. Answers with where its first record will
+    /// be.
     pub(crate) fn push(&mut self, stamp: Stamp, fill: impl FnOnce(&mut Vec<u8>)) -> Position {
         let begin = self.bytes.len();
         let offset = self.start + size(begin);
@@ -68,13 +78,20 @@ impl FrameBuffer {
         self.bytes.put_u64_le(stamp.revision.get());
         self.bytes.put_u64_le(stamp.time);
         self.bytes.put_u32_le(stamp.batch);
+
         fill(&mut self.bytes);
         let frame = &mut self.bytes[begin..];
         let len = size(frame.len());
         let sum = checksum(self.file, offset, &frame[8..]);
         frame[..4].copy_from_slice(&len.to_le_bytes());
         frame[4..8].copy_from_slice(&sum.to_le_bytes());
-        Position { file: self.file, offset, len, record: 0 }
+
+        Position {
+            file: self.file,
+            offset,
+            len,
+            record: 0,
+        }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -97,23 +114,35 @@ impl FrameBuffer {
     }
 }
 
-/// The frame at `offset` of `file`, whose bytes from there on are `rest`. `None`: there is no whole, sound one.
+/// The frame at `offset` of `file`, whose bytes from there on are `rest`. `None`: there is no
+/// whole, sound one.
 pub(crate) fn parse(file: FileId, offset: u32, rest: &[u8]) -> Option<Frame<'_>> {
     let mut header = rest.get(..HEADER)?;
     let len = header.get_u32_le();
     let sum = header.get_u32_le();
     let frame = rest.get(..usize::try_from(len).ok()?)?;
     let payload = frame.get(HEADER..)?;
+
     if checksum(file, offset, &frame[8..]) != sum {
         return None;
     }
+
     let revision = Revision::new(header.get_u64_le());
-    let stamp = Stamp { revision, time: header.get_u64_le(), batch: header.get_u32_le() };
-    Some(Frame { stamp, payload, len })
+    let stamp = Stamp {
+        revision,
+        time: header.get_u64_le(),
+        batch: header.get_u32_le(),
+    };
+
+    Some(Frame {
+        stamp,
+        payload,
+        len,
+    })
 }
 
-/// Whether some sound frame after `offset` was written when what is at `offset` was durable already. Then the
-/// disk lost or changed what it had confirmed.
+/// Whether some sound frame after `offset` was written when what is at `offset` was durable
+/// already. Then the disk lost or changed what it had confirmed.
 pub(crate) fn proves_damage(file: FileId, offset: u32, bytes: &[u8]) -> bool {
     let from = offset as usize + 1;
     (from..written(bytes).saturating_sub(HEADER)).any(|at| {
@@ -123,15 +152,18 @@ pub(crate) fn proves_damage(file: FileId, offset: u32, bytes: &[u8]) -> bool {
     })
 }
 
-/// How much of a file was ever written to; behind that are the zeros of its runway. A whole frame may end with zeros:
-/// this is for what is not one.
+/// How much of a file was ever written to; behind that are the zeros of its runway. A whole frame
+/// may end with zeros: this is for what is not one.
 pub(crate) fn written(bytes: &[u8]) -> usize {
     const BLOCK: [u8; 4096] = [0; 4096];
     let mut len = bytes.len();
     while len >= BLOCK.len() && bytes[len - BLOCK.len()..len] == BLOCK {
         len -= BLOCK.len();
     }
-    bytes[..len].iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
+    bytes[..len]
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |last| last + 1)
 }
 
 fn checksum(file: FileId, offset: u32, bytes: &[u8]) -> u32 {
@@ -141,7 +173,8 @@ fn checksum(file: FileId, offset: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&place), bytes)
 }
 
-/// A length within a file. Files are closed long before they reach 4 GiB: segment and request sizes are bounded.
+/// A length within a file. Files are closed long before they reach 4 GiB: segment and request sizes
+/// are bounded.
 pub(crate) fn size(len: usize) -> u32 {
     u32::try_from(len).expect("files stay far below 4 GiB")
 }
@@ -151,21 +184,38 @@ mod tests {
     use super::*;
 
     fn stamp(revision: u64, batch: u32) -> Stamp {
-        Stamp { revision: Revision::new(revision), time: 7, batch }
+        Stamp {
+            revision: Revision::new(revision),
+            time: 7,
+            batch,
+        }
     }
 
     #[test]
     fn a_frame_is_read_back_only_where_it_was_written() {
         let mut buffer = FrameBuffer::new(FileId(3), 0);
         buffer.push(stamp(1, 0), |out| out.extend(b"first"));
+
         let second = buffer.push(stamp(2, 0), |out| out.extend(b"second"));
         let bytes = buffer.bytes();
         let rest = &bytes[second.offset as usize..];
         let frame = parse(FileId(3), second.offset, rest).unwrap();
-        assert_eq!((frame.payload, frame.stamp, frame.len), (&b"second"[..], stamp(2, 0), second.len));
-        assert!(parse(FileId(4), second.offset, rest).is_none(), "another file");
+        assert_eq!(
+            (frame.payload, frame.stamp, frame.len),
+            (&b"second"[..], stamp(2, 0), second.len)
+        );
+
+        assert!(
+            parse(FileId(4), second.offset, rest).is_none(),
+            "another file"
+        );
+
         assert!(parse(FileId(3), 0, rest).is_none(), "another place");
-        assert!(parse(FileId(3), second.offset, &rest[..rest.len() - 1]).is_none(), "torn");
+        assert!(
+            parse(FileId(3), second.offset, &rest[..rest.len() - 1]).is_none(),
+            "torn"
+        );
+
         assert!(parse(FileId(3), 0, &[0; 64]).is_none(), "zeros");
     }
 
@@ -176,7 +226,11 @@ mod tests {
         let second = buffer.push(stamp(2, 0), |out| out.extend(b"two"));
         let mut bytes = buffer.bytes().to_vec();
         bytes[first.len as usize - 1] ^= 1;
-        assert!(!proves_damage(FileId(1), first.offset, &bytes), "both were of one batch");
+        assert!(
+            !proves_damage(FileId(1), first.offset, &bytes),
+            "both were of one batch"
+        );
+
         buffer.push(stamp(3, second.offset), |out| out.extend(b"three"));
         let mut bytes = buffer.bytes().to_vec();
         bytes[first.len as usize - 1] ^= 1;

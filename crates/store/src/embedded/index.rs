@@ -1,8 +1,9 @@
-//! The index: every key with its versions, and the changes in order. In memory, pure, the engine's whole truth.
+//! The index: every key with its versions, and the changes in order. In memory, pure, the engine's
+//! whole truth.
 //!
-//! Of a live key the newest value is here; of older versions only where they are on disk. A change enters through
-//! [`Index::apply`] once it is durable, so whoever can read the index sees durable writes only. History leaves
-//! through [`Index::trim`].
+//! Of a live key the newest value is here; of older versions only where they are on disk. A change
+//! enters through [`Index::apply`] once it is durable, so whoever can read the index sees durable
+//! writes only. History leaves through [`Index::trim`].
 
 use super::files::File;
 use super::frame::{FileId, Position};
@@ -51,7 +52,10 @@ pub(crate) struct Live {
 struct Versions {
     live: Option<Live>,
     /// Oldest first.
-    #[expect(clippy::box_collection, reason = "most keys have none, and each would pay for its header")]
+    #[expect(
+        clippy::box_collection,
+        reason = "most keys have none, and each would pay for its header"
+    )]
     older: Option<Box<VecDeque<Version>>>,
 }
 
@@ -90,13 +94,22 @@ pub(crate) struct Write {
 #[derive(Clone)]
 pub(crate) enum Found {
     Here(KeyValue),
-    OnDisk { key: Bytes, modified: Revision, at: Position, file: Arc<dyn File> },
+    OnDisk {
+        key: Bytes,
+        modified: Revision,
+        at: Position,
+        file: Arc<dyn File>,
+    },
 }
 
 /// A change found for a watcher.
 pub(crate) enum FoundEvent {
     Here(Event),
-    Pieces { kind: EventKind, kv: Found, previous: Option<Found> },
+    Pieces {
+        kind: EventKind,
+        kv: Found,
+        previous: Option<Found>,
+    },
 }
 
 /// What a part file needs to know of a key.
@@ -115,15 +128,28 @@ pub(crate) struct Scan {
 
 impl Index {
     pub(crate) fn new(revision: Revision, compacted: Revision) -> Self {
-        Index { revision, compacted, ..Index::default() }
+        Index {
+            revision,
+            compacted,
+            ..Index::default()
+        }
     }
 
     /// Takes the settled keys, in order and each once, before anything else is applied.
     pub(crate) fn load(&mut self, settled: Vec<(Bytes, Live)>) {
         self.live_keys = settled.len() as u64;
         self.live_bytes = settled.iter().map(|(key, live)| weight(key, live)).sum();
-        let versions = |live| Box::new(Versions { live: Some(live), older: None });
-        self.keys = settled.into_iter().map(|(key, live)| (Key::from(&*key), versions(live))).collect();
+        let versions = |live| {
+            Box::new(Versions {
+                live: Some(live),
+                older: None,
+            })
+        };
+
+        self.keys = settled
+            .into_iter()
+            .map(|(key, live)| (Key::from(&*key), versions(live)))
+            .collect();
     }
 
     pub(crate) fn revision(&self) -> Revision {
@@ -142,7 +168,8 @@ impl Index {
         self.live_keys
     }
 
-    /// What the history holds in memory: its changes, the versions they superseded, and the newest events' values.
+    /// What the history holds in memory: its changes, the versions they superseded, and the newest
+    /// events' values.
     pub(crate) fn history_bytes(&self) -> usize {
         self.history.len() * (size_of::<Change>() + size_of::<Version>()) + self.recent.bytes
     }
@@ -156,20 +183,27 @@ impl Index {
         &'a self,
         range: &KeyRange,
     ) -> impl Iterator<Item = (&'a [u8], &'a Live)> + use<'a> {
-        self.versions(range).filter_map(|(key, versions)| Some((key, versions.live.as_ref()?)))
+        self.versions(range)
+            .filter_map(|(key, versions)| Some((key, versions.live.as_ref()?)))
     }
 
     /// Whether a read at `revision` can be answered.
     pub(crate) fn readable(&self, revision: Revision) -> Result<(), StoreError> {
         if revision > self.revision {
-            return Err(StoreError::FutureRevision { requested: revision, current: self.revision });
+            return Err(StoreError::FutureRevision {
+                requested: revision,
+                current: self.revision,
+            });
         }
         self.uncompacted(revision)
     }
 
     pub(crate) fn uncompacted(&self, revision: Revision) -> Result<(), StoreError> {
         if revision < self.compacted {
-            return Err(StoreError::Compacted { requested: revision, compacted: self.compacted });
+            return Err(StoreError::Compacted {
+                requested: revision,
+                compacted: self.compacted,
+            });
         }
         Ok(())
     }
@@ -180,7 +214,8 @@ impl Index {
         range: &KeyRange,
         revision: Revision,
     ) -> impl Iterator<Item = (&'a [u8], Existing<'a>)> + use<'a> {
-        self.versions(range).filter_map(move |(key, versions)| Some((key, versions.at(revision)?)))
+        self.versions(range)
+            .filter_map(move |(key, versions)| Some((key, versions.at(revision)?)))
     }
 
     pub(crate) fn found(&self, key: &[u8], existing: &Existing<'_>) -> Found {
@@ -188,9 +223,17 @@ impl Index {
         match *existing {
             Existing::Live(live) => Found::Here(live.kv(key)),
             Existing::Older(modified, at) => {
-                let file =
-                    self.files.get(&at.file).expect("a file is kept while a readable version is in it");
-                Found::OnDisk { key, modified, at, file: file.clone() }
+                let file = self
+                    .files
+                    .get(&at.file)
+                    .expect("a file is kept while a readable version is in it");
+
+                Found::OnDisk {
+                    key,
+                    modified,
+                    at,
+                    file: file.clone(),
+                }
             }
         }
     }
@@ -198,32 +241,50 @@ impl Index {
     /// Makes a durable transaction visible, write by write.
     pub(crate) fn apply(&mut self, revision: Revision, writes: Vec<Write>) -> Vec<Applied> {
         self.revision = revision;
-        writes.into_iter().map(|write| self.apply_one(revision, write)).collect()
+        writes
+            .into_iter()
+            .map(|write| self.apply_one(revision, write))
+            .collect()
     }
 
     fn apply_one(&mut self, revision: Revision, write: Write) -> Applied {
         let Write { key: written, live } = write;
+
         // One copy of the key serves all its versions.
         let (key, versions) = match self.keys.entry(Key::from(&*written)) {
             Entry::Occupied(known) => (known.key().clone(), known.into_mut()),
             Entry::Vacant(new) => (new.key().clone(), new.insert(Box::default())),
         };
+
         let old = std::mem::replace(&mut versions.live, live.clone());
         if let Some(old) = &old {
-            versions.push(Version { modified: old.modified, at: Some(old.at) });
+            versions.push(Version {
+                modified: old.modified,
+                at: Some(old.at),
+            });
             self.live_bytes -= weight(&key, old);
             self.live_keys -= 1;
         }
+
         match &live {
             Some(live) => {
                 self.live_bytes += weight(&key, live);
                 self.live_keys += 1;
             }
-            None => versions.push(Version { modified: revision, at: None }),
+            None => versions.push(Version {
+                modified: revision,
+                at: None,
+            }),
         }
+
         self.remember(revision, key, live.as_ref(), old.as_ref());
         let lease = |live: Option<Live>| live.and_then(|live| live.lease);
-        Applied { key: written, old_lease: lease(old), new_lease: lease(live) }
+
+        Applied {
+            key: written,
+            old_lease: lease(old),
+            new_lease: lease(live),
+        }
     }
 
     /// From now on the newest changes hold their events, up to so many bytes.
@@ -232,28 +293,46 @@ impl Index {
     }
 
     fn remember(&mut self, revision: Revision, key: Key, live: Option<&Live>, old: Option<&Live>) {
-        // Twice the memory for twice the changes would be too much: most of the time nearly half of it would lie idle.
+        // Twice the memory for twice the changes would be too much: most of the time nearly half of
+        // it would lie idle.
         if self.history.len() == self.history.capacity() {
-            self.history.reserve_exact(LEAST_GROWTH.max(self.history.len() / 8));
+            self.history
+                .reserve_exact(LEAST_GROWTH.max(self.history.len() / 8));
         }
+
         if self.recent.limit == 0 {
-            self.history.push_back(Change { revision, key, event: None });
+            self.history.push_back(Change {
+                revision,
+                key,
+                event: None,
+            });
             return;
         }
+
         // Not the writer's copy, which may hold on to a whole request.
         let named = Bytes::copy_from_slice(&key);
         let (kind, kv) = match live {
             Some(live) => (EventKind::Put, live.kv(named.clone())),
             None => (EventKind::Delete, deletion(named.clone(), revision)),
         };
-        let event = Event { kind, kv, previous: old.map(|old| old.kv(named)) };
+
+        let event = Event {
+            kind,
+            kv,
+            previous: old.map(|old| old.kv(named)),
+        };
         self.recent.bytes += held(&event);
+
         self.recent.changes += 1;
-        self.history.push_back(Change { revision, key, event: Some(Box::new(event)) });
+        self.history.push_back(Change {
+            revision,
+            key,
+            event: Some(Box::new(event)),
+        });
     }
 
-    /// Takes the oldest of the events that are held, until the rest is within the limit. Freeing them takes longer
-    /// than taking them: that is for whoever no longer holds the index.
+    /// Takes the oldest of the events that are held, until the rest is within the limit. Freeing
+    /// them takes longer than taking them: that is for whoever no longer holds the index.
     #[expect(
         clippy::vec_box,
         reason = "the boxes are moved as they are: unpacking would copy and free under the hold"
@@ -262,19 +341,36 @@ impl Index {
         let mut beyond = Vec::new();
         while self.recent.bytes > self.recent.limit {
             let oldest = self.history.len() - self.recent.changes;
-            let event = self.history[oldest].event.take().expect("the newest changes hold their events");
+            let event = self.history[oldest]
+                .event
+                .take()
+                .expect("the newest changes hold their events");
             self.recent.bytes -= held(&event);
             self.recent.changes -= 1;
             beyond.push(event);
         }
+
         beyond
     }
 
-    /// Changes in `range` from `from` on, until `most` of them were found or `glance` changes were looked at. A
-    /// revision is never split.
-    pub(crate) fn scan(&self, range: &KeyRange, from: Revision, most: usize, glance: usize) -> Scan {
-        let begin = self.history.partition_point(|change| change.revision < from);
-        let mut scan = Scan { events: Vec::new(), through: self.revision, complete: true };
+    /// Changes in `range` from `from` on, until `most` of them were found or `glance` changes were
+    /// looked at. A revision is never split.
+    pub(crate) fn scan(
+        &self,
+        range: &KeyRange,
+        from: Revision,
+        most: usize,
+        glance: usize,
+    ) -> Scan {
+        let begin = self
+            .history
+            .partition_point(|change| change.revision < from);
+        let mut scan = Scan {
+            events: Vec::new(),
+            through: self.revision,
+            complete: true,
+        };
+
         let mut last = from.previous();
         for (seen, change) in self.history.range(begin..).enumerate() {
             if change.revision > last && (scan.events.len() >= most || seen >= glance) {
@@ -282,11 +378,14 @@ impl Index {
                 scan.complete = false;
                 break;
             }
+
             last = change.revision;
+
             if range.contains(&change.key) {
                 scan.events.push(self.event(change));
             }
         }
+
         scan
     }
 
@@ -294,16 +393,25 @@ impl Index {
         if let Some(event) = &change.event {
             return FoundEvent::Here(Event::clone(event));
         }
-        let versions = self.keys.get(&change.key).expect("a key is kept while a change of it is");
+
+        let versions = self
+            .keys
+            .get(&change.key)
+            .expect("a key is kept while a change of it is");
         let previous = versions.at(change.revision.previous());
         let previous = previous.map(|existing| self.found(&change.key, &existing));
+
         let (kind, kv) = match versions.at(change.revision) {
             Some(existing) => (EventKind::Put, self.found(&change.key, &existing)),
             None => (
                 EventKind::Delete,
-                Found::Here(deletion(Bytes::copy_from_slice(&change.key), change.revision)),
+                Found::Here(deletion(
+                    Bytes::copy_from_slice(&change.key),
+                    change.revision,
+                )),
             ),
         };
+
         FoundEvent::Pieces { kind, kv, previous }
     }
 
@@ -317,46 +425,64 @@ impl Index {
         self.history.front().map(|change| change.revision)
     }
 
-    /// Forgets changes up to and including `revision`, at most `most` of them, and the versions only they needed.
-    /// Whether more are left to forget.
+    /// Forgets changes up to and including `revision`, at most `most` of them, and the versions
+    /// only they needed. Whether more are left to forget.
     pub(crate) fn trim(&mut self, revision: Revision, most: usize) -> bool {
         for _ in 0..most {
             match self.history.front() {
                 Some(change) if change.revision <= revision => {}
                 _ => return false,
             }
+
             let change = self.history.pop_front().expect("its front was just seen");
             if let Some(event) = &change.event {
                 self.recent.bytes -= held(event);
                 self.recent.changes -= 1;
             }
+
             self.forget_before(&change.key, change.revision);
         }
-        self.oldest_change().is_some_and(|oldest| oldest <= revision)
+
+        self.oldest_change()
+            .is_some_and(|oldest| oldest <= revision)
     }
 
     fn forget_before(&mut self, key: &[u8], revision: Revision) {
-        let Some(versions) = self.keys.get_mut(key) else { return };
+        let Some(versions) = self.keys.get_mut(key) else {
+            return;
+        };
         versions.forget_before(revision);
         if versions.live.is_none() && versions.older.is_none() {
             self.keys.remove(key);
         }
     }
 
-    /// The next keys of `range` as they were at `revision`, until `bytes` of them; and whether these were all.
-    pub(crate) fn settle(&self, range: &KeyRange, revision: Revision, bytes: usize) -> (Vec<Settled>, bool) {
+    /// The next keys of `range` as they were at `revision`, until `bytes` of them; and whether
+    /// these were all.
+    pub(crate) fn settle(
+        &self,
+        range: &KeyRange,
+        revision: Revision,
+        bytes: usize,
+    ) -> (Vec<Settled>, bool) {
         let mut settled = Vec::new();
         let mut size = 0;
         for (key, existing) in self.at(range, revision) {
             if size >= bytes {
                 return (settled, false);
             }
+
             size += match &existing {
                 Existing::Live(live) => key.len() + live.value.len(),
                 Existing::Older(_, at) => at.len as usize,
             };
-            settled.push(Settled { modified: existing.modified(), found: self.found(key, &existing) });
+
+            settled.push(Settled {
+                modified: existing.modified(),
+                found: self.found(key, &existing),
+            });
         }
+
         (settled, true)
     }
 
@@ -368,7 +494,9 @@ impl Index {
 
     /// A version was copied: it is read from its new place from now on.
     pub(crate) fn moved(&mut self, key: &[u8], modified: Revision, to: Position) {
-        let Some(versions) = self.keys.get_mut(key) else { return };
+        let Some(versions) = self.keys.get_mut(key) else {
+            return;
+        };
         match &mut versions.live {
             Some(live) if live.modified == modified => live.at = to,
             _ => versions.moved(modified, to),
@@ -383,7 +511,10 @@ impl Index {
         self.files.remove(&id);
     }
 
-    fn versions<'a>(&'a self, range: &KeyRange) -> impl Iterator<Item = (&'a [u8], &'a Versions)> + use<'a> {
+    fn versions<'a>(
+        &'a self,
+        range: &KeyRange,
+    ) -> impl Iterator<Item = (&'a [u8], &'a Versions)> + use<'a> {
         let found = self.keys.range::<[u8], _>(range.bounds());
         found.map(|(key, versions)| (&**key, &**versions))
     }
@@ -462,7 +593,10 @@ impl Versions {
     fn moved(&mut self, modified: Revision, to: Position) {
         let Some(older) = &mut self.older else { return };
         let place = older.partition_point(|version| version.modified < modified);
-        if let Some(version) = older.get_mut(place).filter(|version| version.modified == modified) {
+        if let Some(version) = older
+            .get_mut(place)
+            .filter(|version| version.modified == modified)
+        {
             version.at = Some(to);
         }
     }

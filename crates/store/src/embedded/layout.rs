@@ -1,9 +1,9 @@
-//! What the store's directory holds: `MANIFEST`, settled data in `*.part` files, the log after it in `*.log`
-//! segments.
+//! What the store's directory holds: `MANIFEST`, settled data in `*.part` files, the log after it
+//! in `*.log` segments.
 //!
-//! The manifest names the parts and the first segment; it is replaced as a whole. Parts divide the keys: each
-//! covers those from its start to the next one's, as they were at its base revision. The log tells everything
-//! since; of a key it counts from the base of the key's part on.
+//! The manifest names the parts and the first segment; it is replaced as a whole. Parts divide the
+//! keys: each covers those from its start to the next one's, as they were at its base revision. The
+//! log tells everything since; of a key it counts from the base of the key's part on.
 
 use super::frame::{self, FileId, FrameBuffer, Stamp};
 use super::record::{get_bytes, milliseconds, put_bytes};
@@ -49,7 +49,8 @@ pub(crate) struct Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub(crate) store: u64,
-    /// The segment before this one, and how much of it counts: what follows there is no whole write.
+    /// The segment before this one, and how much of it counts: what follows there is no whole
+    /// write.
     pub(crate) previous: Option<(FileId, u32)>,
     /// The store's revision when the segment was begun.
     pub(crate) revision: Revision,
@@ -92,14 +93,22 @@ pub(crate) fn part_name(id: FileId) -> String {
 
 /// The number of a segment or part, from its name.
 pub(crate) fn file_id(name: &str) -> Option<FileId> {
-    let number = name.strip_suffix(".log").or_else(|| name.strip_suffix(".part"))?;
+    let number = name
+        .strip_suffix(".log")
+        .or_else(|| name.strip_suffix(".part"))?;
     number.parse().ok().map(FileId)
 }
 
 impl Manifest {
     /// A store nobody has written to.
     pub(crate) fn fresh(store: u64) -> Self {
-        let part = Part { start: Bytes::new(), file: None, base: Revision::FIRST, bytes: 0 };
+        let part = Part {
+            start: Bytes::new(),
+            file: None,
+            base: Revision::FIRST,
+            bytes: 0,
+        };
+
         Manifest {
             store,
             revision: Revision::FIRST,
@@ -119,18 +128,22 @@ impl Manifest {
             out.put_u64_le(self.compacted.get());
             out.put_u32_le(self.first_segment.0);
             out.put_u32_le(frame::size(self.parts.len()));
+
             for part in &self.parts {
                 put_bytes(out, &part.start);
                 out.put_u32_le(part.file.map_or(0, |file| file.0));
                 out.put_u64_le(part.base.get());
                 out.put_u64_le(part.bytes);
             }
+
             out.put_u32_le(frame::size(self.leases.len()));
+
             for (id, ttl) in &self.leases {
                 out.put_i64_le(id.to_wire());
                 out.put_u64_le(milliseconds(*ttl));
             }
         });
+
         buffer.bytes().to_vec()
     }
 
@@ -146,23 +159,42 @@ impl Manifest {
         let revision = get_revision(from)?;
         let compacted = get_revision(from)?;
         let first_segment = FileId(from.try_get_u32_le().ok()?);
+
         let mut parts = Vec::new();
         for _ in 0..from.try_get_u32_le().ok()? {
             let start = Bytes::copy_from_slice(get_bytes(from)?);
-            let file = Some(from.try_get_u32_le().ok()?).filter(|id| *id != 0).map(FileId);
-            parts.push(Part { start, file, base: get_revision(from)?, bytes: from.try_get_u64_le().ok()? });
+            let file = Some(from.try_get_u32_le().ok()?)
+                .filter(|id| *id != 0)
+                .map(FileId);
+            parts.push(Part {
+                start,
+                file,
+                base: get_revision(from)?,
+                bytes: from.try_get_u64_le().ok()?,
+            });
         }
+
         let mut leases = Vec::new();
         for _ in 0..from.try_get_u32_le().ok()? {
             let id = LeaseId::from_wire(from.try_get_i64_le().ok()?)?;
             leases.push((id, Duration::from_millis(from.try_get_u64_le().ok()?)));
         }
-        Some(Manifest { store, revision, compacted, first_segment, parts, leases })
+
+        Some(Manifest {
+            store,
+            revision,
+            compacted,
+            first_segment,
+            parts,
+            leases,
+        })
     }
 
     /// Which part a key belongs to.
     pub(crate) fn part_of(&self, key: &[u8]) -> usize {
-        self.parts.partition_point(|part| &part.start[..] <= key).saturating_sub(1)
+        self.parts
+            .partition_point(|part| &part.start[..] <= key)
+            .saturating_sub(1)
     }
 }
 
@@ -189,9 +221,16 @@ impl SegmentHeader {
 
     fn fields(from: &mut &[u8]) -> Option<Self> {
         let store = from.try_get_u64_le().ok()?;
-        let previous = (FileId(from.try_get_u32_le().ok()?), from.try_get_u32_le().ok()?);
+        let previous = (
+            FileId(from.try_get_u32_le().ok()?),
+            from.try_get_u32_le().ok()?,
+        );
         let previous = Some(previous).filter(|(file, _)| file.0 != 0);
-        Some(SegmentHeader { store, previous, revision: get_revision(from)? })
+        Some(SegmentHeader {
+            store,
+            previous,
+            revision: get_revision(from)?,
+        })
     }
 }
 
@@ -209,7 +248,11 @@ pub(crate) fn parse_part(file: FileId, store: u64, bytes: &[u8]) -> Result<u32, 
     let mut from = frame.payload;
     get_kind(&mut from, Kind::Part)?;
     let found = from.try_get_u64_le().map_err(|_| HeaderFault::Damaged)?;
-    if found == store { Ok(frame.len) } else { Err(HeaderFault::Foreign) }
+    if found == store {
+        Ok(frame.len)
+    } else {
+        Err(HeaderFault::Foreign)
+    }
 }
 
 impl BackupHeader {
@@ -228,7 +271,13 @@ impl BackupHeader {
         let mut from = frame.payload;
         get_kind(&mut from, Kind::Backup)?;
         let store = from.try_get_u64_le().map_err(|_| HeaderFault::Damaged)?;
-        Ok((BackupHeader { store, revision: frame.stamp.revision }, frame.len))
+        Ok((
+            BackupHeader {
+                store,
+                revision: frame.stamp.revision,
+            },
+            frame.len,
+        ))
     }
 }
 
@@ -245,7 +294,11 @@ fn get_kind(from: &mut &[u8], kind: Kind) -> Result<(), HeaderFault> {
         other => return Err(HeaderFault::Newer(other)),
     }
     let found = from.try_get_u8().map_err(|_| HeaderFault::Damaged)?;
-    if found == kind as u8 { Ok(()) } else { Err(HeaderFault::Foreign) }
+    if found == kind as u8 {
+        Ok(())
+    } else {
+        Err(HeaderFault::Foreign)
+    }
 }
 
 fn get_revision(from: &mut &[u8]) -> Option<Revision> {
@@ -253,7 +306,11 @@ fn get_revision(from: &mut &[u8]) -> Option<Revision> {
 }
 
 fn stamp(revision: Revision) -> Stamp {
-    Stamp { revision, time: 0, batch: 0 }
+    Stamp {
+        revision,
+        time: 0,
+        batch: 0,
+    }
 }
 
 #[cfg(test)]
@@ -265,19 +322,43 @@ mod tests {
         let mut manifest = Manifest::fresh(42);
         manifest.compacted = Revision::new(7);
         manifest.leases = vec![(LeaseId::from_wire(5).unwrap(), Duration::from_secs(60))];
+
         let start = Bytes::from_static(b"/m");
-        manifest.parts.push(Part { start, file: Some(FileId(9)), base: Revision::new(6), bytes: 100 });
+        manifest.parts.push(Part {
+            start,
+            file: Some(FileId(9)),
+            base: Revision::new(6),
+            bytes: 100,
+        });
+
         let bytes = manifest.encode();
         assert_eq!(Manifest::decode(&bytes), Ok(manifest.clone()));
+
         assert_eq!(Manifest::decode(&bytes[1..]), Err(HeaderFault::Damaged));
-        assert_eq!([manifest.part_of(b"/a"), manifest.part_of(b"/m"), manifest.part_of(b"/z")], [0, 1, 1]);
+        assert_eq!(
+            [
+                manifest.part_of(b"/a"),
+                manifest.part_of(b"/m"),
+                manifest.part_of(b"/z")
+            ],
+            [0, 1, 1]
+        );
     }
 
     #[test]
     fn a_segment_is_not_taken_for_a_part() {
         let mut buffer = FrameBuffer::new(FileId(2), 0);
-        SegmentHeader { store: 1, previous: None, revision: Revision::FIRST }.append(&mut buffer);
+        SegmentHeader {
+            store: 1,
+            previous: None,
+            revision: Revision::FIRST,
+        }
+        .append(&mut buffer);
+
         assert!(SegmentHeader::parse(FileId(2), buffer.bytes()).is_ok());
-        assert_eq!(parse_part(FileId(2), 1, buffer.bytes()), Err(HeaderFault::Foreign));
+        assert_eq!(
+            parse_part(FileId(2), 1, buffer.bytes()),
+            Err(HeaderFault::Foreign)
+        );
     }
 }

@@ -1,7 +1,8 @@
-//! Leases: which there are, which keys hang on them, when they end. In memory; grants and ends are in the log.
+//! Leases: which there are, which keys hang on them, when they end. In memory; grants and ends are
+//! in the log.
 //!
-//! Keeping one alive touches no disk. After a restart every lease has its whole time again, as in etcd after a
-//! change of leader: nobody could have kept it alive meanwhile.
+//! Keeping one alive touches no disk. After a restart every lease has its whole time again, as in
+//! etcd after a change of leader: nobody could have kept it alive meanwhile.
 
 use crate::{LeaseId, LeaseStatus};
 use bytes::Bytes;
@@ -27,14 +28,19 @@ impl Leases {
     /// A lease that is granted again, as replaying a log may do, keeps its keys.
     pub(crate) fn grant(&mut self, id: LeaseId, ttl: Duration, now: Duration) {
         let ends = now.saturating_add(ttl);
-        let lease = self.leases.entry(id).or_insert(Lease { granted: ttl, ends, keys: BTreeSet::new() });
+        let lease = self.leases.entry(id).or_insert(Lease {
+            granted: ttl,
+            ends,
+            keys: BTreeSet::new(),
+        });
         self.ends.remove(&(lease.ends, id));
         lease.granted = ttl;
         lease.ends = ends;
         self.ends.insert((ends, id));
     }
 
-    /// The lease's time begins anew. `None`: there is no such lease, or its end has come and is being written.
+    /// The lease's time begins anew. `None`: there is no such lease, or its end has come and is
+    /// being written.
     pub(crate) fn keep_alive(&mut self, id: LeaseId, now: Duration) -> Option<Duration> {
         let lease = self.leases.get_mut(&id).filter(|lease| lease.ends > now)?;
         self.ends.remove(&(lease.ends, id));
@@ -71,7 +77,10 @@ impl Leases {
     }
 
     pub(crate) fn keys(&self, id: LeaseId) -> impl Iterator<Item = &Bytes> {
-        self.leases.get(&id).into_iter().flat_map(|lease| &lease.keys)
+        self.leases
+            .get(&id)
+            .into_iter()
+            .flat_map(|lease| &lease.keys)
     }
 
     pub(crate) fn status(&self, id: LeaseId, now: Duration) -> Option<LeaseStatus> {
@@ -90,7 +99,10 @@ impl Leases {
     }
 
     pub(crate) fn granted(&self) -> Vec<(LeaseId, Duration)> {
-        self.leases.iter().map(|(id, lease)| (*id, lease.granted)).collect()
+        self.leases
+            .iter()
+            .map(|(id, lease)| (*id, lease.granted))
+            .collect()
     }
 
     /// When the next lease ends.
@@ -100,7 +112,11 @@ impl Leases {
 
     /// The leases whose time has come, oldest first.
     pub(crate) fn ended(&self, now: Duration) -> Vec<LeaseId> {
-        self.ends.iter().take_while(|(ends, _)| *ends <= now).map(|(_, id)| *id).collect()
+        self.ends
+            .iter()
+            .take_while(|(ends, _)| *ends <= now)
+            .map(|(_, id)| *id)
+            .collect()
     }
 }
 
@@ -115,10 +131,16 @@ mod tests {
         let mut leases = Leases::default();
         leases.grant(id, second(10), second(0));
         assert_eq!(leases.keep_alive(id, second(6)), Some(second(10)));
+
         assert_eq!(leases.ended(second(15)), vec![]);
         assert_eq!(leases.next_end(), Some(second(16)));
         assert_eq!(leases.ended(second(16)), vec![id]);
-        assert_eq!(leases.keep_alive(id, second(16)), None, "its end may be on its way to the disk");
+        assert_eq!(
+            leases.keep_alive(id, second(16)),
+            None,
+            "its end may be on its way to the disk"
+        );
+
         leases.end(id);
         assert_eq!(leases.next_end(), None);
     }

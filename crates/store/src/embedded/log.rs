@@ -1,12 +1,13 @@
 //! The log: segments that are appended to and synced, oldest first.
 //!
-//! After a write or a sync failed, nobody knows what is on the disk: the segment is left as it is, and the next
-//! write begins a new one whose header tells how much of the old one counts. So a failing, full or read-only disk
-//! costs nothing but the writes it refused, and the log goes on by itself once the disk does.
+//! After a write or a sync failed, nobody knows what is on the disk: the segment is left as it is,
+//! and the next write begins a new one whose header tells how much of the old one counts. So a
+//! failing, full or read-only disk costs nothing but the writes it refused, and the log goes on by
+//! itself once the disk does.
 //!
-//! The open segment has a runway: zeros behind what was written, so that the next batches only change bytes that the
-//! file has already. A sync that also makes a file longer waits for the file system's own records of it, which takes
-//! several times as long; this way one in many does.
+//! The open segment has a runway: zeros behind what was written, so that the next batches only
+//! change bytes that the file has already. A sync that also makes a file longer waits for the file
+//! system's own records of it, which takes several times as long; this way one in many does.
 
 use super::files::{File, Files};
 use super::frame::{FileId, FrameBuffer};
@@ -58,12 +59,22 @@ impl Log {
         next_file: u32,
         segment_bytes: u64,
     ) -> Self {
-        Log { files, store, segments, open: None, next_file, segment_bytes }
+        Log {
+            files,
+            store,
+            segments,
+            open: None,
+            next_file,
+            segment_bytes,
+        }
     }
 
     /// Begins a new segment if the last one is full or was given up.
     pub(crate) fn make_room(&mut self, revision: Revision) -> io::Result<Option<Begun>> {
-        let full = self.segments.back().is_some_and(|last| u64::from(last.bytes) >= self.segment_bytes);
+        let full = self
+            .segments
+            .back()
+            .is_some_and(|last| u64::from(last.bytes) >= self.segment_bytes);
         if self.open.is_some() && !full {
             return Ok(None);
         }
@@ -72,13 +83,19 @@ impl Log {
 
     /// A buffer for the next batch; room must have been made.
     pub(crate) fn buffer(&self) -> FrameBuffer {
-        let (id, bytes) = self.segments.back().map_or_else(Default::default, |last| (last.id, last.bytes));
+        let (id, bytes) = self
+            .segments
+            .back()
+            .map_or_else(Default::default, |last| (last.id, last.bytes));
         FrameBuffer::new(id, bytes)
     }
 
     /// Writes a batch and makes it durable. After an error none of it will ever count.
     pub(crate) fn append(&mut self, batch: &FrameBuffer, last: Revision) -> io::Result<()> {
-        let mut open = self.open.take().ok_or_else(|| io::Error::other("the log has no room"))?;
+        let mut open = self
+            .open
+            .take()
+            .ok_or_else(|| io::Error::other("the log has no room"))?;
         open.write(batch, self.segment_bytes / RUNWAY)?;
         self.open = Some(open);
         if let Some(segment) = self.segments.back_mut() {
@@ -95,7 +112,8 @@ impl Log {
         id
     }
 
-    /// The first segment that holds something after `revision`; the last one in any case. `None`: no segment yet.
+    /// The first segment that holds something after `revision`; the last one in any case. `None`:
+    /// no segment yet.
     pub(crate) fn first_after(&self, revision: Revision) -> Option<FileId> {
         let needed = self.segments.iter().find(|segment| segment.last > revision);
         needed.or(self.segments.back()).map(|segment| segment.id)
@@ -103,23 +121,40 @@ impl Log {
 
     /// How many segments hold nothing after `revision`.
     pub(crate) fn settled(&self, revision: Revision) -> usize {
-        let settled = self.segments.iter().take_while(|segment| segment.last <= revision).count();
+        let settled = self
+            .segments
+            .iter()
+            .take_while(|segment| segment.last <= revision)
+            .count();
         settled.min(self.segments.len().saturating_sub(1))
     }
 
     /// Takes the segments before `first` off the log; their files can go.
     pub(crate) fn drop_before(&mut self, first: FileId) -> Vec<FileId> {
-        let count = self.segments.iter().take_while(|segment| segment.id < first).count();
-        self.segments.drain(..count).map(|segment| segment.id).collect()
+        let count = self
+            .segments
+            .iter()
+            .take_while(|segment| segment.id < first)
+            .count();
+        self.segments
+            .drain(..count)
+            .map(|segment| segment.id)
+            .collect()
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| u64::from(segment.bytes)).sum()
+        self.segments
+            .iter()
+            .map(|segment| u64::from(segment.bytes))
+            .sum()
     }
 
     /// The bytes of segments that hold something after `revision`.
     pub(crate) fn bytes_after(&self, revision: Revision) -> u64 {
-        let needed = self.segments.iter().filter(|segment| segment.last > revision);
+        let needed = self
+            .segments
+            .iter()
+            .filter(|segment| segment.last > revision);
         needed.map(|segment| u64::from(segment.bytes)).sum()
     }
 
@@ -129,31 +164,54 @@ impl Log {
         let name = segment_name(id);
         let file = self.files.create(&name)?;
         let mut buffer = FrameBuffer::new(id, 0);
+
         let previous = self.segments.back().map(|last| (last.id, last.bytes));
-        SegmentHeader { store: self.store, previous, revision }.append(&mut buffer);
-        let mut open = Open { file: file.clone(), len: 0 };
-        let begun =
-            open.write(&buffer, self.segment_bytes / RUNWAY).and_then(|()| self.files.sync_directory());
+        SegmentHeader {
+            store: self.store,
+            previous,
+            revision,
+        }
+        .append(&mut buffer);
+
+        let mut open = Open {
+            file: file.clone(),
+            len: 0,
+        };
+
+        let begun = open
+            .write(&buffer, self.segment_bytes / RUNWAY)
+            .and_then(|()| self.files.sync_directory());
         if let Err(error) = begun {
             // If this fails too, the next start removes it: no other segment will name it.
             self.files.remove(&name).ok();
             return Err(error);
         }
-        self.segments.push_back(Segment { id, bytes: buffer.end(), last: revision });
+
+        self.segments.push_back(Segment {
+            id,
+            bytes: buffer.end(),
+            last: revision,
+        });
+
         self.open = Some(open);
+
         Ok(Begun { id, file })
     }
 }
 
 impl Open {
-    /// Writes a batch and makes it durable; where it reaches the end of the file, a new runway with it.
+    /// Writes a batch and makes it durable; where it reaches the end of the file, a new runway with
+    /// it.
     fn write(&mut self, batch: &FrameBuffer, runway: u64) -> io::Result<()> {
         self.file.write_at(batch.start().into(), batch.bytes())?;
         let end = u64::from(batch.end());
         if end > self.len {
             let zeros = vec![0; usize::try_from(runway).unwrap_or_default()];
             // A disk without room for a runway has to do without.
-            self.len = self.file.write_at(end, &zeros).map_or(end, |()| end + runway);
+            self.len = self
+                .file
+                .write_at(end, &zeros)
+                .map_or(end, |()| end + runway);
         }
         self.file.sync()
     }

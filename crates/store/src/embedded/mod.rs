@@ -1,12 +1,14 @@
 //! The embedded engine: an append-only log with everything that is live in memory.
 //!
-//! A write waits in the `queue` until the `writer` takes it, together with all others that wait: they are evaluated
-//! one after the other (`evaluate`), framed (`frame`, `record`), put on the disk with a single sync (`log`), and
-//! then become visible at once (`index`), are answered, and wake the watchers concerned (`watcher`). Readers take
-//! the index as it is and never wait for a disk, unless they ask for the value of an old revision (`read`).
-//! Between batches, history older than the window is forgotten (`retention`) and space given back (`compaction`).
-//! At start the files are read back (`tail`, `recovery`). `files` and `clock` are all it knows of the world,
-//! but for whether those who ask have their hands full (`askers`), which decides how long a batch waits and nothing else.
+//! A write waits in the `queue` until the `writer` takes it, together with all others that wait:
+//! they are evaluated one after the other (`evaluate`), framed (`frame`, `record`), put on the disk
+//! with a single sync (`log`), and then become visible at once (`index`), are answered, and wake
+//! the watchers concerned (`watcher`). Readers take the index as it is and never wait for a disk,
+//! unless they ask for the value of an old revision (`read`). Between batches, history older than
+//! the window is forgotten (`retention`) and space given back (`compaction`). At start the files
+//! are read back (`tail`, `recovery`). `files` and `clock` are all it knows of the world, but for
+//! whether those who ask have their hands full (`askers`), which decides how long a batch waits and
+//! nothing else.
 
 mod askers;
 mod backup;
@@ -38,8 +40,8 @@ pub use config::{Coalesce, Config};
 pub use open_error::OpenError;
 
 use crate::{
-    KeyRange, KeyValue, LeaseId, LeaseStatus, RangeAnswer, RangeRequest, Revision, Store, StoreError,
-    StoreStatus, Txn, TxnAnswer, Unavailable, Watch, WatchRequest,
+    KeyRange, KeyValue, LeaseId, LeaseStatus, RangeAnswer, RangeRequest, Revision, Store,
+    StoreError, StoreStatus, Txn, TxnAnswer, Unavailable, Watch, WatchRequest,
 };
 use askers::Askers;
 use async_trait::async_trait;
@@ -68,14 +70,15 @@ pub struct Embedded {
     next_lease: AtomicU64,
 }
 
-/// The writer of an engine that has no thread of its own: for simulation on one thread. Nothing is written unless
-/// somebody lets it run; dropping it closes the store.
+/// The writer of an engine that has no thread of its own: for simulation on one thread. Nothing is
+/// written unless somebody lets it run; dropping it closes the store.
 pub struct Driver {
     writer: Writer,
     _lock: Box<dyn Lock>,
 }
 
-/// The state of all keys at a revision, folded into a number: equal in two stores that hold the same.
+/// The state of all keys at a revision, folded into a number: equal in two stores that hold the
+/// same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hash {
     pub hash: u32,
@@ -99,9 +102,13 @@ const ETCD_VERSION: &str = "3.6.0";
 const MAX_LEASE: Duration = Duration::from_secs(9_000_000_000);
 
 impl Embedded {
-    /// Opens the store in `files`, or makes one, with a writer thread of its own. Whoever writes most does so from the
-    /// runtime that this is called in, if it is called in one.
-    pub fn open(config: Config, files: Arc<dyn Files>, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+    /// Opens the store in `files`, or makes one, with a writer thread of its own. Whoever writes
+    /// most does so from the runtime that this is called in, if it is called in one.
+    pub fn open(
+        config: Config,
+        files: Arc<dyn Files>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenError> {
         let place = files.place();
         let (store, driver) = Self::open_driven(config, files, clock)?;
         let askers = Askers::here();
@@ -122,17 +129,27 @@ impl Embedded {
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, Driver), OpenError> {
         let place = files.place();
-        let lock = files.lock().map_err(OpenError::io(&place, "locking the directory"))?;
-        let lock = lock.ok_or_else(|| OpenError::InUse { place: place.clone() })?;
+        let lock = files
+            .lock()
+            .map_err(OpenError::io(&place, "locking the directory"))?;
+        let lock = lock.ok_or_else(|| OpenError::InUse {
+            place: place.clone(),
+        })?;
+
         let manifest = match recovery::read_manifest(&*files)? {
             Some(manifest) => manifest,
-            None => create(&*files, &*clock).map_err(OpenError::io(&place, "creating the store"))?,
+            None => {
+                create(&*files, &*clock).map_err(OpenError::io(&place, "creating the store"))?
+            }
         };
+
         match tail::make_certain(&*files, &manifest) {
-            // A full disk refuses writes; reads it must not refuse. The tail is made certain at a later start.
+            // A full disk refuses writes; reads it must not refuse. The tail is made certain at a
+            // later start.
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
             made => made.map_err(OpenError::io(&place, "rewriting the end of the log"))?,
         }
+
         let recovered = recovery::recover(&files, &config, manifest, clock.elapsed())?;
         let shared = Arc::new(Shared {
             index: RwLock::new(recovered.index),
@@ -148,11 +165,41 @@ impl Embedded {
             files,
             clock,
         });
-        let recovery::Recovered { log, manifest, changed, marks, rubbish, .. } = recovered;
-        let writer = Writer::new(shared.clone(), RecoveredLog { log, manifest, changed, marks, rubbish });
+
+        let recovery::Recovered {
+            log,
+            manifest,
+            changed,
+            marks,
+            rubbish,
+            ..
+        } = recovered;
+
+        let writer = Writer::new(
+            shared.clone(),
+            RecoveredLog {
+                log,
+                manifest,
+                changed,
+                marks,
+                rubbish,
+            },
+        );
+
         let seed = u64::try_from(shared.clock.unix().as_nanos()).unwrap_or_default();
-        let store = Embedded { next_lease: AtomicU64::new(seed), writer: Mutex::new(None), shared };
-        Ok((store, Driver { writer, _lock: lock }))
+        let store = Embedded {
+            next_lease: AtomicU64::new(seed),
+            writer: Mutex::new(None),
+            shared,
+        };
+
+        Ok((
+            store,
+            Driver {
+                writer,
+                _lock: lock,
+            },
+        ))
     }
 
     /// Serves what waits, then stops. Afterwards every request is refused and every watch ends.
@@ -191,10 +238,20 @@ impl Embedded {
 
     /// Folds all keys as they were at `at`, or are now, into a number.
     pub async fn hash(&self, at: Option<Revision>) -> Result<Hash, StoreError> {
-        let answer = self.range(RangeRequest { at, ..RangeRequest::new(KeyRange::all()) }).await?;
+        let answer = self
+            .range(RangeRequest {
+                at,
+                ..RangeRequest::new(KeyRange::all())
+            })
+            .await?;
         let hash = answer.kvs.iter().fold(0, fold);
+
         let revision = at.unwrap_or(answer.revision);
-        Ok(Hash { hash, revision, compacted: self.shared.index().compacted() })
+        Ok(Hash {
+            hash,
+            revision,
+            compacted: self.shared.index().compacted(),
+        })
     }
 
     /// Gives back all the space that can be given back now.
@@ -202,36 +259,60 @@ impl Embedded {
         self.shared.queue.ask(Request::Defragment).await
     }
 
-    /// A consistent copy of everything as it is now, to be read piece by piece while the store goes on.
+    /// A consistent copy of everything as it is now, to be read piece by piece while the store goes
+    /// on.
     pub fn backup(&self) -> Backup {
         Backup::new(&self.shared)
     }
 
-    /// Reads page by page: at the revision asked for, or at the one that is the newest when it begins.
+    /// Reads page by page: at the revision asked for, or at the one that is the newest when it
+    /// begins.
     async fn range_in_pages(&self, request: &RangeRequest) -> Result<RangeAnswer, StoreError> {
         let mut found = Vec::new();
         let mut count = 0;
         let mut range = request.range.clone();
+
         let mut at = request.at;
         let (revision, current) = loop {
             let index = self.shared.index();
             let revision = *at.get_or_insert(index.revision());
             index.readable(revision)?;
-            let page = read::page(&index, &range, revision, read::wanted(request) - found.len());
+
+            let page = read::page(
+                &index,
+                &range,
+                revision,
+                read::wanted(request) - found.len(),
+            );
             count += page.count;
+
             found.extend(page.found);
+
             match page.next {
                 Some(next) => range = range.starting_at(next),
                 None => break (revision, index.revision()),
             }
         };
+
         let kvs = if found.iter().all(Found::is_here) {
-            found.into_iter().map(Found::resolve).collect::<Result<_, _>>()?
+            found
+                .into_iter()
+                .map(Found::resolve)
+                .collect::<Result<_, _>>()?
         } else {
-            resolve_all(&self.shared, || found.into_iter().map(Found::resolve).collect()).await?
+            resolve_all(&self.shared, || {
+                found.into_iter().map(Found::resolve).collect()
+            })
+            .await?
         };
+
         // What was read is as of `revision`; only a read in the past may tell of a newer one.
-        let current = if request.at.is_some() { current } else { revision };
+        let current = if request.at.is_some() {
+            current
+        } else {
+            revision
+        };
+
         Ok(read::answer_counted(current, kvs, count, request))
     }
 
@@ -264,7 +345,10 @@ impl Store for Embedded {
         if bytes > limit {
             return Err(crate::InvalidRequest::TooLarge { bytes, limit }.into());
         }
-        self.shared.queue.ask(|reply| Request::Txn(txn, reply)).await
+        self.shared
+            .queue
+            .ask(|reply| Request::Txn(txn, reply))
+            .await
     }
 
     async fn watch(&self, request: WatchRequest) -> Result<Watch, StoreError> {
@@ -280,36 +364,68 @@ impl Store for Embedded {
     }
 
     async fn progress(&self) -> Result<(), StoreError> {
-        self.shared.slots().iter().for_each(|slot| slot.request_progress());
+        self.shared
+            .slots()
+            .iter()
+            .for_each(|slot| slot.request_progress());
         Ok(())
     }
 
     async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
-        self.shared.queue.ask(|reply| Request::Compact { revision, reply }).await
+        self.shared
+            .queue
+            .ask(|reply| Request::Compact { revision, reply })
+            .await
     }
 
-    async fn grant_lease(&self, ttl: Duration, id: Option<LeaseId>) -> Result<LeaseStatus, StoreError> {
+    async fn grant_lease(
+        &self,
+        ttl: Duration,
+        id: Option<LeaseId>,
+    ) -> Result<LeaseStatus, StoreError> {
         if ttl > MAX_LEASE {
             return Err(crate::InvalidRequest::LeaseTtlTooLarge.into());
         }
+
         let ttl = ttl.max(Duration::from_secs(1));
         let id = id.unwrap_or_else(|| self.new_lease_id());
-        self.shared.queue.ask(|reply| Request::GrantLease { id, ttl, reply }).await?;
-        Ok(LeaseStatus { id, granted: ttl, remaining: ttl, keys: Vec::new() })
+        self.shared
+            .queue
+            .ask(|reply| Request::GrantLease { id, ttl, reply })
+            .await?;
+
+        Ok(LeaseStatus {
+            id,
+            granted: ttl,
+            remaining: ttl,
+            keys: Vec::new(),
+        })
     }
 
     async fn keep_lease_alive(&self, id: LeaseId) -> Result<Duration, StoreError> {
         let now = self.shared.clock.elapsed();
-        self.shared.leases().keep_alive(id, now).ok_or(StoreError::LeaseNotFound(id))
+        self.shared
+            .leases()
+            .keep_alive(id, now)
+            .ok_or(StoreError::LeaseNotFound(id))
     }
 
     async fn revoke_lease(&self, id: LeaseId) -> Result<Revision, StoreError> {
-        self.shared.queue.ask(|reply| Request::EndLease { id, reply: Some(reply) }).await
+        self.shared
+            .queue
+            .ask(|reply| Request::EndLease {
+                id,
+                reply: Some(reply),
+            })
+            .await
     }
 
     async fn lease_status(&self, id: LeaseId) -> Result<LeaseStatus, StoreError> {
         let now = self.shared.clock.elapsed();
-        self.shared.leases().status(id, now).ok_or(StoreError::LeaseNotFound(id))
+        self.shared
+            .leases()
+            .status(id, now)
+            .ok_or(StoreError::LeaseNotFound(id))
     }
 
     async fn leases(&self) -> Result<Vec<LeaseId>, StoreError> {
@@ -337,8 +453,8 @@ impl Drop for Embedded {
 }
 
 impl Driver {
-    /// Serves what waits and does a little of every chore. Answers how long there is nothing more to do unless a
-    /// request comes; `None` for ever.
+    /// Serves what waits and does a little of every chore. Answers how long there is nothing more
+    /// to do unless a request comes; `None` for ever.
     pub fn turn(&mut self) -> Option<Duration> {
         self.writer.turn()
     }
@@ -359,6 +475,8 @@ fn create(files: &dyn Files, clock: &dyn Clock) -> io::Result<Manifest> {
 fn fold(hash: u32, kv: &KeyValue) -> u32 {
     let numbers = [kv.create_revision.get(), kv.mod_revision.get(), kv.version];
     let hash = crc32c::crc32c_append(hash, &kv.key);
-    let hash = numbers.iter().fold(hash, |hash, number| crc32c::crc32c_append(hash, &number.to_le_bytes()));
+    let hash = numbers.iter().fold(hash, |hash, number| {
+        crc32c::crc32c_append(hash, &number.to_le_bytes())
+    });
     crc32c::crc32c_append(hash, &kv.value)
 }

@@ -12,15 +12,25 @@ pub enum OpenError {
         "the store in {place} is damaged: {file}: {what}. Nothing was changed. Restore a backup into an empty \
          directory; keep this one for a closer look"
     )]
-    Corrupt { place: String, file: String, what: String },
-    #[error("the store in {place} was written by a newer version (format {format}): use that version")]
+    Corrupt {
+        place: String,
+        file: String,
+        what: String,
+    },
+    #[error(
+        "the store in {place} was written by a newer version (format {format}): use that version"
+    )]
     Newer { place: String, format: u8 },
     #[error("no space left on the disk of {place}: free some and start again")]
     DiskFull { place: String },
     #[error("the disk of {place} is read-only: mount it writable, or name another directory")]
     ReadOnly { place: String },
     #[error("the store in {place} could not be opened: {action} failed")]
-    Io { place: String, action: String, source: io::Error },
+    Io {
+        place: String,
+        action: String,
+        source: io::Error,
+    },
 }
 
 impl OpenError {
@@ -28,9 +38,15 @@ impl OpenError {
         let place = place.to_owned();
         let action = action.into();
         move |source| match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => OpenError::DiskFull { place },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                OpenError::DiskFull { place }
+            }
             io::ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly { place },
-            _ => OpenError::Io { place, action, source },
+            _ => OpenError::Io {
+                place,
+                action,
+                source,
+            },
         }
     }
 }

@@ -43,8 +43,8 @@ pub(crate) struct Queue {
 struct Waiting {
     requests: VecDeque<Request>,
     closed: bool,
-    /// The writer sleeps until so many requests wait; 0 while it is awake. Waking costs a system call, so nobody
-    /// does it in vain.
+    /// The writer sleeps until so many requests wait; 0 while it is awake. Waking costs a system
+    /// call, so nobody does it in vain.
     wanted: usize,
 }
 
@@ -52,10 +52,15 @@ struct Waiting {
 const BATCH: usize = 4096;
 
 impl Queue {
-    pub(crate) async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, StoreError> {
+    pub(crate) async fn ask<T>(
+        &self,
+        request: impl FnOnce(Reply<T>) -> Request,
+    ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.push(request(reply))?;
-        answer.await.unwrap_or(Err(StoreError::Unavailable(Unavailable::Closed)))
+        answer
+            .await
+            .unwrap_or(Err(StoreError::Unavailable(Unavailable::Closed)))
     }
 
     fn push(&self, request: Request) -> Result<(), StoreError> {
@@ -63,15 +68,19 @@ impl Queue {
         if waiting.closed {
             return Err(Unavailable::Closed.into());
         }
+
         waiting.requests.push_back(request);
         let wake = waiting.wanted > 0 && waiting.requests.len() >= waiting.wanted;
         if wake {
             waiting.wanted = 0;
         }
+
         drop(waiting);
+
         if wake {
             self.wake();
         }
+
         Ok(())
     }
 
@@ -109,9 +118,15 @@ impl Queue {
     pub(crate) fn wait(&self, wanted: usize, most: Option<Duration>) {
         let mut waiting = self.waiting();
         waiting.wanted = wanted;
+
         let idle = |waiting: &mut Waiting| waiting.requests.len() < wanted && !waiting.closed;
         let mut waiting = match most {
-            Some(most) => self.thread.wait_timeout_while(waiting, most, idle).expect(UNPOISONED).0,
+            Some(most) => {
+                self.thread
+                    .wait_timeout_while(waiting, most, idle)
+                    .expect(UNPOISONED)
+                    .0
+            }
             None => self.thread.wait_while(waiting, idle).expect(UNPOISONED),
         };
         waiting.wanted = 0;
@@ -120,6 +135,7 @@ impl Queue {
     /// Waits for a request, or until the queue is closed, for a writer that is a task.
     pub(crate) async fn wait_as_task(&self, most: Option<Duration>) {
         let woken = self.task.notified();
+
         {
             let mut waiting = self.waiting();
             if !waiting.requests.is_empty() || waiting.closed {
@@ -127,8 +143,11 @@ impl Queue {
             }
             waiting.wanted = 1;
         }
+
         match most {
-            Some(most) => tokio::select! { biased; () = woken => {}, () = tokio::time::sleep(most) => {} },
+            Some(most) => {
+                tokio::select! { biased; () = woken => {}, () = tokio::time::sleep(most) => {} }
+            }
             None => woken.await,
         }
     }

@@ -1,4 +1,5 @@
-//! Reading: pages of keys from the index, and versions from the disk where memory has only their place.
+//! Reading: pages of keys from the index, and versions from the disk where memory has only their
+//! place.
 
 use super::files::File;
 use super::frame::{self, Position};
@@ -7,8 +8,8 @@ use super::record::Record;
 use crate::{Content, Event, KeyRange, KeyValue, RangeAnswer, RangeRequest, Revision, StoreError};
 use bytes::{Bytes, BytesMut};
 
-/// So many keys are looked at under one hold of the index: a long list never keeps a write from becoming visible
-/// for more than a moment.
+/// So many keys are looked at under one hold of the index: a long list never keeps a write from
+/// becoming visible for more than a moment.
 pub(crate) const PAGE: usize = 2000;
 
 /// Part of an answer.
@@ -19,9 +20,15 @@ pub(crate) struct Page {
     pub(crate) next: Option<Bytes>,
 }
 
-/// The next keys of `range` at `revision`; only the first `wanted` of them are taken, all are counted.
+/// The next keys of `range` at `revision`; only the first `wanted` of them are taken, all are
+/// counted.
 pub(crate) fn page(index: &Index, range: &KeyRange, revision: Revision, wanted: usize) -> Page {
-    let mut page = Page { found: Vec::new(), count: 0, next: None };
+    let mut page = Page {
+        found: Vec::new(),
+        count: 0,
+        next: None,
+    };
+
     for (seen, (key, existing)) in index.at(range, revision).enumerate() {
         if seen == PAGE {
             page.next = Some(Bytes::copy_from_slice(key));
@@ -32,6 +39,7 @@ pub(crate) fn page(index: &Index, range: &KeyRange, revision: Revision, wanted: 
             page.found.push(index.found(key, &existing));
         }
     }
+
     page
 }
 
@@ -49,13 +57,19 @@ pub(crate) fn range_now(
     request: &RangeRequest,
     at: Revision,
 ) -> Result<RangeAnswer, StoreError> {
-    let found = index.at(&request.range, at).map(|(key, existing)| index.found(key, &existing));
+    let found = index
+        .at(&request.range, at)
+        .map(|(key, existing)| index.found(key, &existing));
     let kvs = found.map(Found::resolve).collect::<Result<_, _>>()?;
     Ok(answer(index.revision(), kvs, request))
 }
 
 /// An answer of all the keys of a range, cut to what was asked for.
-pub(crate) fn answer(revision: Revision, mut kvs: Vec<KeyValue>, request: &RangeRequest) -> RangeAnswer {
+pub(crate) fn answer(
+    revision: Revision,
+    mut kvs: Vec<KeyValue>,
+    request: &RangeRequest,
+) -> RangeAnswer {
     let count = kvs.len() as u64;
     kvs.truncate(wanted(request));
     answer_counted(revision, kvs, count, request)
@@ -72,7 +86,12 @@ pub(crate) fn answer_counted(
         kvs.iter_mut().for_each(|kv| kv.value = Bytes::new());
     }
     let more = request.content != Content::CountOnly && count > kvs.len() as u64;
-    RangeAnswer { revision, kvs, count, more }
+    RangeAnswer {
+        revision,
+        kvs,
+        count,
+        more,
+    }
 }
 
 impl Found {
@@ -84,7 +103,12 @@ impl Found {
     pub(crate) fn resolve(self) -> Result<KeyValue, StoreError> {
         match self {
             Found::Here(kv) => Ok(kv),
-            Found::OnDisk { key, modified, at, file } => read_version(&*file, &key, modified, at),
+            Found::OnDisk {
+                key,
+                modified,
+                at,
+                file,
+            } => read_version(&*file, &key, modified, at),
         }
     }
 }
@@ -106,8 +130,16 @@ impl FoundEvent {
                 Ok(event)
             }
             FoundEvent::Pieces { kind, kv, previous } => {
-                let previous = previous.filter(|_| with_previous).map(Found::resolve).transpose()?;
-                Ok(Event { kind, kv: kv.resolve()?, previous })
+                let previous = previous
+                    .filter(|_| with_previous)
+                    .map(Found::resolve)
+                    .transpose()?;
+
+                Ok(Event {
+                    kind,
+                    kv: kv.resolve()?,
+                    previous,
+                })
             }
         }
     }
@@ -123,13 +155,23 @@ fn read_version(
         what,
         place: format!("file {} at byte {}", at.file.0, at.offset),
     };
+
     let mut bytes = BytesMut::zeroed(at.len as usize);
-    file.read_at(at.offset.into(), &mut bytes).map_err(|error| corrupt(format!("unreadable ({error})")))?;
+    file.read_at(at.offset.into(), &mut bytes)
+        .map_err(|error| corrupt(format!("unreadable ({error})")))?;
     let bytes = bytes.freeze();
-    let frame = frame::parse(at.file, at.offset, &bytes).ok_or_else(|| corrupt("wrong checksum".into()))?;
+    let frame =
+        frame::parse(at.file, at.offset, &bytes).ok_or_else(|| corrupt("wrong checksum".into()))?;
+
     let records = Record::decode_all(frame.payload).map_err(|error| corrupt(error.to_string()))?;
     match records.get(at.record as usize) {
-        Some(Record::Put { key: found, value, create, version, lease }) if found == key => Ok(KeyValue {
+        Some(Record::Put {
+            key: found,
+            value,
+            create,
+            version,
+            lease,
+        }) if found == key => Ok(KeyValue {
             key: key.clone(),
             value: bytes.slice_ref(value),
             create_revision: *create,

@@ -27,13 +27,15 @@ pub(crate) enum Record<'a> {
     Compact {
         revision: Revision,
     },
-    /// The end of a part or backup, with the number of keys in it: without it the file is not whole.
+    /// The end of a part or backup, with the number of keys in it: without it the file is not
+    /// whole.
     End {
         keys: u64,
     },
 }
 
-/// The bytes are no record, though their checksum is right: another version of the program wrote them.
+/// The bytes are no record, though their checksum is right: another version of the program wrote
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("unknown record")]
 pub(crate) struct UnknownRecord;
@@ -48,7 +50,13 @@ const END: u8 = 6;
 impl<'a> Record<'a> {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Record::Put { key, value, create, version, lease } => {
+            Record::Put {
+                key,
+                value,
+                create,
+                version,
+                lease,
+            } => {
                 out.put_u8(PUT);
                 out.put_u64_le(create.get());
                 out.put_u64_le(*version);
@@ -100,17 +108,35 @@ fn decode<'a>(from: &mut &'a [u8]) -> Option<Record<'a>> {
         PUT => {
             let create = Revision::new(from.try_get_u64_le().ok()?);
             let version = from.try_get_u64_le().ok()?;
+
             let lease = LeaseId::from_wire(from.try_get_i64_le().ok()?);
-            Record::Put { create, version, lease, key: get_bytes(from)?, value: get_bytes(from)? }
+            Record::Put {
+                create,
+                version,
+                lease,
+                key: get_bytes(from)?,
+                value: get_bytes(from)?,
+            }
         }
-        DELETE => Record::Delete { key: get_bytes(from)? },
+        DELETE => Record::Delete {
+            key: get_bytes(from)?,
+        },
         GRANT_LEASE => {
             let id = LeaseId::from_wire(from.try_get_i64_le().ok()?)?;
-            Record::GrantLease { id, ttl: Duration::from_millis(from.try_get_u64_le().ok()?) }
+            Record::GrantLease {
+                id,
+                ttl: Duration::from_millis(from.try_get_u64_le().ok()?),
+            }
         }
-        END_LEASE => Record::EndLease { id: LeaseId::from_wire(from.try_get_i64_le().ok()?)? },
-        COMPACT => Record::Compact { revision: Revision::new(from.try_get_u64_le().ok()?) },
-        END => Record::End { keys: from.try_get_u64_le().ok()? },
+        END_LEASE => Record::EndLease {
+            id: LeaseId::from_wire(from.try_get_i64_le().ok()?)?,
+        },
+        COMPACT => Record::Compact {
+            revision: Revision::new(from.try_get_u64_le().ok()?),
+        },
+        END => Record::End {
+            keys: from.try_get_u64_le().ok()?,
+        },
         _ => return None,
     })
 }
@@ -139,20 +165,45 @@ mod tests {
     fn every_record_is_read_back_as_written_and_no_part_of_one_is() {
         let lease = LeaseId::from_wire(-5);
         let records = [
-            Record::Put { key: b"k", value: b"value", create: Revision::new(3), version: 2, lease },
-            Record::Put { key: b"k", value: b"", create: Revision::new(3), version: 2, lease: None },
+            Record::Put {
+                key: b"k",
+                value: b"value",
+                create: Revision::new(3),
+                version: 2,
+                lease,
+            },
+            Record::Put {
+                key: b"k",
+                value: b"",
+                create: Revision::new(3),
+                version: 2,
+                lease: None,
+            },
             Record::Delete { key: b"key" },
-            Record::GrantLease { id: LeaseId::from_wire(9).unwrap(), ttl: Duration::from_millis(1500) },
-            Record::EndLease { id: LeaseId::from_wire(9).unwrap() },
-            Record::Compact { revision: Revision::new(77) },
+            Record::GrantLease {
+                id: LeaseId::from_wire(9).unwrap(),
+                ttl: Duration::from_millis(1500),
+            },
+            Record::EndLease {
+                id: LeaseId::from_wire(9).unwrap(),
+            },
+            Record::Compact {
+                revision: Revision::new(77),
+            },
             Record::End { keys: 12 },
         ];
+
         for record in records {
             let mut bytes = Vec::new();
             record.encode(&mut bytes);
             assert_eq!(Record::decode_all(&bytes), Ok(vec![record.clone()]));
+
             for cut in 1..bytes.len() {
-                assert_eq!(Record::decode_all(&bytes[..cut]), Err(UnknownRecord), "{record:?} cut at {cut}");
+                assert_eq!(
+                    Record::decode_all(&bytes[..cut]),
+                    Err(UnknownRecord),
+                    "{record:?} cut at {cut}"
+                );
             }
         }
     }

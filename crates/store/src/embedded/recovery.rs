@@ -1,9 +1,9 @@
 //! Recovery: from the files to the index. Parts first, then the log on top.
 //!
-//! The log ends at the first frame that is not whole. That is no damage if the frame was part of the last write:
-//! a power cut leaves such of one that was not acknowledged yet. It is damage, and refused, if anything shows that it
-//! had been durable: a segment that came after, or a later batch in the same one. Damage to the very last write cannot
-//! be told from a power cut.
+//! The log ends at the first frame that is not whole. That is no damage if the frame was part of
+//! the last write: a power cut leaves such of one that was not acknowledged yet. It is damage, and
+//! refused, if anything shows that it had been durable: a segment that came after, or a later batch
+//! in the same one. Damage to the very last write cannot be told from a power cut.
 
 use super::Config;
 use super::files::{File, Files, read_all, read_into};
@@ -47,7 +47,9 @@ pub(crate) fn recover(
     now: Duration,
 ) -> Result<Recovered, OpenError> {
     let place = files.place();
-    let names = files.list().map_err(OpenError::io(&place, "listing the directory"))?;
+    let names = files
+        .list()
+        .map_err(OpenError::io(&place, "listing the directory"))?;
     let mut recovery = Recovery::new(files, manifest, now);
     let mut buffer = Vec::new();
     recovery.load_parts(&mut buffer)?;
@@ -60,18 +62,28 @@ pub(crate) fn recover(
 /// The manifest. `None`: there is no store.
 pub(crate) fn read_manifest(files: &dyn Files) -> Result<Option<Manifest>, OpenError> {
     let place = files.place();
-    let names = files.list().map_err(OpenError::io(&place, "listing the directory"))?;
+    let names = files
+        .list()
+        .map_err(OpenError::io(&place, "listing the directory"))?;
     if !names.iter().any(|name| name == MANIFEST) {
-        let missing =
-            |file| OpenError::Corrupt { place, file, what: format!("there is no {MANIFEST} beside it") };
+        let missing = |file| OpenError::Corrupt {
+            place,
+            file,
+            what: format!("there is no {MANIFEST} beside it"),
+        };
+
         return names
             .into_iter()
             .find(|name| layout::file_id(name).is_some())
             .map_or(Ok(None), |file| Err(missing(file)));
     }
+
     let bytes = files.open(MANIFEST).and_then(|file| read_all(&*file));
     let bytes = bytes.map_err(OpenError::io(&place, format!("reading {MANIFEST}")))?;
-    Manifest::decode(&bytes).map(Some).map_err(|fault| header_error(&place, MANIFEST, fault))
+
+    Manifest::decode(&bytes)
+        .map(Some)
+        .map_err(|fault| header_error(&place, MANIFEST, fault))
 }
 
 /// Replaces the manifest, durably and at once.
@@ -145,35 +157,70 @@ impl<'a> Recovery<'a> {
     ) -> Result<(), OpenError> {
         let Some(id) = part.file else { return Ok(()) };
         let name = layout::part_name(id);
-        let file = self.files.open(&name).map_err(OpenError::io(&self.place, format!("opening {name}")))?;
-        let len = read_into(&*file, buffer).map_err(OpenError::io(&self.place, format!("reading {name}")))?;
+        let file = self
+            .files
+            .open(&name)
+            .map_err(OpenError::io(&self.place, format!("opening {name}")))?;
+
+        let len = read_into(&*file, buffer)
+            .map_err(OpenError::io(&self.place, format!("reading {name}")))?;
         let bytes = &buffer[..len];
+
         let place = self.place.clone();
-        let damaged = |what: String| OpenError::Corrupt { place: place.clone(), file: name.clone(), what };
+        let damaged = |what: String| OpenError::Corrupt {
+            place: place.clone(),
+            file: name.clone(),
+            what,
+        };
+
         let mut offset = layout::parse_part(id, self.manifest.store, bytes)
             .map_err(|fault| header_error(&self.place, &name, fault))?;
         loop {
             let found = frame::parse(id, offset, bytes.get(offset as usize..).unwrap_or_default());
             let frame = found.ok_or_else(|| damaged(format!("damaged at byte {offset}")))?;
-            let record =
-                Record::decode(&mut { frame.payload }).map_err(|error| damaged(error.to_string()))?;
+
+            let record = Record::decode(&mut { frame.payload })
+                .map_err(|error| damaged(error.to_string()))?;
             match record {
                 Record::End { .. } => break,
-                Record::Put { key, value, create, version, lease } => {
+                Record::Put {
+                    key,
+                    value,
+                    create,
+                    version,
+                    lease,
+                } => {
                     let inside = key >= &part.start[..] && end.is_none_or(|end| key < &end[..]);
-                    let at = Position { file: id, offset, len: frame.len, record: 0 };
+                    let at = Position {
+                        file: id,
+                        offset,
+                        len: frame.len,
+                        record: 0,
+                    };
+
                     let modified = frame.stamp.revision;
                     let value = Bytes::copy_from_slice(value);
-                    let live = Live { value, create, modified, version, lease, at };
+                    let live = Live {
+                        value,
+                        create,
+                        modified,
+                        version,
+                        lease,
+                        at,
+                    };
+
                     if inside {
                         settled.push((Bytes::copy_from_slice(key), live));
                     }
                 }
                 _ => return Err(damaged(format!("no key at byte {offset}"))),
             }
+
             offset += frame.len;
         }
+
         self.index.add_file(id, file);
+
         Ok(())
     }
 
@@ -182,6 +229,7 @@ impl<'a> Recovery<'a> {
         let logs = names.iter().filter(|name| name.ends_with(".log"));
         let mut ids: BTreeSet<FileId> = logs.filter_map(|name| layout::file_id(name)).collect();
         ids.retain(|id| *id >= self.manifest.first_segment);
+
         let mut chain: VecDeque<SegmentFile> = VecDeque::new();
         while let Some(id) = ids.pop_last() {
             let expected = chain.front().map(|next| next.header.previous);
@@ -192,10 +240,14 @@ impl<'a> Recovery<'a> {
                 Some(None) => break,
                 _ => {}
             }
-            let Some(mut segment) = self.open_segment(id, chain.is_empty())? else { continue };
+
+            let Some(mut segment) = self.open_segment(id, chain.is_empty())? else {
+                continue;
+            };
             segment.counts = expected.flatten().map(|(_, bytes)| bytes);
             chain.push_front(segment);
         }
+
         match chain.front().map(|first| first.header.previous) {
             Some(Some((previous, _))) if previous >= self.manifest.first_segment => {
                 Err(self.missing(previous))
@@ -209,7 +261,11 @@ impl<'a> Recovery<'a> {
     }
 
     fn damaged(&self, id: FileId, what: String) -> OpenError {
-        OpenError::Corrupt { place: self.place.clone(), file: layout::segment_name(id), what }
+        OpenError::Corrupt {
+            place: self.place.clone(),
+            file: layout::segment_name(id),
+            what,
+        }
     }
 
     /// `None`: the newest segment, whose beginning never became durable.
@@ -217,14 +273,19 @@ impl<'a> Recovery<'a> {
         let name = layout::segment_name(id);
         let reading = || OpenError::io(&self.place, format!("reading {name}"));
         let file = self.files.open(&name).map_err(reading())?;
+
         let beginning = read_beginning(&*file).map_err(reading())?;
         match SegmentHeader::parse(id, &beginning) {
             Ok((header, _)) if header.store != self.manifest.store => {
                 Err(header_error(&self.place, &name, HeaderFault::Foreign))
             }
-            Ok((header, first_frame)) => {
-                Ok(Some(SegmentFile { id, file, header, first_frame, counts: None }))
-            }
+            Ok((header, first_frame)) => Ok(Some(SegmentFile {
+                id,
+                file,
+                header,
+                first_frame,
+                counts: None,
+            })),
             Err(HeaderFault::Damaged) if newest => {
                 let bytes = read_all(&*file).map_err(reading())?;
                 if frame::proves_damage(id, 0, &bytes) {
@@ -242,21 +303,42 @@ impl<'a> Recovery<'a> {
         buffer: &mut Vec<u8>,
     ) -> Result<VecDeque<Segment>, OpenError> {
         let mut segments = VecDeque::new();
-        let Some(first) = chain.first() else { return Ok(segments) };
-        let settled = self.manifest.parts.iter().map(|part| part.base).min().unwrap_or_default();
+        let Some(first) = chain.first() else {
+            return Ok(segments);
+        };
+        let settled = self
+            .manifest
+            .parts
+            .iter()
+            .map(|part| part.base)
+            .min()
+            .unwrap_or_default();
+
         if first.header.revision > settled {
-            let what = format!("begins at revision {}, expected {settled}", first.header.revision);
+            let what = format!(
+                "begins at revision {}, expected {settled}",
+                first.header.revision
+            );
             return Err(self.damaged(first.id, what));
         }
+
         let mut revision = first.header.revision;
         for segment in chain {
             let bytes = self.replay_segment(segment, &mut revision, buffer)?;
-            segments.push_back(Segment { id: segment.id, bytes, last: revision });
+            segments.push_back(Segment {
+                id: segment.id,
+                bytes,
+                last: revision,
+            });
+
             let name = layout::segment_name(segment.id);
-            let file =
-                self.files.open(&name).map_err(OpenError::io(&self.place, format!("opening {name}")))?;
+            let file = self
+                .files
+                .open(&name)
+                .map_err(OpenError::io(&self.place, format!("opening {name}")))?;
             self.index.add_file(segment.id, file);
         }
+
         Ok(segments)
     }
 
@@ -267,10 +349,14 @@ impl<'a> Recovery<'a> {
         revision: &mut Revision,
         buffer: &mut Vec<u8>,
     ) -> Result<u32, OpenError> {
-        let reading = OpenError::io(&self.place, format!("reading {}", layout::segment_name(segment.id)));
+        let reading = OpenError::io(
+            &self.place,
+            format!("reading {}", layout::segment_name(segment.id)),
+        );
         let len = read_into(&*segment.file, buffer).map_err(reading)?;
         let bytes = &buffer[..len];
         let end = segment.counts.map_or(bytes.len(), |bytes| bytes as usize);
+
         let mut offset = segment.first_frame;
         while (offset as usize) < end {
             let rest = bytes.get(offset as usize..).unwrap_or_default();
@@ -283,8 +369,10 @@ impl<'a> Recovery<'a> {
                 break;
             };
             self.replay_frame(segment.id, offset, &frame, revision)?;
+
             offset += frame.len;
         }
+
         Ok(offset)
     }
 
@@ -298,23 +386,37 @@ impl<'a> Recovery<'a> {
         let records = Record::decode_all(frame.payload)
             .map_err(|error| self.damaged(file, format!("{error} at byte {offset}")))?;
         let mut writes = Vec::new();
+
         let mut changed = false;
         for (number, record) in records.iter().enumerate() {
-            let at = Position { file, offset, len: frame.len, record: frame::size(number) };
+            let at = Position {
+                file,
+                offset,
+                len: frame.len,
+                record: frame::size(number),
+            };
             changed |= matches!(record, Record::Put { .. } | Record::Delete { .. });
             self.replay_record(record, frame.stamp.revision, at, &mut writes);
         }
+
         if changed {
             if frame.stamp.revision != revision.next() {
-                let what = format!("revision {} follows {revision} at byte {offset}", frame.stamp.revision);
+                let what = format!(
+                    "revision {} follows {revision} at byte {offset}",
+                    frame.stamp.revision
+                );
                 return Err(self.damaged(file, what));
             }
+
             *revision = frame.stamp.revision;
-            self.marks.note(Duration::from_millis(frame.stamp.time), *revision);
+            self.marks
+                .note(Duration::from_millis(frame.stamp.time), *revision);
         }
+
         if !writes.is_empty() {
             self.index.apply(*revision, writes);
         }
+
         Ok(())
     }
 
@@ -326,9 +428,25 @@ impl<'a> Recovery<'a> {
         writes: &mut Vec<Write>,
     ) {
         let (key, live) = match *record {
-            Record::Put { key, value, create, version, lease } => {
+            Record::Put {
+                key,
+                value,
+                create,
+                version,
+                lease,
+            } => {
                 let value = Bytes::copy_from_slice(value);
-                (key, Some(Live { value, create, modified: revision, version, lease, at }))
+                (
+                    key,
+                    Some(Live {
+                        value,
+                        create,
+                        modified: revision,
+                        version,
+                        lease,
+                        at,
+                    }),
+                )
             }
             Record::Delete { key } => (key, None),
             Record::GrantLease { id, ttl } => {
@@ -346,39 +464,66 @@ impl<'a> Recovery<'a> {
             Record::End { .. } => return,
         };
         let part = self.manifest.part_of(key);
+
         // The key's part was settled after this: it knows already.
         if revision > self.manifest.parts[part].base {
             self.changed[part] = revision;
-            writes.push(Write { key: Bytes::copy_from_slice(key), live });
+            writes.push(Write {
+                key: Bytes::copy_from_slice(key),
+                live,
+            });
         }
     }
 
-    fn finish(mut self, names: Vec<String>, segments: VecDeque<Segment>, config: &Config) -> Recovered {
+    fn finish(
+        mut self,
+        names: Vec<String>,
+        segments: VecDeque<Segment>,
+        config: &Config,
+    ) -> Recovered {
         let compacted = self.compacted.min(self.index.revision());
         self.index.compact(compacted);
         while self.index.trim(compacted.previous(), usize::MAX) {}
         self.marks.trim(compacted);
         self.index.keep_recent(config.recent_bytes);
+
         for (id, ttl) in &self.granted {
             self.leases.grant(*id, *ttl, self.now);
         }
+
         let keys = crate::KeyRange::all();
         for (key, live) in self.index.live_range(&keys) {
             if let Some(id) = live.lease {
                 self.leases.attach(id, key);
             }
         }
-        let needed: BTreeSet<FileId> = self.manifest.parts.iter().filter_map(|part| part.file).collect();
+
+        let needed: BTreeSet<FileId> = self
+            .manifest
+            .parts
+            .iter()
+            .filter_map(|part| part.file)
+            .collect();
+
         let highest = names.iter().filter_map(|name| layout::file_id(name)).max();
-        let next_file = highest.max(Some(self.manifest.first_segment)).map_or(1, |id| id.0 + 1);
+        let next_file = highest
+            .max(Some(self.manifest.first_segment))
+            .map_or(1, |id| id.0 + 1);
         let kept = |name: &String| match layout::file_id(name) {
             Some(id) => needed.contains(&id) || segments.iter().any(|segment| segment.id == id),
             None => name != NEW_MANIFEST && name != NEW_TAIL,
         };
         let rubbish = names.into_iter().filter(|name| !kept(name)).collect();
+
         let store = self.manifest.store;
         Recovered {
-            log: Log::new(self.files.clone(), store, segments, next_file, config.segment_bytes),
+            log: Log::new(
+                self.files.clone(),
+                store,
+                segments,
+                next_file,
+                config.segment_bytes,
+            ),
             manifest: self.manifest,
             changed: self.changed,
             index: self.index,
@@ -401,7 +546,14 @@ fn read_beginning(file: &dyn File) -> std::io::Result<Vec<u8>> {
 
 fn header_error(place: &str, file: &str, fault: HeaderFault) -> OpenError {
     match fault {
-        HeaderFault::Newer(format) => OpenError::Newer { place: place.to_owned(), format },
-        _ => OpenError::Corrupt { place: place.to_owned(), file: file.to_owned(), what: fault.to_string() },
+        HeaderFault::Newer(format) => OpenError::Newer {
+            place: place.to_owned(),
+            format,
+        },
+        _ => OpenError::Corrupt {
+            place: place.to_owned(),
+            file: file.to_owned(),
+            what: fault.to_string(),
+        },
     }
 }

@@ -19,21 +19,35 @@ struct Mark {
 const GRAIN: Duration = Duration::from_secs(1);
 
 impl Marks {
-    /// The store reached `revision` at `time`. A clock that was set back makes history look younger, never older.
+    /// The store reached `revision` at `time`. A clock that was set back makes history look
+    /// younger, never older.
     pub(crate) fn note(&mut self, time: Duration, revision: Revision) {
         match self.0.back_mut() {
             Some(mark) if time < mark.first + GRAIN => {
                 mark.last = mark.last.max(time);
                 mark.revision = revision;
             }
-            _ => self.0.push_back(Mark { first: time, last: time, revision }),
+            _ => self.0.push_back(Mark {
+                first: time,
+                last: time,
+                revision,
+            }),
         }
     }
 
     /// The oldest revision that must be kept at `now`.
-    pub(crate) fn oldest_kept(&self, config: &Config, now: Duration, current: Revision) -> Revision {
-        let old = self.0.partition_point(|mark| mark.last + config.retention <= now);
-        let by_age = old.checked_sub(1).map_or(Revision::ZERO, |newest| self.0[newest].revision);
+    pub(crate) fn oldest_kept(
+        &self,
+        config: &Config,
+        now: Duration,
+        current: Revision,
+    ) -> Revision {
+        let old = self
+            .0
+            .partition_point(|mark| mark.last + config.retention <= now);
+        let by_age = old
+            .checked_sub(1)
+            .map_or(Revision::ZERO, |newest| self.0[newest].revision);
         by_age.min(by_count(config, current))
     }
 
@@ -45,7 +59,10 @@ impl Marks {
         current: Revision,
         compacted: Revision,
     ) -> Option<Duration> {
-        let next = self.0.iter().find(|mark| mark.last + config.retention > now)?;
+        let next = self
+            .0
+            .iter()
+            .find(|mark| mark.last + config.retention > now)?;
         // What the count keeps anyway will not go when its time comes.
         (compacted < by_count(config, current)).then(|| next.last + config.retention)
     }
@@ -68,16 +85,26 @@ mod tests {
 
     #[test]
     fn history_is_kept_for_its_time_and_for_its_number() {
-        let config = Config { retained_revisions: 100, ..Config::default() };
+        let config = Config {
+            retained_revisions: 100,
+            ..Config::default()
+        };
+
         let mut marks = Marks::default();
         for second in 0..600 {
             marks.note(Duration::from_secs(second), Revision::new(second * 10));
         }
+
         let check = |now: u64, current: u64, expected: u64| {
             let kept = marks.oldest_kept(&config, Duration::from_secs(now), Revision::new(current));
-            assert_eq!(kept, Revision::new(expected), "at {now} s, revision {current}");
+            assert_eq!(
+                kept,
+                Revision::new(expected),
+                "at {now} s, revision {current}"
+            );
         };
         check(299, 2990, 0);
+
         check(400, 4000, 1000);
         check(600, 6000, 3000);
         check(10_000, 6000, 5900); // old enough, but among the newest hundred

@@ -52,8 +52,16 @@ impl Shared {
     }
 
     pub(crate) fn pin(self: &Arc<Self>, revision: Revision) -> Pin {
-        *self.pins.lock().expect(UNPOISONED).entry(revision).or_default() += 1;
-        Pin { shared: self.clone(), revision }
+        *self
+            .pins
+            .lock()
+            .expect(UNPOISONED)
+            .entry(revision)
+            .or_default() += 1;
+        Pin {
+            shared: self.clone(),
+            revision,
+        }
     }
 
     pub(crate) fn oldest_pin(&self) -> Option<Revision> {
@@ -74,9 +82,14 @@ impl Shared {
     pub(crate) fn disk_error(&self, error: &io::Error) -> Unavailable {
         let place = self.files.place();
         match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Unavailable::DiskFull { place },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Unavailable::DiskFull { place }
+            }
             io::ErrorKind::ReadOnlyFilesystem => Unavailable::ReadOnly { place },
-            _ => Unavailable::DiskFailed { place, reason: error.to_string() },
+            _ => Unavailable::DiskFailed {
+                place,
+                reason: error.to_string(),
+            },
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The end of the log, made certain before anybody reads it.
 //!
-//! The last batch may be visible and yet not durable: the process was killed before its sync, or the sync failed,
-//! after which the system shows the bytes but never writes them. Showing it to readers would be wrong, and so would
-//! be dropping it, because it may have been acknowledged. So it is written again, into a new segment; and so is the
-//! beginning of a segment that holds nothing else.
+//! The last batch may be visible and yet not durable: the process was killed before its sync, or
+//! the sync failed, after which the system shows the bytes but never writes them. Showing it to
+//! readers would be wrong, and so would be dropping it, because it may have been acknowledged. So
+//! it is written again, into a new segment; and so is the beginning of a segment that holds nothing
+//! else.
 
 use super::files::{Files, read_all};
 use super::frame::{self, FileId, FrameBuffer, Stamp};
@@ -12,32 +13,51 @@ use std::io;
 
 pub(crate) const NEW_TAIL: &str = "TAIL.new";
 
-/// Writes the last batch again. Does nothing where the log is empty, or looks damaged: recovery judges that.
+/// Writes the last batch again. Does nothing where the log is empty, or looks damaged: recovery
+/// judges that.
 pub(crate) fn make_certain(files: &dyn Files, manifest: &Manifest) -> io::Result<()> {
     let names = files.list()?;
-    let logs = names.iter().filter(|name| name.ends_with(".log")).filter_map(|name| file_id(name));
+    let logs = names
+        .iter()
+        .filter(|name| name.ends_with(".log"))
+        .filter_map(|name| file_id(name));
     let mut ids: Vec<FileId> = logs.filter(|id| *id >= manifest.first_segment).collect();
     ids.sort_unstable();
-    let Some(next) = names.iter().filter_map(|name| file_id(name)).max().map(|id| FileId(id.0 + 1)) else {
+
+    let Some(next) = names
+        .iter()
+        .filter_map(|name| file_id(name))
+        .max()
+        .map(|id| FileId(id.0 + 1))
+    else {
         return Ok(());
     };
+
     for id in ids.into_iter().rev() {
         let bytes = read_all(&*files.open(&segment_name(id))?)?;
+
         // A segment whose beginning is not whole never took a write: the one before it is the last.
-        let Ok((header, first)) = SegmentHeader::parse(id, &bytes) else { continue };
+        let Ok((header, first)) = SegmentHeader::parse(id, &bytes) else {
+            continue;
+        };
         if header.store != manifest.store {
             return Ok(());
         }
+
         let (start, end) = last_batch(id, first, &bytes);
         return rewrite(files, id, &bytes, (start, end), next, header);
     }
+
     Ok(())
 }
 
 /// Where the last batch begins and ends.
 fn last_batch(id: FileId, first: u32, bytes: &[u8]) -> (u32, u32) {
     let (mut start, mut end) = (first, first);
-    while let Some(frame) = bytes.get(end as usize..).and_then(|rest| frame::parse(id, end, rest)) {
+    while let Some(frame) = bytes
+        .get(end as usize..)
+        .and_then(|rest| frame::parse(id, end, rest))
+    {
         start = frame.stamp.batch;
         end += frame.len;
     }
@@ -55,23 +75,48 @@ fn rewrite(
     if frame::proves_damage(id, end, bytes) {
         return Ok(());
     }
+
     let mut buffer = FrameBuffer::new(next, 0);
     let revision = revision_at(id, bytes, start, header);
-    // A segment that took no write may not even have a durable beginning: the new one stands in its place.
-    let previous = if start == end { header.previous } else { Some((id, start)) };
-    SegmentHeader { store: header.store, previous, revision }.append(&mut buffer);
+
+    // A segment that took no write may not even have a durable beginning: the new one stands in its
+    // place.
+    let previous = if start == end {
+        header.previous
+    } else {
+        Some((id, start))
+    };
+
+    SegmentHeader {
+        store: header.store,
+        previous,
+        revision,
+    }
+    .append(&mut buffer);
+
     let batch = buffer.end();
     let mut offset = start;
     while offset < end {
-        let Some(frame) = frame::parse(id, offset, &bytes[offset as usize..]) else { break };
-        buffer.push(Stamp { batch, ..frame.stamp }, |out| out.extend_from_slice(frame.payload));
+        let Some(frame) = frame::parse(id, offset, &bytes[offset as usize..]) else {
+            break;
+        };
+        buffer.push(
+            Stamp {
+                batch,
+                ..frame.stamp
+            },
+            |out| out.extend_from_slice(frame.payload),
+        );
+
         offset += frame.len;
     }
+
     // Under its own name only once it is whole: half a copy must not pass for the end of the log.
     let file = files.create(NEW_TAIL)?;
     file.write_at(0, buffer.bytes())?;
     file.sync()?;
     files.rename(NEW_TAIL, &segment_name(next))?;
+
     files.sync_directory()
 }
 
@@ -80,7 +125,9 @@ fn revision_at(id: FileId, bytes: &[u8], until: u32, header: SegmentHeader) -> c
     let mut revision = header.revision;
     let mut offset = 0;
     while offset < until {
-        let Some(frame) = frame::parse(id, offset, &bytes[offset as usize..]) else { break };
+        let Some(frame) = frame::parse(id, offset, &bytes[offset as usize..]) else {
+            break;
+        };
         revision = frame.stamp.revision.max(revision);
         offset += frame.len;
     }

@@ -1,13 +1,16 @@
 //! Watches: a cursor over the history for each, and a slot where the writer leaves word.
 //!
-//! The writer tells a watcher only of changes in its range. Between them the watcher is *caught up*, however far
-//! the store moves on; its slot then holds no revision, and compaction cannot overtake it. Once something in its
-//! range changes, the slot holds that revision until the watcher has taken everything. A watcher that is so slow
-//! that compaction passes this revision is told so: it never skips.
+//! The writer tells a watcher only of changes in its range. Between them the watcher is *caught
+//! up*, however far the store moves on; its slot then holds no revision, and compaction cannot
+//! overtake it. Once something in its range changes, the slot holds that revision until the watcher
+//! has taken everything. A watcher that is so slow that compaction passes this revision is told so:
+//! it never skips.
 
 use super::index::{FoundEvent, Scan};
 use super::shared::{Shared, UNPOISONED};
-use crate::{Event, KeyRange, Revision, StoreError, Unavailable, WatchItem, WatchRequest, WatchSource};
+use crate::{
+    Event, KeyRange, Revision, StoreError, Unavailable, WatchItem, WatchRequest, WatchSource,
+};
 use async_trait::async_trait;
 use std::{
     sync::{Arc, Mutex, MutexGuard},
@@ -53,8 +56,8 @@ enum Step {
 }
 
 impl Slot {
-    /// The writer's word that `key` changed at `revision`. Whether the watcher cares; then it must be woken once
-    /// the change can be seen.
+    /// The writer's word that `key` changed at `revision`. Whether the watcher cares; then it must
+    /// be woken once the change can be seen.
     pub(crate) fn tell(&self, key: &[u8], revision: Revision) -> bool {
         if !self.range.contains(key) {
             return false;
@@ -81,17 +84,30 @@ impl Slot {
 
 impl Watcher {
     /// Opens a watch; answers with the store's revision then.
-    pub(crate) fn open(shared: Arc<Shared>, request: WatchRequest) -> Result<(Revision, Self), StoreError> {
+    pub(crate) fn open(
+        shared: Arc<Shared>,
+        request: WatchRequest,
+    ) -> Result<(Revision, Self), StoreError> {
         // While the index is held, the writer makes nothing visible: no change falls between.
         let index = shared.index();
         let current = index.revision();
         let first = request.from.unwrap_or(current.next());
         index.uncompacted(first)?;
         let pending = Some(first).filter(|first| *first <= current);
-        let state = Mutex::new(SlotState { pending, ..SlotState::default() });
-        let slot = Arc::new(Slot { range: request.range, state, woken: Notify::new() });
+        let state = Mutex::new(SlotState {
+            pending,
+            ..SlotState::default()
+        });
+
+        let slot = Arc::new(Slot {
+            range: request.range,
+            state,
+            woken: Notify::new(),
+        });
         shared.slots().push(slot.clone());
+
         drop(index);
+
         let watcher = Watcher {
             slot,
             cursor: first,
@@ -100,6 +116,7 @@ impl Watcher {
             last_item: Instant::now(),
             shared,
         };
+
         Ok((current, watcher))
     }
 
@@ -107,24 +124,33 @@ impl Watcher {
         if self.shared.is_closed() {
             return Err(Unavailable::Closed.into());
         }
+
         let index = self.shared.index();
         let mut state = self.slot.state();
         if let Some(pending) = state.pending {
             let from = pending.max(self.cursor);
             index.uncompacted(from)?;
-            return Ok(Step::Scanned(index.scan(&self.slot.range, from, ITEM, GLANCE)));
+            return Ok(Step::Scanned(index.scan(
+                &self.slot.range,
+                from,
+                ITEM,
+                GLANCE,
+            )));
         }
+
         let here = index.revision();
+
         // Of a watch from a future revision nothing can be said before the store is there.
         if state.progress && here.next() >= self.cursor {
             state.progress = false;
             return Ok(Step::Progress(here));
         }
+
         Ok(Step::Idle)
     }
 
-    /// Everything through a revision was delivered, which was the newest if `complete`. No await may come between
-    /// this and returning the item.
+    /// Everything through a revision was delivered, which was the newest if `complete`. No await
+    /// may come between this and returning the item.
     fn advance(&mut self, through: Revision, complete: bool) {
         let mut state = self.slot.state();
         self.cursor = self.cursor.max(through.next());
@@ -134,12 +160,24 @@ impl Watcher {
     async fn resolve(&self, found: Vec<FoundEvent>) -> Result<Vec<Event>, StoreError> {
         let previous = self.previous;
         let here = found.iter().all(FoundEvent::is_here);
-        let resolve = move || found.into_iter().map(|event| event.resolve(previous)).collect();
-        if here { resolve() } else { resolve_all(&self.shared, resolve).await }
+        let resolve = move || {
+            found
+                .into_iter()
+                .map(|event| event.resolve(previous))
+                .collect()
+        };
+
+        if here {
+            resolve()
+        } else {
+            resolve_all(&self.shared, resolve).await
+        }
     }
 
     async fn wait(&self) {
-        let Some(period) = self.progress_every else { return self.slot.woken.notified().await };
+        let Some(period) = self.progress_every else {
+            return self.slot.woken.notified().await;
+        };
         tokio::select! {
             biased;
             () = self.slot.woken.notified() => {}
@@ -167,7 +205,11 @@ impl WatchSource for Watcher {
     async fn next(&mut self) -> Result<WatchItem, StoreError> {
         loop {
             match self.step()? {
-                Step::Scanned(Scan { events, through, complete }) => {
+                Step::Scanned(Scan {
+                    events,
+                    through,
+                    complete,
+                }) => {
                     let events = self.resolve(events).await?;
                     self.advance(through, complete);
                     if !events.is_empty() {
@@ -192,6 +234,8 @@ impl WatchSource for Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        self.shared.slots().retain(|slot| !Arc::ptr_eq(slot, &self.slot));
+        self.shared
+            .slots()
+            .retain(|slot| !Arc::ptr_eq(slot, &self.slot));
     }
 }

@@ -1,9 +1,10 @@
 //! The writer: the one place that changes anything.
 //!
-//! A turn takes what waits, evaluates it against the index and what the same batch already wrote, puts the batch on
-//! the disk with one write and one sync, and only then makes it visible, answers, and wakes watchers. Between
-//! batches it does the chores: ends leases, forgets history, settles the log into parts. The writer is a thread of
-//! its own in production, or a task, or a loop in a test that calls [`Writer::turn`] by hand.
+//! A turn takes what waits, evaluates it against the index and what the same batch already wrote,
+//! puts the batch on the disk with one write and one sync, and only then makes it visible, answers,
+//! and wakes watchers. Between batches it does the chores: ends leases, forgets history, settles
+//! the log into parts. The writer is a thread of its own in production, or a task, or a loop in a
+//! test that calls [`Writer::turn`] by hand.
 
 use super::askers::Askers;
 use super::compaction::Round;
@@ -52,9 +53,11 @@ struct Held {
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 /// How many changes are forgotten between two batches.
 const TRIM: usize = 4096;
-/// So many keys are touched under one hold of the index: readers wait for that, so it is over in microseconds.
+/// So many keys are touched under one hold of the index: readers wait for that, so it is over in
+/// microseconds.
 pub(super) const HOLD: usize = 16;
-/// So many transactions become visible under one hold. Each hold is a fight with the readers, and writers pay for it.
+/// So many transactions become visible under one hold. Each hold is a fight with the readers, and
+/// writers pay for it.
 const TOGETHER: usize = 4;
 
 /// After a batch of so many, the next one waits for company…
@@ -111,6 +114,7 @@ impl Writer {
             writes_fail: false,
         };
         writer.publish_sizes();
+
         writer
     }
 
@@ -118,28 +122,37 @@ impl Writer {
     pub(crate) fn run(mut self, askers: &Askers) {
         loop {
             let pause = self.turn();
+
             if self.shared.queue.is_closed() && self.shared.queue.is_empty() {
                 return self.last_turn();
             }
+
             if self.last_batch >= COMPANY {
-                // Those just answered are about to ask again: a sync for each of the first to come would only keep
-                // the others waiting.
+                // Those just answered are about to ask again: a sync for each of the first to come
+                // would only keep the others waiting.
                 let company = self.last_batch + self.shared.queue.len();
                 self.shared.queue.wait(company * 3 / 4, Some(COMPANY_TIME));
             }
+
             if pause != Some(Duration::ZERO) {
                 self.shared.queue.wait(1, pause);
             }
+
             self.let_them_come(askers);
         }
     }
 
-    /// On a busy machine, requests come one by one, and a sync for each two or three of them would be a fifth of all the
-    /// work there is. Whoever is at work anyway loses nothing when its write waits for those of the others.
+    /// On a busy machine, requests come one by one, and a sync for each two or three of them would
+    /// be a fifth of all the work there is. Whoever is at work anyway loses nothing when its write
+    /// waits for those of the others.
     fn let_them_come(&self, askers: &Askers) {
         for _ in 0..CROWD_STEPS {
             let here = self.shared.queue.len();
-            if here == 0 || here >= CROWD || self.shared.queue.is_closed() || !askers.are_all_at_work() {
+            if here == 0
+                || here >= CROWD
+                || self.shared.queue.is_closed()
+                || !askers.are_all_at_work()
+            {
                 return;
             }
             self.shared.queue.wait(CROWD, Some(CROWD_STEP));
@@ -160,20 +173,32 @@ impl Writer {
         }
     }
 
-    /// Does what can be done now. Answers how long there is nothing more to do unless a request comes.
+    /// Does what can be done now. Answers how long there is nothing more to do unless a request
+    /// comes.
     pub(crate) fn turn(&mut self) -> Option<Duration> {
         let now = self.shared.clock.elapsed();
         let mut requests = self.take_requests(now);
         if now >= self.chores_after {
             let ended = self.shared.leases().ended(now);
-            requests.extend(ended.into_iter().map(|id| Request::EndLease { id, reply: None }));
+            requests.extend(
+                ended
+                    .into_iter()
+                    .map(|id| Request::EndLease { id, reply: None }),
+            );
         }
+
         self.last_batch = requests.len();
+
         if !requests.is_empty() {
             self.commit(requests);
         }
+
         let busy = self.forget() | (now >= self.chores_after && self.settle(now));
-        if busy { Some(Duration::ZERO) } else { self.pause(now) }
+        if busy {
+            Some(Duration::ZERO)
+        } else {
+            self.pause(now)
+        }
     }
 
     /// The store is closed: whoever was held back is served now.
@@ -186,17 +211,26 @@ impl Writer {
 
     fn take_requests(&mut self, now: Duration) -> Vec<Request> {
         let requests = self.shared.queue.take();
-        let Some(coalesce) = &self.shared.config.coalesce else { return requests };
+        let Some(coalesce) = &self.shared.config.coalesce else {
+            return requests;
+        };
         let patient = |request: &Request| match request {
             Request::Txn(txn, _) => evaluate::writes_only_below(txn, &coalesce.prefix),
             _ => false,
         };
         let urgent = !requests.iter().all(patient);
+
         if self.held.requests.is_empty() {
             self.held.until = now + coalesce.delay;
         }
+
         self.held.requests.extend(requests);
-        if urgent || now >= self.held.until { std::mem::take(&mut self.held.requests) } else { Vec::new() }
+
+        if urgent || now >= self.held.until {
+            std::mem::take(&mut self.held.requests)
+        } else {
+            Vec::new()
+        }
     }
 
     fn commit(&mut self, mut requests: Vec<Request>) {
@@ -205,32 +239,39 @@ impl Writer {
             true => self.make_room(),
             false => Ok(()),
         };
+
         let batch = self.evaluate(requests);
         let written = if batch.buffer.bytes().is_empty() {
             Ok(())
         } else {
             room.and_then(|()| self.write(&batch.buffer, batch.last_revision()))
         };
+
         let failure = written.err().map(|error| self.shared.disk_error(&error));
         if !batch.buffer.bytes().is_empty() {
             self.log_failure(failure.as_ref());
         }
+
         if failure.is_none() {
             self.publish(batch.visible);
         } else {
             self.chores_after = self.shared.clock.elapsed() + RETRY;
         }
+
         for prepared in batch.prepared {
             let failure = failure.clone().filter(|_| prepared.needs_disk);
             (prepared.answer)(failure);
         }
+
         self.publish_sizes();
     }
 
     /// Logs that writes begin to fail, and that they succeed again: each once.
     fn log_failure(&mut self, failure: Option<&Unavailable>) {
         match failure {
-            Some(error) if !self.writes_fail => tracing::error!(%error, "store writes fail; reads go on"),
+            Some(error) if !self.writes_fail => {
+                tracing::error!(%error, "store writes fail; reads go on")
+            }
             None if self.writes_fail => tracing::info!("store writes succeed again"),
             _ => {}
         }
@@ -254,6 +295,7 @@ impl Writer {
         let index = self.shared.index();
         let leases = self.shared.leases();
         let mut pending = Pending::new(&index, &leases);
+
         let mut batch = Batch::new(self.log.buffer(), self.shared.clock.unix());
         for request in requests {
             match request {
@@ -272,6 +314,7 @@ impl Writer {
                             Visible::Lease(id, ttl),
                         );
                     }
+
                     batch.prepare(reply, answer);
                 }
                 Request::EndLease { id, reply } => {
@@ -281,6 +324,7 @@ impl Writer {
                         batch.visible.push(Visible::LeaseEnd(id));
                         revision
                     });
+
                     if let Some(reply) = reply {
                         batch.prepare(reply, ended);
                     }
@@ -296,11 +340,12 @@ impl Writer {
                 Request::Defragment(_) => {}
             }
         }
+
         batch
     }
 
-    /// Makes a durable batch visible, a few transactions at a time: a reader waits for those at most, never for a
-    /// whole batch.
+    /// Makes a durable batch visible, a few transactions at a time: a reader waits for those at
+    /// most, never for a whole batch.
     fn publish(&mut self, visible: Vec<Visible>) {
         let now = self.shared.clock.elapsed();
         let mut woken = Vec::new();
@@ -311,6 +356,7 @@ impl Writer {
             few.extend(items.next_if(|next| matches!(next, Visible::LeaseEnd(_))));
             self.show(few, now, &mut woken);
         }
+
         woken.iter().for_each(|slot| slot.wake());
         let beyond = self.shared.index_mut().take_beyond_recent();
         drop(beyond);
@@ -332,7 +378,12 @@ impl Writer {
                     Visible::Writes(revision, writes) => {
                         let slots = self.shared.slots();
                         for one in index.apply(revision, writes) {
-                            woken.extend(slots.iter().filter(|slot| slot.tell(&one.key, revision)).cloned());
+                            woken.extend(
+                                slots
+                                    .iter()
+                                    .filter(|slot| slot.tell(&one.key, revision))
+                                    .cloned(),
+                            );
                             leases.move_key(&one.key, one.old_lease, one.new_lease);
                             changed.push((one.key, revision));
                         }
@@ -340,6 +391,7 @@ impl Writer {
                 }
             }
         }
+
         for (key, revision) in changed {
             let part = self.manifest.part_of(&key);
             self.changed[part] = revision;
@@ -352,15 +404,20 @@ impl Writer {
             let index = self.shared.index();
             (index.revision(), index.compacted(), index.oldest_change())
         };
-        let kept = self.marks.oldest_kept(&self.shared.config, self.shared.clock.unix(), current);
+
+        let kept = self
+            .marks
+            .oldest_kept(&self.shared.config, self.shared.clock.unix(), current);
         if kept > compacted {
             self.shared.index_mut().compact(kept);
             self.marks.trim(kept);
         }
+
         let forgettable = self.forgettable(kept.max(compacted));
         if oldest.is_none_or(|oldest| oldest > forgettable) {
             return false;
         }
+
         (0..TRIM / HOLD).all(|_| self.shared.index_mut().trim(forgettable, HOLD))
     }
 
@@ -368,24 +425,46 @@ impl Writer {
     pub(super) fn forgettable(&self, compacted: Revision) -> Revision {
         let settling = self.round.as_ref().map(Round::target);
         let pinned = self.shared.oldest_pin();
-        [settling, pinned].into_iter().flatten().fold(compacted.previous(), Revision::min)
+        [settling, pinned]
+            .into_iter()
+            .flatten()
+            .fold(compacted.previous(), Revision::min)
     }
 
     /// How long there is nothing to do.
     fn pause(&self, now: Duration) -> Option<Duration> {
-        let lease = self.shared.leases().next_end().map(|ends| ends.max(self.chores_after));
+        let lease = self
+            .shared
+            .leases()
+            .next_end()
+            .map(|ends| ends.max(self.chores_after));
+
         let held = Some(self.held.until).filter(|_| !self.held.requests.is_empty());
-        let elapsed = [lease, held].into_iter().flatten().map(|at| at.saturating_sub(now)).min();
+        let elapsed = [lease, held]
+            .into_iter()
+            .flatten()
+            .map(|at| at.saturating_sub(now))
+            .min();
+
         let (current, compacted) = {
             let index = self.shared.index();
             (index.revision(), index.compacted())
         };
+
         let unix = self.shared.clock.unix();
-        let window = self.marks.next_change(&self.shared.config, unix, current, compacted);
+        let window = self
+            .marks
+            .next_change(&self.shared.config, unix, current, compacted);
+
         // Forgetting a little later costs nothing; waking up for every second's worth would.
-        let window = window.map(|at| at.saturating_sub(unix).max(self.shared.config.retention / 10));
-        let chore =
-            Some(self.chores_after.saturating_sub(now)).filter(|wait| !wait.is_zero() && self.has_chores());
+        let window = window.map(|at| {
+            at.saturating_sub(unix)
+                .max(self.shared.config.retention / 10)
+        });
+
+        let chore = Some(self.chores_after.saturating_sub(now))
+            .filter(|wait| !wait.is_zero() && self.has_chores());
+
         [elapsed, window, chore].into_iter().flatten().min()
     }
 
@@ -408,34 +487,60 @@ impl Drop for Writer {
 impl Batch {
     fn new(buffer: FrameBuffer, time: Duration) -> Self {
         let start = buffer.start();
-        Batch { buffer, start, time: milliseconds(time), prepared: Vec::new(), visible: Vec::new() }
+        Batch {
+            buffer,
+            start,
+            time: milliseconds(time),
+            prepared: Vec::new(),
+            visible: Vec::new(),
+        }
     }
 
-    /// Adds what a transaction wrote, with `more` records in the same frame; answers what it answered.
+    /// Adds what a transaction wrote, with `more` records in the same frame; answers what it
+    /// answered.
     fn add(&mut self, evaluated: Evaluated, more: &[Record<'_>]) -> crate::TxnAnswer {
         let Evaluated { answer, mut writes } = evaluated;
         if writes.is_empty() && more.is_empty() {
             return answer;
         }
-        let stamp = Stamp { revision: answer.revision, time: self.time, batch: self.start };
+
+        let stamp = Stamp {
+            revision: answer.revision,
+            time: self.time,
+            batch: self.start,
+        };
+
         let first = self.buffer.push(stamp, |out| {
             writes.iter().for_each(|write| record(write).encode(out));
             more.iter().for_each(|record| record.encode(out));
         });
+
         for (number, write) in writes.iter_mut().enumerate() {
             if let Some(live) = &mut write.live {
-                live.at = Position { record: size(number), ..first };
+                live.at = Position {
+                    record: size(number),
+                    ..first
+                };
             }
         }
+
         if !writes.is_empty() {
             self.visible.push(Visible::Writes(answer.revision, writes));
         }
+
         answer
     }
 
     /// Adds something that is no change of a key.
     fn note(&mut self, revision: Revision, record: &Record<'_>, visible: Visible) {
-        self.buffer.push(Stamp { revision, time: self.time, batch: self.start }, |out| record.encode(out));
+        self.buffer.push(
+            Stamp {
+                revision,
+                time: self.time,
+                batch: self.start,
+            },
+            |out| record.encode(out),
+        );
         self.visible.push(visible);
     }
 
@@ -445,7 +550,10 @@ impl Batch {
             drop(reply.send(answer)); // whoever asked may be gone
         };
         let needs_disk = !self.buffer.bytes().is_empty();
-        self.prepared.push(Prepared { answer: Box::new(answer), needs_disk });
+        self.prepared.push(Prepared {
+            answer: Box::new(answer),
+            needs_disk,
+        });
     }
 
     fn last_revision(&self) -> Option<Revision> {
@@ -470,15 +578,25 @@ fn record(write: &Write) -> Record<'_> {
     }
 }
 
-fn compactable(compacted: Revision, current: Revision, requested: Revision) -> Result<(), StoreError> {
+fn compactable(
+    compacted: Revision,
+    current: Revision,
+    requested: Revision,
+) -> Result<(), StoreError> {
     if requested > current {
         return Err(StoreError::FutureRevision { requested, current });
     }
-    // Nothing was before revision 0, and a store that forgot nothing yet may be told to forget that.
+
+    // Nothing was before revision 0, and a store that forgot nothing yet may be told to forget
+    // that.
     let nothing_yet = compacted == Revision::ZERO && requested == Revision::ZERO;
     if requested <= compacted && !nothing_yet {
-        return Err(StoreError::Compacted { requested, compacted });
+        return Err(StoreError::Compacted {
+            requested,
+            compacted,
+        });
     }
+
     Ok(())
 }
 

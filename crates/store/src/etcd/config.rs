@@ -12,8 +12,8 @@ pub struct EtcdConfig {
     pub credentials: Option<Credentials>,
     /// How long one request may take in all, tries at other members included.
     pub request_timeout: Duration,
-    /// How long one member may take to answer before another is asked: longer than the longest list takes, and
-    /// than etcd itself waits for a new leader.
+    /// How long one member may take to answer before another is asked: longer than the longest list
+    /// takes, and than etcd itself waits for a new leader.
     pub attempt_timeout: Duration,
     /// How long a watch tries to go on before it ends as unavailable.
     pub watch_patience: Duration,
@@ -64,12 +64,16 @@ impl EtcdConfig {
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").field("server_name", &self.server_name).finish_non_exhaustive()
+        f.debug_struct("Tls")
+            .field("server_name", &self.server_name)
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Credentials")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }

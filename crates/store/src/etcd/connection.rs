@@ -1,7 +1,8 @@
 //! The members, one connection to each, and which of them is asked.
 //!
-//! All requests go to the preferred member until it fails; then the next one is preferred. A failed request is sent
-//! again where that can do no harm: a read always, a write only if no member can have seen it.
+//! All requests go to the preferred member until it fails; then the next one is preferred. A failed
+//! request is sent again where that can do no harm: a read always, a write only if no member can
+//! have seen it.
 
 use super::config::{ConfigError, Credentials, EtcdConfig};
 use super::outcome::Fault;
@@ -51,20 +52,24 @@ pub(crate) struct Connection {
 /// Largest message taken: etcd answers ranges of any size in one.
 const MESSAGE_LIMIT: usize = 2 << 30;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// A member that is gone without a word is noticed after these two. etcd refuses pings more often than every 5 s.
+/// A member that is gone without a word is noticed after these two. etcd refuses pings more often
+/// than every 5 s.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
 /// What a member may send ahead on one stream: what a watch holds whose reader is slow.
 const STREAM_WINDOW: u32 = 2 << 20;
-/// What it may send ahead on all. The HTTP library takes many small frames that nobody has read yet for an attack and
-/// ends the connection; how many are too many depends on this. Small events of slow watches are such frames.
+/// What it may send ahead on all. The HTTP library takes many small frames that nobody has read yet
+/// for an attack and ends the connection; how many are too many depends on this. Small events of
+/// slow watches are such frames.
 const CONNECTION_WINDOW: u32 = 256 << 20;
 /// Between rounds over all members.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) fn kv(channel: Wire) -> KvClient<Wire> {
-    KvClient::new(channel).max_decoding_message_size(MESSAGE_LIMIT).max_encoding_message_size(MESSAGE_LIMIT)
+    KvClient::new(channel)
+        .max_decoding_message_size(MESSAGE_LIMIT)
+        .max_encoding_message_size(MESSAGE_LIMIT)
 }
 
 pub(crate) fn lease(channel: Wire) -> LeaseClient<Wire> {
@@ -80,7 +85,12 @@ impl Connection {
         if config.endpoints.is_empty() {
             return Err(ConfigError::NoEndpoint);
         }
-        let members = config.endpoints.iter().map(|endpoint| member(endpoint, config));
+
+        let members = config
+            .endpoints
+            .iter()
+            .map(|endpoint| member(endpoint, config));
+
         Ok(Connection {
             members: members.collect::<Result<_, _>>()?,
             preferred: AtomicUsize::new(0),
@@ -110,14 +120,17 @@ impl Connection {
                 Ok(answer) => return Ok(answer),
                 Err(fault) => fault,
             };
+
             if fault.may_pass() {
                 self.leave(member);
             }
+
             let again = fault.did_nothing() || repeat == Repeat::Always && fault.may_pass();
             let pause = rounds.pause();
             if !again || Instant::now() + pause >= deadline {
                 return Err(fault);
             }
+
             sleep(pause).await;
         }
     }
@@ -132,15 +145,22 @@ impl Connection {
     where
         F: Future<Output = Result<Response<A>, Status>>,
     {
-        let fault = match self.attempt_once(channel.clone(), message.clone(), call).await {
+        let fault = match self
+            .attempt_once(channel.clone(), message.clone(), call)
+            .await
+        {
             Err(fault) if self.wants_new_token(&fault) => fault,
             outcome => return outcome,
         };
+
         self.forget_token();
-        self.attempt_once(channel, message, call).await.map_err(|second| match second {
-            Fault::Refused(Refusal::InvalidToken) => fault,
-            second => second,
-        })
+
+        self.attempt_once(channel, message, call)
+            .await
+            .map_err(|second| match second {
+                Fault::Refused(Refusal::InvalidToken) => fault,
+                second => second,
+            })
     }
 
     async fn attempt_once<M, A, F>(
@@ -164,7 +184,9 @@ impl Connection {
     pub(crate) async fn request<M>(&self, channel: &Wire, message: M) -> Result<Request<M>, Fault> {
         let mut request = Request::new(message);
         // A member without a leader says so at once, instead of waiting for one.
-        request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
+        request
+            .metadata_mut()
+            .insert("hasleader", MetadataValue::from_static("true"));
         if let Some(token) = self.token(channel).await? {
             request.metadata_mut().insert("token", token);
         }
@@ -177,18 +199,23 @@ impl Connection {
         (member, self.members[member].clone())
     }
 
-    /// Prefers another member than this one, which failed. If somebody else left it already, nothing happens.
+    /// Prefers another member than this one, which failed. If somebody else left it already,
+    /// nothing happens.
     pub(crate) fn leave(&self, member: usize) {
         let next = (member + 1) % self.members.len();
         // Lost the race: another request has left the member, which is all that is wanted.
-        self.preferred.compare_exchange(member, next, Ordering::Relaxed, Ordering::Relaxed).unwrap_or(member);
+        self.preferred
+            .compare_exchange(member, next, Ordering::Relaxed, Ordering::Relaxed)
+            .unwrap_or(member);
     }
 
     pub(crate) fn wants_new_token(&self, fault: &Fault) -> bool {
         self.credentials.is_some()
             && matches!(
                 fault,
-                Fault::Refused(Refusal::InvalidToken | Refusal::AuthOldRevision | Refusal::UserEmpty)
+                Fault::Refused(
+                    Refusal::InvalidToken | Refusal::AuthOldRevision | Refusal::UserEmpty
+                )
             )
     }
 
@@ -197,15 +224,20 @@ impl Connection {
     }
 
     async fn token(&self, channel: &Wire) -> Result<Option<MetadataValue<Ascii>>, Fault> {
-        let Some(credentials) = &self.credentials else { return Ok(None) };
+        let Some(credentials) = &self.credentials else {
+            return Ok(None);
+        };
+
         let known = self.token.read().expect(UNPOISONED).clone();
         if known.is_some() {
             return Ok(known);
         }
+
         let message = rpc::AuthenticateRequest {
             name: credentials.name.clone(),
             password: credentials.password.clone(),
         };
+
         let mut client = AuthClient::new(channel.clone());
         let answer = match timeout(self.attempt_timeout, client.authenticate(message)).await {
             Ok(Ok(answer)) => answer.into_inner(),
@@ -220,13 +252,18 @@ impl Connection {
             }
             Err(_) => return Err(Fault::NotReached("no answer to the credentials".to_owned())),
         };
+
         let token = MetadataValue::try_from(answer.token)
             .map_err(|_| Fault::NotReached("the token is not text".to_owned()))?;
         *self.token.write().expect(UNPOISONED) = Some(token.clone());
+
         Ok(Some(token))
     }
 
-    pub(crate) async fn range(&self, message: rpc::RangeRequest) -> Result<rpc::RangeResponse, Fault> {
+    pub(crate) async fn range(
+        &self,
+        message: rpc::RangeRequest,
+    ) -> Result<rpc::RangeResponse, Fault> {
         let call = |channel, request| async move { kv(channel).range(request).await };
         self.call(Repeat::Always, message, call).await
     }
@@ -234,19 +271,28 @@ impl Connection {
     /// The newest revision of the whole cluster, not only of the member that answers.
     pub(crate) async fn current_revision(&self) -> Result<Revision, Fault> {
         let key = Bytes::from_static(super::ANY_KEY);
-        let message = rpc::RangeRequest { key, count_only: true, ..rpc::RangeRequest::default() };
+        let message = rpc::RangeRequest {
+            key,
+            count_only: true,
+            ..rpc::RangeRequest::default()
+        };
         Ok(header(self.range(message).await?.header.as_ref()))
     }
 
     pub(crate) async fn status(&self) -> Result<rpc::StatusResponse, Fault> {
-        let call = |channel, request| async move { MaintenanceClient::new(channel).status(request).await };
+        let call =
+            |channel, request| async move { MaintenanceClient::new(channel).status(request).await };
         self.call(Repeat::Always, rpc::StatusRequest {}, call).await
     }
 
     /// The version of the one member behind `channel`.
     pub(crate) async fn version_of(&self, channel: Wire) -> Result<String, Fault> {
-        let call = |channel, request| async move { MaintenanceClient::new(channel).status(request).await };
-        Ok(self.attempt(channel, rpc::StatusRequest {}, &call).await?.version)
+        let call =
+            |channel, request| async move { MaintenanceClient::new(channel).status(request).await };
+        Ok(self
+            .attempt(channel, rpc::StatusRequest {}, &call)
+            .await?
+            .version)
     }
 
     /// Opens a watch that is asked nothing more.
@@ -255,7 +301,9 @@ impl Connection {
         create: rpc::WatchCreateRequest,
     ) -> Result<Streaming<rpc::WatchResponse>, Fault> {
         let (_, channel) = self.preferred();
-        let create = rpc::WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) };
+        let create = rpc::WatchRequest {
+            request_union: Some(RequestUnion::CreateRequest(create)),
+        };
         // The request stream stays open: etcd takes its end for the watch's.
         let requests = tokio_stream::once(create).chain(tokio_stream::pending());
         let request = self.request(&channel, requests).await?;
@@ -264,14 +312,24 @@ impl Connection {
     }
 
     /// Keeps a lease alive once. `None`: the member ended the stream without an answer.
-    pub(crate) async fn keep_alive(&self, id: LeaseId) -> Result<Option<rpc::LeaseKeepAliveResponse>, Fault> {
+    pub(crate) async fn keep_alive(
+        &self,
+        id: LeaseId,
+    ) -> Result<Option<rpc::LeaseKeepAliveResponse>, Fault> {
         let message = rpc::LeaseKeepAliveRequest { id: id.to_wire() };
         let call = |channel, request: Request<rpc::LeaseKeepAliveRequest>| async move {
             let (metadata, extensions, message) = request.into_parts();
             let request = Request::from_parts(metadata, extensions, tokio_stream::once(message));
-            let answer = lease(channel).lease_keep_alive(request).await?.into_inner().message().await?;
+            let answer = lease(channel)
+                .lease_keep_alive(request)
+                .await?
+                .into_inner()
+                .message()
+                .await?;
+
             Ok(Response::new(answer))
         };
+
         // Kept alive twice is as good as once.
         self.call(Repeat::Always, message, call).await
     }
@@ -287,6 +345,7 @@ fn member(url: &str, config: &EtcdConfig) -> Result<Channel, ConfigError> {
             reason: format!("{error}{}", cause.unwrap_or_default()),
         }
     };
+
     let endpoint = Endpoint::from_shared(url.to_owned())
         .map_err(refuse)?
         .connect_timeout(CONNECT_TIMEOUT)
@@ -294,23 +353,28 @@ fn member(url: &str, config: &EtcdConfig) -> Result<Channel, ConfigError> {
         .keep_alive_timeout(PING_TIMEOUT)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
+
     let endpoint = match &config.tls {
         None => endpoint,
         Some(tls) => {
-            let mut settings = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&tls.authority));
+            let mut settings =
+                ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&tls.authority));
             if let Some((certificate, key)) = &tls.identity {
                 settings = settings.identity(Identity::from_pem(certificate, key));
             }
             if let Some(name) = &tls.server_name {
                 settings = settings.domain_name(name);
             }
+
             endpoint.tls_config(settings).map_err(refuse)?
         }
     };
+
     Ok(endpoint.connect_lazy())
 }
 
-/// How long to wait before the next try: not at all until every member was asked, then longer every round.
+/// How long to wait before the next try: not at all until every member was asked, then longer every
+/// round.
 pub(crate) struct Rounds {
     members: usize,
     tries: usize,
@@ -319,7 +383,11 @@ pub(crate) struct Rounds {
 
 impl Rounds {
     pub(crate) fn new(members: usize) -> Self {
-        Rounds { members, tries: 0, pause: PAUSE }
+        Rounds {
+            members,
+            tries: 0,
+            pause: PAUSE,
+        }
     }
 
     pub(crate) fn pause(&mut self) -> Duration {

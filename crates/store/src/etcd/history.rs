@@ -1,4 +1,5 @@
-//! How far back etcd's history goes. Its refusals do not tell; a watch from a compacted revision does, as it ends.
+//! How far back etcd's history goes. Its refusals do not tell; a watch from a compacted revision
+//! does, as it ends.
 
 use super::ANY_KEY;
 use super::connection::Connection;
@@ -15,10 +16,15 @@ pub(crate) async fn revision_error(
     requested: Revision,
 ) -> StoreError {
     if refusal == Refusal::Compacted {
-        // Should the answer be lost, what is certain is that everything through the revision is gone.
+        // Should the answer be lost, what is certain is that everything through the revision is
+        // gone.
         let compacted = compaction(connection).await.unwrap_or(requested.next());
-        return StoreError::Compacted { requested, compacted };
+        return StoreError::Compacted {
+            requested,
+            compacted,
+        };
     }
+
     match connection.current_revision().await {
         Ok(current) => StoreError::FutureRevision { requested, current },
         Err(fault) => unreachable(fault.reason()),
@@ -35,28 +41,40 @@ pub(crate) async fn compacted(connection: &Connection) -> Result<Revision, Store
         count_only: true,
         ..rpc::RangeRequest::default()
     };
+
     match connection.range(message).await {
         Ok(_) => Ok(Revision::ZERO),
-        Err(Fault::Refused(Refusal::Compacted)) => {
-            compaction(connection).await.ok_or_else(|| unreachable("no word of its history".into()))
-        }
+        Err(Fault::Refused(Refusal::Compacted)) => compaction(connection)
+            .await
+            .ok_or_else(|| unreachable("no word of its history".into())),
         Err(fault) => Err(unreachable(fault.reason())),
     }
 }
 
-/// The oldest revision kept, where it is known that there was a compaction: told by a watch from the very first.
+/// The oldest revision kept, where it is known that there was a compaction: told by a watch from
+/// the very first.
 async fn compaction(connection: &Connection) -> Option<Revision> {
     let ask = async {
         let key = Bytes::from_static(ANY_KEY);
         let start_revision = Revision::FIRST.to_wire();
-        let create = rpc::WatchCreateRequest { key, start_revision, ..rpc::WatchCreateRequest::default() };
+        let create = rpc::WatchCreateRequest {
+            key,
+            start_revision,
+            ..rpc::WatchCreateRequest::default()
+        };
+
         let mut answers = connection.watch(create).await.ok()?;
         while let Ok(Some(answer)) = answers.message().await {
             if answer.compact_revision > 0 {
                 return Revision::from_wire(answer.compact_revision);
             }
         }
+
         None
     };
-    timeout(connection.attempt_timeout, ask).await.ok().flatten()
+
+    timeout(connection.attempt_timeout, ask)
+        .await
+        .ok()
+        .flatten()
 }

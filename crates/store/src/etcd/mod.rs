@@ -1,10 +1,11 @@
 //! The etcd engine: the trait on a real etcd cluster.
 //!
-//! A request goes to one of the members (`connection`), which changes when a member fails; what is safe to send
-//! again is sent again there. Refusals come back as etcd's texts and become our errors (`outcome`). A watch is a
-//! task with a stream of its own (`watch`): when the stream breaks, it opens another from the revision after the
-//! last one delivered, so that nothing is lost or repeated. Progress is asked of servers that answer it truly, and
-//! proved by reading from those that do not (`progress`).
+//! A request goes to one of the members (`connection`), which changes when a member fails; what is
+//! safe to send again is sent again there. Refusals come back as etcd's texts and become our errors
+//! (`outcome`). A watch is a task with a stream of its own (`watch`): when the stream breaks, it
+//! opens another from the revision after the last one delivered, so that nothing is lost or
+//! repeated. Progress is asked of servers that answer it truly, and proved by reading from those
+//! that do not (`progress`).
 
 mod config;
 mod connection;
@@ -15,10 +16,12 @@ mod watch;
 
 pub use config::{ConfigError, Credentials, EtcdConfig, Tls};
 
-use crate::wire::{decode_range_answer, decode_txn_answer, encode_range_request, encode_txn, header, rpc};
+use crate::wire::{
+    decode_range_answer, decode_txn_answer, encode_range_request, encode_txn, header, rpc,
+};
 use crate::{
-    InvalidRequest, LeaseId, LeaseStatus, Op, Put, PutLease, RangeAnswer, RangeRequest, Revision, Store,
-    StoreError, StoreStatus, Txn, TxnAnswer, Watch, WatchRequest,
+    InvalidRequest, LeaseId, LeaseStatus, Op, Put, PutLease, RangeAnswer, RangeRequest, Revision,
+    Store, StoreError, StoreStatus, Txn, TxnAnswer, Watch, WatchRequest,
 };
 use async_trait::async_trait;
 use connection::{Connection, Repeat};
@@ -42,9 +45,13 @@ pub struct Etcd {
 pub(crate) const ANY_KEY: &[u8] = b"\0";
 
 impl Etcd {
-    /// Prepares to talk to the members; connects when there is something to say. Must be called on a runtime.
+    /// Prepares to talk to the members; connects when there is something to say. Must be called on
+    /// a runtime.
     pub fn new(config: &EtcdConfig) -> Result<Self, ConfigError> {
-        Ok(Etcd { connection: Arc::new(Connection::new(config)?), watches: Mutex::default() })
+        Ok(Etcd {
+            connection: Arc::new(Connection::new(config)?),
+            watches: Mutex::default(),
+        })
     }
 
     async fn lease_call<M, A, F>(
@@ -71,7 +78,11 @@ impl Etcd {
             Fault::NotReached(reason) | Fault::InDoubt(reason) | Fault::Rejected(reason) => {
                 outcome::unreachable(reason)
             }
-            Fault::TooLarge { limit } => InvalidRequest::TooLarge { bytes: about.bytes(), limit }.into(),
+            Fault::TooLarge { limit } => InvalidRequest::TooLarge {
+                bytes: about.bytes(),
+                limit,
+            }
+            .into(),
         }
     }
 }
@@ -91,11 +102,21 @@ impl Store for Etcd {
         let about = About::Txn {
             lease: attached(&txn),
             at: read_at(&txn),
-            ops: txn.compare.len().max(txn.then.len()).max(txn.otherwise.len()),
+            ops: txn
+                .compare
+                .len()
+                .max(txn.then.len())
+                .max(txn.otherwise.len()),
             bytes: message.encoded_len(),
         };
+
         let call = |channel, request| async move { connection::kv(channel).txn(request).await };
-        let repeat = if writes(&txn) { Repeat::Unsent } else { Repeat::Always };
+        let repeat = if writes(&txn) {
+            Repeat::Unsent
+        } else {
+            Repeat::Always
+        };
+
         match self.connection.call(repeat, message, call).await {
             Ok(answer) => Ok(decode_txn_answer(answer)),
             Err(fault) => Err(self.error(fault, about).await),
@@ -103,7 +124,8 @@ impl Store for Etcd {
     }
 
     async fn watch(&self, request: WatchRequest) -> Result<Watch, StoreError> {
-        // A member may lag behind: without this, a watch on it could begin before an acknowledged write.
+        // A member may lag behind: without this, a watch on it could begin before an acknowledged
+        // write.
         let created_at = self.current_revision().await?;
         let asked = Arc::new(Notify::new());
         let source = watch::open(self.connection.clone(), request, created_at, asked.clone()).await;
@@ -122,12 +144,18 @@ impl Store for Etcd {
 
     async fn progress(&self) -> Result<(), StoreError> {
         let watches = self.watches.lock().expect(UNPOISONED);
-        watches.iter().filter_map(Weak::upgrade).for_each(|asked| asked.notify_one());
+        watches
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|asked| asked.notify_one());
         Ok(())
     }
 
     async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
-        let message = rpc::CompactionRequest { revision: revision.to_wire(), physical: false };
+        let message = rpc::CompactionRequest {
+            revision: revision.to_wire(),
+            physical: false,
+        };
         let call = |channel, request| async move { connection::kv(channel).compact(request).await };
         match self.connection.call(Repeat::Unsent, message, call).await {
             Ok(_) => Ok(()),
@@ -135,12 +163,17 @@ impl Store for Etcd {
         }
     }
 
-    async fn grant_lease(&self, ttl: Duration, id: Option<LeaseId>) -> Result<LeaseStatus, StoreError> {
+    async fn grant_lease(
+        &self,
+        ttl: Duration,
+        id: Option<LeaseId>,
+    ) -> Result<LeaseStatus, StoreError> {
         let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
         let message = rpc::LeaseGrantRequest {
             ttl: i64::try_from(seconds.max(1)).unwrap_or(i64::MAX),
             id: id.map_or(0, LeaseId::to_wire),
         };
+
         let call = |mut client: rpc::lease_client::LeaseClient<_>, request| async move {
             client.lease_grant(request).await
         };
@@ -148,7 +181,12 @@ impl Store for Etcd {
             Ok(answer) => {
                 let granted = outcome::seconds(answer.ttl);
                 let id = LeaseId::from_wire(answer.id).ok_or_else(outcome::nonsense)?;
-                Ok(LeaseStatus { id, granted, remaining: granted, keys: Vec::new() })
+                Ok(LeaseStatus {
+                    id,
+                    granted,
+                    remaining: granted,
+                    keys: Vec::new(),
+                })
             }
             Err(fault) => Err(self.error(fault, About::Lease(id)).await),
         }
@@ -174,7 +212,11 @@ impl Store for Etcd {
     }
 
     async fn lease_status(&self, id: LeaseId) -> Result<LeaseStatus, StoreError> {
-        let message = rpc::LeaseTimeToLiveRequest { id: id.to_wire(), keys: true };
+        let message = rpc::LeaseTimeToLiveRequest {
+            id: id.to_wire(),
+            keys: true,
+        };
+
         let call = |mut client: rpc::lease_client::LeaseClient<_>, request| async move {
             client.lease_time_to_live(request).await
         };
@@ -200,9 +242,11 @@ impl Store for Etcd {
             client.lease_leases(request).await
         };
         match self.lease_call(Repeat::Always, message, call).await {
-            Ok(answer) => {
-                Ok(answer.leases.into_iter().filter_map(|lease| LeaseId::from_wire(lease.id)).collect())
-            }
+            Ok(answer) => Ok(answer
+                .leases
+                .into_iter()
+                .filter_map(|lease| LeaseId::from_wire(lease.id))
+                .collect()),
             Err(fault) => Err(self.error(fault, About::Other).await),
         }
     }
@@ -235,18 +279,27 @@ fn writes(txn: &Txn) -> bool {
 
 /// A lease that the transaction attaches: the one meant where etcd says that it has none such.
 fn attached(txn: &Txn) -> Option<LeaseId> {
-    txn.then.iter().chain(&txn.otherwise).find_map(|op| match op {
-        Op::Put(Put { lease: PutLease::Attach(id), .. }) => Some(*id),
-        Op::Txn(txn) => attached(txn),
-        Op::Put(_) | Op::Range(_) | Op::Delete(_) => None,
-    })
+    txn.then
+        .iter()
+        .chain(&txn.otherwise)
+        .find_map(|op| match op {
+            Op::Put(Put {
+                lease: PutLease::Attach(id),
+                ..
+            }) => Some(*id),
+            Op::Txn(txn) => attached(txn),
+            Op::Put(_) | Op::Range(_) | Op::Delete(_) => None,
+        })
 }
 
 /// A revision that the transaction reads at.
 fn read_at(txn: &Txn) -> Option<Revision> {
-    txn.then.iter().chain(&txn.otherwise).find_map(|op| match op {
-        Op::Range(request) => request.at,
-        Op::Txn(txn) => read_at(txn),
-        Op::Put(_) | Op::Delete(_) => None,
-    })
+    txn.then
+        .iter()
+        .chain(&txn.otherwise)
+        .find_map(|op| match op {
+            Op::Range(request) => request.at,
+            Op::Txn(txn) => read_at(txn),
+            Op::Put(_) | Op::Delete(_) => None,
+        })
 }

@@ -16,7 +16,8 @@ pub(crate) enum Fault {
     InDoubt(String),
     /// No member would read so large a request.
     TooLarge { limit: usize },
-    /// The member does not take such requests, for a reason we have no name for. Asking again will not help.
+    /// The member does not take such requests, for a reason we have no name for. Asking again will
+    /// not help.
     Rejected(String),
 }
 
@@ -29,7 +30,8 @@ impl Fault {
     pub(crate) fn read(status: &Status) -> Self {
         match Refusal::read(status) {
             Some(refusal) => Fault::Refused(refusal),
-            None if status.code() == Code::ResourceExhausted => match larger_than(status.message()) {
+            None if status.code() == Code::ResourceExhausted => match larger_than(status.message())
+            {
                 Some(limit) => Fault::TooLarge { limit },
                 None => Fault::InDoubt(reason(status)),
             },
@@ -46,7 +48,10 @@ impl Fault {
     /// The request did nothing and another member may do it.
     pub(crate) fn did_nothing(&self) -> bool {
         use Refusal::{Learner, NoLeader, TooManyRequests};
-        matches!(self, Fault::NotReached(_) | Fault::Refused(NoLeader | TooManyRequests | Learner))
+        matches!(
+            self,
+            Fault::NotReached(_) | Fault::Refused(NoLeader | TooManyRequests | Learner)
+        )
     }
 
     /// Nothing is wrong with the request: another member, or the same one later, may answer it.
@@ -55,6 +60,7 @@ impl Fault {
             LeaderChanged, Learner, NoLeader, NotLeader, Stopped, Timeout, TimeoutConnectionLost,
             TimeoutLeaderFail, TooManyRequests,
         };
+
         match self {
             Fault::Refused(refusal) => matches!(
                 refusal,
@@ -76,7 +82,9 @@ impl Fault {
     pub(crate) fn reason(&self) -> String {
         match self {
             Fault::Refused(refusal) => refusal.text().to_owned(),
-            Fault::NotReached(reason) | Fault::InDoubt(reason) | Fault::Rejected(reason) => reason.clone(),
+            Fault::NotReached(reason) | Fault::InDoubt(reason) | Fault::Rejected(reason) => {
+                reason.clone()
+            }
             Fault::TooLarge { .. } => Refusal::TooLarge.text().to_owned(),
         }
     }
@@ -86,7 +94,12 @@ impl Fault {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum About {
     Range(Option<Revision>),
-    Txn { lease: Option<LeaseId>, at: Option<Revision>, ops: usize, bytes: usize },
+    Txn {
+        lease: Option<LeaseId>,
+        at: Option<Revision>,
+        ops: usize,
+        bytes: usize,
+    },
     Lease(Option<LeaseId>),
     Other,
 }
@@ -100,7 +113,11 @@ impl About {
     }
 
     pub(crate) fn bytes(self) -> usize {
-        if let About::Txn { bytes, .. } = self { bytes } else { 0 }
+        if let About::Txn { bytes, .. } = self {
+            bytes
+        } else {
+            0
+        }
     }
 
     fn lease(self) -> Option<LeaseId> {
@@ -113,28 +130,50 @@ impl About {
     /// The error that a refusal makes. `None`: one about revisions, which have to be looked up.
     pub(crate) fn error(self, refusal: Refusal) -> Option<StoreError> {
         let invalid = |invalid: InvalidRequest| Some(StoreError::Invalid(invalid));
-        let denied = || Some(Unavailable::AccessDenied { reason: refusal.text().to_owned() }.into());
+        let denied = || {
+            Some(
+                Unavailable::AccessDenied {
+                    reason: refusal.text().to_owned(),
+                }
+                .into(),
+            )
+        };
+
         match refusal {
             Refusal::Compacted | Refusal::FutureRevision => None,
             Refusal::EmptyKey => invalid(InvalidRequest::EmptyKey),
             Refusal::KeyNotFound => invalid(InvalidRequest::KeyNotFound),
             Refusal::DuplicateKey => invalid(InvalidRequest::DuplicateKey),
             Refusal::TooManyOps => {
-                let count = if let About::Txn { ops, .. } = self { ops } else { 0 };
-                invalid(InvalidRequest::TooManyOps { count, limit: OPS_LIMIT })
+                let count = if let About::Txn { ops, .. } = self {
+                    ops
+                } else {
+                    0
+                };
+
+                invalid(InvalidRequest::TooManyOps {
+                    count,
+                    limit: OPS_LIMIT,
+                })
             }
-            Refusal::TooLarge => {
-                invalid(InvalidRequest::TooLarge { bytes: self.bytes(), limit: REQUEST_LIMIT })
-            }
+            Refusal::TooLarge => invalid(InvalidRequest::TooLarge {
+                bytes: self.bytes(),
+                limit: REQUEST_LIMIT,
+            }),
             Refusal::LeaseTtlTooLarge => invalid(InvalidRequest::LeaseTtlTooLarge),
-            Refusal::LeaseNotFound => {
-                self.lease().map(StoreError::LeaseNotFound).or_else(|| Some(nonsense()))
-            }
-            Refusal::LeaseExists => self.lease().map(StoreError::LeaseExists).or_else(|| Some(nonsense())),
+            Refusal::LeaseNotFound => self
+                .lease()
+                .map(StoreError::LeaseNotFound)
+                .or_else(|| Some(nonsense())),
+            Refusal::LeaseExists => self
+                .lease()
+                .map(StoreError::LeaseExists)
+                .or_else(|| Some(nonsense())),
             Refusal::NoSpace => Some(Unavailable::OverQuota.into()),
-            Refusal::Corrupt => {
-                Some(StoreError::Corrupt { what: refusal.text().to_owned(), place: "etcd".to_owned() })
-            }
+            Refusal::Corrupt => Some(StoreError::Corrupt {
+                what: refusal.text().to_owned(),
+                place: "etcd".to_owned(),
+            }),
             Refusal::AuthFailed
             | Refusal::AuthNotEnabled
             | Refusal::AuthOldRevision
@@ -212,7 +251,9 @@ fn never_connected(status: &Status) -> bool {
 
 /// The limit in gRPC's own refusal, which comes before etcd sees the request.
 fn larger_than(message: &str) -> Option<usize> {
-    let (_, limit) = message.strip_prefix("grpc: received message larger than max (")?.split_once(" vs. ")?;
+    let (_, limit) = message
+        .strip_prefix("grpc: received message larger than max (")?
+        .split_once(" vs. ")?;
     limit.trim_end_matches(')').parse().ok()
 }
 
@@ -224,22 +265,41 @@ mod tests {
     fn only_what_surely_did_nothing_may_be_written_again() {
         let check = |status: Status, did_nothing: bool, may_pass: bool| {
             let fault = Fault::read(&status);
-            assert_eq!((fault.did_nothing(), fault.may_pass()), (did_nothing, may_pass), "{status:?}");
+            assert_eq!(
+                (fault.did_nothing(), fault.may_pass()),
+                (did_nothing, may_pass),
+                "{status:?}"
+            );
         };
         check(Refusal::NoLeader.status(), true, true);
+
         check(Refusal::LeaderChanged.status(), false, true);
         check(Refusal::Timeout.status(), false, true);
         check(Refusal::DuplicateKey.status(), false, false);
+
         check(Status::unavailable("connection reset"), false, true);
         check(Status::unimplemented("unknown service"), false, false);
-        check(Status::from_error(Box::new(ConnectError("refused".into()))), true, true);
-        check(Status::resource_exhausted("grpc: received message larger than max (9 vs. 5)"), false, false);
+        check(
+            Status::from_error(Box::new(ConnectError("refused".into()))),
+            true,
+            true,
+        );
+
+        check(
+            Status::resource_exhausted("grpc: received message larger than max (9 vs. 5)"),
+            false,
+            false,
+        );
     }
 
     #[test]
     fn a_request_that_is_too_large_tells_the_limit() {
-        let status =
-            Status::resource_exhausted("grpc: received message larger than max (2097163 vs. 2097152)");
-        assert!(matches!(Fault::read(&status), Fault::TooLarge { limit: 2_097_152 }));
+        let status = Status::resource_exhausted(
+            "grpc: received message larger than max (2097163 vs. 2097152)",
+        );
+        assert!(matches!(
+            Fault::read(&status),
+            Fault::TooLarge { limit: 2_097_152 }
+        ));
     }
 }

@@ -1,8 +1,8 @@
 //! A watch: a task that follows one stream after another and hands on what they tell.
 //!
-//! The task knows the next revision it wants. Every stream begins there, whatever member it is from; when it breaks
-//! in the middle of a message, the message did not count. So the seam between two streams shows nowhere. The task
-//! belongs to the watch and ends with it.
+//! The task knows the next revision it wants. Every stream begins there, whatever member it is
+//! from; when it breaks in the middle of a message, the message did not count. So the seam between
+//! two streams shows nowhere. The task belongs to the watch and ends with it.
 
 use super::connection::{Connection, Rounds, Wire, watcher};
 use super::history;
@@ -40,8 +40,8 @@ pub(crate) struct EtcdWatch {
 
 /// Opens a watch on a store that is at `current`. It wakes at `asked` to tell progress.
 ///
-/// It is open when the server says so: a compaction that follows then no longer concerns it. A server that takes long to
-/// say so is not waited for.
+/// It is open when the server says so: a compaction that follows then no longer concerns it. A
+/// server that takes long to say so is not waited for.
 pub(crate) async fn open(
     connection: Arc<Connection>,
     request: WatchRequest,
@@ -61,11 +61,19 @@ pub(crate) async fn open(
         connection,
         request,
     };
+
     let mut task = JoinSet::new();
     task.spawn(follower.run());
+
     // Whether it was said, the time is over or the watch has ended already: its reader will see.
     timeout(OPENED_WITHIN, opened).await.ok();
-    EtcdWatch { items, asked, ended: None, _task: task }
+
+    EtcdWatch {
+        items,
+        asked,
+        ended: None,
+        _task: task,
+    }
 }
 
 #[async_trait]
@@ -74,11 +82,18 @@ impl WatchSource for EtcdWatch {
         if let Some(error) = &self.ended {
             return Err(error.clone());
         }
+
         // The task says why it ends; only a runtime that shuts down takes it away without a word.
-        let item = self.items.recv().await.unwrap_or(Err(Unavailable::Closed.into()));
+        let item = self
+            .items
+            .recv()
+            .await
+            .unwrap_or(Err(Unavailable::Closed.into()));
+
         if let Err(error) = &item {
             self.ended = Some(error.clone());
         }
+
         item
     }
 
@@ -146,10 +161,12 @@ impl Follower {
                     if stream.spoken {
                         (broken_since, rounds) = (None, self.connection.rounds());
                     }
+
                     end
                 }
                 Err(end) => end,
             };
+
             let over = match end {
                 End::Unheard => return,
                 End::Over(error) => error,
@@ -162,6 +179,7 @@ impl Follower {
                     unreachable(reason)
                 }
             };
+
             // Nobody there to hear it is fine: the watch ends either way.
             return self.items.send(Err(over)).await.unwrap_or_default();
         }
@@ -178,6 +196,7 @@ impl Follower {
     async fn open_stream(&mut self) -> Result<Stream, End> {
         let (member, channel) = self.connection.preferred();
         let (requests, outgoing) = mpsc::channel(REQUESTS);
+
         let (key, range_end) = encode_range(&self.request.range);
         let create = rpc::WatchCreateRequest {
             key,
@@ -188,12 +207,24 @@ impl Follower {
             fragment: true,
             ..rpc::WatchCreateRequest::default()
         };
-        let create = rpc::WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) };
-        requests.try_send(create).expect("the channel is new and has room");
-        let opened = async {
-            let request = self.connection.request(&channel, ReceiverStream::new(outgoing)).await?;
-            watcher(channel.clone()).watch(request).await.map_err(|status| Fault::read(&status))
+
+        let create = rpc::WatchRequest {
+            request_union: Some(RequestUnion::CreateRequest(create)),
         };
+        requests
+            .try_send(create)
+            .expect("the channel is new and has room");
+        let opened = async {
+            let request = self
+                .connection
+                .request(&channel, ReceiverStream::new(outgoing))
+                .await?;
+            watcher(channel.clone())
+                .watch(request)
+                .await
+                .map_err(|status| Fault::read(&status))
+        };
+
         let fault = match timeout(self.connection.attempt_timeout, opened).await {
             Ok(Ok(answers)) => {
                 return Ok(Stream {
@@ -211,7 +242,9 @@ impl Follower {
             Ok(Err(fault)) => fault,
             Err(_) => Fault::timed_out(self.connection.attempt_timeout),
         };
+
         self.connection.leave(member);
+
         Err(self.end(fault))
     }
 
@@ -235,6 +268,7 @@ impl Follower {
                     Err(end) => return end,
                 },
             }
+
             if self.wanted && stream.ask_at.is_none() {
                 stream.ask_at = Some(Instant::now());
             }
@@ -256,35 +290,55 @@ impl Follower {
             Ok(None) => return Err(End::Broken("the server ended the watch".to_owned())),
             Err(status) => return Err(self.end(Fault::read(&status))),
         };
+
         stream.spoken = true;
+
         if answer.canceled {
             return Err(self.cancelled(&answer));
         }
+
         if answer.created {
             // Whoever waited may have gone on.
-            self.created.take().and_then(|created| created.send(()).ok());
+            self.created
+                .take()
+                .and_then(|created| created.send(()).ok());
             return Ok(());
         }
+
         if answer.events.is_empty() && !answer.fragment && stream.parts.is_empty() {
             let here = header(answer.header.as_ref());
-            // Of a member that tells its own revision instead of the watch's only the watch's own are believed.
+
+            // Of a member that tells its own revision instead of the watch's only the watch's own
+            // are believed.
             let believed = answer.watch_id >= 0 || stream.tells_progress == Some(true);
-            return if believed { self.progress(stream, here).await } else { Ok(()) };
+            return if believed {
+                self.progress(stream, here).await
+            } else {
+                Ok(())
+            };
         }
-        stream.parts.extend(answer.events.into_iter().map(decode_event));
+
+        stream
+            .parts
+            .extend(answer.events.into_iter().map(decode_event));
+
         if answer.fragment {
             return Ok(());
         }
+
         let events = std::mem::take(&mut stream.parts);
         self.events(stream, events).await
     }
 
     async fn events(&mut self, stream: &mut Stream, mut events: Vec<Event>) -> Result<(), End> {
         events.retain(|event| event.kv.mod_revision >= self.next);
-        let Some(last) = events.last() else { return Ok(()) };
+        let Some(last) = events.last() else {
+            return Ok(());
+        };
         let last = last.kv.mod_revision;
         self.next = last.next();
         self.deliver(WatchItem::Events(events)).await?;
+
         // What is told is in order: nothing before it is still to come.
         match self.on_its_way.take_if(|revision| last >= *revision) {
             Some(_) => self.progress(stream, last).await,
@@ -320,12 +374,17 @@ impl Follower {
                 *stream.tells_progress.insert(answers_progress(&version))
             }
         };
+
         if tells {
             let ask = RequestUnion::ProgressRequest(rpc::WatchProgressRequest {});
-            // A full queue holds such a request already; a closed one shows when the stream is read.
-            drop(stream.requests.try_send(rpc::WatchRequest { request_union: Some(ask) }));
+            // A full queue holds such a request already; a closed one shows when the stream is
+            // read.
+            drop(stream.requests.try_send(rpc::WatchRequest {
+                request_union: Some(ask),
+            }));
             return self.nothing_since(stream).await;
         }
+
         match prove(&self.connection, &self.request.range, self.next).await {
             Ok(Shown::Through(here)) => self.progress(stream, here).await,
             Ok(Shown::OnItsWay(revision)) => {
@@ -341,20 +400,33 @@ impl Follower {
         }
     }
 
-    /// A member tells no progress before it is at the revision that the stream began with. Where it never came
-    /// there, because nothing was written, everything has been delivered.
+    /// A member tells no progress before it is at the revision that the stream began with. Where it
+    /// never came there, because nothing was written, everything has been delivered.
     async fn nothing_since(&mut self, stream: &mut Stream) -> Result<(), End> {
         if stream.start < self.next {
             return Ok(());
         }
-        let current = self.connection.current_revision().await.map_err(|fault| self.end(fault))?;
-        if current.next() == self.next { self.progress(stream, current).await } else { Ok(()) }
+
+        let current = self
+            .connection
+            .current_revision()
+            .await
+            .map_err(|fault| self.end(fault))?;
+
+        if current.next() == self.next {
+            self.progress(stream, current).await
+        } else {
+            Ok(())
+        }
     }
 
     fn cancelled(&self, answer: &rpc::WatchResponse) -> End {
         if answer.compact_revision > 0 {
             let compacted = Revision::from_wire(answer.compact_revision).unwrap_or_default();
-            return End::Over(StoreError::Compacted { requested: self.next, compacted });
+            return End::Over(StoreError::Compacted {
+                requested: self.next,
+                compacted,
+            });
         }
         match Refusal::read_text(&answer.cancel_reason) {
             Some(refusal) => self.end(Fault::Refused(refusal)),
@@ -367,10 +439,16 @@ impl Follower {
             self.connection.forget_token();
             return End::Broken(fault.reason());
         }
+
         match fault {
             Fault::Refused(
                 refusal @ (Refusal::PermissionDenied | Refusal::AuthFailed | Refusal::UserEmpty),
-            ) => End::Over(Unavailable::AccessDenied { reason: refusal.text().to_owned() }.into()),
+            ) => End::Over(
+                Unavailable::AccessDenied {
+                    reason: refusal.text().to_owned(),
+                }
+                .into(),
+            ),
             fault => End::Broken(fault.reason()),
         }
     }

@@ -1,11 +1,12 @@
-//! Clients that name no host. Older gRPC libraries in Go, `etcdctl` 3.4's among them, put a socket's path or a whole
-//! URL where HTTP/2 wants the host (`:authority`), and our HTTP library refuses the request. Nobody needs the host
-//! here, so it is taken out before the library sees it.
+//! Clients that name no host. Older gRPC libraries in Go, `etcdctl` 3.4's among them, put a
+//! socket's path or a whole URL where HTTP/2 wants the host (`:authority`), and our HTTP library
+//! refuses the request. Nobody needs the host here, so it is taken out before the library sees it.
 //!
-//! It is taken out by another name: the reference to the name `:authority` in a header block is made one to
-//! `user-agent`. Both stand in HPACK's static table and are equally long, so sizes and tables stay as the client
-//! believes them to be. An ordinary header may not come before one that begins with a colon; Go's clients send
-//! `:authority` as the last of those. Clients that do not are none of these and are left alone.
+//! It is taken out by another name: the reference to the name `:authority` in a header block is
+//! made one to `user-agent`. Both stand in HPACK's static table and are equally long, so sizes and
+//! tables stay as the client believes them to be. An ordinary header may not come before one that
+//! begins with a colon; Go's clients send `:authority` as the last of those. Clients that do not
+//! are none of these and are left alone.
 
 use std::{
     io,
@@ -18,7 +19,8 @@ use tonic::transport::server::Connected;
 /// What a client of HTTP/2 begins with.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const FRAME_HEADER: usize = 9;
-/// The longest frame that our HTTP library takes; it refuses longer ones, so they are not gathered either.
+/// The longest frame that our HTTP library takes; it refuses longer ones, so they are not gathered
+/// either.
 const LONGEST_FRAME: usize = 16 << 10;
 const HEADERS: u8 = 1;
 const PADDED: u8 = 0x08;
@@ -45,7 +47,13 @@ pub(super) struct Hostless<C> {
 impl<C> Hostless<C> {
     pub(super) fn new(connection: C) -> Self {
         let (mender, chunk, mended) = (Mender::default(), Box::new([0; CHUNK]), Vec::new());
-        Hostless { connection, mender, chunk, mended, read: 0 }
+        Hostless {
+            connection,
+            mender,
+            chunk,
+            mended,
+            read: 0,
+        }
     }
 }
 
@@ -60,18 +68,23 @@ impl<C: AsyncRead + Unpin> AsyncRead for Hostless<C> {
             if this.mender.is_idle() {
                 return Pin::new(&mut this.connection).poll_read(context, buffer);
             }
+
             let mut chunk = ReadBuf::new(&mut this.chunk[..]);
             ready!(Pin::new(&mut this.connection).poll_read(context, &mut chunk))?;
+
             if chunk.filled().is_empty() {
                 return Poll::Ready(Ok(())); // the client hung up; half a frame helps nobody
             }
+
             this.mended.clear();
             this.read = 0;
             this.mender.feed(chunk.filled(), &mut this.mended);
         }
+
         let count = buffer.remaining().min(this.mended.len() - this.read);
         buffer.put_slice(&this.mended[this.read..this.read + count]);
         this.read += count;
+
         Poll::Ready(Ok(()))
     }
 }
@@ -157,7 +170,12 @@ impl Mender {
             if self.is_idle() {
                 return output.extend_from_slice(input);
             }
-            let taken = if self.passing > 0 { self.pass(input, output) } else { self.gather(input, output) };
+
+            let taken = if self.passing > 0 {
+                self.pass(input, output)
+            } else {
+                self.gather(input, output)
+            };
             input = &input[taken..];
         }
     }
@@ -176,7 +194,10 @@ impl Mender {
         };
         let taken = (wanted - self.frame.len()).min(input.len());
         self.frame.extend_from_slice(&input[..taken]);
-        let Some(header) = self.frame.first_chunk::<FRAME_HEADER>().copied() else { return taken };
+
+        let Some(header) = self.frame.first_chunk::<FRAME_HEADER>().copied() else {
+            return taken;
+        };
         if header[3] != HEADERS || length(&header) > LONGEST_FRAME {
             self.passing = length(&header);
             output.append(&mut self.frame);
@@ -184,6 +205,7 @@ impl Mender {
             self.mend(header[4]);
             output.append(&mut self.frame);
         }
+
         taken
     }
 
@@ -191,10 +213,16 @@ impl Mender {
         let skipped = usize::from(flags & PADDED != 0) + if flags & PRIORITY != 0 { 5 } else { 0 };
         let start = (FRAME_HEADER + skipped).min(self.frame.len());
         let block = &mut self.frame[start..];
+
         let found = authority(block);
         if self.client == Client::Unknown {
-            self.client = if found.is_some() { Client::Mended } else { Client::LeftAlone };
+            self.client = if found.is_some() {
+                Client::Mended
+            } else {
+                Client::LeftAlone
+            };
         }
+
         if let (Client::Mended, Some(position)) = (self.client, found) {
             block[position] = USER_AGENT;
         }
@@ -214,21 +242,28 @@ fn authority(block: &[u8]) -> Option<usize> {
         if first == AUTHORITY {
             found = Some(position);
         }
+
         let (bits, is_indexed, is_field) = match first {
             0x80.. => (7, true, true),
             0x40.. => (6, false, true),
             0x20.. => (5, true, false), // a new size of the table
             _ => (4, false, true),
         };
-        let Some(index) = integer(&mut rest, bits) else { break };
+
+        let Some(index) = integer(&mut rest, bits) else {
+            break;
+        };
         if is_field && PSEUDO.contains(&index) {
             found = None;
         }
+
         // The end may be in a frame to come; what was found so far stands.
-        if !is_indexed && (index == 0 && string(&mut rest).is_none() || string(&mut rest).is_none()) {
+        if !is_indexed && (index == 0 && string(&mut rest).is_none() || string(&mut rest).is_none())
+        {
             break;
         }
     }
+
     found
 }
 
@@ -236,6 +271,7 @@ fn authority(block: &[u8]) -> Option<usize> {
 fn integer(rest: &mut &[u8], bits: u32) -> Option<u64> {
     let (first, mut tail) = rest.split_first()?;
     let most = (1_u64 << bits) - 1;
+
     let mut value = u64::from(*first) & most;
     if value == most {
         for shift in (0..28).step_by(7) {
@@ -247,9 +283,12 @@ fn integer(rest: &mut &[u8], bits: u32) -> Option<u64> {
                 return Some(value);
             }
         }
+
         return None;
     }
+
     *rest = tail;
+
     Some(value)
 }
 
@@ -264,7 +303,8 @@ fn string(rest: &mut &[u8]) -> Option<()> {
 mod tests {
     use super::*;
 
-    /// `:method POST`, `:scheme http`, `:path /a`, `:authority x/y`, `content-type g`: as Go sends them.
+    /// `:method POST`, `:scheme http`, `:path /a`, `:authority x/y`, `content-type g`: as Go sends
+    /// them.
     const GO: &[u8] = b"\x83\x86\x44\x02/a\x41\x03x/y\x5f\x01g";
     /// The same with `:path` last: as our own HTTP library sends them.
     const OURS: &[u8] = b"\x83\x86\x41\x03x/y\x44\x02/a\x5f\x01g";
@@ -285,36 +325,75 @@ mod tests {
     fn check_bytes(input: &[u8], expected: &[u8]) {
         for step in [1, 2, 7, 1000] {
             let (mut mender, mut output) = (Mender::default(), Vec::new());
-            input.chunks(step).for_each(|chunk| mender.feed(chunk, &mut output));
+            input
+                .chunks(step)
+                .for_each(|chunk| mender.feed(chunk, &mut output));
             assert_eq!(output, expected, "{step} bytes at a time");
         }
     }
 
     #[test]
     fn a_client_that_sends_the_host_last_is_mended() {
-        let mended = GO.iter().map(|byte| if *byte == AUTHORITY { USER_AGENT } else { *byte });
+        let mended = GO.iter().map(|byte| {
+            if *byte == AUTHORITY {
+                USER_AGENT
+            } else {
+                *byte
+            }
+        });
         let mended: Vec<u8> = mended.collect();
-        let (settings, data) = (frame(4, 0, b"\x41\x41\x41\x41\x41\x41"), frame(0, 1, b"\x41data\x41"));
-        check(
-            &[settings.clone(), frame(HEADERS, 4, GO), data.clone(), frame(HEADERS, 4, b"\x83\x86\xbe\xbf")],
-            &[settings, frame(HEADERS, 4, &mended), data, frame(HEADERS, 4, b"\x83\x86\xbe\xbf")],
+
+        let (settings, data) = (
+            frame(4, 0, b"\x41\x41\x41\x41\x41\x41"),
+            frame(0, 1, b"\x41data\x41"),
         );
-        let padded =
-            |block: &[u8]| frame(HEADERS, 4 | PADDED | PRIORITY, &[b"\x01\0\0\0\0\0", block, b"\0"].concat());
+
+        check(
+            &[
+                settings.clone(),
+                frame(HEADERS, 4, GO),
+                data.clone(),
+                frame(HEADERS, 4, b"\x83\x86\xbe\xbf"),
+            ],
+            &[
+                settings,
+                frame(HEADERS, 4, &mended),
+                data,
+                frame(HEADERS, 4, b"\x83\x86\xbe\xbf"),
+            ],
+        );
+
+        let padded = |block: &[u8]| {
+            frame(
+                HEADERS,
+                4 | PADDED | PRIORITY,
+                &[b"\x01\0\0\0\0\0", block, b"\0"].concat(),
+            )
+        };
         check(&[padded(GO)], &[padded(&mended)]);
     }
 
     #[test]
     fn a_client_that_does_not_is_left_alone() {
-        let frames = [frame(HEADERS, 4, OURS), frame(HEADERS, 4, GO), frame(0, 1, b"\x41")];
+        let frames = [
+            frame(HEADERS, 4, OURS),
+            frame(HEADERS, 4, GO),
+            frame(0, 1, b"\x41"),
+        ];
         check(&frames, &frames);
     }
 
     #[test]
     fn a_client_of_http_1_is_left_alone() {
-        // After as many bytes as the preface of HTTP/2 has, these look like a long frame with headers.
-        let request =
-            [&b"GET /health HTTP/1.1\r\nA: "[..], b"\0\x20\0\x01\x04\0\0\0\x01", GO, b"\r\n\r\n"].concat();
+        // After as many bytes as the preface of HTTP/2 has, these look like a long frame with
+        // headers.
+        let request = [
+            &b"GET /health HTTP/1.1\r\nA: "[..],
+            b"\0\x20\0\x01\x04\0\0\0\x01",
+            GO,
+            b"\r\n\r\n",
+        ]
+        .concat();
         check_bytes(&request, &request);
     }
 
@@ -326,7 +405,10 @@ mod tests {
 
     #[test]
     fn nonsense_passes_as_it_is() {
-        let frames = [frame(HEADERS, 4, b"\x7f\xff\xff\xff\xff\xff"), frame(HEADERS, 4, b"\x40")];
+        let frames = [
+            frame(HEADERS, 4, b"\x7f\xff\xff\xff\xff\xff"),
+            frame(HEADERS, 4, b"\x40"),
+        ];
         check(&frames, &frames);
     }
 }

@@ -18,7 +18,10 @@ impl rpc::cluster_server::Cluster for Served {
             client_ur_ls: vec![self.url.clone()],
             is_learner: false,
         };
-        Ok(Response::new(rpc::MemberListResponse { header: Some(self.header_now()), members: vec![member] }))
+        Ok(Response::new(rpc::MemberListResponse {
+            header: Some(self.header_now()),
+            members: vec![member],
+        }))
     }
 
     async fn member_add(

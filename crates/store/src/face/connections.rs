@@ -1,8 +1,8 @@
 //! Connections as they come: accepted, secured, and handed to the HTTP server.
 //!
-//! Handshakes go on side by side, so that a client that is slow or silent delays no other. There is a bound on their
-//! number and on the time of each. When too many are under way the oldest gives way: a client in earnest is done
-//! long before as many others have come after it.
+//! Handshakes go on side by side, so that a client that is slow or silent delays no other. There is
+//! a bound on their number and on the time of each. When too many are under way the oldest gives
+//! way: a client in earnest is done long before as many others have come after it.
 
 use std::{
     collections::VecDeque,
@@ -24,7 +24,8 @@ const MOST_HANDSHAKES: usize = 256;
 /// How long accepting rests after a failure: too many open files, say.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
-/// Accepts connections until the other end of `ready` is gone. Each one is secured and then sent there.
+/// Accepts connections until the other end of `ready` is gone. Each one is secured and then sent
+/// there.
 pub(super) async fn accept<S, C, F>(
     mut next: impl FnMut(&mut Context<'_>) -> Poll<io::Result<S>>,
     secure: impl Fn(S) -> F,
@@ -44,6 +45,7 @@ pub(super) async fn accept<S, C, F>(
             Some(_) = handshakes.join_next() => continue,
             accepted = poll_fn(&mut next) => accepted,
         };
+
         let stream = match accepted {
             Ok(stream) => stream,
             Err(error) => {
@@ -55,19 +57,25 @@ pub(super) async fn accept<S, C, F>(
                 continue;
             }
         };
+
         failing = false;
 
         under_way.retain(|handshake| !handshake.is_finished());
+
         if under_way.len() >= MOST_HANDSHAKES
             && let Some(oldest) = under_way.pop_front()
         {
             oldest.abort();
         }
+
         under_way.push_back(handshakes.spawn(hand_over(secure(stream), ready.clone())));
     }
 }
 
-async fn hand_over<C>(secured: impl Future<Output = io::Result<C>>, ready: mpsc::Sender<io::Result<C>>) {
+async fn hand_over<C>(
+    secured: impl Future<Output = io::Result<C>>,
+    ready: mpsc::Sender<io::Result<C>>,
+) {
     match timeout(HANDSHAKE_WITHIN, secured).await {
         // If the server is about to end, so does the connection.
         Ok(Ok(connection)) => ready.send(Ok(connection)).await.unwrap_or_default(),

@@ -2,8 +2,8 @@
 
 use super::Served;
 use crate::wire::{
-    decode_delete, decode_put, decode_range_request, decode_txn, encode_delete_answer, encode_put_answer,
-    encode_range_answer, encode_txn_answer, rpc,
+    decode_delete, decode_put, decode_range_request, decode_txn, encode_delete_answer,
+    encode_put_answer, encode_range_answer, encode_txn_answer, rpc,
 };
 use crate::{Op, OpAnswer, Revision, Store, StoreError, Txn};
 use async_trait::async_trait;
@@ -21,20 +21,34 @@ impl rpc::kv_server::Kv for Served {
         Ok(Response::new(encode_range_answer(&request, answer, header)))
     }
 
-    async fn put(&self, request: Request<rpc::PutRequest>) -> Result<Response<rpc::PutResponse>, Status> {
+    async fn put(
+        &self,
+        request: Request<rpc::PutRequest>,
+    ) -> Result<Response<rpc::PutResponse>, Status> {
         let (answer, revision) = self.write(Op::Put(decode_put(request.get_ref())?)).await?;
-        Ok(Response::new(encode_put_answer(answer, self.header(revision))))
+        Ok(Response::new(encode_put_answer(
+            answer,
+            self.header(revision),
+        )))
     }
 
     async fn delete_range(
         &self,
         request: Request<rpc::DeleteRangeRequest>,
     ) -> Result<Response<rpc::DeleteRangeResponse>, Status> {
-        let (answer, revision) = self.write(Op::Delete(decode_delete(request.get_ref())?)).await?;
-        Ok(Response::new(encode_delete_answer(answer, self.header(revision))))
+        let (answer, revision) = self
+            .write(Op::Delete(decode_delete(request.get_ref())?))
+            .await?;
+        Ok(Response::new(encode_delete_answer(
+            answer,
+            self.header(revision),
+        )))
     }
 
-    async fn txn(&self, request: Request<rpc::TxnRequest>) -> Result<Response<rpc::TxnResponse>, Status> {
+    async fn txn(
+        &self,
+        request: Request<rpc::TxnRequest>,
+    ) -> Result<Response<rpc::TxnResponse>, Status> {
         let request = request.into_inner();
         let answer = self.store.txn(decode_txn(&request)?).await?;
         let header = self.header(answer.revision);
@@ -47,15 +61,28 @@ impl rpc::kv_server::Kv for Served {
     ) -> Result<Response<rpc::CompactionResponse>, Status> {
         let revision = Revision::from_wire(request.get_ref().revision).unwrap_or_default();
         self.store.compact(revision).await?;
-        Ok(Response::new(rpc::CompactionResponse { header: Some(self.header_now()) }))
+        Ok(Response::new(rpc::CompactionResponse {
+            header: Some(self.header_now()),
+        }))
     }
 }
 
 impl Served {
     /// Runs one operation, and tells the revision after it.
     async fn write(&self, op: Op) -> Result<(OpAnswer, Revision), StoreError> {
-        let mut answer = self.store.txn(Txn { then: vec![op], ..Txn::default() }).await?;
-        let of_op = answer.answers.pop().expect("a transaction answers each of its operations");
+        let mut answer = self
+            .store
+            .txn(Txn {
+                then: vec![op],
+                ..Txn::default()
+            })
+            .await?;
+
+        let of_op = answer
+            .answers
+            .pop()
+            .expect("a transaction answers each of its operations");
+
         Ok((of_op, answer.revision))
     }
 }

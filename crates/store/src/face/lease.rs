@@ -18,7 +18,11 @@ impl rpc::lease_server::Lease for Served {
     ) -> Result<Response<rpc::LeaseGrantResponse>, Status> {
         let request = request.get_ref();
         let ttl = Duration::from_secs(u64::try_from(request.ttl).unwrap_or_default());
-        let lease = self.store.grant_lease(ttl, LeaseId::from_wire(request.id)).await?;
+        let lease = self
+            .store
+            .grant_lease(ttl, LeaseId::from_wire(request.id))
+            .await?;
+
         Ok(Response::new(rpc::LeaseGrantResponse {
             header: Some(self.header_now()),
             id: lease.id.to_wire(),
@@ -32,7 +36,9 @@ impl rpc::lease_server::Lease for Served {
         request: Request<rpc::LeaseRevokeRequest>,
     ) -> Result<Response<rpc::LeaseRevokeResponse>, Status> {
         let revision = self.store.revoke_lease(id(request.get_ref().id)?).await?;
-        Ok(Response::new(rpc::LeaseRevokeResponse { header: Some(self.header(revision)) }))
+        Ok(Response::new(rpc::LeaseRevokeResponse {
+            header: Some(self.header(revision)),
+        }))
     }
 
     async fn lease_keep_alive(
@@ -40,7 +46,9 @@ impl rpc::lease_server::Lease for Served {
         request: Request<Streaming<rpc::LeaseKeepAliveRequest>>,
     ) -> Result<Response<Self::LeaseKeepAliveStream>, Status> {
         let (served, requests) = (self.clone(), request.into_inner());
-        Ok(Response::new(AnswerStream::new(|answers| served.keep_alive(requests, answers))))
+        Ok(Response::new(AnswerStream::new(|answers| {
+            served.keep_alive(requests, answers)
+        })))
     }
 
     async fn lease_time_to_live(
@@ -49,9 +57,18 @@ impl rpc::lease_server::Lease for Served {
     ) -> Result<Response<rpc::LeaseTimeToLiveResponse>, Status> {
         let request = request.get_ref();
         let header = Some(self.header_now());
-        let gone =
-            rpc::LeaseTimeToLiveResponse { header, id: request.id, ttl: -1, granted_ttl: 0, keys: vec![] };
-        let Some(id) = LeaseId::from_wire(request.id) else { return Ok(Response::new(gone)) };
+        let gone = rpc::LeaseTimeToLiveResponse {
+            header,
+            id: request.id,
+            ttl: -1,
+            granted_ttl: 0,
+            keys: vec![],
+        };
+
+        let Some(id) = LeaseId::from_wire(request.id) else {
+            return Ok(Response::new(gone));
+        };
+
         Ok(Response::new(match self.store.lease_status(id).await {
             Ok(lease) => rpc::LeaseTimeToLiveResponse {
                 ttl: seconds(lease.remaining),
@@ -70,8 +87,14 @@ impl rpc::lease_server::Lease for Served {
         _request: Request<rpc::LeaseLeasesRequest>,
     ) -> Result<Response<rpc::LeaseLeasesResponse>, Status> {
         let leases = self.store.leases().await?;
-        let leases = leases.into_iter().map(|id| rpc::LeaseStatus { id: id.to_wire() }).collect();
-        Ok(Response::new(rpc::LeaseLeasesResponse { header: Some(self.header_now()), leases }))
+        let leases = leases
+            .into_iter()
+            .map(|id| rpc::LeaseStatus { id: id.to_wire() })
+            .collect();
+        Ok(Response::new(rpc::LeaseLeasesResponse {
+            header: Some(self.header_now()),
+            leases,
+        }))
     }
 }
 
@@ -92,6 +115,7 @@ impl Served {
             };
             let Ok(Some(request)) = request else { return };
             let answer = self.kept_alive(request.id).await;
+
             let over = answer.is_err();
             if answers.send(answer).await.is_err() || over {
                 return;
@@ -107,7 +131,12 @@ impl Served {
             Err(StoreError::LeaseNotFound(_)) => 0,
             Err(error) => return Err(error.into()),
         };
-        Ok(rpc::LeaseKeepAliveResponse { header: Some(self.header_now()), id: wire, ttl })
+
+        Ok(rpc::LeaseKeepAliveResponse {
+            header: Some(self.header_now()),
+            id: wire,
+            ttl,
+        })
     }
 }
 

@@ -1,5 +1,6 @@
-//! Where the face listens: a unix socket that only its owner may open, or a port of this machine. A port that others
-//! can reach is refused unless they have to show a certificate: whoever can write to the store owns the cluster.
+//! Where the face listens: a unix socket that only its owner may open, or a port of this machine. A
+//! port that others can reach is refused unless they have to show a certificate: whoever can write
+//! to the store owns the cluster.
 
 use super::authority::Hostless;
 use super::connections::accept;
@@ -32,7 +33,9 @@ pub enum Listen {
 pub enum FaceError {
     #[error("listening on {place}")]
     Listen { place: String, source: io::Error },
-    #[error("{address} can be reached by others: demand client certificates, or use a loopback address")]
+    #[error(
+        "{address} can be reached by others: demand client certificates, or use a loopback address"
+    )]
     Exposed { address: SocketAddr },
     #[error("setting up TLS")]
     Tls(#[from] TlsError),
@@ -47,8 +50,10 @@ pub(super) enum Bound {
 pub(super) fn bind(listen: &Listen, tls: Option<&FaceTls>) -> Result<Bound, FaceError> {
     match listen {
         Listen::Unix(path) => {
-            let listener = bind_unix(path)
-                .map_err(|source| FaceError::Listen { place: path.display().to_string(), source })?;
+            let listener = bind_unix(path).map_err(|source| FaceError::Listen {
+                place: path.display().to_string(),
+                source,
+            })?;
             Ok(Bound::Unix(listener, path.clone()))
         }
         Listen::Tcp(address) => {
@@ -56,8 +61,12 @@ pub(super) fn bind(listen: &Listen, tls: Option<&FaceTls>) -> Result<Bound, Face
             if !address.ip().is_loopback() && !guarded {
                 return Err(FaceError::Exposed { address: *address });
             }
-            let (listener, address) = bind_tcp(*address)
-                .map_err(|source| FaceError::Listen { place: address.to_string(), source })?;
+
+            let (listener, address) = bind_tcp(*address).map_err(|source| FaceError::Listen {
+                place: address.to_string(),
+                source,
+            })?;
+
             Ok(Bound::Tcp(listener, address))
         }
     }
@@ -67,7 +76,8 @@ pub(super) fn bind(listen: &Listen, tls: Option<&FaceTls>) -> Result<Bound, Face
 const BACKLOG: u32 = 128;
 
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
-    // A socket that a process left behind when it was killed; anything else of that name is not ours to remove.
+    // A socket that a process left behind when it was killed; anything else of that name is not
+    // ours to remove.
     if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
         std::fs::remove_file(path)?;
     }
@@ -103,21 +113,25 @@ impl Bound {
     ) -> Result<(), tonic::transport::Error> {
         match (self, tls) {
             (Bound::Unix(listener, path), _) => {
-                let next =
-                    |context: &mut Context<'_>| listener.poll_accept(context).map_ok(|(stream, _)| stream);
+                let next = |context: &mut Context<'_>| {
+                    listener.poll_accept(context).map_ok(|(stream, _)| stream)
+                };
                 let served = serve(next, |stream| async { Ok(stream) }, router, stopped).await;
-                // Somebody may have taken it away already; the next to listen there would remove it too.
+                // Somebody may have taken it away already; the next to listen there would remove it
+                // too.
                 std::fs::remove_file(path).unwrap_or_default();
                 served
             }
             (Bound::Tcp(listener, _), None) => {
-                let next =
-                    |context: &mut Context<'_>| listener.poll_accept(context).map_ok(|(stream, _)| stream);
+                let next = |context: &mut Context<'_>| {
+                    listener.poll_accept(context).map_ok(|(stream, _)| stream)
+                };
                 serve(next, at_once, router, stopped).await
             }
             (Bound::Tcp(listener, _), Some(tls)) => {
-                let next =
-                    |context: &mut Context<'_>| listener.poll_accept(context).map_ok(|(stream, _)| stream);
+                let next = |context: &mut Context<'_>| {
+                    listener.poll_accept(context).map_ok(|(stream, _)| stream)
+                };
                 let secure = move |stream| {
                     let tls = tls.clone();
                     async move { tls.accept(at_once(stream).await?).await }
@@ -144,8 +158,8 @@ where
     F: Future<Output = io::Result<C>> + Send + 'static,
 {
     let (ready, incoming) = mpsc::channel(1);
-    let incoming =
-        ReceiverStream::new(incoming).map(|connection: io::Result<C>| connection.map(Hostless::new));
+    let incoming = ReceiverStream::new(incoming)
+        .map(|connection: io::Result<C>| connection.map(Hostless::new));
     // The server drops `incoming` when it stops, which ends the accepting.
     let serving = router.serve_with_incoming_shutdown(incoming, stopped);
     tokio::join!(serving, accept(next, secure, ready)).0

@@ -44,7 +44,10 @@ impl rpc::maintenance_server::Maintenance for Served {
         _request: Request<rpc::AlarmRequest>,
     ) -> Result<Response<rpc::AlarmResponse>, Status> {
         // A full disk refuses writes while it is full; nothing has to be disarmed afterwards.
-        Ok(Response::new(rpc::AlarmResponse { header: Some(self.header_now()), alarms: Vec::new() }))
+        Ok(Response::new(rpc::AlarmResponse {
+            header: Some(self.header_now()),
+            alarms: Vec::new(),
+        }))
     }
 
     async fn defragment(
@@ -52,12 +55,20 @@ impl rpc::maintenance_server::Maintenance for Served {
         _request: Request<rpc::DefragmentRequest>,
     ) -> Result<Response<rpc::DefragmentResponse>, Status> {
         self.store.defragment().await?;
-        Ok(Response::new(rpc::DefragmentResponse { header: Some(self.header_now()) }))
+        Ok(Response::new(rpc::DefragmentResponse {
+            header: Some(self.header_now()),
+        }))
     }
 
-    async fn hash(&self, _request: Request<rpc::HashRequest>) -> Result<Response<rpc::HashResponse>, Status> {
+    async fn hash(
+        &self,
+        _request: Request<rpc::HashRequest>,
+    ) -> Result<Response<rpc::HashResponse>, Status> {
         let found = self.store.hash(None).await?;
-        Ok(Response::new(rpc::HashResponse { header: Some(self.header(found.revision)), hash: found.hash }))
+        Ok(Response::new(rpc::HashResponse {
+            header: Some(self.header(found.revision)),
+            hash: found.hash,
+        }))
     }
 
     async fn hash_kv(
@@ -79,7 +90,9 @@ impl rpc::maintenance_server::Maintenance for Served {
         _request: Request<rpc::SnapshotRequest>,
     ) -> Result<Response<Self::SnapshotStream>, Status> {
         let (served, backup) = (self.clone(), self.store.backup());
-        Ok(Response::new(AnswerStream::new(|answers| served.send_snapshot(backup, answers))))
+        Ok(Response::new(AnswerStream::new(|answers| {
+            served.send_snapshot(backup, answers)
+        })))
     }
 
     async fn move_leader(
@@ -93,38 +106,59 @@ impl rpc::maintenance_server::Maintenance for Served {
         &self,
         _request: Request<rpc::DowngradeRequest>,
     ) -> Result<Response<rpc::DowngradeResponse>, Status> {
-        Err(Status::unimplemented("the embedded store has no other version to go back to"))
+        Err(Status::unimplemented(
+            "the embedded store has no other version to go back to",
+        ))
     }
 }
 
 impl Served {
-    /// Sends a backup of the store, as `coracle`'s own restore takes it, with the checksum that `etcdctl` wants.
+    /// Sends a backup of the store, as `coracle`'s own restore takes it, with the checksum that
+    /// `etcdctl` wants.
     async fn send_snapshot(self, mut backup: Backup, answers: Answers<rpc::SnapshotResponse>) {
         let mut digest = Context::new(&SHA256);
         let mut length = 0_usize;
+
         let header = Some(self.header(backup.revision()));
         let send = async |blob: Bytes| {
             let remaining_bytes = 0; // not known before the end
-            let part = rpc::SnapshotResponse { header, remaining_bytes, blob, version: String::new() };
+            let part = rpc::SnapshotResponse {
+                header,
+                remaining_bytes,
+                blob,
+                version: String::new(),
+            };
             answers.send(Ok(part)).await.is_ok()
         };
+
         loop {
             let piece = tokio::task::spawn_blocking(move || {
                 let piece = backup.next_piece();
                 (piece, backup)
             });
+
             let piece = match piece.await {
                 Ok((Ok(piece), rest)) => {
                     backup = rest;
                     piece
                 }
-                Ok((Err(error), _)) => return answers.send(Err(error.into())).await.unwrap_or_default(),
-                Err(_) => return answers.send(Err(Refusal::Stopped.into())).await.unwrap_or_default(),
+                Ok((Err(error), _)) => {
+                    return answers.send(Err(error.into())).await.unwrap_or_default();
+                }
+                Err(_) => {
+                    return answers
+                        .send(Err(Refusal::Stopped.into()))
+                        .await
+                        .unwrap_or_default();
+                }
             };
             let last = piece.is_none();
-            let blob = piece.unwrap_or_else(|| Bytes::from(vec![0; length.next_multiple_of(PAGE) - length]));
+
+            let blob = piece
+                .unwrap_or_else(|| Bytes::from(vec![0; length.next_multiple_of(PAGE) - length]));
             digest.update(&blob);
             length += blob.len();
+
             if !send(blob).await {
                 return;
             }
@@ -132,6 +166,7 @@ impl Served {
                 break;
             }
         }
+
         // Should the client be gone, there is nobody to tell.
         send(Bytes::copy_from_slice(digest.finish().as_ref())).await;
     }
@@ -139,5 +174,8 @@ impl Served {
 
 /// `3.6` of `3.6.0`.
 pub(super) fn minor(version: &str) -> String {
-    version.rsplit_once('.').map_or(version, |(minor, _)| minor).to_owned()
+    version
+        .rsplit_once('.')
+        .map_or(version, |(minor, _)| minor)
+        .to_owned()
 }

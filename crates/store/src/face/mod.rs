@@ -1,11 +1,12 @@
-//! The etcd face: etcd's v3 API over the embedded engine, so that `etcdctl` and everything else that speaks to an
-//! etcd can speak to it.
+//! The etcd face: etcd's v3 API over the embedded engine, so that `etcdctl` and everything else
+//! that speaks to an etcd can speak to it.
 //!
-//! A [`Face`] listens on a unix socket or a port (`listen`), secures connections (`connections`, `tls`), makes them
-//! readable to our HTTP library (`authority`) and hands each call to the service it belongs to: `kv`, `watch`, `lease`,
-//! `maintenance`, `cluster`; plain HTTP finds `pages`. A service decodes the request (`crate::wire`), asks the engine, and
-//! encodes what it answers; errors leave with etcd's codes and texts. It speaks as a cluster of one member that
-//! leads itself.
+//! A [`Face`] listens on a unix socket or a port (`listen`), secures connections (`connections`,
+//! `tls`), makes them readable to our HTTP library (`authority`) and hands each call to the service
+//! it belongs to: `kv`, `watch`, `lease`, `maintenance`, `cluster`; plain HTTP finds `pages`. A
+//! service decodes the request (`crate::wire`), asks the engine, and encodes what it answers;
+//! errors leave with etcd's codes and texts. It speaks as a cluster of one member that leads
+//! itself.
 
 mod authority;
 mod cluster;
@@ -80,7 +81,12 @@ const GRACE: Duration = Duration::from_secs(5);
 
 impl FaceConfig {
     pub fn new(listen: Listen) -> Self {
-        FaceConfig { listen, tls: None, name: "default".to_owned(), progress_every: PROGRESS_EVERY }
+        FaceConfig {
+            listen,
+            tls: None,
+            name: "default".to_owned(),
+            progress_every: PROGRESS_EVERY,
+        }
     }
 }
 
@@ -89,6 +95,7 @@ impl Face {
     pub fn show(store: Arc<Embedded>, config: FaceConfig) -> Result<Self, FaceError> {
         let bound = listen::bind(&config.listen, config.tls.as_ref())?;
         let (stop, stopping) = signal::channel(false);
+
         let served = Served {
             store,
             name: config.name,
@@ -97,10 +104,12 @@ impl Face {
             stopping: stopping.clone(),
         };
         let url = served.url.clone();
+
         let tls = config.tls.as_ref().map(FaceTls::acceptor).transpose()?;
         let router = served.router();
         let mut server = JoinSet::new();
         server.spawn(bound.serve(tls, router, stopped(stopping)));
+
         Ok(Face { url, stop, server })
     }
 
@@ -128,13 +137,17 @@ impl Served {
         let kv = KvServer::new(self.clone())
             .max_decoding_message_size(MESSAGE_LIMIT)
             .max_encoding_message_size(usize::MAX);
+
         let watch = WatchServer::new(self.clone()).max_encoding_message_size(usize::MAX);
         let calls = Routes::new(kv)
             .add_service(watch)
             .add_service(LeaseServer::new(self.clone()))
             .add_service(MaintenanceServer::new(self.clone()))
             .add_service(ClusterServer::new(self.clone()));
-        tonic::transport::Server::builder().accept_http1(true).add_routes(pages::routes(calls, self))
+
+        tonic::transport::Server::builder()
+            .accept_http1(true)
+            .add_routes(pages::routes(calls, self))
     }
 
     fn header(&self, revision: Revision) -> rpc::ResponseHeader {
@@ -159,5 +172,9 @@ impl Served {
 /// Waits until the face is told to stop, or is gone.
 async fn stopped(mut stopping: signal::Receiver<bool>) {
     // An error means that the face is gone, which is as good as told.
-    stopping.wait_for(|stop| *stop).await.map(drop).unwrap_or_default();
+    stopping
+        .wait_for(|stop| *stop)
+        .await
+        .map(drop)
+        .unwrap_or_default();
 }

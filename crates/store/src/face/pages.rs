@@ -1,4 +1,5 @@
-//! What etcd answers to plain HTTP on the same address: `/health`, `/livez`, `/readyz`, `/version`, `/metrics`.
+//! What etcd answers to plain HTTP on the same address: `/health`, `/livez`, `/readyz`, `/version`,
+//! `/metrics`.
 
 use super::Served;
 use super::maintenance::minor;
@@ -19,14 +20,16 @@ type Page = Response<Body>;
 /// The calls of the API, and the pages beside them.
 pub(super) fn routes(calls: Routes, served: &Served) -> Routes {
     let served = served.clone();
-    let beside = move |request: Request<Body>| async move { served.page(&request.into_parts().0).await };
+    let beside =
+        move |request: Request<Body>| async move { served.page(&request.into_parts().0).await };
     Routes::from(calls.into_axum_router().fallback(beside))
 }
 
 fn answer(status: StatusCode, kind: &'static str, text: impl Into<Body>) -> Page {
     let mut page = Response::new(text.into());
     *page.status_mut() = status;
-    page.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    page.headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     page
 }
 
@@ -34,16 +37,24 @@ impl Served {
     /// What is answered to a request that is no call of the API.
     async fn page(&self, request: &Parts) -> Page {
         let path = request.uri.path();
-        let kind = request.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+        let kind = request
+            .headers
+            .get(header::CONTENT_TYPE)
+            .map(HeaderValue::as_bytes)
+            .unwrap_or_default();
+
         if kind.starts_with(b"application/grpc") {
             return Status::unimplemented("").into_http();
         }
         if !PATHS.contains(&path) {
             return answer(StatusCode::NOT_FOUND, TEXT, "404 page not found\n");
         }
+
         if request.method != Method::GET {
             let mut refused = answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "Method Not Allowed\n");
-            refused.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));
+            refused
+                .headers_mut()
+                .insert(header::ALLOW, HeaderValue::from_static("GET"));
             return refused;
         }
 
@@ -68,7 +79,11 @@ impl Served {
     fn ready(&self) -> Page {
         match self.store.is_closed() {
             false => answer(StatusCode::OK, TEXT, "ok\n"),
-            true => answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, "the store is closed\n"),
+            true => answer(
+                StatusCode::SERVICE_UNAVAILABLE,
+                TEXT,
+                "the store is closed\n",
+            ),
         }
     }
 
@@ -94,24 +109,51 @@ impl Served {
 
     /// etcd's names for what this store knows of itself.
     fn metrics_text(&self, status: &StoreStatus) -> String {
-        let StoreStatus { revision, compacted, file_bytes, used_bytes, version } = status;
+        let StoreStatus {
+            revision,
+            compacted,
+            file_bytes,
+            used_bytes,
+            version,
+        } = status;
         let version_label = format!("server_version=\"{version}\"");
+
         let cluster_label = format!("cluster_version=\"{}\"", minor(version));
         let id_label = format!("server_id=\"{:x}\"", self.member_id());
         let is_open = u64::from(!self.store.is_closed());
         let live_keys = self.store.memory().live_keys;
 
         let gauges = [
-            ("etcd_cluster_version", "The version of the cluster.", cluster_label, 1),
+            (
+                "etcd_cluster_version",
+                "The version of the cluster.",
+                cluster_label,
+                1,
+            ),
             (
                 "etcd_debugging_mvcc_compact_revision",
                 "The oldest revision kept.",
                 String::new(),
                 compacted.get(),
             ),
-            ("etcd_debugging_mvcc_current_revision", "The newest revision.", String::new(), revision.get()),
-            ("etcd_debugging_mvcc_keys_total", "Keys that exist.", String::new(), live_keys),
-            ("etcd_mvcc_db_total_size_in_bytes", "Bytes of all files.", String::new(), *file_bytes),
+            (
+                "etcd_debugging_mvcc_current_revision",
+                "The newest revision.",
+                String::new(),
+                revision.get(),
+            ),
+            (
+                "etcd_debugging_mvcc_keys_total",
+                "Keys that exist.",
+                String::new(),
+                live_keys,
+            ),
+            (
+                "etcd_mvcc_db_total_size_in_bytes",
+                "Bytes of all files.",
+                String::new(),
+                *file_bytes,
+            ),
             (
                 "etcd_mvcc_db_total_size_in_use_in_bytes",
                 "Bytes of live data and history.",
@@ -125,15 +167,36 @@ impl Served {
                 is_open,
             ),
             ("etcd_server_id", "The id of the one member.", id_label, 1),
-            ("etcd_server_is_leader", "Whether this member leads.", String::new(), is_open),
-            ("etcd_server_version", "The version of etcd that this server stands for.", version_label, 1),
+            (
+                "etcd_server_is_leader",
+                "Whether this member leads.",
+                String::new(),
+                is_open,
+            ),
+            (
+                "etcd_server_version",
+                "The version of etcd that this server stands for.",
+                version_label,
+                1,
+            ),
         ];
 
-        gauges.iter().fold(String::new(), |mut text, (name, help, labels, value)| {
-            let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
-            writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name}{labels} {value}")
+        gauges
+            .iter()
+            .fold(String::new(), |mut text, (name, help, labels, value)| {
+                let labels = if labels.is_empty() {
+                    String::new()
+                } else {
+                    format!("{{{labels}}}")
+                };
+
+                writeln!(
+                    text,
+                    "# HELP {name} {help}\n# TYPE {name} gauge\n{name}{labels} {value}"
+                )
                 .expect("a string takes everything");
-            text
-        })
+
+                text
+            })
     }
 }

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 use tonic::Status;
 
-/// A message larger than this is sent in fragments where the client takes them: etcd's limit of a request.
+/// A message larger than this is sent in fragments where the client takes them: etcd's limit of a
+/// request.
 const FRAGMENT: usize = 1536 << 10;
 
 /// What of a watch's events a client wants, and how.
@@ -23,7 +24,10 @@ pub(super) struct Filter {
     progress: bool,
 }
 
-pub(super) fn decode_create(create: &rpc::WatchCreateRequest, served: &Served) -> (WatchRequest, Filter) {
+pub(super) fn decode_create(
+    create: &rpc::WatchCreateRequest,
+    served: &Served,
+) -> (WatchRequest, Filter) {
     let without = |filter: FilterType| create.filters().any(|given| given == filter);
     let filter = Filter {
         puts: !without(FilterType::Noput),
@@ -31,19 +35,30 @@ pub(super) fn decode_create(create: &rpc::WatchCreateRequest, served: &Served) -
         fragment: create.fragment,
         progress: create.progress_notify,
     };
+
     // The empty key stands for the smallest one.
-    let key = if create.key.is_empty() { Bytes::from_static(b"\0") } else { create.key.clone() };
+    let key = if create.key.is_empty() {
+        Bytes::from_static(b"\0")
+    } else {
+        create.key.clone()
+    };
+
     let request = WatchRequest {
         range: decode_range(key, create.range_end.clone()),
         from: Revision::from_wire(create.start_revision).filter(|from| *from > Revision::ZERO),
         previous: create.prev_kv,
         progress_every: create.progress_notify.then_some(served.progress_every),
     };
+
     (request, filter)
 }
 
 pub(super) fn answer(served: &Served, watch_id: i64) -> rpc::WatchResponse {
-    rpc::WatchResponse { header: Some(served.header_now()), watch_id, ..rpc::WatchResponse::default() }
+    rpc::WatchResponse {
+        header: Some(served.header_now()),
+        watch_id,
+        ..rpc::WatchResponse::default()
+    }
 }
 
 pub(super) fn cancelled(answer: rpc::WatchResponse, error: &StoreError) -> rpc::WatchResponse {
@@ -101,6 +116,7 @@ impl Outlet {
                 }
                 item = watch.next() => item,
             };
+
             let sent = match item {
                 Ok(WatchItem::Events(events)) => self.send_events(events).await,
                 Ok(WatchItem::Progress(revision)) if asked => {
@@ -116,6 +132,7 @@ impl Outlet {
                     false
                 }
             };
+
             if !sent {
                 return;
             }
@@ -125,31 +142,53 @@ impl Outlet {
     /// A watch that begins in the future has nothing to tell, and is as far as the store.
     fn waits_until_it_begins(&self) -> Option<Revision> {
         let here = self.served.store.revision();
-        self.from.is_some_and(|from| from > here.next()).then_some(here)
+        self.from
+            .is_some_and(|from| from > here.next())
+            .then_some(here)
     }
 
     async fn send_events(&self, events: Vec<Event>) -> bool {
-        let last = events.last().map_or(Revision::ZERO, |event| event.kv.mod_revision);
+        let last = events
+            .last()
+            .map_or(Revision::ZERO, |event| event.kv.mod_revision);
         let wanted = |event: &Event| match event.kind {
             EventKind::Put => self.filter.puts,
             EventKind::Delete => self.filter.deletes,
         };
-        let events: Vec<_> = events.into_iter().filter(wanted).map(encode_event).collect();
+
+        let events: Vec<_> = events
+            .into_iter()
+            .filter(wanted)
+            .map(encode_event)
+            .collect();
+
         if events.is_empty() {
             return true;
         }
-        let limit = if self.filter.fragment { FRAGMENT } else { usize::MAX };
+
+        let limit = if self.filter.fragment {
+            FRAGMENT
+        } else {
+            usize::MAX
+        };
+
         let mut pieces = fragments(events, limit).into_iter().peekable();
         while let Some(events) = pieces.next() {
             let fragment = pieces.peek().is_some();
             let header = Some(self.served.header(last));
             if !self
-                .send(rpc::WatchResponse { header, events, fragment, ..answer(&self.served, self.id) })
+                .send(rpc::WatchResponse {
+                    header,
+                    events,
+                    fragment,
+                    ..answer(&self.served, self.id)
+                })
                 .await
             {
                 return false;
             }
         }
+
         true
     }
 
@@ -158,7 +197,11 @@ impl Outlet {
             return true;
         }
         let header = Some(self.served.header(revision));
-        self.send(rpc::WatchResponse { header, ..answer(&self.served, self.id) }).await
+        self.send(rpc::WatchResponse {
+            header,
+            ..answer(&self.served, self.id)
+        })
+        .await
     }
 
     async fn send(&self, answer: rpc::WatchResponse) -> bool {
@@ -185,6 +228,7 @@ fn fragments(events: Vec<mvccpb::Event>, limit: usize) -> Vec<Vec<mvccpb::Event>
             pieces.push(vec![event]);
         }
     }
+
     pieces
 }
 
@@ -195,18 +239,28 @@ mod tests {
     #[test]
     fn fragments_are_no_larger_than_they_may_be_and_keep_the_order() {
         let event = |size: usize| mvccpb::Event {
-            kv: Some(mvccpb::KeyValue { value: vec![0; size].into(), ..mvccpb::KeyValue::default() }),
+            kv: Some(mvccpb::KeyValue {
+                value: vec![0; size].into(),
+                ..mvccpb::KeyValue::default()
+            }),
             ..mvccpb::Event::default()
         };
+
         let check = |sizes: &[usize], limit: usize, expected: &[&[usize]]| {
             let cut = fragments(sizes.iter().map(|size| event(*size)).collect(), limit);
             let found: Vec<Vec<_>> = cut
                 .iter()
-                .map(|piece| piece.iter().map(|event| event.kv.as_ref().unwrap().value.len()).collect())
+                .map(|piece| {
+                    piece
+                        .iter()
+                        .map(|event| event.kv.as_ref().unwrap().value.len())
+                        .collect()
+                })
                 .collect();
             assert_eq!(found, expected, "{sizes:?}");
         };
         check(&[10, 20, 30], usize::MAX, &[&[10, 20, 30]]);
+
         check(&[10, 20, 30], 50, &[&[10, 20], &[30]]);
         check(&[100, 1, 100], 50, &[&[100], &[1], &[100]]);
     }

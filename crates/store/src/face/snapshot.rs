@@ -13,7 +13,10 @@ use tonic::{Status, Streaming};
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     #[error("cannot be reached at {place}")]
-    Connect { place: String, source: tonic::transport::Error },
+    Connect {
+        place: String,
+        source: tonic::transport::Error,
+    },
     #[error("it answered")]
     Refused(#[from] Status),
     #[error("what it sent is not what it meant to send: try again")]
@@ -32,15 +35,32 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub(crate) async fn ask(socket: &Path) -> Result<Self, SnapshotError> {
         let place = format!("unix://{}", socket.display());
-        let connect = |source| SnapshotError::Connect { place: place.clone(), source };
-        let channel =
-            Endpoint::from_shared(place.clone()).map_err(connect)?.connect().await.map_err(connect)?;
-        let answer = MaintenanceClient::new(channel).snapshot(rpc::SnapshotRequest {}).await?;
+        let connect = |source| SnapshotError::Connect {
+            place: place.clone(),
+            source,
+        };
+
+        let channel = Endpoint::from_shared(place.clone())
+            .map_err(connect)?
+            .connect()
+            .await
+            .map_err(connect)?;
+
+        let answer = MaintenanceClient::new(channel)
+            .snapshot(rpc::SnapshotRequest {})
+            .await?;
         let (pieces, digest) = (answer.into_inner(), Context::new(&SHA256));
-        Ok(Snapshot { pieces, digest, last: None, revision: Revision::ZERO })
+
+        Ok(Snapshot {
+            pieces,
+            digest,
+            last: None,
+            revision: Revision::ZERO,
+        })
     }
 
-    /// The next piece, in the order they belong in the file; `None` after the last, if all of them are right.
+    /// The next piece, in the order they belong in the file; `None` after the last, if all of them
+    /// are right.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, SnapshotError> {
         while let Some(answer) = self.pieces.message().await? {
             if let Some(header) = answer.header {
@@ -51,9 +71,12 @@ impl Snapshot {
                 return Ok(Some(piece));
             }
         }
+
         match self.last.take() {
             None => Ok(None),
-            Some(checksum) if checksum == self.digest.clone().finish().as_ref() => Ok(Some(checksum)),
+            Some(checksum) if checksum == self.digest.clone().finish().as_ref() => {
+                Ok(Some(checksum))
+            }
             Some(_) => Err(SnapshotError::Checksum),
         }
     }

@@ -1,4 +1,5 @@
-//! Answers that come one after the other, from a task that belongs to the call: it ends when the call does.
+//! Answers that come one after the other, from a task that belongs to the call: it ends when the
+//! call does.
 
 use std::{
     pin::Pin,
@@ -21,11 +22,16 @@ pub(super) struct AnswerStream<T> {
 }
 
 impl<T: Send + 'static> AnswerStream<T> {
-    pub(super) fn new<F: Future<Output = ()> + Send + 'static>(make: impl FnOnce(Answers<T>) -> F) -> Self {
+    pub(super) fn new<F: Future<Output = ()> + Send + 'static>(
+        make: impl FnOnce(Answers<T>) -> F,
+    ) -> Self {
         let (sender, answers) = mpsc::channel(WAITING);
         let mut task = JoinSet::new();
         task.spawn(make(sender));
-        AnswerStream { answers, _task: task }
+        AnswerStream {
+            answers,
+            _task: task,
+        }
     }
 }
 

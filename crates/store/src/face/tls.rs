@@ -1,8 +1,8 @@
 //! TLS on a port: our certificate, and which clients are let in.
 //!
-//! A client shows a certificate of the authority named, and whoever assembles the server says of each such certificate
-//! whether its owner may use the store ([`ClientRule`]). Both are checked in the handshake: who is refused never gets
-//! as far as HTTP, and hears `access_denied`.
+//! A client shows a certificate of the authority named, and whoever assembles the server says of
+//! each such certificate whether its owner may use the store ([`ClientRule`]). Both are checked in
+//! the handshake: who is refused never gets as far as HTTP, and hears `access_denied`.
 
 use rustls::{
     DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
@@ -73,13 +73,15 @@ impl FaceTls {
         let chain = CertificateDer::pem_slice_iter(&self.certificate).collect::<Result<_, _>>();
         let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(TlsError::Key)?;
 
-        let settings = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let settings =
+            ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
         let settings = match &self.clients {
             Some(clients) => settings.with_client_cert_verifier(clients.verifier()?),
             None => settings.with_no_client_auth(),
         };
         let mut settings = settings.with_single_cert(chain.map_err(TlsError::Certificate)?, key)?;
         settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+
         Ok(TlsAcceptor::from(Arc::new(settings)))
     }
 }
@@ -90,11 +92,16 @@ impl Clients {
         for certificate in CertificateDer::pem_slice_iter(&self.authority) {
             roots.add(certificate.map_err(TlsError::Authority)?)?;
         }
+
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let signed = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
+        let signed =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
         match &self.rule {
             ClientRule::Any => Ok(signed),
-            ClientRule::Only(admits) => Ok(Arc::new(Admitted { signed, admits: admits.clone() })),
+            ClientRule::Only(admits) => Ok(Arc::new(Admitted {
+                signed,
+                admits: admits.clone(),
+            })),
         }
     }
 }
@@ -107,7 +114,9 @@ struct Admitted {
 
 impl fmt::Debug for Admitted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Admitted").field("signed", &self.signed).finish_non_exhaustive()
+        f.debug_struct("Admitted")
+            .field("signed", &self.signed)
+            .finish_non_exhaustive()
     }
 }
 
@@ -136,7 +145,8 @@ impl ClientCertVerifier for Admitted {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.signed.verify_tls12_signature(message, certificate, signature)
+        self.signed
+            .verify_tls12_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -145,7 +155,8 @@ impl ClientCertVerifier for Admitted {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.signed.verify_tls13_signature(message, certificate, signature)
+        self.signed
+            .verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

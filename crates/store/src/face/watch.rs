@@ -1,10 +1,11 @@
 //! `Watch`: one stream, many watches.
 //!
-//! A session belongs to a stream. It reads the client's requests and has a pump for each watch, a task that takes
-//! items from the engine and sends them as answers. All pumps send into the same channel as the session, which keeps
-//! the order: a watch is said to be created before its first event, nothing comes after it is said to be cancelled.
-//! When the client asks for progress, every pump is asked, and the session answers for all of them with the least
-//! they report: by then everything before it is in the channel.
+//! A session belongs to a stream. It reads the client's requests and has a pump for each watch, a
+//! task that takes items from the engine and sends them as answers. All pumps send into the same
+//! channel as the session, which keeps the order: a watch is said to be created before its first
+//! event, nothing comes after it is said to be cancelled. When the client asks for progress, every
+//! pump is asked, and the session answers for all of them with the least they report: by then
+//! everything before it is in the channel.
 
 use super::pump::{Filter, Outlet, Report, answer, cancelled, decode_create};
 use super::stream::{AnswerStream, Answers};
@@ -38,7 +39,9 @@ impl rpc::watch_server::Watch for Served {
         request: Request<Streaming<rpc::WatchRequest>>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         let (served, requests) = (self.clone(), request.into_inner());
-        Ok(Response::new(AnswerStream::new(|answers| Session::new(served, answers).run(requests))))
+        Ok(Response::new(AnswerStream::new(|answers| {
+            Session::new(served, answers).run(requests)
+        })))
     }
 }
 
@@ -64,12 +67,20 @@ struct Gone;
 impl Session {
     fn new(served: Served, answers: Answers<rpc::WatchResponse>) -> Self {
         let (pumps, reports) = (BTreeMap::new(), mpsc::channel(REPORTS));
-        Session { served, answers, pumps, next_id: 0, round: None, reports }
+        Session {
+            served,
+            answers,
+            pumps,
+            next_id: 0,
+            round: None,
+            reports,
+        }
     }
 
     async fn run(mut self, mut requests: Streaming<rpc::WatchRequest>) {
         let stopped = stopped(self.served.stopping.clone());
         tokio::pin!(stopped);
+
         loop {
             let heard = tokio::select! {
                 biased;
@@ -85,6 +96,7 @@ impl Session {
                     Ok(None) | Err(_) => return,
                 },
             };
+
             if heard.is_err() {
                 return;
             }
@@ -123,15 +135,26 @@ impl Session {
             };
             return self.send(refused).await;
         };
+
         let (request, filter) = decode_create(&create, &self.served);
         let opened = self.served.store.watch(request.clone()).await;
-        let revision = opened.as_ref().map_or(self.served.store.revision(), Watch::created_at);
+        let revision = opened
+            .as_ref()
+            .map_or(self.served.store.revision(), Watch::created_at);
+
         let header = Some(self.served.header(revision));
-        self.send(rpc::WatchResponse { created: true, header, ..self.answer(id) }).await?;
+        self.send(rpc::WatchResponse {
+            created: true,
+            header,
+            ..self.answer(id)
+        })
+        .await?;
+
         match opened {
             Ok(watch) => self.pump(id, watch, request.from, filter),
             Err(error) => self.send(cancelled(self.answer(id), &error)).await?,
         }
+
         Ok(())
     }
 
@@ -146,16 +169,23 @@ impl Session {
             answers: self.answers.clone(),
             reports: self.reports.0.clone(),
         };
+
         let mut task = JoinSet::new();
         task.spawn(outlet.run(watch));
         self.pumps.insert(id, Pump { ask, task });
     }
 
     async fn cancel(&mut self, id: i64) -> Result<(), Gone> {
-        let Some(mut pump) = self.pumps.remove(&id) else { return Ok(()) };
+        let Some(mut pump) = self.pumps.remove(&id) else {
+            return Ok(());
+        };
         // Waits for its end, so that no event follows the word that there are no more.
         pump.task.shutdown().await;
-        self.send(rpc::WatchResponse { canceled: true, ..self.answer(id) }).await?;
+        self.send(rpc::WatchResponse {
+            canceled: true,
+            ..self.answer(id)
+        })
+        .await?;
         self.done(id, None).await
     }
 
@@ -164,7 +194,10 @@ impl Session {
             return Ok(()); // its answer comes, and a client asks again where it is too old
         }
         self.pumps.values().for_each(|pump| pump.ask.notify_one());
-        self.round = Some((self.pumps.keys().copied().collect(), self.served.store.revision()));
+        self.round = Some((
+            self.pumps.keys().copied().collect(),
+            self.served.store.revision(),
+        ));
         self.end_round().await
     }
 
@@ -180,7 +213,9 @@ impl Session {
 
     /// One pump has come so far, or is not asked any more.
     async fn done(&mut self, id: i64, revision: Option<Revision>) -> Result<(), Gone> {
-        let Some((waiting, least)) = &mut self.round else { return Ok(()) };
+        let Some((waiting, least)) = &mut self.round else {
+            return Ok(());
+        };
         if waiting.remove(&id) {
             *least = revision.map_or(*least, |revision| revision.min(*least));
         }
@@ -191,7 +226,11 @@ impl Session {
         match self.round.take_if(|(waiting, _)| waiting.is_empty()) {
             Some((_, least)) => {
                 let header = Some(self.served.header(least));
-                self.send(rpc::WatchResponse { header, ..self.answer(ALL) }).await
+                self.send(rpc::WatchResponse {
+                    header,
+                    ..self.answer(ALL)
+                })
+                .await
             }
             None => Ok(()),
         }

@@ -25,7 +25,8 @@ pub(crate) fn decode_txn_answer(answer: rpc::TxnResponse) -> TxnAnswer {
     decode_txn_at(answer, at)
 }
 
-/// Every answer of a transaction tells the revision it ended at, whatever etcd wrote into its parts.
+/// Every answer of a transaction tells the revision it ended at, whatever etcd wrote into its
+/// parts.
 fn decode_txn_at(answer: rpc::TxnResponse, at: Revision) -> TxnAnswer {
     let answers = answer.responses.into_iter().filter_map(|op| op.response);
     TxnAnswer {
@@ -37,10 +38,13 @@ fn decode_txn_at(answer: rpc::TxnResponse, at: Revision) -> TxnAnswer {
 
 fn decode_op_answer(answer: Response, at: Revision) -> OpAnswer {
     match answer {
-        Response::ResponseRange(range) => {
-            OpAnswer::Range(RangeAnswer { revision: at, ..decode_range_answer(range) })
-        }
-        Response::ResponsePut(put) => OpAnswer::Put { previous: put.prev_kv.map(decode_kv) },
+        Response::ResponseRange(range) => OpAnswer::Range(RangeAnswer {
+            revision: at,
+            ..decode_range_answer(range)
+        }),
+        Response::ResponsePut(put) => OpAnswer::Put {
+            previous: put.prev_kv.map(decode_kv),
+        },
         Response::ResponseDeleteRange(delete) => OpAnswer::Delete {
             deleted: count(delete.deleted),
             previous: delete.prev_kvs.into_iter().map(decode_kv).collect(),
@@ -66,8 +70,15 @@ pub(crate) fn encode_range_answer(
 }
 
 pub(crate) fn encode_put_answer(answer: OpAnswer, header: rpc::ResponseHeader) -> rpc::PutResponse {
-    let previous = if let OpAnswer::Put { previous } = answer { previous } else { None };
-    rpc::PutResponse { header: Some(header), prev_kv: previous.map(encode_kv) }
+    let previous = if let OpAnswer::Put { previous } = answer {
+        previous
+    } else {
+        None
+    };
+    rpc::PutResponse {
+        header: Some(header),
+        prev_kv: previous.map(encode_kv),
+    }
 }
 
 pub(crate) fn encode_delete_answer(
@@ -91,13 +102,25 @@ pub(crate) fn encode_txn_answer(
     answer: TxnAnswer,
     header: rpc::ResponseHeader,
 ) -> rpc::TxnResponse {
-    let ran = if answer.succeeded { &request.success } else { &request.failure };
+    let ran = if answer.succeeded {
+        &request.success
+    } else {
+        &request.failure
+    };
+
     let known = ran.iter().filter_map(|op| op.request.as_ref());
     let responses = known.zip(answer.answers).map(|(request, answer)| {
         let response = encode_op_answer(request, answer, header);
-        rpc::ResponseOp { response: Some(response) }
+        rpc::ResponseOp {
+            response: Some(response),
+        }
     });
-    rpc::TxnResponse { header: Some(header), succeeded: answer.succeeded, responses: responses.collect() }
+
+    rpc::TxnResponse {
+        header: Some(header),
+        succeeded: answer.succeeded,
+        responses: responses.collect(),
+    }
 }
 
 fn encode_op_answer(request: &Request, answer: OpAnswer, header: rpc::ResponseHeader) -> Response {

@@ -10,16 +10,25 @@ const ZERO_BYTE: &[u8] = b"\0";
 /// The `key` and `range_end` of a request.
 pub(crate) fn encode_range(range: &KeyRange) -> (Bytes, Bytes) {
     let smallest = || Bytes::from_static(ZERO_BYTE);
+
     if *range.end() == End::Single {
         return (range.start().clone(), Bytes::new());
     }
-    let start = if range.start().is_empty() { smallest() } else { range.start().clone() };
+
+    let start = if range.start().is_empty() {
+        smallest()
+    } else {
+        range.start().clone()
+    };
+
     let end = match range.end() {
-        // These two mean something else on the wire. No key is before them: a range that ends where it starts.
+        // These two mean something else on the wire. No key is before them: a range that ends where
+        // it starts.
         End::Before(end) if end.is_empty() || end == ZERO_BYTE => start.clone(),
         End::Before(end) => end.clone(),
         End::Single | End::Unbounded => smallest(),
     };
+
     (start, end)
 }
 
@@ -71,7 +80,11 @@ pub(crate) fn decode_event(event: mvccpb::Event) -> Event {
         mvccpb::event::EventType::Delete => EventKind::Delete,
     };
     let kv = decode_kv(event.kv.unwrap_or_default());
-    Event { kind, kv, previous: event.prev_kv.map(decode_kv) }
+    Event {
+        kind,
+        kv,
+        previous: event.prev_kv.map(decode_kv),
+    }
 }
 
 /// A revision that a server sent; it sends no negative ones.
@@ -101,6 +114,7 @@ mod tests {
             }
         };
         check(KeyRange::all());
+
         check(KeyRange::single("a"));
         check(KeyRange::prefix("a"));
         check(KeyRange::prefix(""));

@@ -1,8 +1,9 @@
-//! etcd's v3 API on the wire: the stubs that the engine calls and the face answers, and how both of them spell keys,
-//! requests, answers and refusals.
+//! etcd's v3 API on the wire: the stubs that the engine calls and the face answers, and how both of
+//! them spell keys, requests, answers and refusals.
 //!
-//! The stubs are compiled from `proto/` by `build.rs`. `encode` turns ours into theirs, `decode` theirs into ours;
-//! each direction of a request is used by one side and that of its answer by the other.
+//! The stubs are compiled from `proto/` by `build.rs`. `encode` turns ours into theirs, `decode`
+//! theirs into ours; each direction of a request is used by one side and that of its answer by the
+//! other.
 
 mod answers;
 mod keys;
@@ -10,8 +11,8 @@ mod refusal;
 mod requests;
 
 pub(crate) use answers::{
-    decode_range_answer, decode_txn_answer, encode_delete_answer, encode_put_answer, encode_range_answer,
-    encode_txn_answer, header,
+    decode_range_answer, decode_txn_answer, encode_delete_answer, encode_put_answer,
+    encode_range_answer, encode_txn_answer, header,
 };
 pub(crate) use keys::{decode_event, decode_range, encode_event, encode_range};
 pub(crate) use refusal::Refusal;

@@ -1,4 +1,5 @@
-//! Refusals: etcd's codes and texts for them. Clients compare both, so they are etcd's to the letter.
+//! Refusals: etcd's codes and texts for them. Clients compare both, so they are etcd's to the
+//! letter.
 
 use crate::{InvalidRequest, StoreError, Unavailable};
 use tonic::{Code, Status};
@@ -39,24 +40,96 @@ pub(crate) enum Refusal {
 }
 
 const TABLE: &[(Refusal, Code, &str)] = &[
-    (Refusal::EmptyKey, Code::InvalidArgument, "etcdserver: key is not provided"),
-    (Refusal::KeyNotFound, Code::InvalidArgument, "etcdserver: key not found"),
-    (Refusal::ValueProvided, Code::InvalidArgument, "etcdserver: value is provided"),
-    (Refusal::LeaseProvided, Code::InvalidArgument, "etcdserver: lease is provided"),
-    (Refusal::TooManyOps, Code::InvalidArgument, "etcdserver: too many operations in txn request"),
-    (Refusal::DuplicateKey, Code::InvalidArgument, "etcdserver: duplicate key given in txn request"),
-    (Refusal::Compacted, Code::OutOfRange, "etcdserver: mvcc: required revision has been compacted"),
-    (Refusal::FutureRevision, Code::OutOfRange, "etcdserver: mvcc: required revision is a future revision"),
-    (Refusal::NoSpace, Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded"),
-    (Refusal::LeaseNotFound, Code::NotFound, "etcdserver: requested lease not found"),
-    (Refusal::LeaseExists, Code::FailedPrecondition, "etcdserver: lease already exists"),
-    (Refusal::LeaseTtlTooLarge, Code::OutOfRange, "etcdserver: too large lease TTL"),
-    (Refusal::TooLarge, Code::InvalidArgument, "etcdserver: request is too large"),
-    (Refusal::NoLeader, Code::Unavailable, "etcdserver: no leader"),
-    (Refusal::NotLeader, Code::FailedPrecondition, "etcdserver: not leader"),
-    (Refusal::LeaderChanged, Code::Unavailable, "etcdserver: leader changed"),
-    (Refusal::Stopped, Code::Unavailable, "etcdserver: server stopped"),
-    (Refusal::Timeout, Code::Unavailable, "etcdserver: request timed out"),
+    (
+        Refusal::EmptyKey,
+        Code::InvalidArgument,
+        "etcdserver: key is not provided",
+    ),
+    (
+        Refusal::KeyNotFound,
+        Code::InvalidArgument,
+        "etcdserver: key not found",
+    ),
+    (
+        Refusal::ValueProvided,
+        Code::InvalidArgument,
+        "etcdserver: value is provided",
+    ),
+    (
+        Refusal::LeaseProvided,
+        Code::InvalidArgument,
+        "etcdserver: lease is provided",
+    ),
+    (
+        Refusal::TooManyOps,
+        Code::InvalidArgument,
+        "etcdserver: too many operations in txn request",
+    ),
+    (
+        Refusal::DuplicateKey,
+        Code::InvalidArgument,
+        "etcdserver: duplicate key given in txn request",
+    ),
+    (
+        Refusal::Compacted,
+        Code::OutOfRange,
+        "etcdserver: mvcc: required revision has been compacted",
+    ),
+    (
+        Refusal::FutureRevision,
+        Code::OutOfRange,
+        "etcdserver: mvcc: required revision is a future revision",
+    ),
+    (
+        Refusal::NoSpace,
+        Code::ResourceExhausted,
+        "etcdserver: mvcc: database space exceeded",
+    ),
+    (
+        Refusal::LeaseNotFound,
+        Code::NotFound,
+        "etcdserver: requested lease not found",
+    ),
+    (
+        Refusal::LeaseExists,
+        Code::FailedPrecondition,
+        "etcdserver: lease already exists",
+    ),
+    (
+        Refusal::LeaseTtlTooLarge,
+        Code::OutOfRange,
+        "etcdserver: too large lease TTL",
+    ),
+    (
+        Refusal::TooLarge,
+        Code::InvalidArgument,
+        "etcdserver: request is too large",
+    ),
+    (
+        Refusal::NoLeader,
+        Code::Unavailable,
+        "etcdserver: no leader",
+    ),
+    (
+        Refusal::NotLeader,
+        Code::FailedPrecondition,
+        "etcdserver: not leader",
+    ),
+    (
+        Refusal::LeaderChanged,
+        Code::Unavailable,
+        "etcdserver: leader changed",
+    ),
+    (
+        Refusal::Stopped,
+        Code::Unavailable,
+        "etcdserver: server stopped",
+    ),
+    (
+        Refusal::Timeout,
+        Code::Unavailable,
+        "etcdserver: request timed out",
+    ),
     (
         Refusal::TimeoutLeaderFail,
         Code::Unavailable,
@@ -67,20 +140,56 @@ const TABLE: &[(Refusal, Code, &str)] = &[
         Code::Unavailable,
         "etcdserver: request timed out, possibly due to connection lost",
     ),
-    (Refusal::TooManyRequests, Code::ResourceExhausted, "etcdserver: too many requests"),
-    (Refusal::Corrupt, Code::DataLoss, "etcdserver: corrupt cluster"),
-    (Refusal::AuthNotEnabled, Code::FailedPrecondition, "etcdserver: authentication is not enabled"),
+    (
+        Refusal::TooManyRequests,
+        Code::ResourceExhausted,
+        "etcdserver: too many requests",
+    ),
+    (
+        Refusal::Corrupt,
+        Code::DataLoss,
+        "etcdserver: corrupt cluster",
+    ),
+    (
+        Refusal::AuthNotEnabled,
+        Code::FailedPrecondition,
+        "etcdserver: authentication is not enabled",
+    ),
     (
         Refusal::AuthFailed,
         Code::InvalidArgument,
         "etcdserver: authentication failed, invalid user ID or password",
     ),
-    (Refusal::AuthOldRevision, Code::InvalidArgument, "etcdserver: revision of auth store is old"),
-    (Refusal::InvalidToken, Code::Unauthenticated, "etcdserver: invalid auth token"),
-    (Refusal::PermissionDenied, Code::PermissionDenied, "etcdserver: permission denied"),
-    (Refusal::UserEmpty, Code::InvalidArgument, "etcdserver: user name is empty"),
-    (Refusal::MemberNotFound, Code::NotFound, "etcdserver: member not found"),
-    (Refusal::Learner, Code::FailedPrecondition, "etcdserver: rpc not supported for learner"),
+    (
+        Refusal::AuthOldRevision,
+        Code::InvalidArgument,
+        "etcdserver: revision of auth store is old",
+    ),
+    (
+        Refusal::InvalidToken,
+        Code::Unauthenticated,
+        "etcdserver: invalid auth token",
+    ),
+    (
+        Refusal::PermissionDenied,
+        Code::PermissionDenied,
+        "etcdserver: permission denied",
+    ),
+    (
+        Refusal::UserEmpty,
+        Code::InvalidArgument,
+        "etcdserver: user name is empty",
+    ),
+    (
+        Refusal::MemberNotFound,
+        Code::NotFound,
+        "etcdserver: member not found",
+    ),
+    (
+        Refusal::Learner,
+        Code::FailedPrecondition,
+        "etcdserver: rpc not supported for learner",
+    ),
 ];
 
 impl Refusal {
@@ -91,7 +200,10 @@ impl Refusal {
 
     /// What a server meant by the reason of a cancelled watch.
     pub(crate) fn read_text(text: &str) -> Option<Self> {
-        TABLE.iter().find(|(_, _, known)| *known == text).map(|(refusal, ..)| *refusal)
+        TABLE
+            .iter()
+            .find(|(_, _, known)| *known == text)
+            .map(|(refusal, ..)| *refusal)
     }
 
     pub(crate) fn status(self) -> Status {
@@ -105,7 +217,8 @@ impl Refusal {
 
     fn code_and_text(self) -> (Code, &'static str) {
         let row = TABLE.iter().find(|(refusal, ..)| *refusal == self);
-        row.map(|(_, code, text)| (*code, *text)).expect("every refusal has a row")
+        row.map(|(_, code, text)| (*code, *text))
+            .expect("every refusal has a row")
     }
 }
 
@@ -138,10 +251,13 @@ impl From<StoreError> for Status {
                 // etcd has no words for these; ours tell more than one of its would.
                 Unavailable::ReadOnly { .. }
                 | Unavailable::DiskFailed { .. }
-                | Unavailable::Unreachable { .. } => return Status::unavailable(unavailable.to_string()),
+                | Unavailable::Unreachable { .. } => {
+                    return Status::unavailable(unavailable.to_string());
+                }
             },
             StoreError::Corrupt { .. } => Refusal::Corrupt,
         };
+
         refusal.status()
     }
 }

@@ -1,13 +1,13 @@
 //! Requests: encoded by the engine, decoded by the face.
 //!
-//! etcd's ranges can also be sorted and filtered. Our trait has no use for that, so the face asks its engine for the
-//! whole range and applies a [`Selection`] to the answer.
+//! etcd's ranges can also be sorted and filtered. Our trait has no use for that, so the face asks
+//! its engine for the whole range and applies a [`Selection`] to the answer.
 
 use super::keys::{decode_range, encode_range};
 use super::{Refusal, mvccpb, rpc};
 use crate::{
-    Compare, Content, Delete, LeaseId, Op, Put, PutLease, PutValue, RangeRequest, Relation, Revision, Target,
-    Txn,
+    Compare, Content, Delete, LeaseId, Op, Put, PutLease, PutValue, RangeRequest, Relation,
+    Revision, Target, Txn,
 };
 use rpc::compare::{CompareResult, CompareTarget, TargetUnion};
 use rpc::range_request::{SortOrder, SortTarget};
@@ -19,7 +19,9 @@ pub(crate) fn encode_range_request(request: &RangeRequest) -> rpc::RangeRequest 
     rpc::RangeRequest {
         key,
         range_end,
-        limit: request.limit.map_or(0, |limit| i64::try_from(limit).unwrap_or(i64::MAX)),
+        limit: request
+            .limit
+            .map_or(0, |limit| i64::try_from(limit).unwrap_or(i64::MAX)),
         revision: request.at.map_or(0, Revision::to_wire),
         keys_only: request.content == Content::KeysOnly,
         // A limit of zero means none on the wire; whoever wants no keys wants their number.
@@ -32,13 +34,18 @@ pub(crate) fn decode_range_request(request: &rpc::RangeRequest) -> Result<RangeR
     if request.key.is_empty() {
         return Err(Refusal::EmptyKey);
     }
+
     let content = match (request.count_only, request.keys_only) {
         (true, _) => Content::CountOnly,
         // Sorting by value needs the values; they are taken out afterwards.
         (false, true) if !selection(request).sorts_by_value() => Content::KeysOnly,
         (false, _) => Content::Full,
     };
-    let limit = usize::try_from(request.limit).ok().filter(|limit| *limit > 0);
+
+    let limit = usize::try_from(request.limit)
+        .ok()
+        .filter(|limit| *limit > 0);
+
     Ok(RangeRequest {
         range: decode_range(request.key.clone(), request.range_end.clone()),
         at: Revision::from_wire(request.revision).filter(|at| *at > Revision::ZERO),
@@ -65,6 +72,7 @@ pub(crate) fn selection(request: &rpc::RangeRequest) -> Selection {
         (SortOrder::None, target) if target != SortTarget::Key => SortOrder::Ascend,
         (order, _) => order,
     };
+
     Selection {
         order,
         by: request.sort_target(),
@@ -89,6 +97,7 @@ impl Selection {
         if self.is_everything() {
             return;
         }
+
         let within = |revision: i64, (least, most): (i64, i64)| {
             (least == 0 || revision >= least) && (most == 0 || revision <= most)
         };
@@ -96,15 +105,18 @@ impl Selection {
             within(kv.mod_revision, self.modified) && within(kv.create_revision, self.created)
         };
         answer.kvs.retain(chosen);
+
         match self.order {
             SortOrder::None => {}
             SortOrder::Ascend => answer.kvs.sort_by(|a, b| self.compare(a, b)),
             SortOrder::Descend => answer.kvs.sort_by(|a, b| self.compare(b, a)),
         }
+
         if self.limit > 0 && answer.kvs.len() > self.limit {
             answer.kvs.truncate(self.limit);
             answer.more = true;
         }
+
         if self.keys_only {
             answer.kvs.iter_mut().for_each(|kv| kv.value.clear());
         }
@@ -122,7 +134,14 @@ impl Selection {
 }
 
 pub(crate) fn encode_txn(txn: &Txn) -> rpc::TxnRequest {
-    let ops = |ops: &[Op]| ops.iter().map(|op| rpc::RequestOp { request: Some(encode_op(op)) }).collect();
+    let ops = |ops: &[Op]| {
+        ops.iter()
+            .map(|op| rpc::RequestOp {
+                request: Some(encode_op(op)),
+            })
+            .collect()
+    };
+
     rpc::TxnRequest {
         compare: txn.compare.iter().map(encode_compare).collect(),
         success: ops(&txn.then),
@@ -137,7 +156,11 @@ fn encode_op(op: &Op) -> Request {
         Op::Delete(delete) => {
             let (key, range_end) = encode_range(&delete.range);
             let prev_kv = delete.previous;
-            Request::RequestDeleteRange(rpc::DeleteRangeRequest { key, range_end, prev_kv })
+            Request::RequestDeleteRange(rpc::DeleteRangeRequest {
+                key,
+                range_end,
+                prev_kv,
+            })
         }
         Op::Txn(txn) => Request::RequestTxn(encode_txn(txn)),
     }
@@ -148,12 +171,21 @@ fn encode_put(put: &Put) -> rpc::PutRequest {
         PutValue::Set(value) => (value.clone(), false),
         PutValue::Keep => (bytes::Bytes::new(), true),
     };
+
     let (lease, ignore_lease) = match put.lease {
         PutLease::None => (0, false),
         PutLease::Attach(id) => (id.to_wire(), false),
         PutLease::Keep => (0, true),
     };
-    rpc::PutRequest { key: put.key.clone(), value, lease, prev_kv: put.previous, ignore_value, ignore_lease }
+
+    rpc::PutRequest {
+        key: put.key.clone(),
+        value,
+        lease,
+        prev_kv: put.previous,
+        ignore_value,
+        ignore_lease,
+    }
 }
 
 fn encode_compare(compare: &Compare) -> rpc::Compare {
@@ -164,21 +196,40 @@ fn encode_compare(compare: &Compare) -> rpc::Compare {
         Relation::Greater => CompareResult::Greater,
         Relation::Less => CompareResult::Less,
     };
+
     let (target, with) = match &compare.with {
-        Target::Version(version) => {
-            (CompareTarget::Version, TargetUnion::Version(i64::try_from(*version).unwrap_or(i64::MAX)))
-        }
-        Target::CreateRevision(at) => (CompareTarget::Create, TargetUnion::CreateRevision(at.to_wire())),
+        Target::Version(version) => (
+            CompareTarget::Version,
+            TargetUnion::Version(i64::try_from(*version).unwrap_or(i64::MAX)),
+        ),
+        Target::CreateRevision(at) => (
+            CompareTarget::Create,
+            TargetUnion::CreateRevision(at.to_wire()),
+        ),
         Target::ModRevision(at) => (CompareTarget::Mod, TargetUnion::ModRevision(at.to_wire())),
         Target::Value(value) => (CompareTarget::Value, TargetUnion::Value(value.clone())),
-        Target::Lease(id) => (CompareTarget::Lease, TargetUnion::Lease(id.map_or(0, LeaseId::to_wire))),
+        Target::Lease(id) => (
+            CompareTarget::Lease,
+            TargetUnion::Lease(id.map_or(0, LeaseId::to_wire)),
+        ),
     };
-    rpc::Compare { result: result.into(), target: target.into(), key, range_end, target_union: Some(with) }
+
+    rpc::Compare {
+        result: result.into(),
+        target: target.into(),
+        key,
+        range_end,
+        target_union: Some(with),
+    }
 }
 
 pub(crate) fn decode_txn(txn: &rpc::TxnRequest) -> Result<Txn, Refusal> {
     Ok(Txn {
-        compare: txn.compare.iter().map(decode_compare).collect::<Result<_, _>>()?,
+        compare: txn
+            .compare
+            .iter()
+            .map(decode_compare)
+            .collect::<Result<_, _>>()?,
         then: decode_ops(&txn.success)?,
         otherwise: decode_ops(&txn.failure)?,
     })
@@ -186,7 +237,10 @@ pub(crate) fn decode_txn(txn: &rpc::TxnRequest) -> Result<Txn, Refusal> {
 
 /// An operation of a kind that is not known does nothing and answers nothing, as in etcd.
 fn decode_ops(ops: &[rpc::RequestOp]) -> Result<Vec<Op>, Refusal> {
-    ops.iter().filter_map(|op| op.request.as_ref()).map(decode_op).collect()
+    ops.iter()
+        .filter_map(|op| op.request.as_ref())
+        .map(decode_op)
+        .collect()
 }
 
 fn decode_op(op: &Request) -> Result<Op, Refusal> {
@@ -208,13 +262,25 @@ pub(crate) fn decode_put(put: &rpc::PutRequest) -> Result<Put, Refusal> {
     if put.ignore_lease && put.lease != 0 {
         return Err(Refusal::LeaseProvided);
     }
+
     let lease = if put.ignore_lease {
         PutLease::Keep
     } else {
         LeaseId::from_wire(put.lease).map_or(PutLease::None, PutLease::Attach)
     };
-    let value = if put.ignore_value { PutValue::Keep } else { PutValue::Set(put.value.clone()) };
-    Ok(Put { key: put.key.clone(), value, lease, previous: put.prev_kv })
+
+    let value = if put.ignore_value {
+        PutValue::Keep
+    } else {
+        PutValue::Set(put.value.clone())
+    };
+
+    Ok(Put {
+        key: put.key.clone(),
+        value,
+        lease,
+        previous: put.prev_kv,
+    })
 }
 
 pub(crate) fn decode_delete(delete: &rpc::DeleteRangeRequest) -> Result<Delete, Refusal> {
@@ -222,20 +288,26 @@ pub(crate) fn decode_delete(delete: &rpc::DeleteRangeRequest) -> Result<Delete, 
         return Err(Refusal::EmptyKey);
     }
     let range = decode_range(delete.key.clone(), delete.range_end.clone());
-    Ok(Delete { range, previous: delete.prev_kv })
+    Ok(Delete {
+        range,
+        previous: delete.prev_kv,
+    })
 }
 
 fn decode_compare(compare: &rpc::Compare) -> Result<Compare, Refusal> {
     if compare.key.is_empty() {
         return Err(Refusal::EmptyKey);
     }
+
     let relation = match compare.result() {
         CompareResult::Equal => Relation::Equal,
         CompareResult::NotEqual => Relation::NotEqual,
         CompareResult::Greater => Relation::Greater,
         CompareResult::Less => Relation::Less,
     };
+
     let revision = |number: i64| Revision::from_wire(number).unwrap_or_default();
+
     // What to compare with may be left out where it is zero.
     let with = match (compare.target(), &compare.target_union) {
         (CompareTarget::Version, Some(TargetUnion::Version(version))) => {
@@ -246,15 +318,24 @@ fn decode_compare(compare: &rpc::Compare) -> Result<Compare, Refusal> {
             Target::CreateRevision(revision(*at))
         }
         (CompareTarget::Create, _) => Target::CreateRevision(Revision::ZERO),
-        (CompareTarget::Mod, Some(TargetUnion::ModRevision(at))) => Target::ModRevision(revision(*at)),
+        (CompareTarget::Mod, Some(TargetUnion::ModRevision(at))) => {
+            Target::ModRevision(revision(*at))
+        }
         (CompareTarget::Mod, _) => Target::ModRevision(Revision::ZERO),
         (CompareTarget::Value, Some(TargetUnion::Value(value))) => Target::Value(value.clone()),
         (CompareTarget::Value, _) => Target::Value(bytes::Bytes::new()),
-        (CompareTarget::Lease, Some(TargetUnion::Lease(id))) => Target::Lease(LeaseId::from_wire(*id)),
+        (CompareTarget::Lease, Some(TargetUnion::Lease(id))) => {
+            Target::Lease(LeaseId::from_wire(*id))
+        }
         (CompareTarget::Lease, _) => Target::Lease(None),
     };
+
     let range = decode_range(compare.key.clone(), compare.range_end.clone());
-    Ok(Compare { range, relation, with })
+    Ok(Compare {
+        range,
+        relation,
+        with,
+    })
 }
 
 #[cfg(test)]
@@ -265,10 +346,25 @@ mod tests {
     #[test]
     fn a_transaction_survives_the_wire() {
         let key = || bytes::Bytes::from_static(b"k");
-        let compare = |relation, with| Compare { range: KeyRange::prefix("p"), relation, with };
+        let compare = |relation, with| Compare {
+            range: KeyRange::prefix("p"),
+            relation,
+            with,
+        };
+
         let lease = LeaseId::from_wire(7);
-        let inner = Txn { then: vec![Op::Put(Put::new("i", "v").lease(lease))], ..Txn::default() };
-        let keeps = Put { key: key(), value: PutValue::Keep, lease: PutLease::Keep, previous: true };
+        let inner = Txn {
+            then: vec![Op::Put(Put::new("i", "v").lease(lease))],
+            ..Txn::default()
+        };
+
+        let keeps = Put {
+            key: key(),
+            value: PutValue::Keep,
+            lease: PutLease::Keep,
+            previous: true,
+        };
+
         let txn = Txn {
             compare: vec![
                 Compare::unchanged_since(key(), Revision::new(3)),
@@ -279,7 +375,12 @@ mod tests {
             ],
             then: vec![Op::Put(keeps), Op::Txn(inner)],
             otherwise: vec![
-                Op::Range(RangeRequest::new(KeyRange::from("k")).limit(3).at(Revision::new(9)).keys_only()),
+                Op::Range(
+                    RangeRequest::new(KeyRange::from("k"))
+                        .limit(3)
+                        .at(Revision::new(9))
+                        .keys_only(),
+                ),
                 Op::Delete(Delete::new(KeyRange::prefix("k")).with_previous()),
             ],
         };
@@ -296,28 +397,68 @@ mod tests {
             version,
             ..mvccpb::KeyValue::default()
         };
+
         let all = || rpc::RangeResponse {
             kvs: vec![kv("a", 5, 1), kv("b", 3, 3), kv("c", 4, 2)],
             ..rpc::RangeResponse::default()
         };
+
         let check = |request: rpc::RangeRequest, expected: &str, more: bool| {
             let mut answer = all();
             selection(&request).apply(&mut answer);
-            let keys: Vec<_> =
-                answer.kvs.iter().map(|kv| String::from_utf8_lossy(&kv.key).into_owned()).collect();
-            assert_eq!((keys.concat().as_str(), answer.more), (expected, more), "{request:?}");
+            let keys: Vec<_> = answer
+                .kvs
+                .iter()
+                .map(|kv| String::from_utf8_lossy(&kv.key).into_owned())
+                .collect();
+
+            assert_eq!(
+                (keys.concat().as_str(), answer.more),
+                (expected, more),
+                "{request:?}"
+            );
         };
+
         let request = |order: SortOrder, by: SortTarget| rpc::RangeRequest {
             sort_order: order.into(),
             sort_target: by.into(),
             ..rpc::RangeRequest::default()
         };
         check(request(SortOrder::None, SortTarget::Key), "abc", false);
+
         check(request(SortOrder::Descend, SortTarget::Key), "cba", false);
         check(request(SortOrder::None, SortTarget::Mod), "bca", false);
-        check(request(SortOrder::Descend, SortTarget::Version), "bca", false);
-        check(rpc::RangeRequest { limit: 1, ..request(SortOrder::Descend, SortTarget::Mod) }, "a", true);
-        check(rpc::RangeRequest { min_mod_revision: 4, ..rpc::RangeRequest::default() }, "ac", false);
-        check(rpc::RangeRequest { max_mod_revision: 4, ..rpc::RangeRequest::default() }, "bc", false);
+        check(
+            request(SortOrder::Descend, SortTarget::Version),
+            "bca",
+            false,
+        );
+
+        check(
+            rpc::RangeRequest {
+                limit: 1,
+                ..request(SortOrder::Descend, SortTarget::Mod)
+            },
+            "a",
+            true,
+        );
+
+        check(
+            rpc::RangeRequest {
+                min_mod_revision: 4,
+                ..rpc::RangeRequest::default()
+            },
+            "ac",
+            false,
+        );
+
+        check(
+            rpc::RangeRequest {
+                max_mod_revision: 4,
+                ..rpc::RangeRequest::default()
+            },
+            "bc",
+            false,
+        );
     }
 }

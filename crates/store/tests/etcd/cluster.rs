@@ -38,15 +38,22 @@ impl Release {
     pub(crate) fn program(self) -> PathBuf {
         let path = match self {
             Release::V34 => PathBuf::from("/usr/bin/etcd"),
-            Release::V36 => {
-                Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("test-tools").join("etcd36")
-            }
+            Release::V36 => Path::new(env!("CARGO_TARGET_TMPDIR"))
+                .with_file_name("test-tools")
+                .join("etcd36"),
         };
+
         let name = match self {
             Release::V34 => "Debian's etcd-server",
             Release::V36 => "etcd 3.6",
         };
-        assert!(path.exists(), "missing {name} at {}: run scripts/test-prereqs.sh", path.display());
+
+        assert!(
+            path.exists(),
+            "missing {name} at {}: run scripts/test-prereqs.sh",
+            path.display()
+        );
+
         path
     }
 }
@@ -60,17 +67,28 @@ impl Cluster {
     }
 
     /// Starts `count` members with more arguments. Nothing is waited for.
-    pub(crate) fn launch(release: Release, count: usize, scheme: &'static str, more: &[String]) -> Self {
+    pub(crate) fn launch(
+        release: Release,
+        count: usize,
+        scheme: &'static str,
+        more: &[String],
+    ) -> Self {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let ports = free_ports(2 * count);
         let url = |port: u16| format!("http://127.0.0.1:{port}");
-        let initial: Vec<_> = (0..count).map(|n| format!("m{n}={}", url(ports[2 * n]))).collect();
+
+        let initial: Vec<_> = (0..count)
+            .map(|n| format!("m{n}={}", url(ports[2 * n])))
+            .collect();
         let members = (0..count).map(|n| {
             let (peer, client_port) = (url(ports[2 * n]), ports[2 * n + 1]);
             let client = format!("{scheme}://127.0.0.1:{client_port}");
             let arguments = [
                 ("name", format!("m{n}")),
-                ("data-dir", directory.path().join(format!("m{n}")).display().to_string()),
+                (
+                    "data-dir",
+                    directory.path().join(format!("m{n}")).display().to_string(),
+                ),
                 ("listen-client-urls", client.clone()),
                 ("advertise-client-urls", client),
                 ("listen-peer-urls", peer.clone()),
@@ -83,15 +101,33 @@ impl Cluster {
                 ("logger", "zap".to_owned()),
                 ("log-level", "error".to_owned()),
             ];
+
             let mut command = vec![release.program().display().to_string()];
-            command.extend(arguments.into_iter().map(|(name, value)| format!("--{name}={value}")));
+            command.extend(
+                arguments
+                    .into_iter()
+                    .map(|(name, value)| format!("--{name}={value}")),
+            );
+
             command.extend(more.iter().cloned());
             let log = directory.path().join(format!("m{n}.log"));
-            Member { command, client_port, log, process: None }
+
+            Member {
+                command,
+                client_port,
+                log,
+                process: None,
+            }
         });
+
         let mut members: Vec<_> = members.collect();
         members.iter_mut().for_each(Member::start);
-        Cluster { members, scheme, _directory: directory }
+
+        Cluster {
+            members,
+            scheme,
+            _directory: directory,
+        }
     }
 
     pub(crate) fn endpoints(&self) -> Vec<String> {
@@ -108,11 +144,16 @@ impl Cluster {
 
     /// A store on all members that asks another one when it is not answered in time.
     pub(crate) fn store_that_waits(&self, attempt_timeout: Duration) -> Etcd {
-        Etcd::new(&EtcdConfig { attempt_timeout, ..EtcdConfig::new(self.endpoints()) }).unwrap()
+        Etcd::new(&EtcdConfig {
+            attempt_timeout,
+            ..EtcdConfig::new(self.endpoints())
+        })
+        .unwrap()
     }
 
     pub(crate) async fn wait(&self) {
         let store = self.store();
+
         // Five minutes: the machine may be busy with other things.
         for _ in 0..3000 {
             if store.current_revision().await.is_ok() {
@@ -120,7 +161,12 @@ impl Cluster {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        let logs: Vec<_> = self.members.iter().map(|member| std::fs::read_to_string(&member.log)).collect();
+
+        let logs: Vec<_> = self
+            .members
+            .iter()
+            .map(|member| std::fs::read_to_string(&member.log))
+            .collect();
         panic!("etcd does not start: {logs:?}");
     }
 
@@ -150,10 +196,20 @@ impl Cluster {
 
 impl Member {
     fn start(&mut self) {
-        let log = File::options().create(true).append(true).open(&self.log).unwrap();
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .unwrap();
+
         let (program, arguments) = self.command.split_first().expect("a program");
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log);
+
         self.process = Some(command.spawn().unwrap());
     }
 
@@ -176,10 +232,14 @@ impl Drop for Member {
     }
 }
 
-/// Ports that nobody listens on now. The system gives none of this range to connections, which would be in the way of a
-/// member that comes back.
+/// Ports that nobody listens on now. The system gives none of this range to connections, which
+/// would be in the way of a member that comes back.
 pub(crate) fn free_ports(count: usize) -> Vec<u16> {
-    let random = std::iter::repeat_with(|| TcpListener::bind(("127.0.0.1", fastrand::u16(10_000..30_000))));
+    let random =
+        std::iter::repeat_with(|| TcpListener::bind(("127.0.0.1", fastrand::u16(10_000..30_000))));
     let listeners: Vec<_> = random.flatten().take(count).collect();
-    listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
+    listeners
+        .iter()
+        .map(|listener| listener.local_addr().unwrap().port())
+        .collect()
 }

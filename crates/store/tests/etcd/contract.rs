@@ -1,5 +1,5 @@
-//! The contract over real etcds: of either release with one member, of three while members are killed or hang. And
-//! over the face: the engine speaks to it as to an etcd.
+//! The contract over real etcds: of either release with one member, of three while members are
+//! killed or hang. And over the face: the engine speaks to it as to an etcd.
 
 use crate::cluster::{Cluster, Release};
 use crate::faces::shown;
@@ -27,21 +27,30 @@ async fn etcd_36_with_one_member_keeps_the_contract() {
 async fn etcd_with_three_members_keeps_the_contract_while_members_are_killed() {
     let cluster = Cluster::start(Release::V36, 3).await;
     let store = cluster.store();
-    assert!(keeps_the_contract(cluster, store, Blow::Killed).await >= 3, "every member was killed");
+    assert!(
+        keeps_the_contract(cluster, store, Blow::Killed).await >= 3,
+        "every member was killed"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcd_34_with_three_members_keeps_the_contract_while_members_are_killed() {
     let cluster = Cluster::start(Release::V34, 3).await;
     let store = cluster.store();
-    assert!(keeps_the_contract(cluster, store, Blow::Killed).await >= 3, "every member was killed");
+    assert!(
+        keeps_the_contract(cluster, store, Blow::Killed).await >= 3,
+        "every member was killed"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcd_with_three_members_keeps_the_contract_while_members_hang() {
     let cluster = Cluster::start(Release::V36, 3).await;
     let store = cluster.store_that_waits(IMPATIENCE);
-    assert!(keeps_the_contract(cluster, store, Blow::Hung).await >= 3, "every member hung");
+    assert!(
+        keeps_the_contract(cluster, store, Blow::Hung).await >= 3,
+        "every member hung"
+    );
 }
 
 /// Runs every check while trouble is about; tells how often a member was struck.
@@ -54,8 +63,9 @@ async fn keeps_the_contract(cluster: Cluster, store: Etcd, blow: Blow) -> usize 
     trouble.end().await
 }
 
-/// A write may be lost with the member it was sent to, and a check cannot know whether it happened. Only where the
-/// store said so may a check begin anew; it must hold in the end, and the watches must not have noticed.
+/// A write may be lost with the member it was sent to, and a check cannot know whether it happened.
+/// Only where the store said so may a check begin anew; it must hold in the end, and the watches
+/// must not have noticed.
 async fn until_undisturbed(store: &Arc<Noting<Etcd>>, check: &contract::Check) {
     for _ in 0..10 {
         let (run, name, subject) = (check.run, check.name, store.clone());
@@ -68,12 +78,17 @@ async fn until_undisturbed(store: &Arc<Noting<Etcd>>, check: &contract::Check) {
             Err(failed) => std::panic::resume_unwind(failed.into_panic()),
         }
     }
+
     panic!("{} was disturbed ten times", check.name);
 }
 
 /// Takes away what a check left behind.
 async fn sweep(store: &dyn Store, name: &str) {
-    while store.delete(KeyRange::prefix(format!("{name}/"))).await.is_err() {}
+    while store
+        .delete(KeyRange::prefix(format!("{name}/")))
+        .await
+        .is_err()
+    {}
     for lease in store.leases().await.unwrap_or_default() {
         drop(store.revoke_lease(lease).await); // it may have ended by itself
     }

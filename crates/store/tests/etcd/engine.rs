@@ -1,4 +1,5 @@
-//! The engine's own: what etcd refuses, what it cannot answer, and what happens to watches meanwhile.
+//! The engine's own: what etcd refuses, what it cannot answer, and what happens to watches
+//! meanwhile.
 
 use crate::cluster::{Cluster, Release};
 use coracle_store::{
@@ -39,9 +40,21 @@ async fn what_is_too_large_is_refused_by_type() {
             other => panic!("expected too large, got {other:?}"),
         }
     }
-    let ops = (0..200).map(|n| Op::Put(Put::new(format!("k{n}"), "v"))).collect();
-    match store.txn(Txn { then: ops, ..Txn::default() }).await {
-        Err(StoreError::Invalid(InvalidRequest::TooManyOps { count: 200, limit: 128 })) => {}
+
+    let ops = (0..200)
+        .map(|n| Op::Put(Put::new(format!("k{n}"), "v")))
+        .collect();
+    match store
+        .txn(Txn {
+            then: ops,
+            ..Txn::default()
+        })
+        .await
+    {
+        Err(StoreError::Invalid(InvalidRequest::TooManyOps {
+            count: 200,
+            limit: 128,
+        })) => {}
         other => panic!("expected too many operations, got {other:?}"),
     }
 }
@@ -50,12 +63,24 @@ async fn what_is_too_large_is_refused_by_type() {
 async fn without_etcd_requests_and_watches_end_as_unavailable() {
     let mut cluster = Cluster::start(Release::V36, 1).await;
     let store = impatient(&cluster);
-    let mut watch = store.watch(WatchRequest::new(KeyRange::all())).await.unwrap();
+    let mut watch = store
+        .watch(WatchRequest::new(KeyRange::all()))
+        .await
+        .unwrap();
+
     cluster.kill(0);
+
     let unreachable = |error: Option<StoreError>| {
-        assert!(matches!(error, Some(StoreError::Unavailable(Unavailable::Unreachable { .. }))), "{error:?}");
+        assert!(
+            matches!(
+                error,
+                Some(StoreError::Unavailable(Unavailable::Unreachable { .. }))
+            ),
+            "{error:?}"
+        );
     };
     unreachable(store.get("a".into()).await.err());
+
     unreachable(store.put(Put::new("a", "1")).await.err());
     unreachable(watch.next().await.err());
     unreachable(watch.next().await.err());
@@ -69,16 +94,29 @@ async fn without_a_majority_nothing_is_answered_and_afterwards_nothing_is_lost()
     let mut cluster = Cluster::start(Release::V36, 3).await;
     let store = impatient(&cluster);
     let patient = cluster.store();
-    let mut watch = patient.watch(WatchRequest::new(KeyRange::all())).await.unwrap();
+    let mut watch = patient
+        .watch(WatchRequest::new(KeyRange::all()))
+        .await
+        .unwrap();
+
     store.put(Put::new("a", "1")).await.unwrap();
     cluster.kill(0);
     cluster.kill(1);
-    assert!(matches!(store.get("a".into()).await, Err(StoreError::Unavailable(_))));
-    assert!(matches!(store.put(Put::new("a", "2")).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(
+        store.get("a".into()).await,
+        Err(StoreError::Unavailable(_))
+    ));
+
+    assert!(matches!(
+        store.put(Put::new("a", "2")).await,
+        Err(StoreError::Unavailable(_))
+    ));
+
     cluster.restart(0);
     cluster.wait().await;
     let revision = patient.put(Put::new("a", "3")).await.unwrap();
     assert_eq!(&event(&mut watch).await.kv.value[..], b"1");
+
     loop {
         // The write in doubt may have happened.
         let event = event(&mut watch).await;
@@ -94,15 +132,32 @@ async fn whoever_was_on_a_member_that_hangs_goes_on_at_another() {
     let cluster = Cluster::start(Release::V36, 3).await;
     let store = cluster.store();
     store.put(Put::new("a", "1")).await.unwrap();
-    let mut watch = store.watch(WatchRequest::new(KeyRange::all())).await.unwrap();
+
+    let mut watch = store
+        .watch(WatchRequest::new(KeyRange::all()))
+        .await
+        .unwrap();
     watch.request_progress();
+
     watch.next().await.unwrap();
+
     // The one that is preferred, and that the watch is on, because nothing has failed yet.
     cluster.hang(0);
-    assert_eq!(&store.get("a".into()).await.unwrap().unwrap().value[..], b"1", "a read is asked of another");
+    assert_eq!(
+        &store.get("a".into()).await.unwrap().unwrap().value[..],
+        b"1",
+        "a read is asked of another"
+    );
+
     let revision = store.put(Put::new("a", "2")).await.unwrap();
-    // Nobody but a ping that is not answered tells that the watch's member is silent for another reason than peace.
-    assert_eq!(event(&mut watch).await.kv.mod_revision, revision, "the watch moves on");
+
+    // Nobody but a ping that is not answered tells that the watch's member is silent for another
+    // reason than peace.
+    assert_eq!(
+        event(&mut watch).await.kv.mod_revision,
+        revision,
+        "the watch moves on"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,11 +165,19 @@ async fn a_watch_goes_on_when_its_member_comes_back() {
     for release in [Release::V34, Release::V36] {
         let mut cluster = Cluster::start(release, 1).await;
         let store = cluster.store();
-        let mut watch = store.watch(WatchRequest::new(KeyRange::prefix("k")).with_previous()).await.unwrap();
+        let mut watch = store
+            .watch(WatchRequest::new(KeyRange::prefix("k")).with_previous())
+            .await
+            .unwrap();
+
         for round in 0..3 {
             let written = store.put(Put::new("k", round.to_string())).await.unwrap();
             let told = event(&mut watch).await;
-            assert_eq!((told.kv.mod_revision, told.previous.is_some()), (written, round > 0));
+            assert_eq!(
+                (told.kv.mod_revision, told.previous.is_some()),
+                (written, round > 0)
+            );
+
             cluster.kill(0);
             cluster.restart(0);
             cluster.wait().await;
@@ -128,20 +191,31 @@ async fn a_watch_that_was_away_is_told_everything_or_of_the_compaction() {
     let endpoints = cluster.endpoints();
     let cut_off = Etcd::new(&EtcdConfig::new(&endpoints[..1])).unwrap();
     let others = Etcd::new(&EtcdConfig::new(&endpoints[1..])).unwrap();
+
     let first = cut_off.put(Put::new("k", "0")).await.unwrap();
-    let mut watch = cut_off.watch(WatchRequest::new(KeyRange::all()).from(first)).await.unwrap();
+    let mut watch = cut_off
+        .watch(WatchRequest::new(KeyRange::all()).from(first))
+        .await
+        .unwrap();
     assert_eq!(event(&mut watch).await.kv.mod_revision, first);
+
     cluster.kill(0);
+
     // The member that is gone may have led the others: what they do not answer is asked again.
     while others.put(Put::new("k", "1")).await.is_err() {}
     let kept = others.put(Put::new("k", "2")).await.unwrap();
     others.compact(kept).await.unwrap();
     let missed = first.next();
     assert_eq!(others.status().await.unwrap().compacted, kept);
+
     cluster.restart(0);
+
     // The member may let the watch in before or after it has caught up with the compaction.
     match watch.next().await {
-        Err(StoreError::Compacted { requested, compacted }) => {
+        Err(StoreError::Compacted {
+            requested,
+            compacted,
+        }) => {
             assert_eq!((requested, compacted), (missed, kept))
         }
         Ok(WatchItem::Events(events)) => assert_eq!(events[0].kv.mod_revision, missed),
@@ -154,14 +228,25 @@ async fn a_watch_from_before_the_compaction_ends_with_it() {
     let cluster = Cluster::start(Release::V36, 1).await;
     let store = cluster.store();
     let status = store.status().await.unwrap();
-    assert_eq!((status.compacted, status.version.starts_with("3.6")), (Revision::ZERO, true));
+    assert_eq!(
+        (status.compacted, status.version.starts_with("3.6")),
+        (Revision::ZERO, true)
+    );
+
     let first = store.put(Put::new("k", "0")).await.unwrap();
     let kept = store.put(Put::new("k", "1")).await.unwrap();
     store.compact(kept).await.unwrap();
-    let mut late = store.watch(WatchRequest::new(KeyRange::prefix("k")).from(first)).await.unwrap();
+    let mut late = store
+        .watch(WatchRequest::new(KeyRange::prefix("k")).from(first))
+        .await
+        .unwrap();
+
     for _ in 0..2 {
         match late.next().await {
-            Err(StoreError::Compacted { requested, compacted }) => {
+            Err(StoreError::Compacted {
+                requested,
+                compacted,
+            }) => {
                 assert_eq!((requested, compacted), (first, kept))
             }
             other => panic!("expected compacted, got {other:?}"),
@@ -174,20 +259,32 @@ async fn watches_that_nobody_reads_hold_up_nothing_and_lose_nothing() {
     let cluster = Cluster::start(Release::V36, 1).await;
     let store = std::sync::Arc::new(cluster.store());
     let first = store.current_revision().await.unwrap().next();
+
     let mut unread = Vec::new();
     for _ in 0..10 {
-        unread.push(store.watch(WatchRequest::new(KeyRange::all())).await.unwrap());
+        unread.push(
+            store
+                .watch(WatchRequest::new(KeyRange::all()))
+                .await
+                .unwrap(),
+        );
     }
+
     let mut writers = tokio::task::JoinSet::new();
     for writer in 0..20 {
         let store = store.clone();
         writers.spawn(async move {
             for number in 0..50 {
-                store.put(Put::new(format!("k{writer}"), number.to_string())).await.unwrap();
+                store
+                    .put(Put::new(format!("k{writer}"), number.to_string()))
+                    .await
+                    .unwrap();
             }
         });
     }
+
     writers.join_all().await;
+
     for mut watch in unread {
         let mut next = first;
         while next.get() < first.get() + 1000 {
@@ -203,7 +300,18 @@ async fn watches_that_nobody_reads_hold_up_nothing_and_lose_nothing() {
 
 #[tokio::test]
 async fn an_endpoint_that_is_none_is_refused_by_name() {
-    assert!(matches!(Etcd::new(&EtcdConfig::new([""; 0])), Err(ConfigError::NoEndpoint)));
-    let refused = Etcd::new(&EtcdConfig::new(["not a url"])).err().map(|error| error.to_string());
-    assert!(refused.as_deref().is_some_and(|text| text.contains("not a url")), "{refused:?}");
+    assert!(matches!(
+        Etcd::new(&EtcdConfig::new([""; 0])),
+        Err(ConfigError::NoEndpoint)
+    ));
+
+    let refused = Etcd::new(&EtcdConfig::new(["not a url"]))
+        .err()
+        .map(|error| error.to_string());
+    assert!(
+        refused
+            .as_deref()
+            .is_some_and(|text| text.contains("not a url")),
+        "{refused:?}"
+    );
 }

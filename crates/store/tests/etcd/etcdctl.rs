@@ -27,18 +27,29 @@ pub(crate) struct Etcdctl {
 
 impl Etcdctl {
     pub(crate) fn on(endpoint: &str) -> Self {
-        assert!(Path::new(PROGRAM).exists(), "missing Debian's etcd-client: run scripts/test-prereqs.sh");
-        Etcdctl { endpoint: endpoint.to_owned(), more: Vec::new() }
+        assert!(
+            Path::new(PROGRAM).exists(),
+            "missing Debian's etcd-client: run scripts/test-prereqs.sh"
+        );
+        Etcdctl {
+            endpoint: endpoint.to_owned(),
+            more: Vec::new(),
+        }
     }
 
     pub(crate) fn with(mut self, flags: &str) -> Self {
-        self.more.extend(flags.split_whitespace().map(str::to_owned));
+        self.more
+            .extend(flags.split_whitespace().map(str::to_owned));
         self
     }
 
     fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(PROGRAM);
-        command.env("ETCDCTL_API", "3").arg("--endpoints").arg(&self.endpoint).args(&self.more);
+        command
+            .env("ETCDCTL_API", "3")
+            .arg("--endpoints")
+            .arg(&self.endpoint)
+            .args(&self.more);
         // Its own limits are for servers that have a machine to themselves.
         command.args(["--dial-timeout=10m", "--command-timeout=10m"]);
         command.args(arguments.split_whitespace());
@@ -48,11 +59,22 @@ impl Etcdctl {
     async fn output(&self, arguments: &str, input: &'static str) -> Output {
         let mut command = self.command(arguments);
         let run = move || {
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+
             let mut child = command.spawn().unwrap();
-            child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+            child
+                .stdin
+                .take()
+                .unwrap()
+                .write_all(input.as_bytes())
+                .unwrap();
+
             child.wait_with_output().unwrap()
         };
+
         tokio::task::spawn_blocking(run).await.unwrap()
     }
 
@@ -71,7 +93,10 @@ impl Etcdctl {
     /// What it complains about; it must fail.
     async fn refuses(&self, arguments: &str) -> String {
         let output = self.output(arguments, "").await;
-        assert!(!output.status.success(), "etcdctl {arguments} was not refused");
+        assert!(
+            !output.status.success(),
+            "etcdctl {arguments} was not refused"
+        );
         String::from_utf8(output.stderr).unwrap()
     }
 }
@@ -83,13 +108,25 @@ struct Running(Child);
 
 impl Running {
     fn start(mut command: Command) -> Self {
-        Running(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap())
+        Running(
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap(),
+        )
     }
 
     /// The next `count` lines it prints.
     async fn lines(&mut self, count: usize) -> Vec<String> {
         let output = self.0.stdout.take().unwrap();
-        let read = move || BufReader::new(output).lines().take(count).map(Result::unwrap).collect();
+        let read = move || {
+            BufReader::new(output)
+                .lines()
+                .take(count)
+                .map(Result::unwrap)
+                .collect()
+        };
         tokio::task::spawn_blocking(read).await.unwrap()
     }
 }
@@ -108,27 +145,52 @@ async fn keys_are_put_got_and_deleted() {
     for key in ["/registry/pods/a", "/registry/pods/b", "/registry/nodes/n"] {
         assert_eq!(etcdctl.says(&format!("put {key} of-{key}")).await, "OK\n");
     }
-    assert_eq!(etcdctl.says("get /registry/pods/a").await, "/registry/pods/a\nof-/registry/pods/a\n");
+
+    assert_eq!(
+        etcdctl.says("get /registry/pods/a").await,
+        "/registry/pods/a\nof-/registry/pods/a\n"
+    );
+
     assert_eq!(
         etcdctl.says("get /registry --prefix --keys-only").await,
         "/registry/nodes/n\n\n/registry/pods/a\n\n/registry/pods/b\n\n"
     );
+
     assert_eq!(
-        etcdctl.says("get /registry --prefix --keys-only --order DESCEND --sort-by MODIFY --limit 1").await,
+        etcdctl
+            .says("get /registry --prefix --keys-only --order DESCEND --sort-by MODIFY --limit 1")
+            .await,
         "/registry/nodes/n\n\n"
     );
-    let counted = etcdctl.says("get /registry --prefix --limit 1 --keys-only -w fields").await;
-    assert!(counted.contains("\"Count\" : 3") && counted.contains("\"More\" : true"), "{counted}");
+
+    let counted = etcdctl
+        .says("get /registry --prefix --limit 1 --keys-only -w fields")
+        .await;
+    assert!(
+        counted.contains("\"Count\" : 3") && counted.contains("\"More\" : true"),
+        "{counted}"
+    );
+
     assert_eq!(
-        etcdctl.says("get /registry/pods/a /registry/pods/b --print-value-only").await,
+        etcdctl
+            .says("get /registry/pods/a /registry/pods/b --print-value-only")
+            .await,
         "of-/registry/pods/a\n"
     );
+
     assert_eq!(
-        etcdctl.says("get --from-key /registry/pods/b --print-value-only").await,
+        etcdctl
+            .says("get --from-key /registry/pods/b --print-value-only")
+            .await,
         "of-/registry/pods/b\n"
     );
+
     assert_eq!(etcdctl.says("del /registry/pods --prefix").await, "2\n");
-    assert_eq!(etcdctl.says("get / --prefix --keys-only").await, "/registry/nodes/n\n\n");
+    assert_eq!(
+        etcdctl.says("get / --prefix --keys-only").await,
+        "/registry/nodes/n\n\n"
+    );
+
     assert_eq!(
         etcdctl.says("del / --prefix --prev-kv").await,
         "1\n/registry/nodes/n\nof-/registry/nodes/n\n"
@@ -141,6 +203,7 @@ async fn json_tells_revisions_and_the_header() {
     let etcdctl = Etcdctl::on(shown.face.url());
     etcdctl.says("put a 1").await;
     etcdctl.says("put a 2").await;
+
     let json = etcdctl.says("get a -w json").await;
     for part in [
         r#""key":"YQ==","create_revision":2,"mod_revision":3,"version":2,"value":"Mg==""#,
@@ -152,7 +215,11 @@ async fn json_tells_revisions_and_the_header() {
     ] {
         assert!(json.contains(part), "{part} in {json}");
     }
-    assert_eq!(etcdctl.says("get a --rev 2 --print-value-only").await, "1\n");
+
+    assert_eq!(
+        etcdctl.says("get a --rev 2 --print-value-only").await,
+        "1\n"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,7 +228,10 @@ async fn transactions_compare_and_choose() {
     let etcdctl = Etcdctl::on(shown.face.url());
     etcdctl.says("put a 1").await;
     let swap = "mod(\"a\") = \"2\"\n\nput a 2\nget a\n\nget a\n\n";
-    assert_eq!(etcdctl.answers("txn", swap).await, "SUCCESS\n\nOK\n\na\n2\n");
+    assert_eq!(
+        etcdctl.answers("txn", swap).await,
+        "SUCCESS\n\nOK\n\na\n2\n"
+    );
     assert_eq!(etcdctl.answers("txn", swap).await, "FAILURE\n\na\n2\n");
 }
 
@@ -172,15 +242,33 @@ async fn compaction_forgets_and_is_told_in_etcds_words() {
     for value in 1..4 {
         etcdctl.says(&format!("put a {value}")).await;
     }
+
     assert_eq!(etcdctl.says("compaction 3").await, "compacted revision 3\n");
+
     let compacted = "etcdserver: mvcc: required revision has been compacted";
     assert!(etcdctl.refuses("get a --rev 2").await.contains(compacted));
     assert!(etcdctl.refuses("compaction 3").await.contains(compacted));
+
     let future = "etcdserver: mvcc: required revision is a future revision";
     assert!(etcdctl.refuses("get a --rev 99").await.contains(future));
-    assert!(etcdctl.refuses("watch a --rev 1").await.contains("required revision has been compacted"));
-    assert_eq!(etcdctl.says("get a --rev 3 --print-value-only").await, "2\n");
-    assert!(etcdctl.says("defrag").await.contains("Finished defragmenting"));
+    assert!(
+        etcdctl
+            .refuses("watch a --rev 1")
+            .await
+            .contains("required revision has been compacted")
+    );
+
+    assert_eq!(
+        etcdctl.says("get a --rev 3 --print-value-only").await,
+        "2\n"
+    );
+
+    assert!(
+        etcdctl
+            .says("defrag")
+            .await
+            .contains("Finished defragmenting")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,7 +280,9 @@ async fn a_watch_shows_what_was_and_what_comes() {
     etcdctl.says("put w/a 2").await;
     etcdctl.says("put elsewhere x").await;
     etcdctl.says("del w/a").await;
-    let expected = ["PUT", "w/a", "1", "PUT", "w/a", "1", "w/a", "2", "DELETE", "w/a", "2", "w/a", ""];
+    let expected = [
+        "PUT", "w/a", "1", "PUT", "w/a", "1", "w/a", "2", "DELETE", "w/a", "2", "w/a", "",
+    ];
     assert_eq!(watch.lines(expected.len()).await, expected);
 }
 
@@ -203,16 +293,37 @@ async fn leases_are_granted_kept_alive_asked_after_and_revoked() {
     let granted = etcdctl.says("lease grant 60").await;
     let id = granted.split_whitespace().nth(1).unwrap();
     assert_eq!(granted, format!("lease {id} granted with TTL(60s)\n"));
+
     etcdctl.says(&format!("put leased v --lease={id}")).await;
     assert!(etcdctl.says("lease list").await.contains(id));
+
     let told = etcdctl.says(&format!("lease timetolive {id} --keys")).await;
-    assert!(told.contains("granted with TTL(60s)") && told.contains("attached keys([leased])"), "{told}");
+    assert!(
+        told.contains("granted with TTL(60s)") && told.contains("attached keys([leased])"),
+        "{told}"
+    );
+
     let kept = etcdctl.says(&format!("lease keep-alive --once {id}")).await;
     assert_eq!(kept, format!("lease {id} keepalived with TTL(60)\n"));
-    assert_eq!(etcdctl.says(&format!("lease revoke {id}")).await, format!("lease {id} revoked\n"));
+    assert_eq!(
+        etcdctl.says(&format!("lease revoke {id}")).await,
+        format!("lease {id} revoked\n")
+    );
+
     assert_eq!(etcdctl.says("get leased").await, "");
-    assert!(etcdctl.says(&format!("lease timetolive {id}")).await.contains("already expired"));
-    assert!(etcdctl.refuses("lease revoke 1234").await.contains("etcdserver: requested lease not found"));
+    assert!(
+        etcdctl
+            .says(&format!("lease timetolive {id}"))
+            .await
+            .contains("already expired")
+    );
+
+    assert!(
+        etcdctl
+            .refuses("lease revoke 1234")
+            .await
+            .contains("etcdserver: requested lease not found")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,31 +331,67 @@ async fn the_endpoint_tells_its_health_and_status_as_tables() {
     let shown = on_a_port();
     let etcdctl = Etcdctl::on(shown.face.url());
     let health = etcdctl.says("endpoint health -w table").await;
-    assert!(health.contains("true") && health.contains(shown.face.url()), "{health}");
+    assert!(
+        health.contains("true") && health.contains(shown.face.url()),
+        "{health}"
+    );
+
     let status = etcdctl.says("endpoint status -w table").await;
-    assert!(status.contains("3.6.0") && status.contains("true"), "{status}");
+    assert!(
+        status.contains("3.6.0") && status.contains("true"),
+        "{status}"
+    );
+
     let members = etcdctl.says("member list -w table").await;
-    assert!(members.contains("default") && members.contains(shown.face.url()), "{members}");
-    assert!(etcdctl.says("endpoint hashkv").await.contains(shown.face.url()));
+    assert!(
+        members.contains("default") && members.contains(shown.face.url()),
+        "{members}"
+    );
+
+    assert!(
+        etcdctl
+            .says("endpoint hashkv")
+            .await
+            .contains(shown.face.url())
+    );
+
     assert_eq!(etcdctl.says("alarm list").await, "");
-    assert!(etcdctl.refuses("member add other --peer-urls=http://127.0.0.1:1").await.contains("one member"));
+    assert!(
+        etcdctl
+            .refuses("member add other --peer-urls=http://127.0.0.1:1")
+            .await
+            .contains("one member")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_saved_snapshot_can_be_restored() {
     let shown = on_a_port();
     let etcdctl = Etcdctl::on(shown.face.url());
+
     for number in 0..500 {
-        shown.store.put(Put::new(format!("k{number:03}"), vec![b'x'; 2000])).await.unwrap();
+        shown
+            .store
+            .put(Put::new(format!("k{number:03}"), vec![b'x'; 2000]))
+            .await
+            .unwrap();
     }
+
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("snapshot");
-    let said = etcdctl.says(&format!("snapshot save {}", file.display())).await;
+    let said = etcdctl
+        .says(&format!("snapshot save {}", file.display()))
+        .await;
     assert!(said.contains("Snapshot saved"), "{said}");
-    let files: Arc<dyn Files> = Arc::new(RealFiles::new(directory.path().join("restored")).unwrap());
+
+    let files: Arc<dyn Files> =
+        Arc::new(RealFiles::new(directory.path().join("restored")).unwrap());
     let bytes = std::fs::read(&file).unwrap();
     let report = restore("snapshot", &bytes, &files, None, &SystemClock::default()).unwrap();
-    assert_eq!((report.keys, report.backup_revision), (500, shown.store.revision()));
+    assert_eq!(
+        (report.keys, report.backup_revision),
+        (500, shown.store.revision())
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -253,7 +400,11 @@ async fn a_socket_serves_as_well_as_a_port() {
     let shown = shown(Listen::Unix(directory.path().join("etcd.sock")), None);
     let etcdctl = Etcdctl::on(shown.face.url());
     assert_eq!(etcdctl.says("put a 1").await, "OK\n");
-    let all = shown.store.range(RangeRequest::new(KeyRange::all())).await.unwrap();
+    let all = shown
+        .store
+        .range(RangeRequest::new(KeyRange::all()))
+        .await
+        .unwrap();
     assert_eq!(all.count, 1);
 }
 

@@ -17,9 +17,24 @@ pub(crate) struct Shown {
 pub(crate) fn shown(listen: Listen, tls: Option<FaceTls>) -> Shown {
     let directory = tempfile::tempdir().unwrap();
     let files = Arc::new(RealFiles::new(directory.path()).unwrap());
-    let store = Arc::new(Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap());
-    let face = Face::show(store.clone(), FaceConfig { tls, ..FaceConfig::new(listen) }).unwrap();
-    Shown { face, store, _directory: directory }
+
+    let store = Arc::new(
+        Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap(),
+    );
+    let face = Face::show(
+        store.clone(),
+        FaceConfig {
+            tls,
+            ..FaceConfig::new(listen)
+        },
+    )
+    .unwrap();
+
+    Shown {
+        face,
+        store,
+        _directory: directory,
+    }
 }
 
 /// A face on a free port.

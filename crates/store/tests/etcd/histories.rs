@@ -1,4 +1,5 @@
-//! Recorded histories of stores under traffic, while the processes that hold them are killed, are sound.
+//! Recorded histories of stores under traffic, while the processes that hold them are killed, are
+//! sound.
 
 use crate::cluster::{Cluster, Release, free_ports};
 use crate::trouble::{Blow, IMPATIENCE, Trouble};
@@ -27,21 +28,43 @@ const TRAFFIC: Traffic = Traffic {
 fn assert_sound(history: &History) {
     let violations = check(history);
     assert!(violations.is_empty(), "{violations:#?}");
-    assert!(history.events.len() > 200, "only {} changes", history.events.len());
+    assert!(
+        history.events.len() > 200,
+        "only {} changes",
+        history.events.len()
+    );
     assert!(history.watches.iter().all(|watch| !watch.items.is_empty()));
 }
 
 /// How many writes were left in doubt: proof that the trouble was felt.
 fn doubts(history: &History) -> usize {
-    let doubt = |did: &Did| matches!(did, Did::Write { outcome: Written::Unknown, .. });
-    history.operations.iter().filter(|operation| doubt(&operation.did)).count()
+    let doubt = |did: &Did| {
+        matches!(
+            did,
+            Did::Write {
+                outcome: Written::Unknown,
+                ..
+            }
+        )
+    };
+
+    history
+        .operations
+        .iter()
+        .filter(|operation| doubt(&operation.did))
+        .count()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_history_of_an_embedded_store_is_sound() {
     let directory = tempfile::tempdir().unwrap();
     let store = Arc::new(open(directory.path()));
-    let history = Traffic { lasts: Duration::from_secs(1), ..TRAFFIC }.run(store).await;
+    let history = Traffic {
+        lasts: Duration::from_secs(1),
+        ..TRAFFIC
+    }
+    .run(store)
+    .await;
     assert_sound(&history);
 }
 
@@ -59,9 +82,18 @@ async fn the_history_of_three_members_is_sound_while_they_are_killed() {
 async fn the_history_of_three_members_is_sound_while_they_hang() {
     let cluster = Cluster::start(Release::V36, 3).await;
     let store = Arc::new(cluster.store_that_waits(IMPATIENCE));
+
     let trouble = Trouble::begin(cluster, Blow::Hung);
-    let history = Traffic { seed: 4, lasts: Duration::from_secs(12), ..TRAFFIC }.run(store).await;
+    let history = Traffic {
+        seed: 4,
+        lasts: Duration::from_secs(12),
+        ..TRAFFIC
+    }
+    .run(store)
+    .await;
+
     assert!(trouble.end().await >= 3, "every member hung");
+
     assert_sound(&history);
     assert!(doubts(&history) > 0);
 }
@@ -82,8 +114,10 @@ async fn the_history_of_an_embedded_store_behind_its_face_is_sound_while_it_is_k
     let directory = tempfile::tempdir().unwrap();
     let port = free_ports(1)[0];
     let mut child = Served::start(directory.path(), port);
-    let store = Arc::new(Etcd::new(&EtcdConfig::new([format!("http://127.0.0.1:{port}")])).unwrap());
+    let store =
+        Arc::new(Etcd::new(&EtcdConfig::new([format!("http://127.0.0.1:{port}")])).unwrap());
     let traffic = tokio::spawn(async move { Traffic { seed: 3, ..TRAFFIC }.run(store).await });
+
     let mut kills = 0;
     while !traffic.is_finished() {
         tokio::time::sleep(Duration::from_millis(700)).await;
@@ -93,8 +127,10 @@ async fn the_history_of_an_embedded_store_behind_its_face_is_sound_while_it_is_k
             kills += 1;
         }
     }
+
     let history = traffic.await.unwrap();
     assert!(kills >= 4, "{kills} kills");
+
     assert_sound(&history);
     assert!(doubts(&history) > 0);
 }
@@ -114,8 +150,13 @@ impl Served {
     fn start(directory: &Path, port: u16) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "histories::serve_until_killed", "--nocapture"]);
-        command.env(DIRECTORY, directory).env(PORT, port.to_string());
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::inherit());
+        command
+            .env(DIRECTORY, directory)
+            .env(PORT, port.to_string());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit());
         Served(command.spawn().unwrap())
     }
 }
@@ -127,15 +168,24 @@ impl Drop for Served {
     }
 }
 
-/// The other process. Where nobody asked for it, nothing is done. It ends with whoever started it: its input does.
+/// The other process. Where nobody asked for it, nothing is done. It ends with whoever started it:
+/// its input does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn serve_until_killed() {
-    let (Some(directory), Some(port)) = (std::env::var_os(DIRECTORY), std::env::var_os(PORT)) else { return };
+    let (Some(directory), Some(port)) = (std::env::var_os(DIRECTORY), std::env::var_os(PORT))
+    else {
+        return;
+    };
     let port: u16 = port.to_str().unwrap().parse().unwrap();
     let listen = Listen::Tcp(([127, 0, 0, 1], port).into());
+
     // Progress comes unasked all the time, as from an etcd that is set up for Kubernetes.
-    let config = FaceConfig { progress_every: Duration::from_millis(500), ..FaceConfig::new(listen) };
+    let config = FaceConfig {
+        progress_every: Duration::from_millis(500),
+        ..FaceConfig::new(listen)
+    };
     let face = Face::show(Arc::new(open(Path::new(&directory))), config).unwrap();
+
     let input = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     input.await.unwrap().unwrap();
     face.stop().await;

@@ -10,44 +10,91 @@ use std::{sync::Arc, time::Duration};
 
 /// Keys as `key=value`, and whether they hang on a lease.
 async fn held(store: &dyn Store) -> Vec<(String, bool)> {
-    let answer = store.range(RangeRequest::new(KeyRange::all())).await.unwrap();
+    let answer = store
+        .range(RangeRequest::new(KeyRange::all()))
+        .await
+        .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let shown = |kv: &coracle_store::KeyValue| format!("{}={}", text(&kv.key), text(&kv.value));
-    answer.kvs.iter().map(|kv| (shown(kv), kv.lease.is_some())).collect()
+    answer
+        .kvs
+        .iter()
+        .map(|kv| (shown(kv), kv.lease.is_some()))
+        .collect()
 }
 
 /// Whoever asks for what was then is told that it is forgotten.
 async fn forgets(store: &dyn Store, revision: Revision) {
-    let read = store.range(RangeRequest::new(KeyRange::all()).at(revision)).await;
-    assert!(matches!(read, Err(StoreError::Compacted { .. })), "{revision}: {read:?}");
-    let watched = match store.watch(WatchRequest::new(KeyRange::all()).from(revision)).await {
+    let read = store
+        .range(RangeRequest::new(KeyRange::all()).at(revision))
+        .await;
+    assert!(
+        matches!(read, Err(StoreError::Compacted { .. })),
+        "{revision}: {read:?}"
+    );
+
+    let watched = match store
+        .watch(WatchRequest::new(KeyRange::all()).from(revision))
+        .await
+    {
         Ok(mut watch) => watch.next().await.map(drop),
         Err(error) => Err(error),
     };
-    assert!(matches!(watched, Err(StoreError::Compacted { .. })), "{revision}: {watched:?}");
+
+    assert!(
+        matches!(watched, Err(StoreError::Compacted { .. })),
+        "{revision}: {watched:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_goes_from_an_etcd_into_an_embedded_store_and_back_into_another() {
     for (first, second) in [(Release::V34, Release::V36), (Release::V36, Release::V34)] {
-        let (from, to) = (Cluster::start(first, 1).await, Cluster::start(second, 1).await);
+        let (from, to) = (
+            Cluster::start(first, 1).await,
+            Cluster::start(second, 1).await,
+        );
+
         let etcd = from.store();
-        let lease = etcd.grant_lease(Duration::from_secs(600), None).await.unwrap().id;
+        let lease = etcd
+            .grant_lease(Duration::from_secs(600), None)
+            .await
+            .unwrap()
+            .id;
+
         for number in 0..1200 {
-            etcd.put(Put::new(format!("/registry/{number:04}"), format!("v{number}"))).await.unwrap();
+            etcd.put(Put::new(
+                format!("/registry/{number:04}"),
+                format!("v{number}"),
+            ))
+            .await
+            .unwrap();
         }
-        etcd.put(Put::new("/registry/leased", "x").lease(Some(lease))).await.unwrap();
-        let (gone, _) = etcd.delete(KeyRange::single("/registry/0000")).await.unwrap();
+
+        etcd.put(Put::new("/registry/leased", "x").lease(Some(lease)))
+            .await
+            .unwrap();
+        let (gone, _) = etcd
+            .delete(KeyRange::single("/registry/0000"))
+            .await
+            .unwrap();
+
         let wanted = held(&etcd).await;
 
         let directory = tempfile::tempdir().unwrap();
         let copied = migrate::read(&etcd, &KeyRange::all()).await.unwrap();
         let report = commands::import(copied.clone(), directory.path(), Some(gone)).unwrap();
         assert_eq!((report.keys, report.revision), (1200, gone.next()));
-        assert!(commands::import(copied, directory.path(), None).is_err(), "it holds a store");
+        assert!(
+            commands::import(copied, directory.path(), None).is_err(),
+            "it holds a store"
+        );
+
         let files = Arc::new(RealFiles::new(directory.path()).unwrap());
-        let store = Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap();
+        let store =
+            Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap();
         assert_eq!(held(&store).await, wanted);
+
         forgets(&store, gone).await;
         let newest = store.put(Put::new("/registry/new", "y")).await.unwrap();
         assert!(newest > gone);
@@ -55,15 +102,32 @@ async fn everything_goes_from_an_etcd_into_an_embedded_store_and_back_into_anoth
         let other: Arc<dyn Store> = Arc::new(to.store());
         let copied = migrate::read(&store, &KeyRange::all()).await.unwrap();
         migrate::lift(&other, newest.next()).await.unwrap();
-        let revision = migrate::write(copied.clone(), &*other, &KeyRange::all()).await.unwrap();
+        let revision = migrate::write(copied.clone(), &*other, &KeyRange::all())
+            .await
+            .unwrap();
         assert_eq!(held(&*other).await, held(&store).await);
-        let lowest = other.range(RangeRequest::new(KeyRange::all())).await.unwrap();
-        assert!(lowest.kvs.iter().all(|kv| kv.mod_revision > newest), "no revision is met twice");
+
+        let lowest = other
+            .range(RangeRequest::new(KeyRange::all()))
+            .await
+            .unwrap();
+
+        assert!(
+            lowest.kvs.iter().all(|kv| kv.mod_revision > newest),
+            "no revision is met twice"
+        );
+
         forgets(&*other, newest).await;
         assert!(other.put(Put::new("a", "b")).await.unwrap() > revision);
-        let again = migrate::write(copied, &*other, &KeyRange::all()).await.unwrap_err();
+
+        let again = migrate::write(copied, &*other, &KeyRange::all())
+            .await
+            .unwrap_err();
         assert!(matches!(again, MigrateError::NotEmpty), "{again}");
-        let far = migrate::lift(&other, Revision::new(1_000_000_000)).await.unwrap_err();
+
+        let far = migrate::lift(&other, Revision::new(1_000_000_000))
+            .await
+            .unwrap_err();
         assert!(matches!(far, MigrateError::TooFar { .. }), "{far}");
     }
 }

@@ -35,21 +35,35 @@ impl SecureRandom for Always {
 }
 
 fn with_tls(certificates: &Certificates) -> Shown {
-    shown(Listen::Tcp("127.0.0.1:0".parse().unwrap()), Some(certificates.of_server()))
+    shown(
+        Listen::Tcp("127.0.0.1:0".parse().unwrap()),
+        Some(certificates.of_server()),
+    )
 }
 
 fn address(shown: &Shown) -> String {
-    shown.face.url().strip_prefix("https://").unwrap().to_owned()
+    shown
+        .face
+        .url()
+        .strip_prefix("https://")
+        .unwrap()
+        .to_owned()
 }
 
 /// A connection whose handshake is made of one byte, as far as the client chooses.
 async fn connect(certificates: &Certificates, address: &str, byte: u8) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(certificates.authority.as_bytes()).unwrap()).unwrap();
+    roots
+        .add(CertificateDer::from_pem_slice(certificates.authority.as_bytes()).unwrap())
+        .unwrap();
+
     let chain = vec![CertificateDer::from_pem_slice(certificates.client.0.as_bytes()).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(certificates.client.1.as_bytes()).unwrap();
-    let provider =
-        CryptoProvider { secure_random: Box::leak(Box::new(Always(byte))), ..ring::default_provider() };
+    let provider = CryptoProvider {
+        secure_random: Box::leak(Box::new(Always(byte))),
+        ..ring::default_provider()
+    };
+
     let mut settings = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -57,15 +71,23 @@ async fn connect(certificates: &Certificates, address: &str, byte: u8) -> TlsStr
         .with_client_auth_cert(chain, key)
         .unwrap();
     settings.alpn_protocols = vec![b"h2".to_vec()];
+
     let stream = TcpStream::connect(address).await.unwrap();
     let name = ServerName::try_from("127.0.0.1").unwrap();
-    TlsConnector::from(Arc::new(settings)).connect(name, stream).await.unwrap()
+
+    TlsConnector::from(Arc::new(settings))
+        .connect(name, stream)
+        .await
+        .unwrap()
 }
 
 /// The kind of the first frame that a server of HTTP/2 sends.
 async fn first_frame(mut stream: TlsStream<TcpStream>) -> u8 {
     let empty_settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
-    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+    stream
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .await
+        .unwrap();
     stream.write_all(&empty_settings).await.unwrap();
     stream.flush().await.unwrap();
     let mut header = [0; 9];
@@ -79,7 +101,8 @@ async fn no_handshake_is_taken_for_http() {
     let certificates = Certificates::new();
     let shown = with_tls(&certificates);
     for byte in 0..=255 {
-        let asked = async { first_frame(connect(&certificates, &address(&shown), byte).await).await };
+        let asked =
+            async { first_frame(connect(&certificates, &address(&shown), byte).await).await };
         // Only so that a connection that hangs is an answer.
         let answered = tokio::time::timeout(Duration::from_secs(60), asked).await;
         assert_eq!(answered, Ok(SETTINGS), "a handshake made of {byte:#04x}");
@@ -90,12 +113,27 @@ async fn no_handshake_is_taken_for_http() {
 async fn many_connections_and_many_bytes_arrive_whole() {
     let certificates = Certificates::new();
     let shown = with_tls(&certificates);
-    let config = EtcdConfig { tls: Some(certificates.of_client()), ..EtcdConfig::new([shown.face.url()]) };
+    let config = EtcdConfig {
+        tls: Some(certificates.of_client()),
+        ..EtcdConfig::new([shown.face.url()])
+    };
+
     for number in 0..200_u32 {
         let store = Etcd::new(&config).unwrap();
-        store.put(Put::new(format!("small/{number}"), number.to_be_bytes().to_vec())).await.unwrap();
+        store
+            .put(Put::new(
+                format!("small/{number}"),
+                number.to_be_bytes().to_vec(),
+            ))
+            .await
+            .unwrap();
     }
-    let small = shown.store.range(RangeRequest::new(KeyRange::prefix("small/"))).await.unwrap();
+
+    let small = shown
+        .store
+        .range(RangeRequest::new(KeyRange::prefix("small/")))
+        .await
+        .unwrap();
     assert_eq!(small.count, 200);
 
     // Every byte and every pair of neighbours comes many times, at every place of a frame.
@@ -103,11 +141,24 @@ async fn many_connections_and_many_bytes_arrive_whole() {
         let mut dice = fastrand::Rng::with_seed(number.into());
         (0..1_000_000).map(|_| dice.u8(..)).collect()
     };
+
     let store = Etcd::new(&config).unwrap();
     for number in 0..30 {
-        store.put(Put::new(format!("large/{number}"), value(number))).await.unwrap();
-        let found = store.get(format!("large/{number}").into()).await.unwrap().expect("it was put");
-        assert!(found.value == value(number), "value {number} has changed on its way");
+        store
+            .put(Put::new(format!("large/{number}"), value(number)))
+            .await
+            .unwrap();
+
+        let found = store
+            .get(format!("large/{number}").into())
+            .await
+            .unwrap()
+            .expect("it was put");
+
+        assert!(
+            found.value == value(number),
+            "value {number} has changed on its way"
+        );
     }
 }
 
@@ -119,7 +170,12 @@ async fn silent_connections_keep_nobody_out() {
     for _ in 0..400 {
         silent.push(TcpStream::connect(address(&shown)).await.unwrap());
     }
-    assert_eq!(first_frame(connect(&certificates, &address(&shown), 7).await).await, 4);
+
+    assert_eq!(
+        first_frame(connect(&certificates, &address(&shown), 7).await).await,
+        4
+    );
+
     // The oldest had to make room.
     assert_eq!(silent[0].read(&mut [0; 1]).await.unwrap_or_default(), 0);
 }
@@ -128,11 +184,27 @@ async fn silent_connections_keep_nobody_out() {
 async fn curl(arguments: Vec<String>) -> String {
     let run = move || {
         let mut command = Command::new("curl");
-        command.args(["--silent", "--show-error", "--write-out", "\n%{http_code} %{http_version}"]);
-        command.args(arguments).stdin(Stdio::null()).output().unwrap()
+        command.args([
+            "--silent",
+            "--show-error",
+            "--write-out",
+            "\n%{http_code} %{http_version}",
+        ]);
+
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
     };
+
     let output = tokio::task::spawn_blocking(run).await.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -148,17 +220,34 @@ async fn pages_of_etcd_are_answered_in_both_versions_of_http() {
     for (flag, version) in [("--http1.1", "1.1"), ("--http2", "2")] {
         let get = |path: &str, more: &[&str]| {
             let url = format!("{}{path}", shown.face.url());
-            let files = [("--cacert", "ca"), ("--cert", "client"), ("--key", "client-key")];
+            let files = [
+                ("--cacert", "ca"),
+                ("--cert", "client"),
+                ("--key", "client-key"),
+            ];
+
             let mut all = vec![flag.to_owned(), url];
-            all.extend(files.into_iter().flat_map(|(flag, name)| [flag.to_owned(), file(name)]));
+            all.extend(
+                files
+                    .into_iter()
+                    .flat_map(|(flag, name)| [flag.to_owned(), file(name)]),
+            );
+
             all.extend(more.iter().map(ToString::to_string));
+
             curl(all)
         };
+
         let ok = format!("\n200 {version}");
-        assert_eq!(get("/health", &[]).await, format!(r#"{{"health":"true","reason":""}}{ok}"#));
+        assert_eq!(
+            get("/health", &[]).await,
+            format!(r#"{{"health":"true","reason":""}}{ok}"#)
+        );
+
         let versions = r#"{"etcdserver":"3.6.0","etcdcluster":"3.6.0","storage":"3.6.0"}"#;
         assert_eq!(get("/version", &[]).await, format!("{versions}{ok}"));
         assert_eq!(get("/livez", &[]).await, format!("ok\n{ok}"));
+
         let metrics = get("/metrics", &[]).await;
         for line in [
             "etcd_server_has_leader 1\n",
@@ -169,9 +258,17 @@ async fn pages_of_etcd_are_answered_in_both_versions_of_http() {
         ] {
             assert!(metrics.contains(line), "{line} in {metrics}");
         }
+
         assert!(metrics.ends_with(&ok));
-        assert_eq!(get("/nothing", &[]).await, format!("404 page not found\n\n404 {version}"));
+        assert_eq!(
+            get("/nothing", &[]).await,
+            format!("404 page not found\n\n404 {version}")
+        );
+
         let head = get("/health", &["--head"]).await;
-        assert!(head.ends_with(&format!("\n405 {version}")) && head.contains("GET"), "{head}");
+        assert!(
+            head.ends_with(&format!("\n405 {version}")) && head.contains("GET"),
+            "{head}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Trouble for a cluster: members are killed or hang and come back while something else goes on. And a store that notes how
-//! often trouble was felt.
+//! Trouble for a cluster: members are killed or hang and come back while something else goes on.
+//! And a store that notes how often trouble was felt.
 
 use crate::cluster::Cluster;
 use async_trait::async_trait;
@@ -56,11 +56,14 @@ impl Trouble {
                         cluster.wake(member);
                     }
                 }
+
                 cluster.wait().await;
                 blows += 1;
             }
+
             (cluster, blows)
         });
+
         Trouble { stop, task }
     }
 
@@ -85,7 +88,10 @@ pub(crate) struct Noting<S> {
 
 impl<S> Noting<S> {
     pub(crate) fn new(store: S) -> Self {
-        Noting { store, unavailable: AtomicUsize::new(0) }
+        Noting {
+            store,
+            unavailable: AtomicUsize::new(0),
+        }
     }
 
     pub(crate) fn take_notes(&self) -> usize {
@@ -126,7 +132,11 @@ impl<S: Store> Store for Noting<S> {
         self.note(self.store.compact(revision).await)
     }
 
-    async fn grant_lease(&self, ttl: Duration, id: Option<LeaseId>) -> Result<LeaseStatus, StoreError> {
+    async fn grant_lease(
+        &self,
+        ttl: Duration,
+        id: Option<LeaseId>,
+    ) -> Result<LeaseStatus, StoreError> {
         self.note(self.store.grant_lease(ttl, id).await)
     }
 

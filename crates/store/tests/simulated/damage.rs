@@ -11,7 +11,12 @@ use coracle_store::{
 use std::sync::Arc;
 
 fn config() -> Config {
-    Config { segment_bytes: 1000, part_bytes: 1000, retained_revisions: 20, ..Config::default() }
+    Config {
+        segment_bytes: 1000,
+        part_bytes: 1000,
+        retained_revisions: 20,
+        ..Config::default()
+    }
 }
 
 fn start(disk: &SimulatedDisk) -> Result<Machine, OpenError> {
@@ -23,22 +28,34 @@ fn filled() -> SimulatedDisk {
     let disk = SimulatedDisk::default();
     let mut machine = start(&disk).unwrap();
     for number in 0..40 {
-        machine.put(&format!("key{number:02}"), &"v".repeat(100)).unwrap();
+        machine
+            .put(&format!("key{number:02}"), &"v".repeat(100))
+            .unwrap();
     }
+
     let middle = Revision::new(25);
     machine.compact(middle).unwrap();
     machine.defragment().unwrap();
     drop(machine);
     drop(start(&disk).unwrap());
+
     disk
 }
 
 /// Files by name, and how much is in them: what a segment has behind that is its runway.
 fn files(disk: &SimulatedDisk, ending: &str) -> Vec<(String, usize)> {
-    let ours = disk.listing().into_iter().filter(|(name, _)| name.ends_with(ending));
+    let ours = disk
+        .listing()
+        .into_iter()
+        .filter(|(name, _)| name.ends_with(ending));
+
     ours.map(|(name, size)| {
         let mut bytes = vec![0; size];
-        disk.files().open(&name).unwrap().read_at(0, &mut bytes).unwrap();
+        disk.files()
+            .open(&name)
+            .unwrap()
+            .read_at(0, &mut bytes)
+            .unwrap();
         let last = bytes.iter().rposition(|byte| *byte != 0).unwrap();
         (name, last + 1)
     })
@@ -60,7 +77,10 @@ fn a_sound_store_passes_the_check() {
     let disk = filled();
     let files: Arc<dyn Files> = Arc::new(disk.files());
     let report = embedded::check(&files).unwrap();
-    assert_eq!((report.keys, report.revision, report.compacted), (40, Revision::new(41), Revision::new(25)));
+    assert_eq!(
+        (report.keys, report.revision, report.compacted),
+        (40, Revision::new(41), Revision::new(25))
+    );
     assert_eq!(report.torn_bytes, 0);
 }
 
@@ -76,18 +96,25 @@ fn a_store_on_a_read_only_disk_can_be_checked() {
 fn a_changed_bit_anywhere_is_found() {
     let disk = filled();
     let mut logs = files(&disk, ".log");
-    // The last batch was written again into a segment of its own: whatever became of it is told by nothing else,
-    // and where it was first does not matter any more.
+
+    // The last batch was written again into a segment of its own: whatever became of it is told by
+    // nothing else, and where it was first does not matter any more.
     let last = logs.pop().unwrap();
     let (before_last, size) = logs.pop().unwrap();
-    let matters = |name: &str, offset: usize| name != last.0 && (name != before_last || offset < size / 2);
+
+    let matters =
+        |name: &str, offset: usize| name != last.0 && (name != before_last || offset < size / 2);
     for (name, size) in files(&disk, "") {
-        for offset in (0..size).step_by(61).filter(|offset| matters(&name, *offset)) {
+        for offset in (0..size)
+            .step_by(61)
+            .filter(|offset| matters(&name, *offset))
+        {
             disk.flip_bit(&name, offset);
             assert_damaged(&disk, &name);
             disk.flip_bit(&name, offset);
         }
     }
+
     start(&disk).unwrap();
 }
 
@@ -119,8 +146,14 @@ fn the_error_says_what_where_and_what_to_do() {
     let disk = filled();
     let (name, _) = files(&disk, ".part")[0].clone();
     disk.flip_bit(&name, 200);
+
     let text = start(&disk).err().unwrap().to_string();
-    for part in [name.as_str(), "the simulated disk", "damaged at byte", "Restore a backup"] {
+    for part in [
+        name.as_str(),
+        "the simulated disk",
+        "damaged at byte",
+        "Restore a backup",
+    ] {
         assert!(text.contains(part), "{part:?} is missing in {text:?}");
     }
 }
@@ -132,25 +165,39 @@ fn a_damaged_batch_in_the_last_segment_is_told_from_a_torn_one() {
     machine.put("a", "1").unwrap();
     machine.put("b", "2").unwrap();
     drop(machine);
+
     let (name, size) = files(&disk, ".log").pop().unwrap();
     disk.flip_bit(&name, 90);
     assert_damaged(&disk, &name);
     disk.flip_bit(&name, 90);
     disk.truncate(&name, size - 1);
+
     let machine = start(&disk).unwrap();
-    assert_eq!(machine.read(None).unwrap().len(), 1, "the torn write was the last one");
+    assert_eq!(
+        machine.read(None).unwrap().len(),
+        1,
+        "the torn write was the last one"
+    );
 }
 
 #[test]
 fn an_old_value_that_rotted_is_an_error_of_its_own_and_not_the_wrong_value() {
     let disk = SimulatedDisk::default();
-    let config = Config { recent_bytes: 0, ..Config::default() };
+    let config = Config {
+        recent_bytes: 0,
+        ..Config::default()
+    };
     let mut machine = Machine::start(&disk, &Arc::new(HandClock::default()), config).unwrap();
     let old = machine.put("a", "old value").unwrap();
     machine.put("a", "new value").unwrap();
+
     let (name, _) = files(&disk, ".log").pop().unwrap();
     disk.flip_bit(&name, 133);
     let request = RangeRequest::new(KeyRange::all()).at(old);
-    assert!(matches!(now(machine.store.range(request)), Err(StoreError::Corrupt { .. })));
+    assert!(matches!(
+        now(machine.store.range(request)),
+        Err(StoreError::Corrupt { .. })
+    ));
+
     assert_eq!(machine.read(None).unwrap()["a"], "new value");
 }

@@ -1,8 +1,8 @@
 //! A store in a simulated machine on one thread, and a model of what it must hold.
 
 use coracle_store::{
-    Delete, Event, EventKind, KeyRange, Op, Put, RangeRequest, Revision, Store, StoreError, Txn, TxnAnswer,
-    WatchItem, WatchRequest,
+    Delete, Event, EventKind, KeyRange, Op, Put, RangeRequest, Revision, Store, StoreError, Txn,
+    TxnAnswer, WatchItem, WatchRequest,
     embedded::{Clock, Config, Driver, Embedded, OpenError, files::SimulatedDisk},
 };
 use std::{
@@ -23,7 +23,8 @@ pub(crate) struct HandClock(AtomicU64);
 
 impl HandClock {
     pub(crate) fn advance(&self, time: Duration) {
-        self.0.fetch_add(u64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
+        self.0
+            .fetch_add(u64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
     }
 }
 
@@ -56,12 +57,24 @@ impl Machine {
     /// Runs transactions that all wait when the writer takes its turn.
     pub(crate) fn together(&mut self, txns: Vec<Txn>) -> Vec<Result<TxnAnswer, StoreError>> {
         let store = &self.store;
-        let mut waiting: Vec<_> = txns.into_iter().map(|txn| Box::pin(store.txn(txn))).collect();
+        let mut waiting: Vec<_> = txns
+            .into_iter()
+            .map(|txn| Box::pin(store.txn(txn)))
+            .collect();
+
         for future in &mut waiting {
-            assert!(poll(future.as_mut()).is_none(), "nothing is answered before the writer's turn");
+            assert!(
+                poll(future.as_mut()).is_none(),
+                "nothing is answered before the writer's turn"
+            );
         }
+
         self.driver.turn();
-        waiting.iter_mut().map(|future| poll(future.as_mut()).expect("answered after the turn")).collect()
+
+        waiting
+            .iter_mut()
+            .map(|future| poll(future.as_mut()).expect("answered after the turn"))
+            .collect()
     }
 
     pub(crate) fn txn(&mut self, txn: Txn) -> Result<TxnAnswer, StoreError> {
@@ -70,12 +83,20 @@ impl Machine {
 
     pub(crate) fn put(&mut self, key: &str, value: &str) -> Result<Revision, StoreError> {
         let put = Op::Put(Put::new(key.to_owned(), value.to_owned()));
-        self.txn(Txn { then: vec![put], ..Txn::default() }).map(|answer| answer.revision)
+        self.txn(Txn {
+            then: vec![put],
+            ..Txn::default()
+        })
+        .map(|answer| answer.revision)
     }
 
     pub(crate) fn delete(&mut self, key: &str) -> Result<Revision, StoreError> {
         let delete = Op::Delete(Delete::new(KeyRange::single(key.to_owned())));
-        self.txn(Txn { then: vec![delete], ..Txn::default() }).map(|answer| answer.revision)
+        self.txn(Txn {
+            then: vec![delete],
+            ..Txn::default()
+        })
+        .map(|answer| answer.revision)
     }
 
     pub(crate) fn compact(&mut self, revision: Revision) -> Result<(), StoreError> {
@@ -108,9 +129,16 @@ impl Machine {
     }
 
     pub(crate) fn read(&self, at: Option<Revision>) -> Result<State, StoreError> {
-        let request = RangeRequest { at, ..RangeRequest::new(KeyRange::all()) };
+        let request = RangeRequest {
+            at,
+            ..RangeRequest::new(KeyRange::all())
+        };
         let answer = now(self.store.range(request))?;
-        Ok(answer.kvs.iter().map(|kv| (text(&kv.key), text(&kv.value))).collect())
+        Ok(answer
+            .kvs
+            .iter()
+            .map(|kv| (text(&kv.key), text(&kv.value)))
+            .collect())
     }
 
     pub(crate) fn compacted(&self) -> Revision {
@@ -119,8 +147,11 @@ impl Machine {
 
     /// All events from a revision to the newest, without waiting for more.
     pub(crate) fn events(&self, from: Revision) -> Result<Vec<Event>, StoreError> {
-        let request = WatchRequest::new(KeyRange::all()).from(from).with_previous();
+        let request = WatchRequest::new(KeyRange::all())
+            .from(from)
+            .with_previous();
         let mut watch = now(self.store.watch(request))?;
+
         let mut all = Vec::new();
         loop {
             let mut next = Box::pin(watch.next());
@@ -145,12 +176,17 @@ pub(crate) struct Model {
 impl Model {
     pub(crate) fn at(&self, revision: Revision) -> State {
         let mut state = State::new();
-        for (key, value) in self.history.range(..=revision.get()).flat_map(|(_, writes)| writes) {
+        for (key, value) in self
+            .history
+            .range(..=revision.get())
+            .flat_map(|(_, writes)| writes)
+        {
             match value {
                 Some(value) => state.insert(key.clone(), value.clone()),
                 None => state.remove(key),
             };
         }
+
         state
     }
 
@@ -167,6 +203,7 @@ impl Model {
                 events.push(format!("{revision}: {key}={value:?} was {previous:?}"));
             }
         }
+
         events
     }
 }
@@ -175,7 +212,11 @@ impl Model {
 pub(crate) fn brief(event: &Event) -> String {
     let value = (event.kind == EventKind::Put).then(|| text(&event.kv.value));
     let previous = event.previous.as_ref().map(|kv| text(&kv.value));
-    format!("{}: {}={value:?} was {previous:?}", event.kv.mod_revision, text(&event.kv.key))
+    format!(
+        "{}: {}={value:?} was {previous:?}",
+        event.kv.mod_revision,
+        text(&event.kv.key)
+    )
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {
@@ -188,7 +229,9 @@ pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Polls a few times, because tasks yield now and then.
-pub(crate) fn poll<T>(mut future: std::pin::Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Option<T> {
+pub(crate) fn poll<T>(
+    mut future: std::pin::Pin<&mut (impl Future<Output = T> + ?Sized)>,
+) -> Option<T> {
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..8 {
         if let Poll::Ready(value) = future.as_mut().poll(&mut context) {

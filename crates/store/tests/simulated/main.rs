@@ -1,4 +1,5 @@
-//! The embedded engine in a simulated machine: one thread, a clock moved by hand, a disk that fails on demand.
+//! The embedded engine in a simulated machine: one thread, a clock moved by hand, a disk that fails
+//! on demand.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may")]
 

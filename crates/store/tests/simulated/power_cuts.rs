@@ -1,6 +1,6 @@
-//! Power cuts at every kind of moment, over the simulated disk: whatever was not synced is kept, torn or gone.
-//! No acknowledged write is lost, no revision goes backwards, no event is lost or doubled, and what was refused
-//! happened wholly or not at all.
+//! Power cuts at every kind of moment, over the simulated disk: whatever was not synced is kept,
+//! torn or gone. No acknowledged write is lost, no revision goes backwards, no event is lost or
+//! doubled, and what was refused happened wholly or not at all.
 
 use super::machine::{HandClock, Machine, Model, State, brief, text};
 use coracle_store::{
@@ -27,7 +27,9 @@ fn a_long_history_of_power_cuts_loses_nothing_acknowledged() {
 /// How many stories are played: more by `STORE_SEEDS`, a factor, for a night of it.
 fn seeds(count: u64) -> u64 {
     #[expect(clippy::disallowed_methods, reason = "a test's own switch")]
-    let factor = std::env::var("STORE_SEEDS").ok().and_then(|factor| factor.parse::<u64>().ok());
+    let factor = std::env::var("STORE_SEEDS")
+        .ok()
+        .and_then(|factor| factor.parse::<u64>().ok());
     count * factor.unwrap_or(1)
 }
 
@@ -59,6 +61,7 @@ impl Story {
             recent_bytes: rng.usize(0..2000),
             ..Config::default()
         };
+
         Story {
             seed,
             rng,
@@ -77,7 +80,8 @@ impl Story {
         for _ in 0..lives {
             self.live();
         }
-        let machine = Machine::start(&self.disk, &self.clock, self.config.clone()).expect("a last start");
+        let machine =
+            Machine::start(&self.disk, &self.clock, self.config.clone()).expect("a last start");
         self.check(&machine);
     }
 
@@ -92,37 +96,46 @@ impl Story {
             }
             self.disk.switch_off_after(u32::MAX);
         }
+
         let mut machine = match Machine::start(&self.disk, &self.clock, self.config.clone()) {
             Ok(machine) => machine,
             Err(error) => panic!("seed {}: {error}; {:?}", self.seed, self.disk.listing()),
         };
         self.check(&machine);
+
         self.watch(&machine);
         self.disk.switch_off_after(self.rng.u32(0..150));
+
         for _ in 0..self.rng.u32(1..25) {
             self.trouble(false);
             self.batch(&mut machine);
-            self.clock.advance(Duration::from_millis(self.rng.u64(0..3000)));
+            self.clock
+                .advance(Duration::from_millis(self.rng.u64(0..3000)));
             if self.rng.u8(..3) == 0 {
                 machine.driver.turn();
             }
             self.watch(&machine);
         }
+
         self.trouble(true);
         drop(machine);
+
         if self.rng.u8(..4) == 0 {
             self.disk.kill_process()
         } else {
             self.cut()
         }
+
         self.disk.switch_off_after(u32::MAX);
     }
 
     /// Now and then the disk fails without the machine dying.
     fn trouble(&mut self, over: bool) {
         let full = !over && self.rng.u8(..12) == 0;
-        self.disk.set_capacity(full.then(|| self.disk.used() + self.rng.u64(0..300)));
-        self.disk.fail_syncs(u32::from(!over && self.rng.u8(..12) == 0));
+        self.disk
+            .set_capacity(full.then(|| self.disk.used() + self.rng.u64(0..300)));
+        self.disk
+            .fail_syncs(u32::from(!over && self.rng.u8(..12) == 0));
     }
 
     fn cut(&mut self) {
@@ -138,6 +151,7 @@ impl Story {
                 Err(other) => panic!("seed {}: {other}", self.seed),
             }
         }
+
         let writes: Vec<_> = (0..self.rng.usize(1..5)).map(|_| self.writes()).collect();
         let txns = writes.iter().map(|writes| txn(writes)).collect();
         for (answer, writes) in machine.together(txns).into_iter().zip(writes) {
@@ -155,11 +169,15 @@ impl Story {
         let mut keys: Vec<u8> = (0..10).collect();
         self.rng.shuffle(&mut keys);
         keys.truncate(self.rng.usize(1..4));
+
         keys.into_iter()
             .map(|key| {
                 self.values += 1;
                 let value = format!("{}-{}", self.values, "x".repeat(self.rng.usize(0..200)));
-                (format!("key{key}"), Some(value).filter(|_| self.rng.u8(..4) > 0))
+                (
+                    format!("key{key}"),
+                    Some(value).filter(|_| self.rng.u8(..4) > 0),
+                )
             })
             .collect()
     }
@@ -169,45 +187,87 @@ impl Story {
         if real.is_empty() {
             assert_eq!(revision, self.known.max(Revision::FIRST));
         } else {
-            assert_eq!(revision, self.known.max(Revision::FIRST).next(), "seed {}", self.seed);
+            assert_eq!(
+                revision,
+                self.known.max(Revision::FIRST).next(),
+                "seed {}",
+                self.seed
+            );
             self.model.history.insert(revision.get(), real);
         }
+
         self.known = revision;
     }
 
-    /// After a start: everything known is there; what is there besides was in doubt, and is known now.
+    /// After a start: everything known is there; what is there besides was in doubt, and is known
+    /// now.
     fn check(&mut self, machine: &Machine) {
         let seed = self.seed;
         let revision = machine.store.revision();
-        assert!(revision >= self.known, "seed {seed}: revision {revision} after {}", self.known);
+        assert!(
+            revision >= self.known,
+            "seed {seed}: revision {revision} after {}",
+            self.known
+        );
+
         let oldest = machine.compacted().max(Revision::new(1));
-        let newer = machine.events(self.known.next()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let newer = machine
+            .events(self.known.next())
+            .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         for events in newer.chunk_by(|one, next| one.kv.mod_revision == next.kv.mod_revision) {
             let happened: Vec<_> = events.iter().map(write).collect();
             let revision = events[0].kv.mod_revision;
             let before = self.model.at(revision.previous());
-            let author = self.doubtful.iter().position(|writes| real(writes, &before) == happened);
-            let author = author.unwrap_or_else(|| panic!("seed {seed}: nobody wrote just {happened:?}"));
+            let author = self
+                .doubtful
+                .iter()
+                .position(|writes| real(writes, &before) == happened);
+
+            let author =
+                author.unwrap_or_else(|| panic!("seed {seed}: nobody wrote just {happened:?}"));
             self.doubtful.swap_remove(author);
             self.model.history.insert(revision.get(), happened);
         }
+
         self.doubtful.clear();
         self.known = revision;
-        assert_eq!(machine.read(None).unwrap(), self.model.at(revision), "seed {seed}");
+        assert_eq!(
+            machine.read(None).unwrap(),
+            self.model.at(revision),
+            "seed {seed}"
+        );
+
         let events: Vec<_> = machine.events(oldest).unwrap().iter().map(brief).collect();
-        assert_eq!(events, self.model.events(oldest), "seed {seed}: from {oldest}");
+        assert_eq!(
+            events,
+            self.model.events(oldest),
+            "seed {seed}: from {oldest}"
+        );
+
         let past = Revision::new(self.rng.u64(oldest.get()..=revision.get()));
-        assert_eq!(machine.read(Some(past)).unwrap(), self.model.at(past), "seed {seed}: at {past}");
+        assert_eq!(
+            machine.read(Some(past)).unwrap(),
+            self.model.at(past),
+            "seed {seed}: at {past}"
+        );
     }
 
-    /// The watcher sees everything once, wherever it was interrupted; or is told that it came too late.
+    /// The watcher sees everything once, wherever it was interrupted; or is told that it came too
+    /// late.
     fn watch(&mut self, machine: &Machine) {
         let next = machine.store.revision().next();
         match machine.events(self.watcher_from) {
             Ok(events) => {
                 let events: Vec<_> = events.iter().map(brief).collect();
-                assert_eq!(events, self.model.events(self.watcher_from), "seed {}", self.seed);
+                assert_eq!(
+                    events,
+                    self.model.events(self.watcher_from),
+                    "seed {}",
+                    self.seed
+                );
+
                 assert!(next >= self.watcher_from, "seed {}", self.seed);
+
                 self.watcher_from = next;
             }
             Err(StoreError::Compacted { compacted, .. }) => {
@@ -223,12 +283,16 @@ impl Story {
 
 /// What of these writes changes anything: deleting what is not there is no write.
 fn real(writes: &[(String, Option<String>)], before: &State) -> Vec<(String, Option<String>)> {
-    let changes = |(key, value): &&(String, Option<String>)| value.is_some() || before.contains_key(key);
+    let changes =
+        |(key, value): &&(String, Option<String>)| value.is_some() || before.contains_key(key);
     writes.iter().filter(changes).cloned().collect()
 }
 
 fn write(event: &Event) -> (String, Option<String>) {
-    (text(&event.kv.key), (event.kind == EventKind::Put).then(|| text(&event.kv.value)))
+    (
+        text(&event.kv.key),
+        (event.kind == EventKind::Put).then(|| text(&event.kv.value)),
+    )
 }
 
 fn txn(writes: &[(String, Option<String>)]) -> Txn {
@@ -236,5 +300,8 @@ fn txn(writes: &[(String, Option<String>)]) -> Txn {
         Some(value) => Op::Put(Put::new(key.clone(), value.clone())),
         None => Op::Delete(Delete::new(KeyRange::single(key.clone()))),
     };
-    Txn { then: writes.iter().map(op).collect(), ..Txn::default() }
+    Txn {
+        then: writes.iter().map(op).collect(),
+        ..Txn::default()
+    }
 }

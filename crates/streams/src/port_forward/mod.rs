@@ -1,8 +1,9 @@
-//! Ports of a pod: each connection to one is a pair of streams, one for its data and one to tell why it failed.
+//! Ports of a pod: each connection to one is a pair of streams, one for its data and one to tell
+//! why it failed.
 //!
-//! Over SPDY, also where that is tunnelled through a WebSocket, the client opens a pair whenever somebody connects to it
-//! ([`pairs`] puts the two together). Over numbered channels there is one connection for each port that the request
-//! names.
+//! Over SPDY, also where that is tunnelled through a WebSocket, the client opens a pair whenever
+//! somebody connects to it ([`pairs`] puts the two together). Over numbered channels there is one
+//! connection for each port that the request names.
 
 mod pairs;
 
@@ -31,7 +32,8 @@ pub trait Ports {
     fn connect(&self, port: u16) -> impl Future<Output = Result<Self::Connection, Self::Error>>;
 }
 
-/// Serves one client on a connection that has left HTTP. `named` are the ports that its request names.
+/// Serves one client on a connection that has left HTTP. `named` are the ports that its request
+/// names.
 pub async fn serve<IO, P>(io: IO, protocol: Protocol, named: &[u16], ports: &P)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -81,17 +83,23 @@ async fn carry_pair(mut pair: Pair, ports: &impl Ports) {
         Ok(connection) => connection,
         Err(error) => {
             // Whether or not the client still hears it, this is the end of the pair.
-            pair.error.sender.send(Bytes::from(error.to_string())).await.unwrap_or_default();
+            pair.error
+                .sender
+                .send(Bytes::from(error.to_string()))
+                .await
+                .unwrap_or_default();
             pair.error.sender.finish().await.unwrap_or_default();
             return pair.data.reset().await.unwrap_or_default();
         }
     };
+
     let cut = pair.data.cut();
     tokio::select! {
         () = carry(connection, &mut pair.data.receiver, &pair.data.sender) => {}
         // The client has had enough of it.
         () = cut.happened() => {}
     }
+
     pair.error.sender.finish().await.unwrap_or_default();
 }
 
@@ -124,27 +132,38 @@ async fn outward(mut from: impl AsyncRead + Unpin, going: &Sender) {
 }
 
 async fn serve_channels(channels: Channels, named: &[u16], ports: &impl Ports) {
-    let senders: Vec<Sender> =
-        (0..2 * named.len()).filter_map(|at| u8::try_from(at).ok()).map(|at| channels.sender(at)).collect();
+    let senders: Vec<Sender> = (0..2 * named.len())
+        .filter_map(|at| u8::try_from(at).ok())
+        .map(|at| channels.sender(at))
+        .collect();
     let receivers = channels.receivers.into_iter().step_by(2);
     let pairs = named.iter().zip(senders.chunks_exact(2)).zip(receivers);
-    join_all(
-        pairs.map(|((port, senders), receiver)| {
-            carry_channels(*port, &senders[0], &senders[1], receiver, ports)
-        }),
-    )
+    join_all(pairs.map(|((port, senders), receiver)| {
+        carry_channels(*port, &senders[0], &senders[1], receiver, ports)
+    }))
     .await;
 }
 
-async fn carry_channels(port: u16, data: &Sender, error: &Sender, mut coming: Receiver, ports: &impl Ports) {
+async fn carry_channels(
+    port: u16,
+    data: &Sender,
+    error: &Sender,
+    mut coming: Receiver,
+    ports: &impl Ports,
+) {
     // A client is told first which port a channel is about.
     let number = Bytes::copy_from_slice(&port.to_le_bytes());
     if data.send(number.clone()).await.is_err() || error.send(number).await.is_err() {
         return;
     }
+
     match ports.connect(port).await {
-        Err(failure) => error.send(Bytes::from(failure.to_string())).await.unwrap_or_default(),
-        // Such a client cannot close its side alone: when the port is closed, nothing more is to be said.
+        Err(failure) => error
+            .send(Bytes::from(failure.to_string()))
+            .await
+            .unwrap_or_default(),
+        // Such a client cannot close its side alone: when the port is closed, nothing more is to be
+        // said.
         Ok(connection) => {
             let (from, to) = tokio::io::split(connection);
             tokio::select! {

@@ -38,14 +38,20 @@ impl Pairs {
             return incoming.refuse().await.map(|()| None);
         };
         let request = request(&incoming, kind);
+
         let stream = incoming.accept().await?;
         match self.waiting.remove(&request) {
             None => {
-                self.waiting.insert(request, (kind, stream, Instant::now() + SECOND_WITHIN));
+                self.waiting
+                    .insert(request, (kind, stream, Instant::now() + SECOND_WITHIN));
                 Ok(None)
             }
             Some((first, other, _)) if first != kind => {
-                let (data, error) = if kind == Kind::Data { (stream, other) } else { (other, stream) };
+                let (data, error) = if kind == Kind::Data {
+                    (stream, other)
+                } else {
+                    (other, stream)
+                };
                 Ok(Some(Pair { port, data, error }))
             }
             Some(first) => {
@@ -53,11 +59,14 @@ impl Pairs {
                     Kind::Data => "data stream already assigned",
                     Kind::Error => "error stream already assigned",
                 };
+
                 if kind == Kind::Error {
                     let text = format!("error processing stream for request {request}: {text}");
                     first.1.sender.send(Bytes::from(text)).await?;
                 }
+
                 self.waiting.insert(request, first);
+
                 stream.reset().await.map(|()| None)
             }
         }
@@ -66,14 +75,22 @@ impl Pairs {
     /// Resolves when a stream has waited too long; it is given up then. Never, while none waits.
     pub(super) async fn expired(&mut self) {
         let next = self.waiting.iter().min_by_key(|(_, (.., until))| *until);
-        let Some((request, (.., until))) = next else { return std::future::pending().await };
+        let Some((request, (.., until))) = next else {
+            return std::future::pending().await;
+        };
         let (request, until) = (request.clone(), *until);
         tokio::time::sleep_until(until).await;
+
         if let Some((kind, stream, _)) = self.waiting.remove(&request) {
             if kind == Kind::Error {
                 let text = format!("(request={request}) timed out waiting for streams");
-                stream.sender.send(Bytes::from(text)).await.unwrap_or_default();
+                stream
+                    .sender
+                    .send(Bytes::from(text))
+                    .await
+                    .unwrap_or_default();
             }
+
             stream.reset().await.unwrap_or_default();
         }
     }
@@ -90,7 +107,8 @@ fn wanted(headers: &Headers) -> Option<(Kind, u16)> {
     Some((kind, port))
 }
 
-/// Which connection a stream belongs to. Old clients do not say, and open the stream for data right after the other.
+/// Which connection a stream belongs to. Old clients do not say, and open the stream for data right
+/// after the other.
 fn request(incoming: &Incoming, kind: Kind) -> String {
     match (incoming.headers.get("requestID"), kind) {
         ("", Kind::Error) => incoming.id.to_string(),
@@ -106,10 +124,23 @@ mod tests {
     #[test]
     fn a_stream_says_what_it_is() {
         let check = |pairs: &[(&str, &str)], expected| {
-            assert_eq!(wanted(&Headers::new(pairs.iter().copied())), expected, "{pairs:?}");
+            assert_eq!(
+                wanted(&Headers::new(pairs.iter().copied())),
+                expected,
+                "{pairs:?}"
+            );
         };
-        check(&[("streamType", "data"), ("port", "80")], Some((Kind::Data, 80)));
-        check(&[("streamType", "error"), ("port", "65535")], Some((Kind::Error, 65535)));
+
+        check(
+            &[("streamType", "data"), ("port", "80")],
+            Some((Kind::Data, 80)),
+        );
+
+        check(
+            &[("streamType", "error"), ("port", "65535")],
+            Some((Kind::Error, 65535)),
+        );
+
         check(&[("streamType", "stdin"), ("port", "80")], None);
         check(&[("streamType", "data")], None);
         check(&[("streamType", "data"), ("port", "0")], None);

@@ -2,7 +2,9 @@
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{CHANNELS, ERROR, NEWEST, Options, Outcome, RESIZE, STDERR, STDIN, STDOUT, STREAM_TYPE};
+use super::{
+    CHANNELS, ERROR, NEWEST, Options, Outcome, RESIZE, STDERR, STDIN, STDOUT, STREAM_TYPE,
+};
 use crate::pipe::{Gone, Receiver, Sender, drive_to_the_end};
 use crate::spdy::{self, Headers, Side};
 use crate::upgrade::{Protocol, Version};
@@ -18,7 +20,8 @@ pub struct ClientStreams {
     pub stderr: Option<Receiver>,
     pub sizes: Option<Sender>,
     error: Receiver,
-    /// A WebSocket is closed when nobody can say anything any more; somebody who only listens still can.
+    /// A WebSocket is closed when nobody can say anything any more; somebody who only listens still
+    /// can.
     _open: Option<Sender>,
 }
 
@@ -32,8 +35,8 @@ impl ClientStreams {
     }
 }
 
-/// Opens the streams on a connection that has left HTTP, in the newest version of SPDY (the fourth) or of WebSocket (the
-/// fifth), and does `work` with them.
+/// Opens the streams on a connection that has left HTTP, in the newest version of SPDY (the fourth)
+/// or of WebSocket (the fifth), and does `work` with them.
 pub async fn connect<IO, T>(
     io: IO,
     protocol: Protocol,
@@ -44,7 +47,9 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     match protocol {
-        Protocol::Spdy { version: Version::V4 } => {
+        Protocol::Spdy {
+            version: Version::V4,
+        } => {
             let (connection, driver) = spdy::open(io, Side::Client);
             let work = async {
                 let streams = open(&connection, options).await?;
@@ -53,9 +58,13 @@ where
                 drop(connection);
                 Ok(done)
             };
+
             drive_to_the_end(driver, work).await
         }
-        Protocol::Channels { coding, version: Version::V5 } if coding == NEWEST => {
+        Protocol::Channels {
+            coding,
+            version: Version::V5,
+        } if coding == NEWEST => {
             let (channels, driver) = websocket::channels(io, Role::Client, coding, CHANNELS);
             let streams = of_channels(channels, options);
             let work = async {
@@ -64,6 +73,7 @@ where
                     None => Err(Gone),
                 }
             };
+
             drive_to_the_end(driver, work).await
         }
         _ => Err(Gone),
@@ -71,22 +81,36 @@ where
 }
 
 async fn open(connection: &spdy::Connection, options: Options) -> Result<ClientStreams, Gone> {
-    let stream = async |kind: &str| connection.open_stream(Headers::new([(STREAM_TYPE, kind)])).await;
+    let stream = async |kind: &str| {
+        connection
+            .open_stream(Headers::new([(STREAM_TYPE, kind)]))
+            .await
+    };
+
     let error = stream("error").await?.receiver;
-    let mut streams =
-        ClientStreams { stdin: None, stdout: None, stderr: None, sizes: None, error, _open: None };
+    let mut streams = ClientStreams {
+        stdin: None,
+        stdout: None,
+        stderr: None,
+        sizes: None,
+        error,
+        _open: None,
+    };
+
     if options.stdin {
         streams.stdin = Some(stream("stdin").await?.sender);
     }
     if options.stdout {
         streams.stdout = Some(stream("stdout").await?.receiver);
     }
+
     if options.stderr {
         streams.stderr = Some(stream("stderr").await?.receiver);
     }
     if options.tty {
         streams.sizes = Some(stream("resize").await?.sender);
     }
+
     Ok(streams)
 }
 
@@ -94,9 +118,15 @@ fn of_channels(channels: websocket::Channels, options: Options) -> Option<Client
     let stdin = options.stdin.then(|| channels.sender(STDIN));
     let sizes = options.tty.then(|| channels.sender(RESIZE));
     let open = Some(channels.sender(ERROR));
+
     let mut receivers: Vec<Option<Receiver>> = channels.receivers.into_iter().map(Some).collect();
-    let mut take = |channel: u8| receivers.get_mut(usize::from(channel)).and_then(Option::take);
+    let mut take = |channel: u8| {
+        receivers
+            .get_mut(usize::from(channel))
+            .and_then(Option::take)
+    };
     let (stdout, stderr, error) = (take(STDOUT), take(STDERR), take(ERROR)?);
+
     Some(ClientStreams {
         stdin,
         stdout: stdout.filter(|_| options.stdout),

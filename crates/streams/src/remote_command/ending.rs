@@ -1,4 +1,5 @@
-//! How a command ended, as the error stream tells it: a Status since the fourth version, text before.
+//! How a command ended, as the error stream tells it: a Status since the fourth version, text
+//! before.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -61,7 +62,11 @@ impl Ending {
 
     /// Tells it, as the last word on the stream. A client that is gone does not hear it.
     pub async fn tell(self, outcome: &Outcome) {
-        let text = if self.version >= Version::V4 { outcome.to_status() } else { outcome.to_text() };
+        let text = if self.version >= Version::V4 {
+            outcome.to_status()
+        } else {
+            outcome.to_text()
+        };
         if !text.is_empty() && self.sender.send(Bytes::from(text)).await.is_err() {
             return;
         }
@@ -73,13 +78,19 @@ impl Ending {
 impl Outcome {
     fn to_status(&self) -> Vec<u8> {
         let status = match self {
-            Outcome::Success => Status { status: "Success".to_owned(), ..Status::default() },
+            Outcome::Success => Status {
+                status: "Success".to_owned(),
+                ..Status::default()
+            },
             Outcome::ExitCode { code, message } => Status {
                 status: "Failure".to_owned(),
                 message: format!("command terminated with non-zero exit code: {message}"),
                 reason: "NonZeroExitCode".to_owned(),
                 details: Some(Details {
-                    causes: vec![Cause { reason: "ExitCode".to_owned(), message: code.to_string() }],
+                    causes: vec![Cause {
+                        reason: "ExitCode".to_owned(),
+                        message: code.to_string(),
+                    }],
                 }),
                 ..Status::default()
             },
@@ -88,12 +99,16 @@ impl Outcome {
                 message: format!("Internal error occurred: {message}"),
                 reason: "InternalError".to_owned(),
                 details: Some(Details {
-                    causes: vec![Cause { reason: String::new(), message: message.clone() }],
+                    causes: vec![Cause {
+                        reason: String::new(),
+                        message: message.clone(),
+                    }],
                 }),
                 code: Some(500),
                 ..Status::default()
             },
         };
+
         serde_json::to_vec(&status).expect("strings and numbers can always be written")
     }
 
@@ -111,9 +126,12 @@ impl Outcome {
     pub fn from_status(text: &[u8]) -> Outcome {
         let Ok(status) = serde_json::from_slice::<Status>(text) else {
             let told = String::from_utf8_lossy(text);
-            return Outcome::Failed(format!("error stream protocol error: unknown error: {told}"));
+            return Outcome::Failed(format!(
+                "error stream protocol error: unknown error: {told}"
+            ));
         };
         let causes = status.details.unwrap_or_default().causes;
+
         let code = causes.iter().find(|cause| cause.reason == "ExitCode");
         match (
             status.status.as_str(),
@@ -122,11 +140,20 @@ impl Outcome {
         ) {
             ("Success", ..) => Outcome::Success,
             ("Failure", "NonZeroExitCode", Some(code)) => {
-                let message =
-                    status.message.trim_start_matches("command terminated with non-zero exit code: ");
-                Outcome::ExitCode { code, message: message.to_owned() }
+                let message = status
+                    .message
+                    .trim_start_matches("command terminated with non-zero exit code: ");
+                Outcome::ExitCode {
+                    code,
+                    message: message.to_owned(),
+                }
             }
-            _ => Outcome::Failed(status.message.trim_start_matches("Internal error occurred: ").to_owned()),
+            _ => Outcome::Failed(
+                status
+                    .message
+                    .trim_start_matches("Internal error occurred: ")
+                    .to_owned(),
+            ),
         }
     }
 }
@@ -142,15 +169,25 @@ mod tests {
             assert_eq!(String::from_utf8(outcome.to_text()).unwrap(), text);
             assert_eq!(Outcome::from_status(status.as_bytes()), outcome);
         };
-        check(Outcome::Success, r#"{"metadata":{},"status":"Success"}"#, "");
+
         check(
-            Outcome::ExitCode { code: 7, message: "exit code 7".to_owned() },
+            Outcome::Success,
+            r#"{"metadata":{},"status":"Success"}"#,
+            "",
+        );
+
+        check(
+            Outcome::ExitCode {
+                code: 7,
+                message: "exit code 7".to_owned(),
+            },
             concat!(
                 r#"{"metadata":{},"status":"Failure","message":"command terminated with non-zero exit code: exit code 7","#,
                 r#""reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"7"}]}}"#
             ),
             "command terminated with non-zero exit code: exit code 7",
         );
+
         check(
             Outcome::Failed("no such thing".to_owned()),
             concat!(

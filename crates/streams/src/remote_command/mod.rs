@@ -1,6 +1,8 @@
-//! A command, or what a container runs: input, output, errors, the size of its terminal, and how it ended.
+//! A command, or what a container runs: input, output, errors, the size of its terminal, and how it
+//! ended.
 //!
-//! [`serve`] gives the streams that a client has opened to whoever has the process; [`connect`] opens them at a server.
+//! [`serve`] gives the streams that a client has opened to whoever has the process; [`connect`]
+//! opens them at a server.
 
 mod client;
 mod ending;
@@ -50,7 +52,8 @@ pub struct Streams {
     pub ending: Ending,
 }
 
-/// Serves one client on a connection that has left HTTP: `work` gets its streams. Returns when the connection is closed.
+/// Serves one client on a connection that has left HTTP: `work` gets its streams. Returns when the
+/// connection is closed.
 pub async fn serve<IO, W>(io: IO, protocol: Protocol, options: Options, work: W)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -76,7 +79,8 @@ async fn serve_spdy(
     options: Options,
     work: impl AsyncFnOnce(Streams),
 ) {
-    let opened = tokio::time::timeout(STREAMS_WITHIN, opened(&mut connection, version, options)).await;
+    let opened =
+        tokio::time::timeout(STREAMS_WITHIN, opened(&mut connection, version, options)).await;
     if let Ok(Some(streams)) = opened {
         work(streams).await;
     }
@@ -85,10 +89,15 @@ async fn serve_spdy(
 }
 
 /// Waits for the streams that the client has announced.
-async fn opened(connection: &mut spdy::Connection, version: Version, options: Options) -> Option<Streams> {
+async fn opened(
+    connection: &mut spdy::Connection,
+    version: Version,
+    options: Options,
+) -> Option<Streams> {
     let resizes = options.tty && version >= Version::V3;
     let expected = [true, options.stdin, options.stdout, options.stderr, resizes];
     let mut missing = expected.iter().filter(|expected| **expected).count();
+
     let (mut stdin, mut stdout, mut stderr, mut sizes, mut error) = (None, None, None, None, None);
     while missing > 0 {
         let incoming = connection.incoming().await?;
@@ -101,10 +110,12 @@ async fn opened(connection: &mut spdy::Connection, version: Version, options: Op
             "resize" => resizes && sizes.is_none(),
             _ => false,
         };
+
         if !is_new {
             incoming.refuse().await.ok()?;
             continue;
         }
+
         let stream = incoming.accept().await.ok()?;
         match kind.as_str() {
             "error" => error = Some(stream.sender),
@@ -113,9 +124,17 @@ async fn opened(connection: &mut spdy::Connection, version: Version, options: Op
             "stderr" => stderr = Some(stream.sender),
             _ => sizes = Some(Sizes::new(stream.receiver)),
         }
+
         missing -= 1;
     }
-    Some(Streams { stdin, stdout, stderr, sizes, ending: Ending::new(error?, version) })
+
+    Some(Streams {
+        stdin,
+        stdout,
+        stderr,
+        sizes,
+        ending: Ending::new(error?, version),
+    })
 }
 
 async fn serve_channels(
@@ -127,16 +146,31 @@ async fn serve_channels(
     let error = channels.sender(ERROR);
     let stdout = options.stdout.then(|| channels.sender(STDOUT));
     let stderr = options.stderr.then(|| channels.sender(STDERR));
+
     // So a client learns that the connection stands.
     let first = stdout.as_ref().or(stderr.as_ref()).unwrap_or(&error);
     if first.send(Bytes::new()).await.is_err() {
         return;
     }
+
     let mut receivers = channels.receivers.into_iter();
     let stdin = receivers.next().filter(|_| options.stdin);
-    let sizes = receivers.nth(usize::from(RESIZE - STDIN - 1)).map(Sizes::new);
-    work(Streams { stdin, stdout, stderr, sizes, ending: Ending::new(error, version) }).await;
+
+    let sizes = receivers
+        .nth(usize::from(RESIZE - STDIN - 1))
+        .map(Sizes::new);
+    work(Streams {
+        stdin,
+        stdout,
+        stderr,
+        sizes,
+        ending: Ending::new(error, version),
+    })
+    .await;
 }
 
 /// How a client of ours writes its channels.
-const NEWEST: Coding = Coding { base64: false, closes: true };
+const NEWEST: Coding = Coding {
+    base64: false,
+    closes: true,
+};

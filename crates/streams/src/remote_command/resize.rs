@@ -24,7 +24,10 @@ pub struct Sizes {
 
 impl Sizes {
     pub(super) fn new(receiver: Receiver) -> Sizes {
-        Sizes { receiver, held: BytesMut::new() }
+        Sizes {
+            receiver,
+            held: BytesMut::new(),
+        }
     }
 
     /// The next size; `None`: there will be none, or nothing that can be understood.

@@ -1,4 +1,5 @@
-//! One connection: frames come in through [`super::reading`], and go out here, in the order they were given.
+//! One connection: frames come in through [`super::reading`], and go out here, in the order they
+//! were given.
 
 use std::collections::HashMap;
 use std::io;
@@ -43,7 +44,8 @@ pub enum Side {
     Server,
 }
 
-/// A connection. When it and all its streams are dropped, what was said is written and the connection closed.
+/// A connection. When it and all its streams are dropped, what was said is written and the
+/// connection closed.
 pub struct Connection {
     outbox: mpsc::Sender<Out>,
     shared: Arc<Shared>,
@@ -104,9 +106,18 @@ where
     let (outbox, waiting) = mpsc::channel(WAITING_FRAMES);
     let (arrivals, incoming) = mpsc::channel(1);
     let next = if side == Side::Client { 1 } else { 2 };
-    let state = State { streams: HashMap::new(), next, last_of_peer: 0, side };
-    let shared = Arc::new(Shared { state: Mutex::new(state) });
+    let state = State {
+        streams: HashMap::new(),
+        next,
+        last_of_peer: 0,
+        side,
+    };
+
+    let shared = Arc::new(Shared {
+        state: Mutex::new(state),
+    });
     let (from, to) = tokio::io::split(io);
+
     let read = reading::read(from, Arc::clone(&shared), outbox.downgrade(), arrivals);
     let driver = async move {
         let mut read = pin!(read);
@@ -115,13 +126,28 @@ where
             result = &mut read => return result,
             result = &mut write => result?,
         }
-        // Closed with something unread the connection would be reset, and the peer might miss our last words.
-        tokio::time::timeout(GOODBYE_WITHIN, read).await.unwrap_or(Ok(()))
+
+        // Closed with something unread the connection would be reset, and the peer might miss our
+        // last words.
+        tokio::time::timeout(GOODBYE_WITHIN, read)
+            .await
+            .unwrap_or(Ok(()))
     };
-    (Connection { outbox, shared, incoming }, driver)
+
+    (
+        Connection {
+            outbox,
+            shared,
+            incoming,
+        },
+        driver,
+    )
 }
 
-async fn write<W: AsyncWrite>(mut io: WriteHalf<W>, mut waiting: mpsc::Receiver<Out>) -> Result<(), Error> {
+async fn write<W: AsyncWrite>(
+    mut io: WriteHalf<W>,
+    mut waiting: mpsc::Receiver<Out>,
+) -> Result<(), Error> {
     let (mut packer, mut bytes) = (Packer::new(), BytesMut::new());
     while let Some(out) = waiting.recv().await {
         write_one(out, &mut packer, &mut bytes);
@@ -136,8 +162,16 @@ async fn write<W: AsyncWrite>(mut io: WriteHalf<W>, mut waiting: mpsc::Receiver<
 
 fn write_one(out: Out, packer: &mut Packer, bytes: &mut BytesMut) {
     let frame = match out {
-        Out::Open(stream, headers) => Frame::SynStream { stream, fin: false, block: packer.pack(&headers) },
-        Out::Reply(stream) => Frame::SynReply { stream, fin: false, block: packer.pack(&Headers::default()) },
+        Out::Open(stream, headers) => Frame::SynStream {
+            stream,
+            fin: false,
+            block: packer.pack(&headers),
+        },
+        Out::Reply(stream) => Frame::SynReply {
+            stream,
+            fin: false,
+            block: packer.pack(&Headers::default()),
+        },
         Out::Frame(frame) => frame,
     };
     encode(&frame, bytes);
@@ -162,14 +196,19 @@ impl Connection {
             place.send(Out::Open(id, headers));
             stream
         };
+
         reply.await.map_err(|_| Gone)?;
+
         Ok(stream)
     }
 
     /// Says that this was all. Streams that are open may still say what they have to.
     pub async fn go_away(&self) -> Result<(), Gone> {
         let last = self.shared.state().last_of_peer;
-        self.outbox.send(Out::Frame(Frame::GoAway { last, status: 0 })).await.map_err(|_| Gone)
+        self.outbox
+            .send(Out::Frame(Frame::GoAway { last, status: 0 }))
+            .await
+            .map_err(|_| Gone)
     }
 }
 
@@ -188,7 +227,9 @@ impl Shared {
     /// The peer has said its last word on a stream.
     pub(super) fn finished_by_peer(&self, id: StreamId) {
         let mut state = self.state();
-        let Some(entry) = state.streams.get_mut(&id) else { return };
+        let Some(entry) = state.streams.get_mut(&id) else {
+            return;
+        };
         entry.inlet = None;
         if entry.finished {
             state.streams.remove(&id);
@@ -197,7 +238,9 @@ impl Shared {
 
     fn finished_by_us(&self, id: StreamId) {
         let mut state = self.state();
-        let Some(entry) = state.streams.get_mut(&id) else { return };
+        let Some(entry) = state.streams.get_mut(&id) else {
+            return;
+        };
         entry.finished = true;
         if entry.inlet.is_none() {
             state.streams.remove(&id);
@@ -225,16 +268,36 @@ impl State {
     ) -> Stream {
         let (inlet, receiver) = inlet();
         let (cutter, cut) = watch::channel(false);
-        let entry = Entry { inlet: Some(inlet), finished: false, replied, cut: cutter };
+        let entry = Entry {
+            inlet: Some(inlet),
+            finished: false,
+            replied,
+            cut: cutter,
+        };
         self.streams.insert(id, entry);
-        let outlet = Outlet { id, outbox: outbox.clone(), shared: Arc::clone(shared), cut: cut.clone() };
-        Stream { receiver, sender: Sender(Way::Spdy(outlet)), cut }
+
+        let outlet = Outlet {
+            id,
+            outbox: outbox.clone(),
+            shared: Arc::clone(shared),
+            cut: cut.clone(),
+        };
+
+        Stream {
+            receiver,
+            sender: Sender(Way::Spdy(outlet)),
+            cut,
+        }
     }
 }
 
 impl Incoming {
     pub(super) fn new(id: StreamId, headers: Headers, stream: Stream) -> Incoming {
-        Incoming { id, headers, stream }
+        Incoming {
+            id,
+            headers,
+            stream,
+        }
     }
 
     /// Takes the stream.
@@ -297,21 +360,37 @@ impl Outlet {
             if *self.cut.borrow() {
                 return Err(Gone);
             }
+
             let piece = bytes.split_to(bytes.len().min(LONGEST_DATA));
-            self.say(Out::Frame(Frame::Data { stream: self.id, fin: false, bytes: piece })).await?;
+            self.say(Out::Frame(Frame::Data {
+                stream: self.id,
+                fin: false,
+                bytes: piece,
+            }))
+            .await?;
         }
+
         Ok(())
     }
 
     pub(crate) async fn finish(&self) -> Result<(), Gone> {
-        self.say(Out::Frame(Frame::Data { stream: self.id, fin: true, bytes: Bytes::new() })).await?;
+        self.say(Out::Frame(Frame::Data {
+            stream: self.id,
+            fin: true,
+            bytes: Bytes::new(),
+        }))
+        .await?;
         self.shared.finished_by_us(self.id);
         Ok(())
     }
 
     async fn reset(&self, status: u32) -> Result<(), Gone> {
         self.shared.cut(self.id);
-        self.say(Out::Frame(Frame::RstStream { stream: self.id, status })).await
+        self.say(Out::Frame(Frame::RstStream {
+            stream: self.id,
+            status,
+        }))
+        .await
     }
 
     async fn say(&self, out: Out) -> Result<(), Gone> {

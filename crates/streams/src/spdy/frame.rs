@@ -1,7 +1,8 @@
 //! The frames of SPDY/3.1, to and from bytes. No I/O.
 //!
-//! Control frames are taken whole and are short; data comes in whatever pieces the connection brings, so that a frame
-//! of 16 MiB is never held. Header blocks stay compressed here: see [`super::headers`].
+//! Control frames are taken whole and are short; data comes in whatever pieces the connection
+//! brings, so that a frame of 16 MiB is never held. Header blocks stay compressed here: see
+//! [`super::headers`].
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -79,7 +80,8 @@ pub enum FrameError {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     held: BytesMut,
-    /// The data frame that is being read: its stream, how much is to come, and whether it is the last.
+    /// The data frame that is being read: its stream, how much is to come, and whether it is the
+    /// last.
     data: Option<(StreamId, usize, bool)>,
 }
 
@@ -96,30 +98,49 @@ impl Decoder {
                 if left > 0 && self.held.is_empty() {
                     return Ok(None);
                 }
+
                 let bytes = self.held.split_to(left.min(self.held.len())).freeze();
                 let left = left - bytes.len();
                 self.data = (left > 0).then_some((stream, left, last));
-                return Ok(Some(Frame::Data { stream, fin: last && left == 0, bytes }));
+
+                return Ok(Some(Frame::Data {
+                    stream,
+                    fin: last && left == 0,
+                    bytes,
+                }));
             }
-            let Some(head) = self.held.get(..HEAD) else { return Ok(None) };
-            let length = usize::from(head[5]) << 16 | usize::from(head[6]) << 8 | usize::from(head[7]);
+
+            let Some(head) = self.held.get(..HEAD) else {
+                return Ok(None);
+            };
+            let length =
+                usize::from(head[5]) << 16 | usize::from(head[6]) << 8 | usize::from(head[7]);
             let is_last = head[4] & FLAG_FIN != 0;
+
             let first = u32::from_be_bytes([head[0], head[1], head[2], head[3]]);
             if first & !STREAM_MASK == 0 {
                 self.held.advance(HEAD);
                 self.data = Some((first, length, is_last));
                 continue;
             }
-            let (version, kind) = (u16::from_be_bytes([head[0] & 0x7f, head[1]]), (first & 0xffff) as u16);
+
+            let (version, kind) = (
+                u16::from_be_bytes([head[0] & 0x7f, head[1]]),
+                (first & 0xffff) as u16,
+            );
+
             if version != VERSION {
                 return Err(FrameError::Version(version));
             }
+
             if length > LONGEST_CONTROL {
                 return Err(FrameError::TooLong(length));
             }
+
             if self.held.len() < HEAD + length {
                 return Ok(None);
             }
+
             self.held.advance(HEAD);
             return control(kind, is_last, self.held.split_to(length).freeze()).map(Some);
         }
@@ -133,18 +154,38 @@ fn control(kind: u16, fin: bool, mut payload: Bytes) -> Result<Frame, FrameError
             let stream = number(&mut payload)? & STREAM_MASK;
             number(&mut payload)?; // The stream it belongs to, which nobody uses.
             payload.try_get_u16().map_err(|_| FrameError::TooShort)?; // Its priority.
-            Frame::SynStream { stream, fin, block: payload }
+            Frame::SynStream {
+                stream,
+                fin,
+                block: payload,
+            }
         }
-        SYN_REPLY => Frame::SynReply { stream: number(&mut payload)? & STREAM_MASK, fin, block: payload },
-        HEADERS => Frame::Headers { stream: number(&mut payload)? & STREAM_MASK, fin, block: payload },
+        SYN_REPLY => Frame::SynReply {
+            stream: number(&mut payload)? & STREAM_MASK,
+            fin,
+            block: payload,
+        },
+        HEADERS => Frame::Headers {
+            stream: number(&mut payload)? & STREAM_MASK,
+            fin,
+            block: payload,
+        },
         RST_STREAM => {
             let stream = number(&mut payload)? & STREAM_MASK;
-            Frame::RstStream { stream, status: number(&mut payload)? }
+            Frame::RstStream {
+                stream,
+                status: number(&mut payload)?,
+            }
         }
-        PING => Frame::Ping { id: number(&mut payload)? },
+        PING => Frame::Ping {
+            id: number(&mut payload)?,
+        },
         GO_AWAY => {
             let last = number(&mut payload)? & STREAM_MASK;
-            Frame::GoAway { last, status: number(&mut payload)? }
+            Frame::GoAway {
+                last,
+                status: number(&mut payload)?,
+            }
         }
         _ => Frame::Other,
     })
@@ -165,7 +206,9 @@ pub(super) fn encode(frame: &Frame, out: &mut BytesMut) {
             out.put_u16(0);
             out.put_slice(block);
         }
-        Frame::SynReply { stream, fin, block } => put_with_block(out, SYN_REPLY, *stream, *fin, block),
+        Frame::SynReply { stream, fin, block } => {
+            put_with_block(out, SYN_REPLY, *stream, *fin, block)
+        }
         Frame::Headers { stream, fin, block } => put_with_block(out, HEADERS, *stream, *fin, block),
         Frame::RstStream { stream, status } => put_two(out, RST_STREAM, *stream, *status),
         Frame::GoAway { last, status } => put_two(out, GO_AWAY, *last, *status),
@@ -196,9 +239,15 @@ fn put_control(out: &mut BytesMut, kind: u16, fin: bool, length: usize) {
 }
 
 fn flags_and_length(fin: bool, length: usize) -> u32 {
-    let length = u32::try_from(length).ok().filter(|length| *length < 1 << 24);
+    let length = u32::try_from(length)
+        .ok()
+        .filter(|length| *length < 1 << 24);
     let length = length.expect("who writes a frame keeps it under 16 MiB");
-    if fin { u32::from(FLAG_FIN) << 24 | length } else { length }
+    if fin {
+        u32::from(FLAG_FIN) << 24 | length
+    } else {
+        length
+    }
 }
 
 #[cfg(test)]
@@ -212,11 +261,20 @@ mod tests {
         let (mut decoder, mut frames) = (Decoder::default(), Vec::<Frame>::new());
         for piece in pieces {
             decoder.buffer().extend_from_slice(piece);
+
             while let Some(frame) = decoder.next()? {
                 match (frames.last_mut(), frame) {
                     (
-                        Some(Frame::Data { stream: before, fin, bytes }),
-                        Frame::Data { stream, fin: now, bytes: more },
+                        Some(Frame::Data {
+                            stream: before,
+                            fin,
+                            bytes,
+                        }),
+                        Frame::Data {
+                            stream,
+                            fin: now,
+                            bytes: more,
+                        },
                     ) if *before == stream && !*fin => {
                         *bytes = [&bytes[..], &more[..]].concat().into();
                         *fin = now;
@@ -225,19 +283,43 @@ mod tests {
                 }
             }
         }
+
         Ok(frames)
     }
 
     fn some_frames() -> Vec<Frame> {
         let block = Bytes::from_static(b"block");
         vec![
-            Frame::SynStream { stream: 1, fin: false, block: block.clone() },
-            Frame::SynReply { stream: 1, fin: false, block: block.clone() },
-            Frame::Data { stream: 1, fin: false, bytes: Bytes::from_static(b"hello") },
+            Frame::SynStream {
+                stream: 1,
+                fin: false,
+                block: block.clone(),
+            },
+            Frame::SynReply {
+                stream: 1,
+                fin: false,
+                block: block.clone(),
+            },
+            Frame::Data {
+                stream: 1,
+                fin: false,
+                bytes: Bytes::from_static(b"hello"),
+            },
             Frame::Ping { id: 7 },
-            Frame::Headers { stream: 3, fin: true, block },
-            Frame::Data { stream: 3, fin: true, bytes: Bytes::new() },
-            Frame::RstStream { stream: 3, status: 5 },
+            Frame::Headers {
+                stream: 3,
+                fin: true,
+                block,
+            },
+            Frame::Data {
+                stream: 3,
+                fin: true,
+                bytes: Bytes::new(),
+            },
+            Frame::RstStream {
+                stream: 3,
+                status: 5,
+            },
             Frame::GoAway { last: 3, status: 0 },
         ]
     }
@@ -245,11 +327,19 @@ mod tests {
     #[test]
     fn frames_survive_wherever_the_bytes_are_cut() {
         let mut bytes = BytesMut::new();
-        some_frames().iter().for_each(|frame| encode(frame, &mut bytes));
+        some_frames()
+            .iter()
+            .for_each(|frame| encode(frame, &mut bytes));
+
         for at in 0..=bytes.len() {
             let (first, second) = bytes.split_at(at);
-            assert_eq!(decoded(&[first, second]).unwrap(), some_frames(), "cut at {at}");
+            assert_eq!(
+                decoded(&[first, second]).unwrap(),
+                some_frames(),
+                "cut at {at}"
+            );
         }
+
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
         assert_eq!(decoded(&single).unwrap(), some_frames());
     }
@@ -260,9 +350,17 @@ mod tests {
             assert_eq!(decoded(&[bytes]).unwrap_err(), expected, "{bytes:?}");
         };
         check(&[0x80, 2, 0, 1, 0, 0, 0, 0], FrameError::Version(2));
-        check(&[0x80, 3, 0, 1, 0, 0xff, 0, 0], FrameError::TooLong(0xff_0000));
+        check(
+            &[0x80, 3, 0, 1, 0, 0xff, 0, 0],
+            FrameError::TooLong(0xff_0000),
+        );
+
         check(&[0x80, 3, 0, 1, 0, 0, 0, 2, 0, 0], FrameError::TooShort);
-        check(&[0x80, 3, 0, 3, 0, 0, 0, 4, 0, 0, 0, 1], FrameError::TooShort);
+        check(
+            &[0x80, 3, 0, 3, 0, 0, 0, 4, 0, 0, 0, 1],
+            FrameError::TooShort,
+        );
+
         check(&[0x80, 3, 0, 6, 0, 0, 0, 0], FrameError::TooShort);
     }
 

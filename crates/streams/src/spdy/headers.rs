@@ -1,5 +1,5 @@
-//! Header blocks: names and values, compressed by one stream of zlib per direction that begins with a dictionary which
-//! both sides know (`dictionary.bin`, from the specification of SPDY/3).
+//! Header blocks: names and values, compressed by one stream of zlib per direction that begins with
+//! a dictionary which both sides know (`dictionary.bin`, from the specification of SPDY/3).
 
 use bytes::{BufMut, Bytes, BytesMut};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
@@ -34,9 +34,14 @@ impl Headers {
 
     /// The value of that name, however it is capitalised; empty: none.
     pub fn get(&self, name: &str) -> &str {
-        let found = self.0.iter().find(|(given, _)| given.eq_ignore_ascii_case(name));
+        let found = self
+            .0
+            .iter()
+            .find(|(given, _)| given.eq_ignore_ascii_case(name));
         // Several values of one name are separated by zeros; the first counts.
-        found.and_then(|(_, value)| value.split('\0').next()).unwrap_or_default()
+        found
+            .and_then(|(_, value)| value.split('\0').next())
+            .unwrap_or_default()
     }
 
     fn encode(&self) -> BytesMut {
@@ -57,21 +62,25 @@ impl Headers {
             *rest = after;
             usize::try_from(u32::from_be_bytes(*bytes)).map_err(|_| HeaderError::TooLong)
         };
+
         let count = number(&mut rest)?;
         if count > MOST_HEADERS {
             return Err(HeaderError::TooLong);
         }
+
         let text = |rest: &mut &[u8]| {
             let length = number(rest)?;
             let (bytes, after) = rest.split_at_checked(length).ok_or(HeaderError::CutOff)?;
             *rest = after;
             Ok(String::from_utf8_lossy(bytes).into_owned())
         };
+
         let mut pairs = Vec::with_capacity(count);
         for _ in 0..count {
             let name = text(&mut rest)?.to_ascii_lowercase();
             pairs.push((name, text(&mut rest)?));
         }
+
         Ok(Headers(pairs))
     }
 }
@@ -82,13 +91,15 @@ pub(super) struct Packer(Compress);
 impl Packer {
     pub(super) fn new() -> Packer {
         let mut zlib = Compress::new(Compression::new(6), true);
-        zlib.set_dictionary(DICTIONARY).expect("nothing has been compressed yet");
+        zlib.set_dictionary(DICTIONARY)
+            .expect("nothing has been compressed yet");
         Packer(zlib)
     }
 
     pub(super) fn pack(&mut self, headers: &Headers) -> Bytes {
         let block = headers.encode();
         let mut packed = Vec::with_capacity(block.len() + 64);
+
         let begin = self.0.total_in();
         loop {
             let taken = usize::try_from(self.0.total_in() - begin).unwrap_or(block.len());
@@ -97,6 +108,7 @@ impl Packer {
                 .compress_vec(&block[taken..], &mut packed, FlushCompress::Sync)
                 .expect("compression of short texts into memory does not fail");
             let taken = usize::try_from(self.0.total_in() - begin).unwrap_or(block.len());
+
             // Room that is left says that everything has been flushed.
             if taken == block.len() && packed.len() < packed.capacity() {
                 return packed.into();
@@ -119,19 +131,27 @@ impl Unpacker {
             if block.len() >= LONGEST_BLOCK {
                 return Err(HeaderError::TooLong);
             }
+
             block.reserve(1024);
             let before = (self.0.total_in(), block.len());
-            let status = match self.0.decompress_vec(rest, &mut block, FlushDecompress::Sync) {
+            let status = match self
+                .0
+                .decompress_vec(rest, &mut block, FlushDecompress::Sync)
+            {
                 Ok(status) => status,
                 Err(error) if error.needs_dictionary().is_some() => {
-                    self.0.set_dictionary(DICTIONARY).map_err(|_| HeaderError::Compression)?;
+                    self.0
+                        .set_dictionary(DICTIONARY)
+                        .map_err(|_| HeaderError::Compression)?;
                     Status::Ok
                 }
                 Err(_) => return Err(HeaderError::Compression),
             };
-            let taken =
-                usize::try_from(self.0.total_in() - before.0).map_err(|_| HeaderError::Compression)?;
+
+            let taken = usize::try_from(self.0.total_in() - before.0)
+                .map_err(|_| HeaderError::Compression)?;
             rest = rest.get(taken..).ok_or(HeaderError::Compression)?;
+
             let stands_still = taken == 0 && block.len() == before.1;
             match status {
                 Status::Ok if rest.is_empty() && block.len() < block.capacity() => {
@@ -156,13 +176,15 @@ mod tests {
         let (mut packer, mut unpacker) = (Packer::new(), Unpacker::new());
         let mut lengths = Vec::new();
         for port in ["80", "8080", "80"] {
-            let headers = Headers::new([("streamType", "data"), ("port", port), ("requestID", "17")]);
+            let headers =
+                Headers::new([("streamType", "data"), ("port", port), ("requestID", "17")]);
             let packed = packer.pack(&headers);
             lengths.push(packed.len());
             let found = unpacker.unpack(&packed).unwrap();
             assert_eq!(found, headers);
             assert_eq!((found.get("StreamType"), found.get("none")), ("data", ""));
         }
+
         assert!(lengths[2] < lengths[0], "{lengths:?}");
     }
 
@@ -170,7 +192,9 @@ mod tests {
     fn long_headers_survive() {
         let (mut packer, mut unpacker) = (Packer::new(), Unpacker::new());
         let mut random = fastrand::Rng::with_seed(7);
-        let value: String = std::iter::repeat_with(|| random.alphanumeric()).take(20_000).collect();
+        let value: String = std::iter::repeat_with(|| random.alphanumeric())
+            .take(20_000)
+            .collect();
         let headers = Headers::new([("a", value.as_str())]);
         assert_eq!(unpacker.unpack(&packer.pack(&headers)).unwrap(), headers);
     }
@@ -182,7 +206,8 @@ mod tests {
         zlib.set_dictionary(DICTIONARY).unwrap();
         let headers = Headers::new([("streamtype", "error")]);
         let mut packed = Vec::with_capacity(1024);
-        zlib.compress_vec(&headers.encode(), &mut packed, FlushCompress::Sync).unwrap();
+        zlib.compress_vec(&headers.encode(), &mut packed, FlushCompress::Sync)
+            .unwrap();
         assert_eq!(Unpacker::new().unpack(&packed).unwrap(), headers);
     }
 
@@ -191,14 +216,16 @@ mod tests {
         let mut zlib = Compress::new(Compression::best(), true);
         zlib.set_dictionary(DICTIONARY).unwrap();
         let mut packed = Vec::with_capacity(1 << 20);
-        zlib.compress_vec(&vec![0; 16 << 20], &mut packed, FlushCompress::Sync).unwrap();
+        zlib.compress_vec(&vec![0; 16 << 20], &mut packed, FlushCompress::Sync)
+            .unwrap();
         assert!(packed.len() < 64 << 10);
         assert_eq!(Unpacker::new().unpack(&packed), Err(HeaderError::TooLong));
     }
 
     #[test]
     fn blocks_that_lie_about_their_lengths_are_refused() {
-        let check = |block: &[u8], expected| assert_eq!(Headers::decode(block), Err(expected), "{block:?}");
+        let check =
+            |block: &[u8], expected| assert_eq!(Headers::decode(block), Err(expected), "{block:?}");
         check(&[], HeaderError::CutOff);
         check(&[0, 0, 0, 1], HeaderError::CutOff);
         check(&[0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff], HeaderError::CutOff);

@@ -25,15 +25,22 @@ pub(super) async fn read<R: AsyncRead>(
     outbox: mpsc::WeakSender<Out>,
     arrivals: mpsc::Sender<Incoming>,
 ) -> Result<(), Error> {
-    let reading = Reading { shared: Arc::clone(&shared), outbox, arrivals };
+    let reading = Reading {
+        shared: Arc::clone(&shared),
+        outbox,
+        arrivals,
+    };
+
     let _ended = EndStreams(shared);
     let (mut decoder, mut unpacker) = (Decoder::default(), Unpacker::new());
     loop {
         let buffer = decoder.buffer();
         buffer.reserve(PIECE);
+
         if io.read_buf(buffer).await? == 0 {
             return Ok(());
         }
+
         while let Some(frame) = decoder.next()? {
             match frame {
                 // Every block must be unpacked, wanted or not: the next one leans on it.
@@ -69,7 +76,9 @@ struct Reading {
 
 impl Reading {
     async fn opened(&self, id: StreamId, fin: bool, headers: Headers) {
-        let Some(outbox) = self.outbox.upgrade() else { return };
+        let Some(outbox) = self.outbox.upgrade() else {
+            return;
+        };
         let opened = {
             let mut state = self.shared.state();
             if !state.is_next_of_peer(id) {
@@ -82,6 +91,7 @@ impl Reading {
                 Ok(state.insert(id, None, &outbox, &self.shared))
             }
         };
+
         let refusal = match opened {
             Err(status) => status,
             Ok(stream) => match self.arrivals.send(Incoming::new(id, headers, stream)).await {
@@ -98,16 +108,31 @@ impl Reading {
                 }
             },
         };
+
         // An error says that the connection is being closed.
-        drop(outbox.send(Out::Frame(Frame::RstStream { stream: id, status: refusal })).await);
+        drop(
+            outbox
+                .send(Out::Frame(Frame::RstStream {
+                    stream: id,
+                    status: refusal,
+                }))
+                .await,
+        );
     }
 
     fn replied(&self, id: StreamId, fin: bool) {
-        let replied = self.shared.state().streams.get_mut(&id).and_then(|entry| entry.replied.take());
+        let replied = self
+            .shared
+            .state()
+            .streams
+            .get_mut(&id)
+            .and_then(|entry| entry.replied.take());
+
         if let Some(replied) = replied {
             // Whoever opened the stream may not wait any more.
             replied.send(()).unwrap_or_default();
         }
+
         if fin {
             self.shared.finished_by_peer(id);
         }
@@ -115,7 +140,13 @@ impl Reading {
 
     async fn data(&self, id: StreamId, fin: bool, bytes: bytes::Bytes) {
         // Data for a stream that is gone was under way when it went.
-        let inlet = self.shared.state().streams.get(&id).and_then(|entry| entry.inlet.clone());
+        let inlet = self
+            .shared
+            .state()
+            .streams
+            .get(&id)
+            .and_then(|entry| entry.inlet.clone());
+
         if let Some(inlet) = inlet {
             inlet.put(bytes).await;
         }

@@ -1,4 +1,5 @@
-//! Streams as numbered channels: a message is a channel's number and its bytes, as they are or in base64.
+//! Streams as numbered channels: a message is a channel's number and its bytes, as they are or in
+//! base64.
 
 use std::pin::pin;
 
@@ -35,7 +36,8 @@ pub struct Coding {
     pub closes: bool,
 }
 
-/// The channels of a connection. When they and all their senders are dropped, the connection is closed.
+/// The channels of a connection. When they and all their senders are dropped, the connection is
+/// closed.
 pub struct Channels {
     pub receivers: Vec<Receiver>,
     outbox: mpsc::Sender<Message>,
@@ -48,7 +50,12 @@ impl Channels {
     pub fn sender(&self, channel: u8) -> Sender {
         // Only clients close single channels: those of a server end with the connection.
         let closes = self.coding.closes && self.role == Role::Client;
-        Sender(Way::Channel(Outlet { channel, coding: self.coding, closes, outbox: self.outbox.clone() }))
+        Sender(Way::Channel(Outlet {
+            channel,
+            coding: self.coding,
+            closes,
+            outbox: self.outbox.clone(),
+        }))
     }
 }
 
@@ -72,9 +79,21 @@ where
             result = &mut read => return result,
             result = &mut write => result?,
         }
-        tokio::time::timeout(GOODBYE_WITHIN, read).await.unwrap_or(Ok(()))
+
+        tokio::time::timeout(GOODBYE_WITHIN, read)
+            .await
+            .unwrap_or(Ok(()))
     };
-    (Channels { receivers, outbox, coding, role }, driver)
+
+    (
+        Channels {
+            receivers,
+            outbox,
+            coding,
+            role,
+        },
+        driver,
+    )
 }
 
 async fn write<IO: AsyncRead + AsyncWrite + Unpin>(
@@ -85,7 +104,10 @@ async fn write<IO: AsyncRead + AsyncWrite + Unpin>(
         io.send(message).await?;
     }
     // Without a code clients take it for an accident.
-    let farewell = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
+    let farewell = CloseFrame {
+        code: CloseCode::Normal,
+        reason: Utf8Bytes::default(),
+    };
     io.send(Message::Close(Some(farewell))).await?;
     io.close().await
 }
@@ -106,6 +128,7 @@ async fn read<IO: AsyncRead + AsyncWrite + Unpin>(
             Err(Error::ConnectionClosed | Error::AlreadyClosed) => return Ok(()),
             Err(error) => return Err(error),
         };
+
         match coding.decode(&bytes) {
             Came::Bytes(channel, bytes) => {
                 if let Some(Some(inlet)) = inlets.get(channel) {
@@ -120,6 +143,7 @@ async fn read<IO: AsyncRead + AsyncWrite + Unpin>(
             Came::Nonsense => return Ok(()),
         }
     }
+
     Ok(())
 }
 
@@ -135,17 +159,21 @@ enum Came {
 
 impl Coding {
     fn decode(self, message: &Bytes) -> Came {
-        let Some(&first) = message.first() else { return Came::Nothing };
+        let Some(&first) = message.first() else {
+            return Came::Nothing;
+        };
         if self.closes && first == CLOSE {
             return match message[1..] {
                 [channel] => Came::Closed(usize::from(channel)),
                 _ => Came::Nonsense,
             };
         }
+
         let bytes = message.slice(1..);
         if !self.base64 {
             return Came::Bytes(usize::from(first), bytes);
         }
+
         match STANDARD.decode(&bytes) {
             Ok(decoded) => Came::Bytes(usize::from(first.wrapping_sub(b'0')), decoded.into()),
             Err(_) => Came::Nothing,
@@ -178,7 +206,10 @@ impl Outlet {
         let mut rest = bytes;
         loop {
             let piece = rest.split_to(rest.len().min(LONGEST_PIECE));
-            self.outbox.send(self.coding.encode(self.channel, &piece)).await.map_err(|_| Gone)?;
+            self.outbox
+                .send(self.coding.encode(self.channel, &piece))
+                .await
+                .map_err(|_| Gone)?;
             if rest.is_empty() {
                 return Ok(());
             }
@@ -208,19 +239,52 @@ mod tests {
             );
         };
         check(false, false, b"", Came::Nothing);
-        check(false, false, b"\x00abc", Came::Bytes(0, Bytes::from_static(b"abc")));
-        check(false, false, b"\xff\x00", Came::Bytes(255, Bytes::from_static(b"\x00")));
+
+        check(
+            false,
+            false,
+            b"\x00abc",
+            Came::Bytes(0, Bytes::from_static(b"abc")),
+        );
+
+        check(
+            false,
+            false,
+            b"\xff\x00",
+            Came::Bytes(255, Bytes::from_static(b"\x00")),
+        );
+
         check(false, true, b"\xff\x00", Came::Closed(0));
         check(false, true, b"\xff", Came::Nonsense);
         check(false, true, b"\xff\x00\x00", Came::Nonsense);
-        check(true, false, b"0YWJj", Came::Bytes(0, Bytes::from_static(b"abc")));
+        check(
+            true,
+            false,
+            b"0YWJj",
+            Came::Bytes(0, Bytes::from_static(b"abc")),
+        );
+
         check(true, false, b"0!", Came::Nothing);
-        check(true, false, b"\x00YWJj", Came::Bytes(208, Bytes::from_static(b"abc")));
+        check(
+            true,
+            false,
+            b"\x00YWJj",
+            Came::Bytes(208, Bytes::from_static(b"abc")),
+        );
     }
 
     #[test]
     fn what_is_written_is_read() {
-        for coding in [Coding { base64: true, closes: false }, Coding { base64: false, closes: true }] {
+        for coding in [
+            Coding {
+                base64: true,
+                closes: false,
+            },
+            Coding {
+                base64: false,
+                closes: true,
+            },
+        ] {
             let message = coding.encode(4, b"\x00\xffabc");
             assert_eq!(
                 coding.decode(&message.into_data()),

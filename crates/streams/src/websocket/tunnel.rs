@@ -28,11 +28,17 @@ where
             result = carry_in(&mut from, coming) => return result,
             result = carry_out(to, leaving) => result?,
         }
-        // Closed with something unread the connection would be reset, and the peer might miss our last words.
+
+        // Closed with something unread the connection would be reset, and the peer might miss our
+        // last words.
         let unread = async { while let Some(Ok(_)) = from.next().await {} };
-        tokio::time::timeout(GOODBYE_WITHIN, unread).await.unwrap_or_default();
+        tokio::time::timeout(GOODBYE_WITHIN, unread)
+            .await
+            .unwrap_or_default();
+
         Ok(())
     };
+
     (inside, driver)
 }
 
@@ -59,7 +65,10 @@ async fn carry_out<IO: AsyncRead + AsyncWrite + Unpin>(
         to.send(Message::binary(piece[..count].to_vec())).await?;
     }
     // Without a code clients take it for an accident.
-    let farewell = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
+    let farewell = CloseFrame {
+        code: CloseCode::Normal,
+        reason: Utf8Bytes::default(),
+    };
     to.send(Message::Close(Some(farewell))).await?;
     to.close().await
 }

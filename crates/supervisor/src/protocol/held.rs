@@ -1,4 +1,5 @@
-//! What a supervisor writes down of every process that it holds, so that another one can take over when it is killed.
+//! What a supervisor writes down of every process that it holds, so that another one can take over
+//! when it is killed.
 //!
 //! Each container has a folder below that of its pod: its streams by name, and a record of it.
 

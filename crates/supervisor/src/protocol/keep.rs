@@ -1,13 +1,15 @@
-//! What is said between a runtime and the keeper of its node: a process that starts supervisors, and holds descriptors of
-//! theirs and of containers.
+//! What is said between a runtime and the keeper of its node: a process that starts supervisors,
+//! and holds descriptors of theirs and of containers.
 //!
-//! What it is given it holds until it is told to let go. It knows neither what the descriptors are nor what they are for.
-//! It is the parent of supervisors, and so of what those leave behind: it collects it, and remembers how it ended.
+//! What it is given it holds until it is told to let go. It knows neither what the descriptors are
+//! nor what they are for. It is the parent of supervisors, and so of what those leave behind: it
+//! collects it, and remembers how it ended.
 
 use super::wire::{choice, record};
 
 record! {
-    /// Whose descriptors these are, and what the runtime wants to know of them when it gets them back.
+    /// Whose descriptors these are, and what the runtime wants to know of them when it gets them
+    /// back.
     pub struct Belongings {
         /// The id of a container; or of a sandbox, for its supervisor.
         pub owner: String,
@@ -20,14 +22,16 @@ record! {
 
 choice! {
     pub enum ToKeeper {
-        /// Holds the descriptors that come along, instead of those that it held of this owner. Not answered.
+        /// Holds the descriptors that come along, instead of those that it held of this owner. Not
+        /// answered.
         0 = Hold { belongings: Belongings },
         /// Lets go of all of an owner. Answered by `Released`. Who then holds nothing ends.
         1 = Release { owner: String },
         /// Answered by `Returned` for each owner, then by `Done`. All is held as before.
         2 = Return {},
-        /// Starts a program with these words: the first descriptor. The others are its standard input and where errors
-        /// go. Its pidfd is held, as that of this owner. Answered by `Spawned` or `Failed`.
+        /// Starts a program with these words: the first descriptor. The others are its standard
+        /// input and where errors go. Its pidfd is held, as that of this owner. Answered by
+        /// `Spawned` or `Failed`.
         3 = Spawn { owner: String, words: Vec<String> },
         /// How did the first process of an owner end? Answered by `Ended`.
         4 = How { owner: String },

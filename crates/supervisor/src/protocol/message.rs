@@ -27,13 +27,13 @@ choice! {
         /// Opens the gate. Answered by `Done` when the program runs.
         2 = Start { container: String },
         3 = Signal { container: String, signal: i32 },
-        /// Starts one more process. Without a terminal, three descriptors come along: its standard streams. Answered
-        /// by `ExecStarted`, and by `ExecExited` when it ended.
+        /// Starts one more process. Without a terminal, three descriptors come along: its standard
+        /// streams. Answered by `ExecStarted`, and by `ExecExited` when it ended.
         4 = Exec { spec: ExecSpec },
         /// Kills what the exec of this number started.
         5 = KillExec { exec: u64 },
-        /// Copies output from now on into the descriptors that come along: one for standard output if asked
-        /// for, one for standard error if asked for. Answered by `Attached`.
+        /// Copies output from now on into the descriptors that come along: one for standard output
+        /// if asked for, one for standard error if asked for. Answered by `Attached`.
         6 = Attach { container: String, stdout: bool, stderr: bool },
         /// The container's input ends.
         7 = CloseStdin { container: String },
@@ -45,8 +45,8 @@ choice! {
         10 = Pause { join: super::Join },
         /// Ends the supervisor and the pause process. Refused while a container is running.
         11 = Quit {},
-        /// Gives back the terminal of a container that this supervisor took over from one that was killed: the
-        /// descriptor that comes along.
+        /// Gives back the terminal of a container that this supervisor took over from one that was
+        /// killed: the descriptor that comes along.
         12 = ReturnTerminal { container: String },
     }
 }

@@ -1,4 +1,5 @@
-//! What a supervisor has to know to start a process. All decisions are made: nothing in here is a default.
+//! What a supervisor has to know to start a process. All decisions are made: nothing in here is a
+//! default.
 
 use super::wire::{Wire, choice, record};
 
@@ -74,7 +75,8 @@ record! {
 }
 
 record! {
-    /// Namespaces to join, by the file that pins them; none is the host's. Mounts are always the container's own.
+    /// Namespaces to join, by the file that pins them; none is the host's. Mounts are always the
+    /// container's own.
     pub struct Namespaces {
         pub network: Option<String>,
         pub ipc: Option<String>,

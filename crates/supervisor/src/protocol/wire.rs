@@ -1,6 +1,8 @@
-//! How messages become bytes: fields one after the other, numbers little-endian, texts and lists with their length.
+//! How messages become bytes: fields one after the other, numbers little-endian, texts and lists
+//! with their length.
 //!
-//! Written here in a few lines, because the supervisor is to stay small and every crate in it counts.
+//! Written here in a few lines, because the supervisor is to stay small and every crate in it
+//! counts.
 
 /// Bytes that are no message of this version.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +24,11 @@ pub fn encode<T: Wire>(value: &T) -> Vec<u8> {
 /// The value that these bytes are, all of them.
 pub fn decode<T: Wire>(mut input: &[u8]) -> Result<T, Malformed> {
     let value = T::take(&mut input)?;
-    if input.is_empty() { Ok(value) } else { Err(Malformed) }
+    if input.is_empty() {
+        Ok(value)
+    } else {
+        Err(Malformed)
+    }
 }
 
 fn bytes<'a>(input: &mut &'a [u8], count: usize) -> Result<&'a [u8], Malformed> {
@@ -89,12 +95,18 @@ impl<T: Wire> Wire for Option<T> {
         }
     }
     fn take(input: &mut &[u8]) -> Result<Self, Malformed> {
-        if bool::take(input)? { T::take(input).map(Some) } else { Ok(None) }
+        if bool::take(input)? {
+            T::take(input).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 }
 
 fn put_length(length: usize, out: &mut Vec<u8>) {
-    u32::try_from(length).expect("no message is that long").put(out);
+    u32::try_from(length)
+        .expect("no message is that long")
+        .put(out);
 }
 
 fn take_length(input: &mut &[u8]) -> Result<usize, Malformed> {
@@ -171,7 +183,11 @@ mod tests {
 
     #[test]
     fn what_was_sent_arrives() {
-        let of = Sample { name: "ä".to_owned(), numbers: vec![1, 65535], maybe: Some(-3) };
+        let of = Sample {
+            name: "ä".to_owned(),
+            numbers: vec![1, 65535],
+            maybe: Some(-3),
+        };
         for either in [Either::Left { of }, Either::Right {}] {
             assert_eq!(decode(&encode(&either)), Ok(either));
         }
@@ -179,10 +195,17 @@ mod tests {
 
     #[test]
     fn no_part_of_a_message_is_a_message_and_nothing_may_follow() {
-        let whole = encode(&Either::Left { of: Sample { name: "x".to_owned(), ..Sample::default() } });
+        let whole = encode(&Either::Left {
+            of: Sample {
+                name: "x".to_owned(),
+                ..Sample::default()
+            },
+        });
+
         for cut in 0..whole.len() {
             assert_eq!(decode::<Either>(&whole[..cut]), Err(Malformed));
         }
+
         let mut longer = whole;
         longer.push(0);
         assert_eq!(decode::<Either>(&longer), Err(Malformed));
@@ -190,7 +213,13 @@ mod tests {
 
     #[test]
     fn a_length_that_lies_is_refused_without_cost() {
-        assert_eq!(decode::<Vec<u64>>(&[0xff, 0xff, 0xff, 0xff]), Err(Malformed));
-        assert_eq!(decode::<String>(&[0xff, 0xff, 0xff, 0x7f, b'a']), Err(Malformed));
+        assert_eq!(
+            decode::<Vec<u64>>(&[0xff, 0xff, 0xff, 0xff]),
+            Err(Malformed)
+        );
+        assert_eq!(
+            decode::<String>(&[0xff, 0xff, 0xff, 0x7f, b'a']),
+            Err(Malformed)
+        );
     }
 }

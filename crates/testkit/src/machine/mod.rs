@@ -1,5 +1,5 @@
-//! A machine for a node: a container runtime with the built-in image and a network for pods, in a folder and a network
-//! namespace that the test has for itself and that lead nowhere.
+//! A machine for a node: a container runtime with the built-in image and a network for pods, in a
+//! folder and a network namespace that the test has for itself and that lead nowhere.
 
 mod sys;
 
@@ -32,19 +32,38 @@ pub fn on_a_machine<F: AsyncFnOnce(Machine) -> Machine + Send>(test: &str, deed:
     std::thread::scope(|scope| {
         let inside = scope.spawn(|| {
             sys::leave_the_network();
-            assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
+            assert!(
+                Command::new("ip")
+                    .args(["link", "set", "lo", "up"])
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+
             // Its threads are made by this one, and so are in the same network.
-            let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+            let threads = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build();
+
             threads.unwrap().block_on(async {
                 let folder = tempfile::tempdir().unwrap();
                 let name = format!("coracle-test-{test}-{}", std::process::id());
                 let machine = deed(Machine::new(folder.path(), &name).await).await;
                 machine.assert_empty();
+
                 drop(machine);
-                coracle_cgroup::Hierarchies::detect().unwrap().group(&name).remove().unwrap();
+                coracle_cgroup::Hierarchies::detect()
+                    .unwrap()
+                    .group(&name)
+                    .remove()
+                    .unwrap();
             });
         });
-        inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+
+        inside
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     });
 }
 
@@ -63,6 +82,7 @@ impl Machine {
             pids_limit: None,
             open_files: None,
         };
+
         let bridge = Bridge::open(BridgeConfig {
             name: "pods0".to_owned(),
             table: "pods".to_owned(),
@@ -74,8 +94,12 @@ impl Machine {
         })
         .await
         .unwrap();
+
         let rootfs = OverlayRootFs::new(images.clone(), folder.join("mounts"));
-        let runtime = Runtime::open(config, Arc::new(rootfs), Some(Arc::new(bridge))).await.unwrap();
+        let runtime = Runtime::open(config, Arc::new(rootfs), Some(Arc::new(bridge)))
+            .await
+            .unwrap();
+
         Machine {
             runtime: Arc::new(runtime),
             images,
@@ -86,7 +110,12 @@ impl Machine {
 
     /// The same machine with another runtime, as after a restart of the process.
     pub async fn restarted(self) -> Machine {
-        let Machine { runtime, images, cgroup_root, folder } = self;
+        let Machine {
+            runtime,
+            images,
+            cgroup_root,
+            folder,
+        } = self;
         drop(runtime);
         Machine::open(&folder, cgroup_root.trim_start_matches('/'), images).await
     }
@@ -103,20 +132,42 @@ impl Machine {
     pub fn assert_empty(&self) {
         let place = self.folder.to_string_lossy();
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-        let left: Vec<&str> = mounts.lines().filter(|line| line.contains(place.as_ref())).collect();
+        let left: Vec<&str> = mounts
+            .lines()
+            .filter(|line| line.contains(place.as_ref()))
+            .collect();
         assert!(left.is_empty(), "mounts: {left:?}");
-        for name in ["root/sandboxes", "root/containers", "state/sandboxes", "mounts"] {
-            let left: Vec<_> =
-                std::fs::read_dir(self.folder.join(name)).into_iter().flatten().flatten().collect();
+
+        for name in [
+            "root/sandboxes",
+            "root/containers",
+            "state/sandboxes",
+            "mounts",
+        ] {
+            let left: Vec<_> = std::fs::read_dir(self.folder.join(name))
+                .into_iter()
+                .flatten()
+                .flatten()
+                .collect();
             assert!(left.is_empty(), "files: {left:?}");
         }
-        let group = coracle_cgroup::Hierarchies::detect().unwrap().group(&self.cgroup_root);
+
+        let group = coracle_cgroup::Hierarchies::detect()
+            .unwrap()
+            .group(&self.cgroup_root);
         for folder in group.folders() {
             let left = pods_below(&folder.join("kubepods"));
             assert!(left.is_empty(), "cgroups: {left:?}");
+
             let processes = std::fs::read_to_string(folder.join("supervisors/cgroup.procs"));
-            assert_eq!(processes.unwrap_or_default(), "", "supervisors in {}", folder.display());
+            assert_eq!(
+                processes.unwrap_or_default(),
+                "",
+                "supervisors in {}",
+                folder.display()
+            );
         }
+
         let links = Command::new("ip").args(["-o", "link"]).output().unwrap();
         let links = String::from_utf8_lossy(&links.stdout).into_owned();
         assert!(!links.contains("veth"), "interfaces: {links}");
@@ -127,14 +178,19 @@ fn pods_below(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     folders
-        .flat_map(|entry| match entry.file_name().to_string_lossy().starts_with("pod") {
-            true => vec![entry.path()],
-            false => pods_below(&entry.path()),
-        })
+        .flat_map(
+            |entry| match entry.file_name().to_string_lossy().starts_with("pod") {
+                true => vec![entry.path()],
+                false => pods_below(&entry.path()),
+            },
+        )
         .collect()
 }
 
-#[expect(clippy::disallowed_methods, reason = "the machine of a test has the real clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the machine of a test has the real clock"
+)]
 fn now() -> SystemTime {
     SystemTime::now()
 }

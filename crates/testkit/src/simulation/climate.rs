@@ -1,4 +1,5 @@
-//! What goes wrong in one simulation: each seed has a climate of its own, so that together they try all mixtures.
+//! What goes wrong in one simulation: each seed has a climate of its own, so that together they try
+//! all mixtures.
 
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ pub(crate) enum Trouble {
     StaleView(Duration),
     /// Every stream breaks off.
     Disconnect,
-    /// Every stream breaks off, and the server does not know any more where it was: what happened meanwhile is missed.
+    /// Every stream breaks off, and the server does not know any more where it was: what happened
+    /// meanwhile is missed.
     MissedEvents(Duration),
     /// The components under test die at one of their next writes: before it, or after.
     Crash { writes: usize },
@@ -34,24 +36,36 @@ pub(crate) enum Trouble {
 
 impl Climate {
     /// Nothing goes wrong, and everything takes a moment.
-    pub(crate) const FAIR: Climate = Climate { latency: 3, lost: 0, conflicts: 0, troubles: Vec::new() };
+    pub(crate) const FAIR: Climate = Climate {
+        latency: 3,
+        lost: 0,
+        conflicts: 0,
+        troubles: Vec::new(),
+    };
 
     pub(crate) fn of(dice: &Dice) -> Climate {
         let or_none = |share: usize| if dice.percent(40) { share } else { 0 };
         let mut troubles = Vec::new();
-        let millis = |bound: usize| Duration::from_millis(u64::try_from(dice.below(bound)).unwrap());
+
+        let millis =
+            |bound: usize| Duration::from_millis(u64::try_from(dice.below(bound)).unwrap());
         for trouble in [
             Trouble::StaleView(millis(5000)),
             Trouble::Disconnect,
             Trouble::MissedEvents(Duration::from_secs(1) + millis(5000)),
-            Trouble::Crash { writes: dice.below(6) },
-            Trouble::FailingStore { syncs: 1 + u32::try_from(dice.below(3)).unwrap() },
+            Trouble::Crash {
+                writes: dice.below(6),
+            },
+            Trouble::FailingStore {
+                syncs: 1 + u32::try_from(dice.below(3)).unwrap(),
+            },
             Trouble::PowerCut,
         ] {
             if dice.percent(35) {
                 troubles.push(trouble);
             }
         }
+
         Climate {
             latency: *dice.pick(&[0, 5, 5, 30, 300]).unwrap(),
             lost: or_none(8),
@@ -62,6 +76,10 @@ impl Climate {
 
     /// What goes wrong now, if anything does.
     pub(crate) fn trouble(&self, dice: &Dice) -> Option<Trouble> {
-        if dice.percent(40) { dice.pick(&self.troubles).copied() } else { None }
+        if dice.percent(40) {
+            dice.pick(&self.troubles).copied()
+        } else {
+            None
+        }
     }
 }

@@ -23,13 +23,20 @@ pub async fn patch(of: &Access, name: &str, patch: &str) {
 /// Somebody deletes one of the objects that there are.
 pub async fn delete_any(others: &Others, of: &Access) {
     if let Some(object) = any(others, of).await {
-        drop(of.delete(object.meta().name(), &DeleteOptions::default()).await);
+        drop(
+            of.delete(object.meta().name(), &DeleteOptions::default())
+                .await,
+        );
     }
 }
 
-/// A node is further with one of the pods: it runs and is ready, is not ready any more, or has ended, well or not.
+/// A node is further with one of the pods: it runs and is ready, is not ready any more, or has
+/// ended, well or not.
 pub async fn pod_goes_on(others: &Others, pods: &Access) {
-    let Some(pod) = any(others, pods).await else { return };
+    let Some(pod) = any(others, pods).await else {
+        return;
+    };
+
     let is_over = matches!(phase(&pod), "Succeeded" | "Failed");
     let state = match others.dice.below(10) {
         _ if is_over => return,
@@ -55,14 +62,20 @@ pub const SUCCEEDED: PodState = ("Succeeded", "False");
 
 /// A node says how far it is with a pod.
 pub async fn pod_becomes(pods: &Access, mut pod: Value, (phase, ready): PodState) {
-    let text = format!(r#"{{"phase":"{phase}","conditions":[{{"type":"Ready","status":"{ready}"}}]}}"#);
-    pod.as_object_mut().unwrap().insert("status", json::parse(text.as_bytes()).unwrap());
+    let text =
+        format!(r#"{{"phase":"{phase}","conditions":[{{"type":"Ready","status":"{ready}"}}]}}"#);
+    pod.as_object_mut()
+        .unwrap()
+        .insert("status", json::parse(text.as_bytes()).unwrap());
     drop(pods.clone().subresource("status").update(&pod).await);
 }
 
-/// Nodes bring every pod to where it should be, as far as it has not ended; whether there was one that was not there.
+/// Nodes bring every pod to where it should be, as far as it has not ended; whether there was one
+/// that was not there.
 pub async fn all_pods_become(pods: &Access, state: PodState) -> bool {
-    let Ok(all) = pods.list_all(&Default::default()).await else { return false };
+    let Ok(all) = pods.list_all(&Default::default()).await else {
+        return false;
+    };
     let mut found = false;
     for pod in all.items.into_iter().filter(is_active) {
         if (phase(&pod), if is_ready(&pod) { "True" } else { "False" }) != state {
@@ -75,8 +88,13 @@ pub async fn all_pods_become(pods: &Access, state: PodState) -> bool {
 
 /// Whether a pod is ready.
 pub fn is_ready(pod: &Value) -> bool {
-    let conditions = pod.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    conditions.iter().any(|condition| condition.get("status").and_then(Value::as_str) == Some("True"))
+    let conditions = pod
+        .at(&["status", "conditions"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+    conditions
+        .iter()
+        .any(|condition| condition.get("status").and_then(Value::as_str) == Some("True"))
 }
 
 /// The pods that count and that something controls.
@@ -92,7 +110,9 @@ pub fn number(object: &Value, path: &[&str]) -> i64 {
 
 /// How far a pod is.
 pub fn phase(pod: &Value) -> &str {
-    pod.at(&["status", "phase"]).and_then(Value::as_str).unwrap_or_default()
+    pod.at(&["status", "phase"])
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// Whether a pod counts for whoever wants so many of them: it has not ended, and is not going.
@@ -104,5 +124,7 @@ pub fn is_active(pod: &Value) -> bool {
 pub fn has_labels(object: &Value, labels: &Map) -> bool {
     let empty = Map::default();
     let own = object.meta().labels().unwrap_or(&empty);
-    labels.iter().all(|(name, value)| own.get(name) == Some(value))
+    labels
+        .iter()
+        .all(|(name, value)| own.get(name) == Some(value))
 }

@@ -14,7 +14,11 @@ impl Dice {
 
     /// A number below `bound`; 0 where that is 0.
     pub fn below(&self, bound: usize) -> usize {
-        if bound == 0 { 0 } else { self.0.lock().unwrap().usize(..bound) }
+        if bound == 0 {
+            0
+        } else {
+            self.0.lock().unwrap().usize(..bound)
+        }
     }
 
     /// Whether something happens that does in so many of a hundred cases.

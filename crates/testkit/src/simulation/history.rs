@@ -40,7 +40,10 @@ pub struct History {
 impl Objects {
     /// The objects of a resource, as its plural names it.
     pub fn of(&self, resource: &str) -> impl Iterator<Item = &Value> {
-        self.0.iter().filter(move |((of, _), _)| of == resource).map(|(_, object)| object)
+        self.0
+            .iter()
+            .filter(move |((of, _), _)| of == resource)
+            .map(|(_, object)| object)
     }
 
     /// One object.
@@ -49,8 +52,14 @@ impl Objects {
     }
 
     pub(crate) async fn now(store: &Embedded) -> Objects {
-        let answer = store.range(RangeRequest::new(KeyRange::prefix(ROOT))).await.unwrap();
-        let entries = answer.kvs.iter().map(|kv| (place(&kv.key), json::parse(&kv.value).unwrap()));
+        let answer = store
+            .range(RangeRequest::new(KeyRange::prefix(ROOT)))
+            .await
+            .unwrap();
+        let entries = answer
+            .kvs
+            .iter()
+            .map(|kv| (place(&kv.key), json::parse(&kv.value).unwrap()));
         Objects(entries.collect())
     }
 
@@ -70,24 +79,37 @@ impl History {
         let request = WatchRequest::new(KeyRange::prefix(ROOT)).from(revision.next());
         let mut watch = store.watch(request).await.unwrap();
         let (mut changes, mut objects) = (Vec::new(), first.clone());
+
         let mut seen = revision;
         while seen < newest {
-            let WatchItem::Events(events) = watch.next().await.unwrap() else { continue };
+            let WatchItem::Events(events) = watch.next().await.unwrap() else {
+                continue;
+            };
             for event in events {
                 seen = event.kv.mod_revision;
                 let (resource, key) = place(&event.kv.key);
-                let after =
-                    matches!(event.kind, EventKind::Put).then(|| json::parse(&event.kv.value).unwrap());
+                let after = matches!(event.kind, EventKind::Put)
+                    .then(|| json::parse(&event.kv.value).unwrap());
+
                 let before = objects.get(&resource, &key).cloned();
-                let change = Change { revision: seen.get(), resource, key, before, after };
+                let change = Change {
+                    revision: seen.get(),
+                    resource,
+                    key,
+                    before,
+                    after,
+                };
                 objects.apply(&change);
+
                 changes.push(change);
             }
         }
+
         History { first, changes }
     }
 
-    /// Looks at every moment: what changed, and everything that there was then. Ends at the first complaint.
+    /// Looks at every moment: what changed, and everything that there was then. Ends at the first
+    /// complaint.
     pub fn replay(
         &self,
         mut look: impl FnMut(&Change, &Objects) -> Result<(), String>,
@@ -109,15 +131,26 @@ impl History {
 
 /// `/registry/pods/default/web` is the pod `default/web`.
 fn place(key: &[u8]) -> (String, ObjectKey) {
-    let path = std::str::from_utf8(key).unwrap().strip_prefix(ROOT).unwrap();
+    let path = std::str::from_utf8(key)
+        .unwrap()
+        .strip_prefix(ROOT)
+        .unwrap();
+
     // Prefixes have one or two parts: `pods`, `services/specs`.
     let ends: Vec<usize> = path.match_indices('/').map(|(at, _)| at).take(2).collect();
     let found = ends.into_iter().rev().find_map(|end| {
         let kept = |resource: &&Resource| {
-            resource.storage.as_ref().is_some_and(|storage| storage.prefix == path[..end])
+            resource
+                .storage
+                .as_ref()
+                .is_some_and(|storage| storage.prefix == path[..end])
         };
         let resource = served().find(kept)?;
-        Some((resource.plural.to_string(), path[end + 1..].parse().unwrap()))
+        Some((
+            resource.plural.to_string(),
+            path[end + 1..].parse().unwrap(),
+        ))
     });
+
     found.unwrap_or_else(|| panic!("a key of no object: {path}"))
 }

@@ -1,14 +1,17 @@
-//! Simulation: a server, the components under test, users and nodes on one thread, with time and chance decided by a seed.
+//! Simulation: a server, the components under test, users and nodes on one thread, with time and
+//! chance decided by a seed.
 //!
-//! A [`Scenario`] says which components run, what others do meanwhile, and what must hold. One seed is one story: users do
-//! one deed after the other; between them something goes wrong (what the server tells comes late, streams break, the past
-//! is forgotten, the process under test dies between two writes, the disk fails, the power goes, others change the same
-//! objects). Then everything is calm, and the cluster must come to rest in the state that it should have. What the store
-//! went through is looked at afterwards, moment by moment.
+//! A [`Scenario`] says which components run, what others do meanwhile, and what must hold. One seed
+//! is one story: users do one deed after the other; between them something goes wrong (what the
+//! server tells comes late, streams break, the past is forgotten, the process under test dies
+//! between two writes, the disk fails, the power goes, others change the same objects). Then
+//! everything is calm, and the cluster must come to rest in the state that it should have. What the
+//! store went through is looked at afterwards, moment by moment.
 //!
-//! A story is played on one thread whose clock stands still while anything can be done, so the same seed is the same
-//! story: [`play`] it twice, and the two are equal to the last request. [`survives`] plays many; the first that fails is
-//! printed with everything that happened, and `CORACLE_SEED` plays that one alone.
+//! A story is played on one thread whose clock stands still while anything can be done, so the same
+//! seed is the same story: [`play`] it twice, and the two are equal to the last request.
+//! [`survives`] plays many; the first that fails is printed with everything that happened, and
+//! `CORACLE_SEED` plays that one alone.
 
 mod climate;
 pub mod deeds;
@@ -47,7 +50,8 @@ const PATIENCE: Duration = Duration::from_secs(40 * 60);
 /// What is simulated.
 #[async_trait(?Send)]
 pub trait Scenario: Send + Sync {
-    /// Begins the components under test as tasks of a process: at the beginning, and after each crash.
+    /// Begins the components under test as tasks of a process: at the beginning, and after each
+    /// crash.
     fn begin(&self, process: &Process);
 
     /// What users do before anything else happens.
@@ -56,7 +60,8 @@ pub trait Scenario: Send + Sync {
     /// One deed of users, nodes or other components. What fails, fails: the server may be away.
     async fn deed(&self, others: &Others);
 
-    /// What nodes do about everything there is, while the cluster comes to rest; whether there was something to do.
+    /// What nodes do about everything there is, while the cluster comes to rest; whether there was
+    /// something to do.
     async fn attend(&self, _: &Others) -> bool {
         false
     }
@@ -94,7 +99,9 @@ pub struct Others {
 impl Others {
     /// The objects of a built-in resource in the namespace `default`, which is all there is.
     pub fn of(&self, group: &str, version: &str, plural: &str) -> Access {
-        self.client.resource(&Resource::builtin(group, version, plural)).namespace("default")
+        self.client
+            .resource(&Resource::builtin(group, version, plural))
+            .namespace("default")
     }
 }
 
@@ -104,27 +111,45 @@ async fn tell(scenario: &dyn Scenario, seed: u64, trace: Trace) -> Result<(), St
     let dice = Dice::new(seed);
     let network = Arc::new(Network::new(dice.clone(), trace));
     let server = Server::start(world, network.clone()).await;
+
     let tested = live(scenario, &network, &dice, world);
     let verdict = tokio::select! {
         biased;
         verdict = events(scenario, &network, &server, &dice, world) => verdict,
         () = tested => unreachable!("a process that ends begins anew"),
     };
+
     let history = server.history().await;
     let verdict = verdict.and_then(|()| scenario.always(&history));
+
     for change in history.changes() {
-        let deed = if change.after.is_some() { "put" } else { "delete" };
-        network.note(&format!("{} {deed} {} {}", change.revision, change.resource, change.key));
+        let deed = if change.after.is_some() {
+            "put"
+        } else {
+            "delete"
+        };
+
+        network.note(&format!(
+            "{} {deed} {} {}",
+            change.revision, change.resource, change.key
+        ));
     }
+
     server.stop().await;
+
     verdict
 }
 
 /// The life of the process under test: it begins, dies when it must, and begins again.
 async fn live(scenario: &dyn Scenario, network: &Arc<Network>, dice: &Dice, world: World) {
     loop {
-        let process = Process { tasks: Tasks::new(), network: network.clone(), world };
+        let process = Process {
+            tasks: Tasks::new(),
+            network: network.clone(),
+            world,
+        };
         scenario.begin(&process);
+
         network.crashed().await;
         process.tasks.stop().await;
         tokio::time::sleep(dice.pause(DEAD)).await;
@@ -140,11 +165,20 @@ async fn events(
     dice: &Dice,
     world: World,
 ) -> Result<(), String> {
-    let client = Client::new(network.wire(Who::Others, "kubernetes-admin", &["system:masters"]), world);
-    let others = Others { client, dice: dice.clone() };
+    let client = Client::new(
+        network.wire(Who::Others, "kubernetes-admin", &["system:masters"]),
+        world,
+    );
+
+    let others = Others {
+        client,
+        dice: dice.clone(),
+    };
     scenario.prepare(&others).await;
+
     let climate = Arc::new(Climate::of(dice));
     network.blow(climate.clone());
+
     for _ in 0..3 + dice.below(6) {
         if let Some(trouble) = climate.trouble(dice) {
             network.note(&format!("trouble: {trouble:?}"));
@@ -153,9 +187,11 @@ async fn events(
         scenario.deed(&others).await;
         tokio::time::sleep(dice.pause(BETWEEN)).await;
     }
+
     network.note("calm");
     network.calm();
     server.fail_syncs(0);
+
     rest(scenario, server, &others).await
 }
 
@@ -180,6 +216,7 @@ async fn rest(scenario: &dyn Scenario, server: &Server, others: &Others) -> Resu
         let before = server.store().revision();
         tokio::time::sleep(pause).await;
         waited += pause;
+
         let is_quiet = server.store().revision() == before;
         let settled = if scenario.attend(others).await {
             pause = SHORT;
@@ -189,6 +226,7 @@ async fn rest(scenario: &dyn Scenario, server: &Server, others: &Others) -> Resu
         } else {
             Err("it does not come to rest".to_string())
         };
+
         match settled {
             Ok(()) => return Ok(()),
             Err(complaint) if waited > PATIENCE => return Err(format!("in the end: {complaint}")),

@@ -1,9 +1,11 @@
-//! The way between components and the server: slow, in an order that dice decide, and broken when it is told to be.
+//! The way between components and the server: slow, in an order that dice decide, and broken when
+//! it is told to be.
 //!
-//! Every request of every component goes through a [`Wire`]. It is on its way for some time, there and back; it may be
-//! lost on either way; before a change somebody else may change the same object; and at the write that was chosen for it
-//! the component's process dies. The events of a watch are on their way too, one after the other. All that passes is
-//! written down, so that two runs of a seed can be compared and one that fails can be read.
+//! Every request of every component goes through a [`Wire`]. It is on its way for some time, there
+//! and back; it may be lost on either way; before a change somebody else may change the same
+//! object; and at the write that was chosen for it the component's process dies. The events of a
+//! watch are on their way too, one after the other. All that passes is written down, so that two
+//! runs of a seed can be compared and one that fails can be read.
 
 use std::fmt::Write as _;
 use std::io;
@@ -61,7 +63,8 @@ struct State {
     writes_left: Option<usize>,
 }
 
-/// Moments at which all streams break off. Those who wait for one are told in the order in which they began to.
+/// Moments at which all streams break off. Those who wait for one are told in the order in which
+/// they began to.
 #[derive(Default)]
 struct Cuts {
     count: AtomicU64,
@@ -132,12 +135,29 @@ impl Network {
             forgetful_until: now,
             writes_left: None,
         };
+
         let state = Mutex::new(state);
-        Network { state, trace, dice, begun: now, cuts: Cuts::default(), crashed: Notify::new() }
+        Network {
+            state,
+            trace,
+            dice,
+            begun: now,
+            cuts: Cuts::default(),
+            crashed: Notify::new(),
+        }
     }
 
-    pub(crate) fn wire(self: &Arc<Network>, who: Who, name: &str, groups: &[&str]) -> Arc<dyn Transport> {
-        Arc::new(Wire { network: self.clone(), user: user(name, groups), who })
+    pub(crate) fn wire(
+        self: &Arc<Network>,
+        who: Who,
+        name: &str,
+        groups: &[&str],
+    ) -> Arc<dyn Transport> {
+        Arc::new(Wire {
+            network: self.clone(),
+            user: user(name, groups),
+            who,
+        })
     }
 
     /// The server's door, or that there is none.
@@ -193,10 +213,18 @@ impl Network {
 
     fn trip(&self, request: &Request<Bytes>, who: Who) -> Trip {
         let mut state = self.state();
+
         if who == Who::Others {
             let no = Duration::ZERO;
-            return Trip { there: no, back: no, lost: None, interference: false, dies: false };
+            return Trip {
+                there: no,
+                back: no,
+                lost: None,
+                interference: false,
+                dies: false,
+            };
         }
+
         let is_write = request.method() != Method::GET;
         let changes = matches!(*request.method(), Method::PUT | Method::PATCH);
         let mut dies = false;
@@ -204,11 +232,13 @@ impl Network {
             dies = left == 0;
             state.writes_left = left.checked_sub(1);
         }
+
         let (dice, climate) = (&self.dice, &state.climate);
         let lost = dice.percent(climate.lost).then(|| match dice.percent(50) {
             true => Lost::There,
             false => Lost::Back,
         });
+
         Trip {
             there: dice.pause(climate.latency),
             back: dice.pause(climate.latency),
@@ -221,7 +251,9 @@ impl Network {
     /// How long an event is on its way.
     fn delay(&self) -> Duration {
         let state = self.state();
-        let stalled = state.stalled_until.saturating_duration_since(Instant::now());
+        let stalled = state
+            .stalled_until
+            .saturating_duration_since(Instant::now());
         stalled + self.dice.pause(state.climate.latency)
     }
 }
@@ -232,8 +264,12 @@ impl Wire {
         let door = self.network.state().door.clone();
         let Some(door) = door else {
             let server = "the simulated server".to_string();
-            return Err(TransportError::Connect { server, source: io::ErrorKind::ConnectionRefused.into() });
+            return Err(TransportError::Connect {
+                server,
+                source: io::ErrorKind::ConnectionRefused.into(),
+            });
         };
+
         let seen = self.network.cuts.count();
         let transport = door.transport(self.user.clone());
         let sent = tokio::select! {
@@ -241,18 +277,28 @@ impl Wire {
             () = self.network.cuts.after(seen) => Err(lost()),
             answer = transport.send(request) => answer,
         };
-        // A server that ends in the middle of a request does not tell its clients what it thinks of that.
+
+        // A server that ends in the middle of a request does not tell its clients what it thinks of
+        // that.
         sent.map_err(|_| lost())
     }
 
     /// Somebody else changes the object that a request is about to change.
     async fn interfere(&self, path: &str) {
         let when = self.network.begun.elapsed().as_millis().to_string();
-        let object = path.split('?').next().unwrap_or_default().trim_end_matches("/status").to_string();
+        let object = path
+            .split('?')
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches("/status")
+            .to_string();
+
         let body = INTERFERENCE.replace("WHEN", &when).into_bytes();
-        let request = Request::patch(&object).header(header::CONTENT_TYPE, "application/merge-patch+json");
+        let request =
+            Request::patch(&object).header(header::CONTENT_TYPE, "application/merge-patch+json");
         let answer = self.deliver(request.body(Bytes::from(body)).unwrap()).await;
-        self.network.note(&format!("another  PATCH {object} {}", outcome(&answer)));
+        self.network
+            .note(&format!("another  PATCH {object} {}", outcome(&answer)));
     }
 
     fn is_forgotten(&self, request: &Request<Bytes>) -> bool {
@@ -263,30 +309,54 @@ impl Wire {
         resumes && Instant::now() < self.network.state().forgetful_until
     }
 
-    async fn exchange(&self, request: Request<Bytes>, trip: &Trip) -> Result<Response<Body>, TransportError> {
+    async fn exchange(
+        &self,
+        request: Request<Bytes>,
+        trip: &Trip,
+    ) -> Result<Response<Body>, TransportError> {
         tokio::time::sleep(trip.there).await;
+
         if matches!(trip.lost, Some(Lost::There)) {
             return Err(lost());
         }
+
         if trip.dies && self.network.dice.percent(50) {
             self.die().await;
         }
+
         if trip.interference {
             self.interfere(&request.uri().to_string()).await;
         }
-        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+
+        let is_watch = request
+            .uri()
+            .query()
+            .is_some_and(|query| query.contains("watch=true"));
+
         let answer = match self.is_forgotten(&request) {
-            true => Ok(Response::new(Full::from(GONE).map_err(|never| match never {}).boxed_unsync())),
+            true => Ok(Response::new(
+                Full::from(GONE)
+                    .map_err(|never| match never {})
+                    .boxed_unsync(),
+            )),
             false => self.deliver(request).await,
         };
+
         if trip.dies {
             self.die().await;
         }
+
         tokio::time::sleep(trip.back).await;
+
         if matches!(trip.lost, Some(Lost::Back)) {
             return Err(lost());
         }
-        Ok(if is_watch { answer?.map(|body| self.stream(body)) } else { answer? })
+
+        Ok(if is_watch {
+            answer?.map(|body| self.stream(body))
+        } else {
+            answer?
+        })
     }
 
     /// Nothing comes back from here: whoever waits is ended.
@@ -299,18 +369,23 @@ impl Wire {
     /// A stream whose events are on their way for some time, one after the other.
     fn stream(&self, body: Body) -> Body {
         let (network, seen) = (self.network.clone(), self.network.cuts.count());
-        let frames = stream::unfold((network, Box::pin(body)), move |(network, mut body)| async move {
-            let frame = tokio::select! {
-                biased;
-                () = network.cuts.after(seen) => Some(Err(BodyError(io::Error::from(io::ErrorKind::ConnectionReset).into()))),
-                frame = async {
-                    let frame = body.frame().await;
-                    tokio::time::sleep(network.delay()).await;
-                    frame
-                } => frame,
-            };
-            frame.map(|frame| (frame, (network, body)))
-        });
+        let frames = stream::unfold(
+            (network, Box::pin(body)),
+            move |(network, mut body)| async move {
+                let frame = tokio::select! {
+                    biased;
+                    () = network.cuts.after(seen) => Some(Err(BodyError(io::Error::from(io::ErrorKind::ConnectionReset).into()))),
+                    frame = async {
+                        let frame = body.frame().await;
+                        tokio::time::sleep(network.delay()).await;
+                        frame
+                    } => frame,
+                };
+
+                frame.map(|frame| (frame, (network, body)))
+            },
+        );
+
         StreamBody::new(frames).boxed_unsync()
     }
 }
@@ -320,7 +395,11 @@ impl Transport for Wire {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
         let trip = self.network.trip(&request, self.who);
         let mut line = String::new();
-        let who = if self.who == Who::Tested { "tested " } else { "others " };
+        let who = if self.who == Who::Tested {
+            "tested "
+        } else {
+            "others "
+        };
         write!(line, "{who} {} {}", request.method(), request.uri()).unwrap();
         let answer = self.exchange(request, &trip).await;
         self.network.note(&format!("{line} {}", outcome(&answer)));

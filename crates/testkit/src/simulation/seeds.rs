@@ -54,7 +54,8 @@ pub fn survives(scenario: &dyn Scenario, few: u64) {
     }
 }
 
-/// Plays the stories of seeds from 0, and answers one that does not end well, if there is one below `bound`.
+/// Plays the stories of seeds from 0, and answers one that does not end well, if there is one below
+/// `bound`.
 pub fn finds(scenario: &dyn Scenario, bound: u64) -> Option<Failure> {
     server::make_template();
     let (next, found) = (AtomicU64::new(0), Mutex::new(None::<Failure>));
@@ -64,6 +65,7 @@ pub fn finds(scenario: &dyn Scenario, bound: u64) -> Option<Failure> {
             if seed >= bound {
                 return;
             }
+
             if let Some(failure) = play(scenario, seed).failure {
                 next.store(bound, Ordering::Relaxed);
                 let mut found = found.lock().unwrap();
@@ -73,8 +75,10 @@ pub fn finds(scenario: &dyn Scenario, bound: u64) -> Option<Failure> {
             }
         }
     };
+
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+
     found.into_inner().unwrap()
 }
 
@@ -95,6 +99,7 @@ pub fn play(scenario: &dyn Scenario, seed: u64) -> Played {
     PANICS.set(Some(Vec::new()));
     let trace = Trace::default();
     let told = || runtime().block_on(tell(scenario, seed, trace.clone()));
+
     // A story that panics is one that failed; what panicked stands among the panics.
     let verdict = panic::catch_unwind(AssertUnwindSafe(told)).unwrap_or(Ok(()));
     let trace = std::mem::take(&mut *trace.lock().unwrap_or_else(PoisonError::into_inner));
@@ -105,13 +110,27 @@ pub fn play(scenario: &dyn Scenario, seed: u64) -> Played {
         Some(panicked) => Err(format!("something panicked: {panicked}")),
         None => verdict,
     };
-    let failure = verdict.err().map(|complaint| Failure { seed, complaint, trace: trace.clone() });
-    Played { hash: hasher.finish(), trace, failure }
+
+    let failure = verdict.err().map(|complaint| Failure {
+        seed,
+        complaint,
+        trace: trace.clone(),
+    });
+
+    Played {
+        hash: hasher.finish(),
+        trace,
+        failure,
+    }
 }
 
 /// One thread, whose clock moves when nothing else can be done.
 pub(crate) fn runtime() -> Runtime {
-    Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+    Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap()
 }
 
 thread_local! {
@@ -122,12 +141,17 @@ thread_local! {
 /// A task that panics takes only itself with it: this is how it becomes known.
 fn watch_panics() {
     static ONCE: Once = Once::new();
+
     ONCE.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             let noted = PANICS.with_borrow_mut(|panics| {
-                panics.as_mut().map(|panics| panics.push(info.to_string())).is_some()
+                panics
+                    .as_mut()
+                    .map(|panics| panics.push(info.to_string()))
+                    .is_some()
             });
+
             if !noted {
                 before(info);
             }
@@ -135,7 +159,10 @@ fn watch_panics() {
     });
 }
 
-#[expect(clippy::disallowed_methods, reason = "whoever runs tests has no other way to say it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whoever runs tests has no other way to say it"
+)]
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }

@@ -33,7 +33,13 @@ impl Server {
         let cluster = start(&disk, world).await;
         let begun = (cluster.store.revision(), Objects::now(&cluster.store).await);
         network.leads_to(Some(cluster.door()));
-        Server { disk, world, network, running: RefCell::new(Some(cluster)), begun }
+        Server {
+            disk,
+            world,
+            network,
+            running: RefCell::new(Some(cluster)),
+            begun,
+        }
     }
 
     /// The next syncs of the disk fail.
@@ -44,12 +50,17 @@ impl Server {
     /// The machine loses power, and comes back.
     pub(crate) async fn lose_power(&self, dice: &Dice) {
         self.network.leads_to(None);
-        let running = self.running.take().expect("a server that is down is not switched off");
+        let running = self
+            .running
+            .take()
+            .expect("a server that is down is not switched off");
         running.kill().await;
+
         self.disk.cut_power(&mut |bound| dice.below(bound));
         tokio::time::sleep(dice.pause(DOWN)).await;
-        // A server that cannot write at its start ends, and whoever starts servers tries again: that it did is all there is
-        // to see of this.
+
+        // A server that cannot write at its start ends, and whoever starts servers tries again:
+        // that it did is all there is to see of this.
         self.fail_syncs(0);
         let cluster = start(&self.disk, self.world).await;
         self.network.leads_to(Some(cluster.door()));
@@ -57,7 +68,12 @@ impl Server {
     }
 
     pub(crate) fn store(&self) -> Arc<Embedded> {
-        self.running.borrow().as_ref().expect("the server is up").store.clone()
+        self.running
+            .borrow()
+            .as_ref()
+            .expect("the server is up")
+            .store
+            .clone()
     }
 
     /// Everything that has happened.
@@ -75,7 +91,13 @@ impl Server {
 }
 
 async fn start(disk: &SimulatedDisk, world: World) -> Cluster {
-    Cluster::with(Setup { world, disk: disk.clone(), bare: true, ..Setup::default() }).await
+    Cluster::with(Setup {
+        world,
+        disk: disk.clone(),
+        bare: true,
+        ..Setup::default()
+    })
+    .await
 }
 
 /// The disk of a new cluster.
@@ -91,11 +113,14 @@ pub(crate) fn make_template() {
         let disk = SimulatedDisk::default();
         super::seeds::runtime().block_on(async {
             let cluster = start(&disk, simulated(0)).await;
-            let namespaces = cluster.client().resource(&Resource::builtin("", "v1", "namespaces"));
+            let namespaces = cluster
+                .client()
+                .resource(&Resource::builtin("", "v1", "namespaces"));
             let default = object("{apiVersion: v1, kind: Namespace, metadata: {name: default}}");
             namespaces.create(&default).await.unwrap();
             cluster.kill().await;
         });
+
         disk
     });
 }

@@ -32,19 +32,38 @@ pub(crate) struct Done {
 
 /// All ways to go.
 pub(crate) fn clients(node: &Node) -> Vec<Client> {
-    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("test-tools").join("kubectl");
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .with_file_name("test-tools")
+        .join("kubectl");
     let programs = [built, PathBuf::from(OLDER)];
-    let ways = programs.iter().flat_map(|program| [(program, true), (program, false)]);
+    let ways = programs
+        .iter()
+        .flat_map(|program| [(program, true), (program, false)]);
+
     ways.map(|(program, websockets)| {
-        assert!(program.exists(), "{} is missing: run scripts/test-prereqs.sh", program.display());
-        Client { program: program.clone(), kubeconfig: node.kubeconfig(), websockets }
+        assert!(
+            program.exists(),
+            "{} is missing: run scripts/test-prereqs.sh",
+            program.display()
+        );
+
+        Client {
+            program: program.clone(),
+            kubeconfig: node.kubeconfig(),
+            websockets,
+        }
     })
     .collect()
 }
 
 impl fmt::Display for Client {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} over {}", self.program.display(), if self.websockets { "WebSocket" } else { "SPDY" })
+        write!(
+            out,
+            "{} over {}",
+            self.program.display(),
+            if self.websockets { "WebSocket" } else { "SPDY" }
+        )
     }
 }
 
@@ -54,14 +73,20 @@ impl Client {
     }
 
     pub(crate) async fn run_with(&self, arguments: &[&str], input: &str) -> Done {
-        self.finish(self.command(&self.program).args(arguments), input).await
+        self.finish(self.command(&self.program).args(arguments), input)
+            .await
     }
 
     /// On a terminal of this size.
     pub(crate) async fn on_terminal(&self, arguments: &str, rows: u16, columns: u16) -> Done {
         let kubectl = self.program.display();
         let line = format!("stty rows {rows} cols {columns}; exec {kubectl} {arguments}");
-        self.finish(self.command(Path::new("script")).args(["-qec", &line, "/dev/null"]), "").await
+        self.finish(
+            self.command(Path::new("script"))
+                .args(["-qec", &line, "/dev/null"]),
+            "",
+        )
+        .await
     }
 
     fn command(&self, program: &Path) -> Command {
@@ -76,6 +101,7 @@ impl Client {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
+
         command
     }
 
@@ -87,9 +113,11 @@ impl Client {
             stdin.write_all(input.as_bytes()).await.unwrap_or_default();
             drop(stdin);
         };
+
         let run = async { tokio::join!(child.wait_with_output(), feed).0.unwrap() };
         let output = tokio::time::timeout(Duration::from_secs(60), run).await;
         let output = output.unwrap_or_else(|_| panic!("{self}: {command:?} does not end"));
+
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Done {
             code: output.status.code().unwrap_or(-1),
@@ -107,17 +135,42 @@ impl Client {
 
     pub(crate) async fn forward(&self, pod: &str, port: u16) -> Forwarded {
         let mut command = self.command(&self.program);
-        let mut child = command.args(["port-forward", pod, &format!(":{port}")]).spawn().unwrap();
+        let mut child = command
+            .args(["port-forward", pod, &format!(":{port}")])
+            .spawn()
+            .unwrap();
+
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let first = tokio::time::timeout(Duration::from_secs(20), lines.next_line()).await.unwrap().unwrap();
+        let first = tokio::time::timeout(Duration::from_secs(20), lines.next_line())
+            .await
+            .unwrap()
+            .unwrap();
+
         let Some(first) = first else {
             let mut told = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut told).await.unwrap();
+            child
+                .stderr
+                .take()
+                .unwrap()
+                .read_to_string(&mut told)
+                .await
+                .unwrap();
+
             panic!("{self}: {told}");
         };
-        let local = first.split("127.0.0.1:").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+
+        let local = first
+            .split("127.0.0.1:")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next())
+            .unwrap();
+
         let rest = tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Forwarded { local: local.parse().unwrap(), child, rest }
+        Forwarded {
+            local: local.parse().unwrap(),
+            child,
+            rest,
+        }
     }
 }
 
@@ -156,7 +209,11 @@ impl Forwarded {
         let mut said = String::new();
         let read = stream.read_to_string(&mut said);
         // A connection that is reset has said nothing.
-        drop(tokio::time::timeout(Duration::from_secs(10), read).await.expect("the connection ends"));
+        drop(
+            tokio::time::timeout(Duration::from_secs(10), read)
+                .await
+                .expect("the connection ends"),
+        );
         said
     }
 
@@ -164,6 +221,7 @@ impl Forwarded {
     pub(crate) async fn told(&mut self, text: &str) -> String {
         let mut lines = BufReader::new(self.child.stderr.take().unwrap()).lines();
         let mut told = String::new();
+
         let read = async {
             while let Some(line) = lines.next_line().await.unwrap() {
                 told.push_str(&line);
@@ -174,6 +232,7 @@ impl Forwarded {
             }
         };
         drop(tokio::time::timeout(Duration::from_secs(10), read).await);
+
         told
     }
 

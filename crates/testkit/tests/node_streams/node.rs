@@ -1,4 +1,5 @@
-//! A node of a test's own: an API server, a runtime in a temporary folder, and between them the kubelet's API.
+//! A node of a test's own: an API server, a runtime in a temporary folder, and between them the
+//! kubelet's API.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,7 +16,9 @@ use coracle_kubelet::observed::Observed;
 use coracle_kubelet::roster::Roster;
 use coracle_kubelet::server::access::{Access, Authorities};
 use coracle_kubelet::server::{Server, certificate};
-use coracle_runtime::{Config, ImageConfig, ImageForContainer, RootFs, RootFsError, RootFsUsage, Runtime};
+use coracle_runtime::{
+    Config, ImageConfig, ImageForContainer, RootFs, RootFsError, RootFsUsage, Runtime,
+};
 use coracle_testkit::{Cluster, REAL, Setup};
 use k8s_openapi::api::core::v1::{Node as ApiNode, Pod};
 use serde_json::json;
@@ -26,8 +29,10 @@ use tokio::task::JoinHandle;
 
 /// From the package `busybox-static`.
 const BUSYBOX: &str = "/bin/busybox";
-const COMMANDS: [&str; 14] =
-    ["sh", "cat", "echo", "sleep", "true", "dd", "stty", "tty", "nc", "touch", "tar", "mkdir", "test", "["];
+const COMMANDS: [&str; 14] = [
+    "sh", "cat", "echo", "sleep", "true", "dd", "stty", "tty", "nc", "touch", "tar", "mkdir",
+    "test", "[",
+];
 
 pub(crate) struct Node {
     folder: TempDir,
@@ -43,7 +48,12 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) async fn start(test: &str) -> Node {
         let folder = tempfile::tempdir().unwrap();
-        let cluster = Cluster::with(Setup { https: true, ..Setup::default() }).await;
+        let cluster = Cluster::with(Setup {
+            https: true,
+            ..Setup::default()
+        })
+        .await;
+
         let config = Config {
             instance: format!("coracle-test-streams-{test}-{}", std::process::id()),
             root: folder.path().join("root"),
@@ -51,25 +61,52 @@ impl Node {
             pids_limit: None,
             open_files: None,
         };
-        let roots = Arc::new(Roots { folder: folder.path().join("rootfs") });
+
+        let roots = Arc::new(Roots {
+            folder: folder.path().join("rootfs"),
+        });
         let runtime = Arc::new(Runtime::open(config.clone(), roots, None).await.unwrap());
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
+
         let roster = Roster::default();
         let read = |name: &str| fs::read(cluster.file(name)).unwrap();
         let authorities = Authorities::new(&read("ca.crt")).unwrap();
         let client = cluster.client_as("system:node:here", &["system:nodes"]);
+
         let access = Access::new("here", client, Some(authorities), false);
-        let server = Server::over("here", Arc::clone(&runtime) as Arc<_>, roster.clone(), access, REAL);
+        let server = Server::over(
+            "here",
+            Arc::clone(&runtime) as Arc<_>,
+            roster.clone(),
+            access,
+            REAL,
+        );
+
         let (stop, stopped) = watch::channel(false);
         let certificate = certificate(&read("kubelet.crt"), &read("kubelet.key")).unwrap();
         let serving = tokio::spawn(async move {
-            Arc::new(server).serve(listener, certificate, stopped).await.unwrap();
+            Arc::new(server)
+                .serve(listener, certificate, stopped)
+                .await
+                .unwrap();
         });
+
         let serving = std::sync::Mutex::new(Some(serving));
-        let node = Node { folder, cluster, runtime, config, roster, port, stop, serving };
+        let node = Node {
+            folder,
+            cluster,
+            runtime,
+            config,
+            roster,
+            port,
+            stop,
+            serving,
+        };
         node.declare().await;
+
         node.write_kubeconfig();
+
         node
     }
 
@@ -82,7 +119,12 @@ impl Node {
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": self.port}},
         }});
-        nodes.subresource("status").patch("here", &merge(&status)).await.unwrap();
+
+        nodes
+            .subresource("status")
+            .patch("here", &merge(&status))
+            .await
+            .unwrap();
     }
 
     /// Tells the API server of a pod with one container of the same name.
@@ -93,7 +135,9 @@ impl Node {
             "metadata": {"name": name, "namespace": "default"},
             "spec": {"nodeName": node, "containers": [container]},
         });
-        pods.create(&serde_json::from_value(pod).unwrap()).await.unwrap()
+        pods.create(&serde_json::from_value(pod).unwrap())
+            .await
+            .unwrap()
     }
 
     /// A pod with one container, which runs a script; answers with the container's id.
@@ -101,26 +145,69 @@ impl Node {
         let pod = self.declare_pod(name, Some("here")).await;
         let uid = pod.metadata.uid.clone().unwrap();
         let sandbox_config = self.sandbox(name, &uid);
-        let sandbox = self.runtime.run_pod_sandbox(sandbox_config.clone(), "").await.unwrap();
+        let sandbox = self
+            .runtime
+            .run_pod_sandbox(sandbox_config.clone(), "")
+            .await
+            .unwrap();
+
         let container = container(name, script);
-        let id = self.runtime.create_container(&sandbox, container, sandbox_config).await.unwrap();
+        let id = self
+            .runtime
+            .create_container(&sandbox, container, sandbox_config)
+            .await
+            .unwrap();
         self.runtime.start_container(&id).await.unwrap();
-        let sandbox = self.runtime.pod_sandbox_status(&sandbox, false).await.unwrap().status.unwrap();
-        let seen = self.runtime.container_status(&id, false).await.unwrap().status.unwrap();
+
+        let sandbox = self
+            .runtime
+            .pod_sandbox_status(&sandbox, false)
+            .await
+            .unwrap()
+            .status
+            .unwrap();
+
+        let seen = self
+            .runtime
+            .container_status(&id, false)
+            .await
+            .unwrap()
+            .status
+            .unwrap();
+
         self.roster.want(Arc::new(pod));
-        self.roster.observe(&uid, Arc::new(Observed::of(&[sandbox], &[seen])));
+        self.roster
+            .observe(&uid, Arc::new(Observed::of(&[sandbox], &[seen])));
         let status = json!({"phase": "Running", "containerStatuses": [{
             "name": name, "image": "busybox", "imageID": "", "ready": true, "restartCount": 0,
             "containerID": format!("coracle://{id}"), "state": {"running": {}},
         }]});
-        self.roster.report(&uid, Arc::new(serde_json::from_value(status.clone()).unwrap()));
-        let pods = self.cluster.client().typed::<Pod>().namespace("default").subresource("status");
-        pods.patch(name, &merge(&json!({"status": status}))).await.unwrap();
+
+        self.roster.report(
+            &uid,
+            Arc::new(serde_json::from_value(status.clone()).unwrap()),
+        );
+
+        let pods = self
+            .cluster
+            .client()
+            .typed::<Pod>()
+            .namespace("default")
+            .subresource("status");
+
+        pods.patch(name, &merge(&json!({"status": status})))
+            .await
+            .unwrap();
+
         id
     }
 
     fn sandbox(&self, name: &str, uid: &str) -> PodSandboxConfig {
-        let pids = NamespaceOption { pid: NamespaceMode::Container.into(), ..Default::default() };
+        let pids = NamespaceOption {
+            pid: NamespaceMode::Container.into(),
+            ..Default::default()
+        };
+
         PodSandboxConfig {
             metadata: Some(PodSandboxMetadata {
                 name: name.to_owned(),
@@ -129,7 +216,13 @@ impl Node {
                 attempt: 0,
             }),
             hostname: name.to_owned(),
-            log_directory: self.folder.path().join("logs").join(name).to_string_lossy().into_owned(),
+            log_directory: self
+                .folder
+                .path()
+                .join("logs")
+                .join(name)
+                .to_string_lossy()
+                .into_owned(),
             labels: HashMap::new(),
             linux: Some(LinuxPodSandboxConfig {
                 cgroup_parent: format!("/{}", self.config.instance),
@@ -145,17 +238,28 @@ impl Node {
 
     pub(crate) async fn exec(&self, container: &str, script: &str) {
         let command = ["sh", "-c", script].map(str::to_owned).to_vec();
-        let done = self.runtime.exec_sync(container, command, None).await.unwrap();
+        let done = self
+            .runtime
+            .exec_sync(container, command, None)
+            .await
+            .unwrap();
         assert_eq!(done.exit_code, 0, "{script}");
     }
 
     fn log(&self, name: &str) -> PathBuf {
-        self.folder.path().join("logs").join(name).join(format!("{name}.log"))
+        self.folder
+            .path()
+            .join("logs")
+            .join(name)
+            .join(format!("{name}.log"))
     }
 
     pub(crate) async fn has_printed(&self, name: &str, line: &str) {
         for _ in 0..12_000 {
-            if fs::read_to_string(self.log(name)).unwrap_or_default().contains(&format!(" {line}\n")) {
+            if fs::read_to_string(self.log(name))
+                .unwrap_or_default()
+                .contains(&format!(" {line}\n"))
+            {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -180,11 +284,22 @@ impl Node {
 
     pub(crate) async fn stop(self) {
         self.silence().await;
-        for sandbox in self.runtime.list_pod_sandbox(PodSandboxFilter::default()).await.unwrap() {
+
+        for sandbox in self
+            .runtime
+            .list_pod_sandbox(PodSandboxFilter::default())
+            .await
+            .unwrap()
+        {
             self.runtime.remove_pod_sandbox(&sandbox.id).await.unwrap();
         }
+
         self.cluster.stop().await;
-        coracle_cgroup::Hierarchies::detect().unwrap().group(&self.config.instance).remove().unwrap();
+        coracle_cgroup::Hierarchies::detect()
+            .unwrap()
+            .group(&self.config.instance)
+            .remove()
+            .unwrap();
     }
 
     /// Asks the kubelet without an API server between; `identity` names a certificate.
@@ -200,18 +315,26 @@ impl Node {
         more: &[&str],
     ) -> (u16, String) {
         let mut curl = tokio::process::Command::new("curl");
-        curl.arg("--silent").arg("--cacert").arg(self.cluster.file("ca.crt"));
+        curl.arg("--silent")
+            .arg("--cacert")
+            .arg(self.cluster.file("ca.crt"));
+
         if let Some(identity) = identity {
-            curl.arg("--cert").arg(self.cluster.file(&format!("{identity}.crt")));
-            curl.arg("--key").arg(self.cluster.file(&format!("{identity}.key")));
+            curl.arg("--cert")
+                .arg(self.cluster.file(&format!("{identity}.crt")));
+            curl.arg("--key")
+                .arg(self.cluster.file(&format!("{identity}.key")));
         }
+
         curl.args(more)
             .args(["--write-out", "\n%{http_code}"])
             .arg(format!("https://127.0.0.1:{}{path}", self.port));
         let output = curl.output().await.unwrap();
         assert!(output.status.success(), "curl {more:?} {path}: {output:?}");
+
         let text = String::from_utf8(output.stdout).unwrap();
         let (text, status) = text.rsplit_once('\n').unwrap();
+
         (status.parse().unwrap(), text.to_owned())
     }
 
@@ -242,10 +365,20 @@ fn merge(change: &serde_json::Value) -> Patch {
 }
 
 fn container(name: &str, script: &str) -> ContainerConfig {
-    let pids = NamespaceOption { pid: NamespaceMode::Container.into(), ..Default::default() };
+    let pids = NamespaceOption {
+        pid: NamespaceMode::Container.into(),
+        ..Default::default()
+    };
+
     ContainerConfig {
-        metadata: Some(ContainerMetadata { name: name.to_owned(), attempt: 0 }),
-        image: Some(ImageSpec { image: "busybox".to_owned(), ..Default::default() }),
+        metadata: Some(ContainerMetadata {
+            name: name.to_owned(),
+            attempt: 0,
+        }),
+        image: Some(ImageSpec {
+            image: "busybox".to_owned(),
+            ..Default::default()
+        }),
         command: ["sh", "-c", script].map(str::to_owned).to_vec(),
         log_path: format!("{name}.log"),
         linux: Some(LinuxContainerConfig {
@@ -267,8 +400,15 @@ struct Roots {
 #[async_trait]
 impl RootFs for Roots {
     async fn resolve(&self, _: &ImageSpec) -> Result<ImageForContainer, RootFsError> {
-        let config = ImageConfig { command: vec!["sh".to_owned()], ..ImageConfig::default() };
-        Ok(ImageForContainer { id: "sha256:b".to_owned(), reference: "busybox".to_owned(), config })
+        let config = ImageConfig {
+            command: vec!["sh".to_owned()],
+            ..ImageConfig::default()
+        };
+        Ok(ImageForContainer {
+            id: "sha256:b".to_owned(),
+            reference: "busybox".to_owned(),
+            config,
+        })
     }
 
     async fn prepare(
@@ -294,7 +434,9 @@ impl RootFs for Roots {
 
     async fn containers(&self) -> Result<Vec<String>, RootFsError> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        Ok(entries.filter_map(|entry| entry.file_name().into_string().ok()).collect())
+        Ok(entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect())
     }
 
     async fn usage(&self, _: &str) -> Result<RootFsUsage, RootFsError> {

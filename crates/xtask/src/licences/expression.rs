@@ -1,7 +1,9 @@
-//! SPDX licence expressions: `(MIT OR Apache-2.0) AND Unicode-3.0`, `Apache-2.0 WITH LLVM-exception`.
+//! SPDX licence expressions: `(MIT OR Apache-2.0) AND Unicode-3.0`, `Apache-2.0 WITH
+//! LLVM-exception`.
 //!
-//! `WITH` binds closest, then `AND`, then `OR`; brackets override. Old packages write `MIT/Apache-2.0`, where the
-//! stroke means `OR`. Operators are written in capitals, as the specification has them, or all small.
+//! `WITH` binds closest, then `AND`, then `OR`; brackets override. Old packages write
+//! `MIT/Apache-2.0`, where the stroke means `OR`. Operators are written in capitals, as the
+//! specification has them, or all small.
 
 use std::fmt;
 
@@ -31,7 +33,9 @@ impl fmt::Display for ExpressionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ExpressionError::Ends(due) => write!(f, "it ends where {due} is due"),
-            ExpressionError::Unexpected { found, due } => write!(f, "`{found}` stands where {due} is due"),
+            ExpressionError::Unexpected { found, due } => {
+                write!(f, "`{found}` stands where {due} is due")
+            }
         }
     }
 }
@@ -41,7 +45,10 @@ pub(super) fn parse(text: &str) -> Result<Expression<'_>, ExpressionError> {
     let expression = any(&mut tokens)?;
     match tokens.next() {
         None => Ok(expression),
-        Some(found) => Err(ExpressionError::Unexpected { found: found.to_string(), due: "an operator" }),
+        Some(found) => Err(ExpressionError::Unexpected {
+            found: found.to_string(),
+            due: "an operator",
+        }),
     }
 }
 
@@ -66,23 +73,39 @@ fn single<'a>(tokens: &mut Tokens<'a>) -> Result<Expression<'a>, ExpressionError
         let inner = any(tokens)?;
         return match tokens.next() {
             Some(")") => Ok(inner),
-            Some(found) => Err(ExpressionError::Unexpected { found: found.to_string(), due: "`)`" }),
+            Some(found) => Err(ExpressionError::Unexpected {
+                found: found.to_string(),
+                due: "`)`",
+            }),
             None => Err(ExpressionError::Ends("`)`")),
         };
     }
+
     let name = name(tokens, "a licence")?;
-    let exception =
-        if tokens.take(&["WITH", "with"]) { Some(self::name(tokens, "an exception")?) } else { None };
+    let exception = if tokens.take(&["WITH", "with"]) {
+        Some(self::name(tokens, "an exception")?)
+    } else {
+        None
+    };
+
     Ok(Expression::Licence { name, exception })
 }
 
 fn name<'a>(tokens: &mut Tokens<'a>, due: &'static str) -> Result<&'a str, ExpressionError> {
     let token = tokens.next().ok_or(ExpressionError::Ends(due))?;
-    let is_name = token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.+:".contains(&byte));
+    let is_name = token
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-.+:".contains(&byte));
     match token.to_ascii_uppercase().as_str() {
-        "OR" | "AND" | "WITH" => Err(ExpressionError::Unexpected { found: token.to_string(), due }),
+        "OR" | "AND" | "WITH" => Err(ExpressionError::Unexpected {
+            found: token.to_string(),
+            due,
+        }),
         _ if is_name => Ok(token),
-        _ => Err(ExpressionError::Unexpected { found: token.to_string(), due }),
+        _ => Err(ExpressionError::Unexpected {
+            found: token.to_string(),
+            due,
+        }),
     }
 }
 
@@ -113,7 +136,9 @@ impl<'a> Tokens<'a> {
 
     /// Whether one of these came next; then it is taken.
     fn take(&mut self, wanted: &[&str]) -> bool {
-        let Some((token, rest)) = self.split() else { return false };
+        let Some((token, rest)) = self.split() else {
+            return false;
+        };
         let found = wanted.contains(&token);
         if found {
             self.rest = rest;
@@ -127,9 +152,9 @@ impl<'a> Tokens<'a> {
         let first = rest.chars().next()?;
         let end = match MARKS.contains(&first) {
             true => 1,
-            false => {
-                rest.find(|char: char| char.is_whitespace() || MARKS.contains(&char)).unwrap_or(rest.len())
-            }
+            false => rest
+                .find(|char: char| char.is_whitespace() || MARKS.contains(&char))
+                .unwrap_or(rest.len()),
         };
         Some(rest.split_at(end))
     }
@@ -143,9 +168,21 @@ mod tests {
     fn with_binds_closest_then_and_then_or() {
         check("MIT", "MIT");
         check("MIT OR Apache-2.0 OR Zlib", "any(MIT, Apache-2.0, Zlib)");
-        check("MIT OR Apache-2.0 AND ISC", "any(MIT, all(Apache-2.0, ISC))");
-        check("(MIT OR Apache-2.0) AND ISC", "all(any(MIT, Apache-2.0), ISC)");
-        check("Apache-2.0 WITH LLVM-exception AND MIT", "all(Apache-2.0 with LLVM-exception, MIT)");
+        check(
+            "MIT OR Apache-2.0 AND ISC",
+            "any(MIT, all(Apache-2.0, ISC))",
+        );
+
+        check(
+            "(MIT OR Apache-2.0) AND ISC",
+            "all(any(MIT, Apache-2.0), ISC)",
+        );
+
+        check(
+            "Apache-2.0 WITH LLVM-exception AND MIT",
+            "all(Apache-2.0 with LLVM-exception, MIT)",
+        );
+
         check("((MIT))", "MIT");
         check(" MIT  or(Apache-2.0)", "any(MIT, Apache-2.0)");
     }
@@ -161,10 +198,17 @@ mod tests {
     }
 
     fn shown(expression: &Expression<'_>) -> String {
-        let list = |parts: &[Expression<'_>]| parts.iter().map(shown).collect::<Vec<_>>().join(", ");
+        let list =
+            |parts: &[Expression<'_>]| parts.iter().map(shown).collect::<Vec<_>>().join(", ");
         match expression {
-            Expression::Licence { name, exception: None } => name.to_string(),
-            Expression::Licence { name, exception: Some(exception) } => format!("{name} with {exception}"),
+            Expression::Licence {
+                name,
+                exception: None,
+            } => name.to_string(),
+            Expression::Licence {
+                name,
+                exception: Some(exception),
+            } => format!("{name} with {exception}"),
             Expression::Any(parts) => format!("any({})", list(parts)),
             Expression::All(parts) => format!("all({})", list(parts)),
         }
@@ -175,7 +219,11 @@ mod tests {
         refuse("", "it ends where a licence is due");
         refuse("MIT OR", "it ends where a licence is due");
         refuse("OR MIT", "`OR` stands where a licence is due");
-        refuse("MIT Apache-2.0", "`Apache-2.0` stands where an operator is due");
+        refuse(
+            "MIT Apache-2.0",
+            "`Apache-2.0` stands where an operator is due",
+        );
+
         refuse("(MIT", "it ends where `)` is due");
         refuse("(MIT Zlib)", "`Zlib` stands where `)` is due");
         refuse("MIT)", "`)` stands where an operator is due");

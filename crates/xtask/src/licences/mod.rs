@@ -1,7 +1,9 @@
-//! `cargo xtask licences`: everything that ends up in the binary, or helps to build it, is free to use and wanted.
+//! `cargo xtask licences`: everything that ends up in the binary, or helps to build it, is free to
+//! use and wanted.
 //!
-//! `cargo metadata` names every package of `Cargo.lock`; its licence is read ([`expression`]) and held against what is
-//! accepted ([`policy`]). Known vulnerabilities are not looked for: that needs the advisory database.
+//! `cargo metadata` names every package of `Cargo.lock`; its licence is read ([`expression`]) and
+//! held against what is accepted ([`policy`]). Known vulnerabilities are not looked for: that needs
+//! the advisory database.
 
 mod expression;
 mod policy;
@@ -21,15 +23,25 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, ChoreError> {
 fn judge(package: &Package) -> Option<Finding> {
     let place = format!("{} {}", package.name, package.version);
     if let Some(instead) = policy::ban(&package.name) {
-        return Some(Finding::new(place, "is banned", format!("use {instead}; {}", who_wants(package))));
+        return Some(Finding::new(
+            place,
+            "is banned",
+            format!("use {instead}; {}", who_wants(package)),
+        ));
     }
+
     let wrong = wrong_with_licence(package)?;
+
     let remedy = match package.ours {
         true => "write `license.workspace = true` into its Cargo.toml".to_string(),
         false => {
-            format!("find another crate, or switch off the feature that needs it; {}", who_wants(package))
+            format!(
+                "find another crate, or switch off the feature that needs it; {}",
+                who_wants(package)
+            )
         }
     };
+
     Some(Finding::new(place, wrong, remedy))
 }
 
@@ -40,18 +52,28 @@ fn wrong_with_licence(package: &Package) -> Option<String> {
             None => "states no licence".to_string(),
         });
     };
+
     if package.ours {
-        return (licence != OURS).then(|| format!("is ours and has the licence {licence}, not {OURS}"));
+        return (licence != OURS)
+            .then(|| format!("is ours and has the licence {licence}, not {OURS}"));
     }
+
     match expression::parse(licence) {
-        Err(error) => Some(format!("has a licence that cannot be read, `{licence}`: {error}")),
+        Err(error) => Some(format!(
+            "has a licence that cannot be read, `{licence}`: {error}"
+        )),
         Ok(parsed) if policy::accepts(&parsed) => None,
-        Ok(_) => Some(format!("has the licence `{licence}`, which is not accepted")),
+        Ok(_) => Some(format!(
+            "has the licence `{licence}`, which is not accepted"
+        )),
     }
 }
 
 fn who_wants(package: &Package) -> String {
-    format!("`cargo tree --target all -i {}@{}` shows who wants it", package.name, package.version)
+    format!(
+        "`cargo tree --target all -i {}@{}` shows who wants it",
+        package.name, package.version
+    )
 }
 
 #[cfg(test)]
@@ -66,19 +88,28 @@ mod tests {
             Some("GPL-3.0-only"),
             Some("has the licence `GPL-3.0-only`, which is not accepted"),
         );
+
         check(
             "odd",
             Some("MIT AND"),
             Some("has a licence that cannot be read, `MIT AND`: it ends where a licence is due"),
         );
+
         check("silent", None, Some("states no licence"));
         check("openssl-sys", Some("MIT"), Some("is banned"));
     }
 
     fn check(name: &str, licence: Option<&str>, wrong: Option<&str>) {
-        let package =
-            Package { name: name.to_string(), licence: licence.map(str::to_string), ..Package::default() };
-        assert_eq!(judge(&package).map(|finding| finding.wrong).as_deref(), wrong, "{name}");
+        let package = Package {
+            name: name.to_string(),
+            licence: licence.map(str::to_string),
+            ..Package::default()
+        };
+        assert_eq!(
+            judge(&package).map(|finding| finding.wrong).as_deref(),
+            wrong,
+            "{name}"
+        );
     }
 
     #[test]
@@ -89,6 +120,9 @@ mod tests {
             ours: true,
             ..Package::default()
         };
-        assert_eq!(judge(&package).unwrap().wrong, "is ours and has the licence MIT, not Apache-2.0");
+        assert_eq!(
+            judge(&package).unwrap().wrong,
+            "is ours and has the licence MIT, not Apache-2.0"
+        );
     }
 }

@@ -2,8 +2,8 @@
 
 use super::expression::Expression;
 
-/// Licences that are accepted by themselves. Others (`Unlicense`, `CC0-1.0`, `0BSD`) are fine where the package
-/// offers one of these as an alternative.
+/// Licences that are accepted by themselves. Others (`Unlicense`, `CC0-1.0`, `0BSD`) are fine where
+/// the package offers one of these as an alternative.
 const ACCEPTED: &[&str] = &[
     "MIT",
     "Apache-2.0",
@@ -22,18 +22,34 @@ const ACCEPTED_EXCEPTIONS: &[&str] = &["LLVM-exception"];
 
 /// Crates that are not wanted whatever their licence, and what to use instead.
 const BANNED: &[(&str, &str)] = &[
-    ("openssl", "rustls with ring: no C library of the host's, no headers to build"),
-    ("openssl-sys", "rustls with ring: no C library of the host's, no headers to build"),
-    ("native-tls", "rustls with ring: no C library of the host's, no headers to build"),
-    ("aws-lc-sys", "rustls with ring: aws-lc takes minutes to build and needs cmake"),
+    (
+        "openssl",
+        "rustls with ring: no C library of the host's, no headers to build",
+    ),
+    (
+        "openssl-sys",
+        "rustls with ring: no C library of the host's, no headers to build",
+    ),
+    (
+        "native-tls",
+        "rustls with ring: no C library of the host's, no headers to build",
+    ),
+    (
+        "aws-lc-sys",
+        "rustls with ring: aws-lc takes minutes to build and needs cmake",
+    ),
 ];
 
 /// What to use instead, if a crate is banned.
 pub(super) fn ban(name: &str) -> Option<&'static str> {
-    BANNED.iter().find(|(banned, _)| *banned == name).map(|(_, instead)| *instead)
+    BANNED
+        .iter()
+        .find(|(banned, _)| *banned == name)
+        .map(|(_, instead)| *instead)
 }
 
-/// Whether we may use what is licensed so: of alternatives one must be accepted, of what holds together everything.
+/// Whether we may use what is licensed so: of alternatives one must be accepted, of what holds
+/// together everything.
 pub(super) fn accepts(expression: &Expression<'_>) -> bool {
     match expression {
         Expression::Licence { name, exception } => {

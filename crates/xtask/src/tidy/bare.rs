@@ -1,18 +1,24 @@
-//! Rust code without its comments, strings and characters, so that a search finds code and nothing else.
+//! Rust code without its comments, strings and characters, so that a search finds code and nothing
+//! else.
 //!
-//! What is taken out becomes spaces, byte for byte, and line breaks stay: places in the bare code are places in the
-//! file.
+//! What is taken out becomes spaces, byte for byte, and line breaks stay: places in the bare code
+//! are places in the file.
 
 /// The bare code of a file.
 pub(super) fn code_of(text: &str) -> String {
     let source = text.as_bytes();
     let mut code = source.to_vec();
+
     let mut at = 0;
     while at < source.len() {
         let end = end_of_hidden(source, at);
-        code[at..end.unwrap_or(at)].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+        code[at..end.unwrap_or(at)]
+            .iter_mut()
+            .filter(|byte| **byte != b'\n')
+            .for_each(|byte| *byte = b' ');
         at = end.unwrap_or(at + 1);
     }
+
     String::from_utf8(code).expect("only whole characters become spaces")
 }
 
@@ -29,10 +35,13 @@ pub(super) fn line_of(code: &str, at: usize) -> usize {
 /// Where a word stands in code: not as a part of a longer one.
 pub(super) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let apart = |byte: Option<&u8>| !byte.is_some_and(|byte| is_name(*byte));
-    code.match_indices(word).map(|(at, _)| at).filter(move |at| {
-        let bytes = code.as_bytes();
-        apart(at.checked_sub(1).and_then(|before| bytes.get(before))) && apart(bytes.get(at + word.len()))
-    })
+    code.match_indices(word)
+        .map(|(at, _)| at)
+        .filter(move |at| {
+            let bytes = code.as_bytes();
+            apart(at.checked_sub(1).and_then(|before| bytes.get(before)))
+                && apart(bytes.get(at + word.len()))
+        })
 }
 
 /// Whether a byte can be part of a name.
@@ -66,13 +75,20 @@ fn end_of_block_comment(rest: &[u8]) -> usize {
             return at;
         }
     }
+
     rest.len()
 }
 
 /// If what stands before a quote makes it a raw string's, the number of its hashes.
 fn raw_hashes(before: &[u8]) -> Option<usize> {
-    let hashes = before.iter().rev().take_while(|byte| **byte == b'#').count();
-    before[..before.len() - hashes].ends_with(b"r").then_some(hashes)
+    let hashes = before
+        .iter()
+        .rev()
+        .take_while(|byte| **byte == b'#')
+        .count();
+    before[..before.len() - hashes]
+        .ends_with(b"r")
+        .then_some(hashes)
 }
 
 fn end_of_string(rest: &[u8], raw: Option<usize>) -> usize {
@@ -80,6 +96,7 @@ fn end_of_string(rest: &[u8], raw: Option<usize>) -> usize {
         let end = [b"\"".as_slice(), &b"#".repeat(hashes)].concat();
         return find(&rest[1..], &end).map_or(rest.len(), |at| 1 + at + end.len());
     }
+
     let mut at = 1;
     while at < rest.len() {
         match rest[at] {
@@ -88,6 +105,7 @@ fn end_of_string(rest: &[u8], raw: Option<usize>) -> usize {
             _ => at += 1,
         }
     }
+
     rest.len()
 }
 
@@ -109,7 +127,9 @@ fn end_of_character(rest: &[u8]) -> Option<usize> {
 }
 
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
+    bytes
+        .windows(wanted.len())
+        .position(|window| window == wanted)
 }
 
 #[cfg(test)]
@@ -123,8 +143,16 @@ mod tests {
         check(r#"a("unsafe \" x") b"#, r"a(             ) b");
         check(r##"a(r#"x "y" z"#) b"##, "a(r#          ) b");
         check("a(br\"\\\") b", "a(br   ) b");
-        check(r"match c { '\'' => '{', '\u{7d}' => '}' }", "match c {      =>    ,          =>     }");
-        check("fn f<'a>(x: &'a str) -> char { 'ä' }", "fn f<'a>(x: &'a str) -> char {      }");
+        check(
+            r"match c { '\'' => '{', '\u{7d}' => '}' }",
+            "match c {      =>    ,          =>     }",
+        );
+
+        check(
+            "fn f<'a>(x: &'a str) -> char { 'ä' }",
+            "fn f<'a>(x: &'a str) -> char {      }",
+        );
+
         check("r#fn", "r#fn");
     }
 
@@ -134,6 +162,9 @@ mod tests {
 
     #[test]
     fn a_word_is_not_found_inside_another() {
-        assert_eq!(words("unsafe_code unsafe { not_unsafe }", "unsafe").collect::<Vec<_>>(), [12]);
+        assert_eq!(
+            words("unsafe_code unsafe { not_unsafe }", "unsafe").collect::<Vec<_>>(),
+            [12]
+        );
     }
 }

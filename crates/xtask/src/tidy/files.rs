@@ -30,29 +30,49 @@ pub(super) struct Page {
 
 impl Source {
     pub(super) fn new(path: impl Into<String>, text: &str) -> Source {
-        Source { path: path.into(), text: text.to_owned(), code: bare::code_of(text) }
+        Source {
+            path: path.into(),
+            text: text.to_owned(),
+            code: bare::code_of(text),
+        }
     }
 }
 
 /// Reads the checkout. What cargo builds and what is hidden is passed over.
 pub(super) fn read(root: &Path) -> Result<Tree, ChoreError> {
-    let mut tree = Tree { sources: Vec::new(), pages: Vec::new(), paths: BTreeSet::new() };
+    let mut tree = Tree {
+        sources: Vec::new(),
+        pages: Vec::new(),
+        paths: BTreeSet::new(),
+    };
+
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
         for (name, is_folder) in entries(&root.join(&folder))? {
-            let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+            let path = if folder.is_empty() {
+                name.clone()
+            } else {
+                format!("{folder}/{name}")
+            };
+
             match name.rsplit_once('.') {
                 _ if is_folder && (name.starts_with('.') || name == "target") => continue,
                 _ if is_folder => folders.push(path.clone()),
                 Some((_, "rs")) => tree.sources.push(Source::new(&path, &text(root, &path)?)),
-                Some((_, "md")) => tree.pages.push(Page { text: text(root, &path)?, path: path.clone() }),
+                Some((_, "md")) => tree.pages.push(Page {
+                    text: text(root, &path)?,
+                    path: path.clone(),
+                }),
                 _ => {}
             }
+
             tree.paths.insert(path);
         }
     }
+
     tree.sources.sort_by(|a, b| a.path.cmp(&b.path));
     tree.pages.sort_by(|a, b| a.path.cmp(&b.path));
+
     Ok(tree)
 }
 
@@ -64,7 +84,11 @@ pub(super) fn text(root: &Path, path: &str) -> Result<String, ChoreError> {
 
 /// The names in a folder, and which of them are folders.
 fn entries(folder: &Path) -> Result<Vec<(String, bool)>, ChoreError> {
-    let fail = |error| ChoreError::Read { path: folder.to_path_buf(), error };
+    let fail = |error| ChoreError::Read {
+        path: folder.to_path_buf(),
+        error,
+    };
+
     fs::read_dir(folder)
         .map_err(fail)?
         .map(|entry| {

@@ -1,10 +1,14 @@
-//! Links between pages: a relative link leads to a file of this checkout, and to a heading that is there.
+//! Links between pages: a relative link leads to a file of this checkout, and to a heading that is
+//! there.
 
 use super::files::{Page, Tree};
 use crate::finding::Finding;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    tree.pages.iter().flat_map(|page| check_page(page, tree)).collect()
+    tree.pages
+        .iter()
+        .flat_map(|page| check_page(page, tree))
+        .collect()
 }
 
 fn check_page(page: &Page, tree: &Tree) -> Vec<Finding> {
@@ -21,17 +25,25 @@ fn check_page(page: &Page, tree: &Tree) -> Vec<Finding> {
             }
         }
     }
+
     findings
 }
 
 /// Where a link leads, if it leads anywhere.
 fn follow(page: &Page, target: &str, tree: &Tree) -> Result<(), &'static str> {
-    let (file, heading) =
-        target.split_once('#').map_or((target, None), |(file, heading)| (file, Some(heading)));
-    let path = if file.is_empty() { page.path.clone() } else { resolve(&page.path, file)? };
+    let (file, heading) = target
+        .split_once('#')
+        .map_or((target, None), |(file, heading)| (file, Some(heading)));
+    let path = if file.is_empty() {
+        page.path.clone()
+    } else {
+        resolve(&page.path, file)?
+    };
+
     if !path.is_empty() && !tree.paths.contains(&path) {
         return Err("no such file");
     }
+
     match (heading, tree.pages.iter().find(|other| other.path == path)) {
         (Some(heading), Some(other)) if !headings(&other.text).any(|other| other == heading) => {
             Err("no such heading")
@@ -47,15 +59,22 @@ fn resolve(page: &str, link: &str) -> Result<String, &'static str> {
     for part in link.split('/') {
         match part {
             "" | "." => {}
-            ".." => drop(parts.pop().ok_or("leads out of the checkout, which stands alone")?),
+            ".." => drop(
+                parts
+                    .pop()
+                    .ok_or("leads out of the checkout, which stands alone")?,
+            ),
             name => parts.push(name),
         }
     }
+
     Ok(parts.join("/"))
 }
 
 fn is_elsewhere(target: &str) -> bool {
-    ["http://", "https://", "mailto:"].iter().any(|scheme| target.starts_with(scheme))
+    ["http://", "https://", "mailto:"]
+        .iter()
+        .any(|scheme| target.starts_with(scheme))
 }
 
 /// The lines of a page that are no code, with their numbers; code within them is left out.
@@ -73,22 +92,29 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
 
 /// The targets of `[text](target)` and `[name]: target`.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
-    let inline = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
-    let defined =
-        line.strip_prefix('[').and_then(|rest| rest.split_once("]: ")).map(|(_, target)| target.trim());
+    let inline = line
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split([')', ' ']).next());
+    let defined = line
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("]: "))
+        .map(|(_, target)| target.trim());
     inline.chain(defined)
 }
 
 /// The anchors of a page's headings, as code hosts make them.
 fn headings(text: &str) -> impl Iterator<Item = String> {
-    text.lines().filter(|line| line.starts_with('#')).map(|line| {
-        let title = line.trim_start_matches('#').trim().to_lowercase();
-        title
-            .chars()
-            .filter(|char| char.is_alphanumeric() || [' ', '-', '_'].contains(char))
-            .map(|char| if char == ' ' { '-' } else { char })
-            .collect()
-    })
+    text.lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| {
+            let title = line.trim_start_matches('#').trim().to_lowercase();
+            title
+                .chars()
+                .filter(|char| char.is_alphanumeric() || [' ', '-', '_'].contains(char))
+                .map(|char| if char == ' ' { '-' } else { char })
+                .collect()
+        })
 }
 
 #[cfg(test)]
@@ -98,13 +124,32 @@ mod tests {
     #[test]
     fn links_that_lead_nowhere_are_found() {
         test("[a](docs/a.md) and [b](src)", &[]);
-        test("[a](docs/b.md)", &["README.md:1: `docs/b.md`: no such file"]);
+        test(
+            "[a](docs/b.md)",
+            &["README.md:1: `docs/b.md`: no such file"],
+        );
+
         test("x\n[a](docs/a.md#the-one-idea)", &[]);
-        test("x\n[a](docs/a.md#two)", &["README.md:2: `docs/a.md#two`: no such heading"]);
-        test("[a](../other)", &["README.md:1: `../other`: leads out of the checkout, which stands alone"]);
-        test("[a]: missing.md", &["README.md:1: `missing.md`: no such file"]);
+        test(
+            "x\n[a](docs/a.md#two)",
+            &["README.md:2: `docs/a.md#two`: no such heading"],
+        );
+
+        test(
+            "[a](../other)",
+            &["README.md:1: `../other`: leads out of the checkout, which stands alone"],
+        );
+
+        test(
+            "[a]: missing.md",
+            &["README.md:1: `missing.md`: no such file"],
+        );
+
         test("[a](https://example.com/x)", &[]);
-        test("# Here\n[a](#here) [b](#there)", &["README.md:2: `#there`: no such heading"]);
+        test(
+            "# Here\n[a](#here) [b](#there)",
+            &["README.md:2: `#there`: no such heading"],
+        );
     }
 
     #[test]
@@ -114,18 +159,38 @@ mod tests {
 
     #[test]
     fn a_link_is_relative_to_its_page() {
-        assert_eq!(resolve("docs/a.md", "../README.md"), Ok("README.md".to_string()));
-        assert_eq!(resolve("docs/a.md", "./b/c.md"), Ok("docs/b/c.md".to_string()));
+        assert_eq!(
+            resolve("docs/a.md", "../README.md"),
+            Ok("README.md".to_string())
+        );
+        assert_eq!(
+            resolve("docs/a.md", "./b/c.md"),
+            Ok("docs/b/c.md".to_string())
+        );
     }
 
     fn test(text: &str, expected: &[&str]) {
-        let page = |path: &str, text: &str| Page { path: path.to_string(), text: text.to_string() };
-        let pages = vec![page("README.md", text), page("docs/a.md", "# The one idea!\n")];
-        let paths = ["README.md", "docs", "docs/a.md", "src"].map(String::from).into();
-        let found: Vec<String> = check(&Tree { sources: Vec::new(), pages, paths })
-            .into_iter()
-            .map(|finding| format!("{}: {}", finding.place, finding.wrong))
-            .collect();
+        let page = |path: &str, text: &str| Page {
+            path: path.to_string(),
+            text: text.to_string(),
+        };
+
+        let pages = vec![
+            page("README.md", text),
+            page("docs/a.md", "# The one idea!\n"),
+        ];
+
+        let paths = ["README.md", "docs", "docs/a.md", "src"]
+            .map(String::from)
+            .into();
+        let found: Vec<String> = check(&Tree {
+            sources: Vec::new(),
+            pages,
+            paths,
+        })
+        .into_iter()
+        .map(|finding| format!("{}: {}", finding.place, finding.wrong))
+        .collect();
         assert_eq!(found, expected, "{text}");
     }
 }

@@ -1,15 +1,18 @@
-//! Functions that call themselves, directly or through others of their file, and what bounds how deep they do.
+//! Functions that call themselves, directly or through others of their file, and what bounds how
+//! deep they do.
 //!
-//! A stack is a resource that outsiders must not be able to use up: a request, an image or a folder that nests deeper
-//! than expected would end the whole process. So every file with such a function stands in `recursion.txt`
-//! together with the bound. Calls are followed by name: `name(…)`, `Self::name(…)` and `self.name(…)`. A method that is
-//! called on another value is not followed, as its type is not known here.
+//! A stack is a resource that outsiders must not be able to use up: a request, an image or a folder
+//! that nests deeper than expected would end the whole process. So every file with such a function
+//! stands in `recursion.txt` together with the bound. Calls are followed by name: `name(…)`,
+//! `Self::name(…)` and `self.name(…)`. A method that is called on another value is not followed, as
+//! its type is not known here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit::{self, Visit};
 use syn::{
-    Attribute, Expr, ExprCall, ExprMethodCall, FnArg, ImplItemFn, ItemFn, ItemMod, Local, Pat, Signature,
+    Attribute, Expr, ExprCall, ExprMethodCall, FnArg, ImplItemFn, ItemFn, ItemMod, Local, Pat,
+    Signature,
 };
 
 use super::files::Source;
@@ -21,10 +24,17 @@ pub(super) const BOUNDS: &str = "crates/xtask/recursion.txt";
 pub(super) fn check(sources: &[Source], bounds: &str) -> Vec<Finding> {
     let mut known: BTreeSet<&str> = BTreeSet::new();
     let mut findings = Vec::new();
-    for line in bounds.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in bounds
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
         match line.split_once(' ') {
             Some((path, bound)) if !bound.trim().is_empty() => drop(known.insert(path)),
-            _ => findings.push(Finding::new(BOUNDS, format!("cannot read {line:?}"), "write PATH BOUND")),
+            _ => findings.push(Finding::new(
+                BOUNDS,
+                format!("cannot read {line:?}"),
+                "write PATH BOUND",
+            )),
         }
     }
 
@@ -38,26 +48,43 @@ pub(super) fn check(sources: &[Source], bounds: &str) -> Vec<Finding> {
             findings.push(Finding::new(&source.path, wrong, remedy));
         }
     }
+
     let gone = "remove its line: nothing there calls itself";
-    findings.extend(known.into_iter().map(|path| Finding::new(BOUNDS, path.to_owned(), gone)));
+    findings.extend(
+        known
+            .into_iter()
+            .map(|path| Finding::new(BOUNDS, path.to_owned(), gone)),
+    );
+
     findings
 }
 
 /// Whether a file is part of what users run.
 fn is_product(path: &str) -> bool {
-    let is_test = path.contains("/tests/") || path.ends_with("tests.rs") || path.ends_with("testing.rs");
-    let is_tool = ["crates/xtask/", "crates/testkit/"].iter().any(|tool| path.starts_with(tool));
+    let is_test =
+        path.contains("/tests/") || path.ends_with("tests.rs") || path.ends_with("testing.rs");
+    let is_tool = ["crates/xtask/", "crates/testkit/"]
+        .iter()
+        .any(|tool| path.starts_with(tool));
     path.starts_with("crates/") && path.contains("/src/") && !is_test && !is_tool
 }
 
 /// The functions of a file from which a call leads back to them.
 fn recursive_functions(text: &str) -> Vec<String> {
     // What does not parse is the compiler's to complain about.
-    let Ok(file) = syn::parse_file(text) else { return Vec::new() };
+    let Ok(file) = syn::parse_file(text) else {
+        return Vec::new();
+    };
     let mut calls = Calls::default();
     calls.visit_file(&file);
-    let recursive = calls.of.keys().filter(|function| calls.lead_back_to(function));
-    recursive.map(|function| function.name().to_owned()).collect()
+    let recursive = calls
+        .of
+        .keys()
+        .filter(|function| calls.lead_back_to(function));
+
+    recursive
+        .map(|function| function.name().to_owned())
+        .collect()
 }
 
 /// A function of a file, or a function of one of its types, which may have the same name.
@@ -97,6 +124,7 @@ impl Calls {
                 open.push(next);
             }
         }
+
         false
     }
 
@@ -106,7 +134,12 @@ impl Calls {
         }
     }
 
-    fn function(&mut self, function: Function, signature: &Signature, body: impl FnOnce(&mut Self)) {
+    fn function(
+        &mut self,
+        function: Function,
+        signature: &Signature,
+        body: impl FnOnce(&mut Self),
+    ) {
         self.of.entry(function.clone()).or_default();
         let hidden = signature.inputs.iter().filter_map(|input| match input {
             FnArg::Typed(typed) => name_of(&typed.pat),
@@ -114,7 +147,11 @@ impl Calls {
         });
         let hidden = hidden.collect();
 
-        let outer = (self.within.replace(function), std::mem::replace(&mut self.hidden, hidden));
+        let outer = (
+            self.within.replace(function),
+            std::mem::replace(&mut self.hidden, hidden),
+        );
+
         body(self);
         (self.within, self.hidden) = outer;
     }
@@ -124,13 +161,17 @@ impl<'ast> Visit<'ast> for Calls {
     fn visit_item_fn(&mut self, item: &'ast ItemFn) {
         if !is_test(&item.attrs) {
             let function = Function::Free(item.sig.ident.to_string());
-            self.function(function, &item.sig, |calls| visit::visit_block(calls, &item.block));
+            self.function(function, &item.sig, |calls| {
+                visit::visit_block(calls, &item.block)
+            });
         }
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast ImplItemFn) {
         let function = Function::OfType(item.sig.ident.to_string());
-        self.function(function, &item.sig, |calls| visit::visit_block(calls, &item.block));
+        self.function(function, &item.sig, |calls| {
+            visit::visit_block(calls, &item.block)
+        });
     }
 
     fn visit_item_mod(&mut self, item: &'ast ItemMod) {
@@ -147,14 +188,20 @@ impl<'ast> Visit<'ast> for Calls {
 
     fn visit_expr_call(&mut self, call: &'ast ExprCall) {
         if let Expr::Path(path) = &*call.func {
-            let names: Vec<String> =
-                path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+            let names: Vec<String> = path
+                .path
+                .segments
+                .iter()
+                .map(|segment| segment.ident.to_string())
+                .collect();
+
             match names.as_slice() {
                 [name] if !self.hidden.contains(name) => self.called(Function::Free(name.clone())),
                 [first, name] if first == "Self" => self.called(Function::OfType(name.clone())),
                 _ => {}
             }
         }
+
         visit::visit_expr_call(self, call);
     }
 
@@ -177,7 +224,9 @@ fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("test")
             || attribute.path().is_ident("cfg")
-                && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
+                && attribute
+                    .parse_args::<syn::Path>()
+                    .is_ok_and(|path| path.is_ident("test"))
     })
 }
 
@@ -195,9 +244,20 @@ mod tests {
         check_code("fn a() { b() } fn b() { c() } fn c() { b() }", &["b", "c"]);
         check_code("impl T { fn walk(&self) { self.walk() } }", &["walk"]);
         check_code("impl T { fn make() { Self::make() } }", &["make"]);
-        check_code("impl T { fn one(&self) { self.two() } fn two(&self) { self.one() } }", &["one", "two"]);
-        check_code("impl T { fn value(&self) { let value = self.value(); } }", &["value"]);
-        check_code("fn walk() { items.iter().for_each(|item| walk(item)); }", &["walk"]);
+        check_code(
+            "impl T { fn one(&self) { self.two() } fn two(&self) { self.one() } }",
+            &["one", "two"],
+        );
+
+        check_code(
+            "impl T { fn value(&self) { let value = self.value(); } }",
+            &["value"],
+        );
+
+        check_code(
+            "fn walk() { items.iter().for_each(|item| walk(item)); }",
+            &["walk"],
+        );
     }
 
     #[test]
@@ -219,8 +279,17 @@ mod tests {
             Source::new("crates/api/tests/c.rs", "fn walk() { walk() }"),
         ];
         assert_eq!(check(&sources, "# why\ncrates/api/src/a.rs tree\n"), []);
+
         assert_eq!(check(&sources, "").len(), 1);
-        assert_eq!(check(&sources, "crates/api/src/a.rs tree\ncrates/api/src/b.rs tree\n").len(), 1);
+        assert_eq!(
+            check(
+                &sources,
+                "crates/api/src/a.rs tree\ncrates/api/src/b.rs tree\n"
+            )
+            .len(),
+            1
+        );
+
         assert_eq!(check(&sources, "crates/api/src/a.rs\n").len(), 2);
     }
 }

@@ -32,9 +32,23 @@ const ROOMS: &[(&str, MayUse)] = &[
     ("files", Only(&[])),
     ("supervisor", Only(&[])),
     ("echo", Only(&[])),
-    ("runtime", Only(&["cri", "cgroup", "podnet", "supervisor", "echo", "streams", "files"])),
+    (
+        "runtime",
+        Only(&[
+            "cri",
+            "cgroup",
+            "podnet",
+            "supervisor",
+            "echo",
+            "streams",
+            "files",
+        ]),
+    ),
     ("network", Only(&["api", "client"])),
-    ("kubelet", Only(&["api", "client", "cri", "cgroup", "streams", "files"])),
+    (
+        "kubelet",
+        Only(&["api", "client", "cri", "cgroup", "streams", "files"]),
+    ),
     ("proxy", Only(&["api", "client"])),
     ("dns", Only(&["api", "client"])),
     ("kubectl", Only(&["api", "client", "streams"])),
@@ -48,9 +62,14 @@ const ROOMS: &[(&str, MayUse)] = &[
 const FOR_TESTS: &str = "testkit";
 
 pub(super) fn check(packages: &[Package], page: &str) -> Vec<Finding> {
-    let ours: BTreeSet<&str> = packages.iter().map(|package| package.name.as_str()).collect();
-    let mut findings: Vec<Finding> =
-        packages.iter().flat_map(|package| check_package(package, &ours)).collect();
+    let ours: BTreeSet<&str> = packages
+        .iter()
+        .map(|package| package.name.as_str())
+        .collect();
+    let mut findings: Vec<Finding> = packages
+        .iter()
+        .flat_map(|package| check_package(package, &ours))
+        .collect();
     findings.extend(check_page(page));
     findings
 }
@@ -66,9 +85,18 @@ fn check_package(package: &Package, ours: &BTreeSet<&str>) -> Vec<Finding> {
         let remedy = format!(
             "a new room needs a reason of its own: write it into {PAGE}, then into the table of xtask"
         );
-        return vec![Finding::new(&package.name, format!("`{room}` is no room of {PAGE}"), remedy)];
+        return vec![Finding::new(
+            &package.name,
+            format!("`{room}` is no room of {PAGE}"),
+            remedy,
+        )];
     };
-    let used = package.dependencies.iter().filter(|dependency| ours.contains(dependency.name.as_str()));
+
+    let used = package
+        .dependencies
+        .iter()
+        .filter(|dependency| ours.contains(dependency.name.as_str()));
+
     used.filter(|dependency| !may(room, *may_use, dependency))
         .map(|dependency| {
             let wrong = format!("`{room}` may not use `{}`", room_of(&dependency.name));
@@ -97,14 +125,20 @@ fn may(room: &str, may_use: MayUse, dependency: &Dependency) -> bool {
 fn check_page(page: &str) -> Vec<Finding> {
     let mut shown = rooms_of_page(page);
     let mut findings = Vec::new();
+
     let remedy = "make the page and the table of xtask say the same";
     for (room, may_use) in ROOMS {
         let expected: BTreeSet<&str> = match may_use {
             All => ["all"].into(),
             Only(rooms) => rooms.iter().copied().collect(),
         };
+
         match shown.remove(room) {
-            None => findings.push(Finding::new(PAGE, format!("does not show the room `{room}`"), remedy)),
+            None => findings.push(Finding::new(
+                PAGE,
+                format!("does not show the room `{room}`"),
+                remedy,
+            )),
             Some(uses) if uses != expected => {
                 let wrong = format!("says that `{room}` may use {uses:?}, xtask says {expected:?}");
                 findings.push(Finding::new(PAGE, wrong, remedy));
@@ -112,9 +146,13 @@ fn check_page(page: &str) -> Vec<Finding> {
             Some(_) => {}
         }
     }
+
     findings.extend(
-        shown.into_keys().map(|room| Finding::new(PAGE, format!("xtask does not know `{room}`"), remedy)),
+        shown
+            .into_keys()
+            .map(|room| Finding::new(PAGE, format!("xtask does not know `{room}`"), remedy)),
     );
+
     findings
 }
 
@@ -144,8 +182,20 @@ mod tests {
     #[test]
     fn rooms_use_only_what_lies_below_them() {
         test("coracle-apiserver", "coracle-store", false, None);
-        test("coracle-store", "coracle-api", false, Some("`store` may not use `api`"));
-        test("coracle-kubelet", "coracle-runtime", true, Some("`kubelet` may not use `runtime`"));
+        test(
+            "coracle-store",
+            "coracle-api",
+            false,
+            Some("`store` may not use `api`"),
+        );
+
+        test(
+            "coracle-kubelet",
+            "coracle-runtime",
+            true,
+            Some("`kubelet` may not use `runtime`"),
+        );
+
         test("coracle", "coracle-kubelet", false, None);
         test("coracle-store", "serde", false, None);
     }
@@ -153,17 +203,40 @@ mod tests {
     #[test]
     fn the_kit_for_tests_is_for_tests() {
         test("coracle-client", "coracle-testkit", true, None);
-        test("coracle", "coracle-testkit", false, Some("`coracle` may not use `testkit`"));
+        test(
+            "coracle",
+            "coracle-testkit",
+            false,
+            Some("`coracle` may not use `testkit`"),
+        );
+
         test("coracle-store", "coracle-store", true, None);
-        test("coracle", "xtask", false, Some("`coracle` may not use `xtask`"));
+        test(
+            "coracle",
+            "xtask",
+            false,
+            Some("`coracle` may not use `xtask`"),
+        );
     }
 
     fn test(package: &str, uses: &str, dev: bool, wrong: Option<&str>) {
-        let dependencies = vec![Dependency { name: uses.to_string(), dev }];
-        let package = Package { name: package.to_string(), dependencies, ..Package::default() };
-        let workspace =
-            ROOMS.iter().map(|(room, _)| format!("coracle-{room}")).chain(["coracle".into(), "xtask".into()]);
+        let dependencies = vec![Dependency {
+            name: uses.to_string(),
+            dev,
+        }];
+
+        let package = Package {
+            name: package.to_string(),
+            dependencies,
+            ..Package::default()
+        };
+
+        let workspace = ROOMS
+            .iter()
+            .map(|(room, _)| format!("coracle-{room}"))
+            .chain(["coracle".into(), "xtask".into()]);
         let workspace: Vec<String> = workspace.collect();
+
         let found = check_package(&package, &workspace.iter().map(String::as_str).collect());
         assert_eq!(
             found.first().map(|finding| finding.wrong.as_str()),
@@ -175,7 +248,10 @@ mod tests {
 
     #[test]
     fn a_crate_that_is_no_room_is_found() {
-        let package = Package { name: "coracle-utils".to_string(), ..Package::default() };
+        let package = Package {
+            name: "coracle-utils".to_string(),
+            ..Package::default()
+        };
         let found = check_package(&package, &BTreeSet::new());
         assert_eq!(found[0].wrong, "`utils` is no room of ARCHITECTURE.md");
     }
@@ -186,7 +262,10 @@ mod tests {
             | `api` | Objects. | – | yes |\n| `runtime` | CRI. | `cri`, `supervisor`'s protocol | no |\n\
             | `coracle` | Binary. | all | yes |\n## Next\n| `other` | x | `y` |\n";
         let rooms = rooms_of_page(page);
-        assert_eq!(rooms.keys().copied().collect::<Vec<_>>(), ["api", "coracle", "runtime"]);
+        assert_eq!(
+            rooms.keys().copied().collect::<Vec<_>>(),
+            ["api", "coracle", "runtime"]
+        );
         assert!(rooms["api"].is_empty());
         assert_eq!(rooms["runtime"], ["cri", "supervisor"].into());
         assert_eq!(rooms["coracle"], ["all"].into());

@@ -7,7 +7,10 @@ use crate::finding::Finding;
 /// What is looked for, and what to write instead.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("todo!(", "finish it, or leave it out until it is whole"),
-    ("unimplemented!(", "return a refusal that a caller can match on"),
+    (
+        "unimplemented!(",
+        "return a refusal that a caller can match on",
+    ),
     ("dbg!(", "remove it, or log with a message"),
     (
         "#[allow(",
@@ -20,7 +23,10 @@ const FORBIDDEN: &[(&str, &str)] = &[
 ];
 
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
-    sources.iter().flat_map(|source| forbidden(source).chain(unsound(source))).collect()
+    sources
+        .iter()
+        .flat_map(|source| forbidden(source).chain(unsound(source)))
+        .collect()
 }
 
 fn forbidden(source: &Source) -> impl Iterator<Item = Finding> {
@@ -34,7 +40,10 @@ fn forbidden(source: &Source) -> impl Iterator<Item = Finding> {
 
 /// `unsafe` is for modules called `sys`: there it is looked for, and looked at.
 fn unsound(source: &Source) -> impl Iterator<Item = Finding> {
-    let is_sys = source.path.split('/').any(|part| part == "sys" || part == "sys.rs");
+    let is_sys = source
+        .path
+        .split('/')
+        .any(|part| part == "sys" || part == "sys.rs");
     words(&source.code, "unsafe").filter(move |_| !is_sys).map(|at| {
         let remedy = "use a safe crate (rustix, say), or move it to a module called `sys` with the reason why it is sound";
         Finding::new(place(source, at), "`unsafe` outside of `sys`", remedy)
@@ -51,15 +60,31 @@ mod tests {
 
     #[test]
     fn what_may_not_stay_is_found_with_its_line() {
-        test("a.rs", "fn a() {\n    todo!(\"later\")\n}", &["a.rs:2: `todo!(…`"]);
+        test(
+            "a.rs",
+            "fn a() {\n    todo!(\"later\")\n}",
+            &["a.rs:2: `todo!(…`"],
+        );
+
         test(
             "a.rs",
             "#[allow(dead_code)]\nfn a() { dbg!(1); }",
             &["a.rs:2: `dbg!(…`", "a.rs:1: `#[allow(…`"],
         );
-        test("a.rs", "// todo!() in prose\nconst A: &str = \"unsafe\";", &[]);
+
+        test(
+            "a.rs",
+            "// todo!() in prose\nconst A: &str = \"unsafe\";",
+            &[],
+        );
+
         test("a.rs", "#![deny(unsafe_code)]", &[]);
-        test("runtime/src/a.rs", "unsafe { x() }", &["runtime/src/a.rs:1: `unsafe` outside of `sys`"]);
+        test(
+            "runtime/src/a.rs",
+            "unsafe { x() }",
+            &["runtime/src/a.rs:1: `unsafe` outside of `sys`"],
+        );
+
         test("runtime/src/sys/a.rs", "unsafe { x() }", &[]);
         test("runtime/src/sys.rs", "unsafe { x() }", &[]);
     }

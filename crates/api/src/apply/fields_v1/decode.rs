@@ -1,7 +1,8 @@
 //! A set from its FieldsV1 text.
 //!
-//! The text is read once, without a tree in between. Steps of a kind we do not know are left out: a later version may
-//! have written them. Anything that is no object, and any step that cannot be read, makes the whole text useless.
+//! The text is read once, without a tree in between. Steps of a kind we do not know are left out: a
+//! later version may have written them. Anything that is no object, and any step that cannot be
+//! read, makes the whole text useless.
 
 use crate::apply::element::Element;
 use crate::apply::set::{Node, Set};
@@ -39,41 +40,54 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    /// What stands below a step, and whether the step is a member: it says so, or there is nothing below it.
+    /// What stands below a step, and whether the step is a member: it says so, or there is nothing
+    /// below it.
     fn set(&mut self, depth: usize) -> Result<(Set, bool), FieldsError> {
         if depth > MAX_TREE_DEPTH {
             return Err(FieldsError::TooDeep);
         }
+
         let mut set = Collected::default();
         let mut itself = false;
+
         if self.taken("null") {
             return Ok((Set::new(), true));
         }
+
         self.expect(b'{', "an object")?;
         let mut first = true;
         while let Some(name) = self.name(first)? {
             first = false;
+
             if name == "." {
                 itself = true;
                 self.skip_value(depth + 1)?;
                 continue;
             }
+
             match element(&name)? {
                 None => self.skip_value(depth + 1)?,
                 Some(element) => {
                     let (below, member) = self.set(depth + 1)?;
-                    set.add(Node { element, member, below });
+                    set.add(Node {
+                        element,
+                        member,
+                        below,
+                    });
                 }
             }
         }
+
         let set = set.finish();
         let member = itself || set.is_empty();
+
         Ok((set, member))
     }
 
     /// The next name of an object with its colon, or its end.
     fn name(&mut self, first: bool) -> Result<Option<Cow<'t, str>>, FieldsError> {
         self.skip_space();
+
         match self.byte() {
             Some(b'}') => {
                 self.at += 1;
@@ -83,14 +97,17 @@ impl<'t> Reader<'t> {
             _ if first => {}
             _ => return Err(self.expected("a comma")),
         }
+
         let name = self.string()?;
         self.expect(b':', "a colon")?;
+
         Ok(Some(name))
     }
 
     fn string(&mut self) -> Result<Cow<'t, str>, FieldsError> {
         self.expect(b'"', "a name")?;
         let start = self.at;
+
         let mut escaped = false;
         loop {
             match self.byte() {
@@ -102,16 +119,23 @@ impl<'t> Reader<'t> {
                 Some(0..0x20) | None => return Err(self.expected("the end of a name")),
                 Some(_) => self.at += 1,
             }
+
             steps::count(1);
         }
+
         let end = self.at;
         self.at += 1;
+
         if !escaped {
             return Ok(Cow::Borrowed(&self.text[start..end]));
         }
+
         match json::parse(&self.text.as_bytes()[start - 1..self.at]) {
             Ok(Value::String(text)) => Ok(Cow::Owned(text.into())),
-            _ => Err(FieldsError::Syntax { expected: "a name", at: start }),
+            _ => Err(FieldsError::Syntax {
+                expected: "a name",
+                at: start,
+            }),
         }
     }
 
@@ -120,7 +144,9 @@ impl<'t> Reader<'t> {
         if depth > MAX_TREE_DEPTH {
             return Err(FieldsError::TooDeep);
         }
+
         self.skip_space();
+
         match self.byte() {
             Some(b'{') => {
                 self.at += 1;
@@ -140,13 +166,16 @@ impl<'t> Reader<'t> {
     fn skip_list(&mut self, depth: usize) -> Result<(), FieldsError> {
         self.at += 1;
         self.skip_space();
+
         if self.byte() == Some(b']') {
             self.at += 1;
             return Ok(());
         }
+
         loop {
             self.skip_value(depth + 1)?;
             self.skip_space();
+
             match self.byte() {
                 Some(b',') => self.at += 1,
                 Some(b']') => {
@@ -161,6 +190,7 @@ impl<'t> Reader<'t> {
     /// A number, true, false or null.
     fn skip_word(&mut self) -> Result<(), FieldsError> {
         let start = self.at;
+
         while self
             .byte()
             .is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.'))
@@ -168,15 +198,20 @@ impl<'t> Reader<'t> {
             steps::count(1);
             self.at += 1;
         }
+
         match json::parse(&self.text.as_bytes()[start..self.at]) {
             Ok(_) => Ok(()),
-            Err(_) => Err(FieldsError::Syntax { expected: "a value", at: start }),
+            Err(_) => Err(FieldsError::Syntax {
+                expected: "a value",
+                at: start,
+            }),
         }
     }
 
     fn taken(&mut self, word: &str) -> bool {
         self.skip_space();
-        let found = self.text.as_bytes()[self.at.min(self.text.len())..].starts_with(word.as_bytes());
+        let found =
+            self.text.as_bytes()[self.at.min(self.text.len())..].starts_with(word.as_bytes());
         if found {
             self.at += word.len();
         }
@@ -204,7 +239,10 @@ impl<'t> Reader<'t> {
     }
 
     fn expected(&self, expected: &'static str) -> FieldsError {
-        FieldsError::Syntax { expected, at: self.at }
+        FieldsError::Syntax {
+            expected,
+            at: self.at,
+        }
     }
 }
 
@@ -217,7 +255,10 @@ struct Collected {
 
 impl Collected {
     fn add(&mut self, node: Node) {
-        self.unsorted |= self.nodes.last().is_some_and(|last| last.element >= node.element);
+        self.unsorted |= self
+            .nodes
+            .last()
+            .is_some_and(|last| last.element >= node.element);
         self.nodes.push(node);
     }
 
@@ -228,6 +269,7 @@ impl Collected {
                 steps::count(1);
                 a.element.cmp(&b.element)
             });
+
             self.nodes.dedup_by(|later, first| {
                 let equal = later.element == first.element;
                 if equal {
@@ -239,6 +281,7 @@ impl Collected {
                 equal
             });
         }
+
         Set { nodes: self.nodes }
     }
 }
@@ -250,42 +293,55 @@ fn element(name: &str) -> Result<Option<Element>, FieldsError> {
     if bytes.len() < 2 || bytes[1] != b':' {
         return Err(unreadable());
     }
+
     let rest = name.get(2..).ok_or_else(unreadable)?;
     steps::count(rest.len());
+
     let element = match bytes[0] {
         b'f' => Element::Field(Text::new(rest)),
-        b'v' => Element::Value(key_value(json::parse(rest.as_bytes()).map_err(|_| unreadable())?)),
+        b'v' => Element::Value(key_value(
+            json::parse(rest.as_bytes()).map_err(|_| unreadable())?,
+        )),
         b'i' => Element::Index(go_text::parse_int(rest).map_err(|_| unreadable())?),
         b'k' => match plain_key(rest).map_or_else(|| json::parse(rest.as_bytes()), Ok) {
-            Ok(Value::Object(fields)) => {
-                Element::Key(fields.into_iter().map(|(name, value)| (name, key_value(value))).collect())
-            }
+            Ok(Value::Object(fields)) => Element::Key(
+                fields
+                    .into_iter()
+                    .map(|(name, value)| (name, key_value(value)))
+                    .collect(),
+            ),
             Ok(Value::Null) => Element::Key(Vec::new()),
             _ => return Err(unreadable()),
         },
         _ => return Ok(None),
     };
+
     Ok(Some(element))
 }
 
-/// A key as nearly all are: one or two fields, their values plain strings or short numbers. Anything else is for the
-/// full reader to say.
+/// A key as nearly all are: one or two fields, their values plain strings or short numbers.
+/// Anything else is for the full reader to say.
 fn plain_key(text: &str) -> Option<Value> {
     let mut rest = text.strip_prefix('{')?;
     let mut fields = Vec::with_capacity(2);
     loop {
         let (name, behind) = plain_string(rest)?;
         let behind = behind.strip_prefix(':')?;
+
         let (value, behind) = match plain_string(behind) {
             Some((value, behind)) => (Value::string(value), behind),
             None => {
                 let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
                 let number = &behind[..digits];
                 let is_plain = matches!(digits, 1..=9) && (digits == 1 || !number.starts_with('0'));
-                (Value::Int(number.parse().ok().filter(|_| is_plain)?), &behind[digits..])
+                (
+                    Value::Int(number.parse().ok().filter(|_| is_plain)?),
+                    &behind[digits..],
+                )
             }
         };
         fields.push((Text::new(name), value));
+
         match behind {
             "}" => return Some(Value::Object(Map::from_members(fields))),
             _ => rest = behind.strip_prefix(',')?,
@@ -302,6 +358,7 @@ fn plain_string(text: &str) -> Option<(&str, &str)> {
 /// Upstream reads every number as a float; whole ones stay exact here as far as floats are.
 fn key_value(value: Value) -> Value {
     const EXACT: i64 = 1 << 53;
+
     match value {
         #[expect(
             clippy::cast_precision_loss,
@@ -309,9 +366,11 @@ fn key_value(value: Value) -> Value {
         )]
         Value::Int(number) if !(-EXACT..=EXACT).contains(&number) => Value::Float(number as f64),
         Value::Array(items) => Value::Array(items.into_iter().map(key_value).collect()),
-        Value::Object(map) => {
-            Value::Object(map.into_iter().map(|(name, value)| (name, key_value(value))).collect())
-        }
+        Value::Object(map) => Value::Object(
+            map.into_iter()
+                .map(|(name, value)| (name, key_value(value)))
+                .collect(),
+        ),
         other => other,
     }
 }

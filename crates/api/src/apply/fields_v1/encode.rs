@@ -9,7 +9,10 @@ use crate::{Map, Value};
 
 /// The set as JSON text.
 pub fn encode(set: &Set) -> RawJson {
-    let mut writer = Writer { out: String::with_capacity(1024), name: String::new() };
+    let mut writer = Writer {
+        out: String::with_capacity(1024),
+        name: String::new(),
+    };
     writer.set(set, false);
     RawJson::trusted(&writer.out)
 }
@@ -23,9 +26,11 @@ struct Writer {
 impl Writer {
     fn set(&mut self, set: &Set, itself: bool) {
         self.out.push('{');
+
         if itself && !set.is_empty() {
             self.out.push_str(r#"".":{}"#);
         }
+
         for (place, node) in set.nodes.iter().enumerate() {
             if place > 0 || itself {
                 self.out.push(',');
@@ -34,6 +39,7 @@ impl Writer {
             self.out.push(':');
             self.set(&node.below, node.member);
         }
+
         self.out.push('}');
     }
 
@@ -45,10 +51,12 @@ impl Writer {
             Element::Value(_) => "v:",
             Element::Index(_) => "i:",
         });
+
         match element {
             Element::Field(name) => self.name.push_str(name),
             Element::Key(fields) => {
                 self.name.push('{');
+
                 for (place, (name, value)) in fields.iter().enumerate() {
                     if place > 0 {
                         self.name.push(',');
@@ -57,22 +65,29 @@ impl Writer {
                     self.name.push(':');
                     write_value(value, &mut self.name);
                 }
+
                 self.name.push('}');
             }
             Element::Value(value) => write_value(value, &mut self.name),
             Element::Index(index) => self.name.push_str(&index.to_string()),
         }
+
         quote(&self.name, &mut self.out);
     }
 }
 
-/// Text in quotes. Unlike in objects, only what must be escaped is, and control characters by their number.
+/// Text in quotes. Unlike in objects, only what must be escaped is, and control characters by their
+/// number.
 fn quote(text: &str, out: &mut String) {
     out.push('"');
     let mut rest = text;
-    while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)) {
+    while let Some(at) = rest
+        .bytes()
+        .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
+    {
         let (plain, special) = rest.split_at(at);
         out.push_str(plain);
+
         match special.as_bytes()[0] {
             byte @ (b'"' | b'\\') => out.extend(['\\', char::from(byte)]),
             b'\n' => out.push_str("\\n"),
@@ -80,8 +95,10 @@ fn quote(text: &str, out: &mut String) {
             b'\t' => out.push_str("\\t"),
             byte => out.push_str(&format!("\\u{byte:04x}")),
         }
+
         rest = &special[1..];
     }
+
     out.push_str(rest);
     out.push('"');
 }
@@ -124,13 +141,17 @@ fn quote_for_browsers(text: &str, out: &mut String) {
     if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
         return quote(text, out);
     }
+
     let start = out.len();
     quote(text, out);
     let escaped = |character: char| matches!(character, '<' | '>' | '&' | '\u{2028}' | '\u{2029}');
+
     let quoted = out.split_off(start);
     for character in quoted.chars() {
         match character {
-            character if escaped(character) => out.push_str(&format!("\\u{:04x}", u32::from(character))),
+            character if escaped(character) => {
+                out.push_str(&format!("\\u{:04x}", u32::from(character)))
+            }
             character => out.push(character),
         }
     }

@@ -30,27 +30,52 @@ fn what_is_written_otherwise_is_read_as_upstream_reads_it() {
         assert_eq!(encode(&set).as_str(), expected, "{text}");
     };
     check(" { \"f:a\" : { } } ", r#"{"f:a":{}}"#);
+
     check("null", "{}");
     check(r#"{".":{}}"#, "{}");
     check(r#"{"f:a":null}"#, r#"{"f:a":{}}"#);
     check(r#"{"f:a":{".":{}}}"#, r#"{"f:a":{}}"#);
+
     check(r#"{"f:a":{".":[1,{"x":"y"},true]}}"#, r#"{"f:a":{}}"#);
     check(r#"{"f:b":{},"f:a":{}}"#, r#"{"f:a":{},"f:b":{}}"#);
     check(
         r#"{"i:1":{},"v:1":{},"k:{\"a\":1}":{},"f:a":{}}"#,
         r#"{"f:a":{},"k:{\"a\":1}":{},"v:1":{},"i:1":{}}"#,
     );
-    check(r#"{"k:{\"b\":1,\"a\":2}":{}}"#, r#"{"k:{\"a\":2,\"b\":1}":{}}"#);
+
+    check(
+        r#"{"k:{\"b\":1,\"a\":2}":{}}"#,
+        r#"{"k:{\"a\":2,\"b\":1}":{}}"#,
+    );
+
     check(r#"{"k:null":{}}"#, r#"{"k:{}":{}}"#);
+
     // Steps of a kind nobody knows are left out, with all below them.
     check(r#"{"x:a":{"nonsense":1},"f:a":{"z:":{}}}"#, r#"{"f:a":{}}"#);
+
     // Of equal steps the last that leads on counts, and any makes a member.
-    check(r#"{"f:a":{},"f:a":{"f:b":{}}}"#, r#"{"f:a":{".":{},"f:b":{}}}"#);
-    check(r#"{"f:a":{"f:b":{}},"f:a":{"f:c":{}}}"#, r#"{"f:a":{"f:c":{}}}"#);
+    check(
+        r#"{"f:a":{},"f:a":{"f:b":{}}}"#,
+        r#"{"f:a":{".":{},"f:b":{}}}"#,
+    );
+
+    check(
+        r#"{"f:a":{"f:b":{}},"f:a":{"f:c":{}}}"#,
+        r#"{"f:a":{"f:c":{}}}"#,
+    );
+
     // Numbers are floats to upstream.
     check(r#"{"v:1.0":{}}"#, r#"{"v:1":{}}"#);
-    check(r#"{"v:9007199254740993":{}}"#, r#"{"v:9007199254740992":{}}"#);
-    check(r#"{"v:1e-7":{},"v:1e22":{}}"#, r#"{"v:1e-07":{},"v:1e+22":{}}"#);
+    check(
+        r#"{"v:9007199254740993":{}}"#,
+        r#"{"v:9007199254740992":{}}"#,
+    );
+
+    check(
+        r#"{"v:1e-7":{},"v:1e22":{}}"#,
+        r#"{"v:1e-07":{},"v:1e+22":{}}"#,
+    );
+
     check(r#"{"\u0066:a":{}}"#, r#"{"f:a":{}}"#);
 }
 

@@ -1,7 +1,7 @@
 //! Bounds on the number of updaters.
 //!
-//! Whoever applies wants to be remembered; of those who only update, the ones that have not done so for the longest time
-//! are put together, one entry for each version.
+//! Whoever applies wants to be remembered; of those who only update, the ones that have not done so
+//! for the longest time are put together, one entry for each version.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,8 +17,9 @@ const MAX_UPDATE_MANAGERS: usize = 10;
 const ANCIENT: &str = "ancient-changes";
 
 impl Owners {
-    /// Puts the oldest updaters of one version together until there are few enough. An object may come with as many as
-    /// its size allows: each is looked at once, and what they own is put together in the end.
+    /// Puts the oldest updaters of one version together until there are few enough. An object may
+    /// come with as many as its size allows: each is looked at once, and what they own is put
+    /// together in the end.
     pub(in crate::apply) fn cap_updaters(&mut self) {
         let is_update = |owner: &&Owner| owner.manager.operation == Operation::Update;
         let mut count = self.0.iter().filter(is_update).count();
@@ -26,14 +27,18 @@ impl Owners {
             return;
         }
 
-        let (updaters, others) = std::mem::take(&mut self.0).into_iter().partition(|owner| is_update(&owner));
+        let (updaters, others) = std::mem::take(&mut self.0)
+            .into_iter()
+            .partition(|owner| is_update(&owner));
         self.0 = others;
         let mut updaters = Updaters::new(updaters);
+
         let mut first_of: HashMap<Text, Manager> = HashMap::new();
         for manager in updaters.oldest_first() {
             if count <= MAX_UPDATE_MANAGERS {
                 break;
             }
+
             match first_of.get(&manager.api_version) {
                 None => drop(first_of.insert(manager.api_version.clone(), manager)),
                 Some(first) => {
@@ -42,6 +47,7 @@ impl Owners {
                 }
             }
         }
+
         self.0.extend(updaters.finish());
     }
 }
@@ -55,16 +61,28 @@ struct Updaters {
 
 impl Updaters {
     fn new(owners: Vec<Owner>) -> Updaters {
-        let of = owners.into_iter().map(|owner| (owner.manager.clone(), owner)).collect();
-        Updaters { of, inherited: HashMap::new() }
+        let of = owners
+            .into_iter()
+            .map(|owner| (owner.manager.clone(), owner))
+            .collect();
+        Updaters {
+            of,
+            inherited: HashMap::new(),
+        }
     }
 
     fn oldest_first(&self) -> Vec<Manager> {
         let mut managers: Vec<&Owner> = self.of.values().collect();
         managers.sort_by_cached_key(|owner| {
-            (owner.time.map_or(0, Timestamp::unix_seconds), owner.manager.identifier())
+            (
+                owner.time.map_or(0, Timestamp::unix_seconds),
+                owner.manager.identifier(),
+            )
         });
-        managers.into_iter().map(|owner| owner.manager.clone()).collect()
+        managers
+            .into_iter()
+            .map(|owner| owner.manager.clone())
+            .collect()
     }
 
     /// What `manager` updated becomes ancient, and so does what `first` did, if nothing is yet.
@@ -77,13 +95,19 @@ impl Updaters {
             self.of.insert(ancient.clone(), owner);
         }
 
-        let Some(joining) = self.of.remove(manager) else { return };
+        let Some(joining) = self.of.remove(manager) else {
+            return;
+        };
         if *manager == ancient {
-            // The ancient entry itself, where an older one came before it, goes the same way: so it is upstream.
+            // The ancient entry itself, where an older one came before it, goes the same way: so it
+            // is upstream.
             self.inherited.remove(&manager.api_version);
         } else if let Some(owner) = self.of.get_mut(&ancient) {
             owner.time = joining.time;
-            self.inherited.entry(manager.api_version.clone()).or_default().push(joining.fields);
+            self.inherited
+                .entry(manager.api_version.clone())
+                .or_default()
+                .push(joining.fields);
         }
     }
 
@@ -111,7 +135,11 @@ fn union_of(mut sets: Vec<Set>) -> Set {
     while sets.len() > 1 {
         sets = sets
             .chunks(2)
-            .map(|pair| pair.iter().skip(1).fold(pair[0].clone(), |one, other| one.union(other)))
+            .map(|pair| {
+                pair.iter()
+                    .skip(1)
+                    .fold(pair[0].clone(), |one, other| one.union(other))
+            })
             .collect();
     }
     sets.pop().unwrap_or_default()

@@ -14,7 +14,8 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// The message of the cause that stands for this conflict in a Status: `conflict with "kubectl" using apps/v1`.
+    /// The message of the cause that stands for this conflict in a Status: `conflict with "kubectl"
+    /// using apps/v1`.
     pub fn message(&self) -> String {
         format!("conflict with {}", Shown(&self.manager))
     }
@@ -30,27 +31,41 @@ impl Conflicts {
 
     /// Whether there may be more than these.
     pub(in crate::apply) fn may_be_cut(&self) -> bool {
-        self.0.iter().map(|conflict| conflict.path.bytes()).sum::<usize>() >= Conflicts::MOST_BYTES
+        self.0
+            .iter()
+            .map(|conflict| conflict.path.bytes())
+            .sum::<usize>()
+            >= Conflicts::MOST_BYTES
     }
 
     pub(in crate::apply) fn sort(&mut self) {
         // Stable: the fields of one manager stay in their order.
-        self.0.sort_by_cached_key(|conflict| conflict.manager.identifier());
+        self.0
+            .sort_by_cached_key(|conflict| conflict.manager.identifier());
     }
 }
 
 impl fmt::Display for Conflicts {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [only] = self.0.as_slice() {
-            return write!(out, "Apply failed with 1 conflict: {}: {}", only.message(), only.path);
+            return write!(
+                out,
+                "Apply failed with 1 conflict: {}: {}",
+                only.message(),
+                only.path
+            );
         }
+
         write!(out, "Apply failed with {} conflicts: ", self.0.len())?;
         let groups = self.0.chunk_by(|a, b| a.manager == b.manager);
         for (place, group) in groups.enumerate() {
             let line = if place > 0 { "\n" } else { "" };
             write!(out, "{line}conflicts with {}:", Shown(&group[0].manager))?;
-            group.iter().try_for_each(|conflict| write!(out, "\n- {}", conflict.path))?;
+            group
+                .iter()
+                .try_for_each(|conflict| write!(out, "\n- {}", conflict.path))?;
         }
+
         Ok(())
     }
 }
@@ -62,14 +77,21 @@ struct Shown<'a>(&'a Manager);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Manager { name, operation, api_version, subresource } = self.0;
+        let Manager {
+            name,
+            operation,
+            api_version,
+            subresource,
+        } = self.0;
         write!(out, "{}", Quoted(name))?;
+
         if !subresource.is_empty() {
             write!(out, " with subresource {}", Quoted(subresource))?;
         }
         if *operation == Operation::Update {
             write!(out, " using {api_version}")?;
         }
+
         Ok(())
     }
 }

@@ -32,10 +32,20 @@ pub(super) fn entries(object: &Value) -> Option<&[Value]> {
 
 fn is_well_formed(entry: &Value) -> bool {
     let text_or_nothing = |map: &Map, name: &str| {
-        map.get(name).is_none_or(|value| matches!(value, Value::Null | Value::String(_)))
+        map.get(name)
+            .is_none_or(|value| matches!(value, Value::Null | Value::String(_)))
     };
+
     entry.as_object().is_some_and(|map| {
-        let texts = ["manager", "operation", "apiVersion", "time", "fieldsType", "subresource"];
+        let texts = [
+            "manager",
+            "operation",
+            "apiVersion",
+            "time",
+            "fieldsType",
+            "subresource",
+        ];
+
         texts.iter().all(|name| text_or_nothing(map, name))
             && map.str("time").is_none_or(|time| Time::parse(time).is_ok())
     })
@@ -54,24 +64,41 @@ pub(super) fn decode(entry: &Value, place: usize) -> Result<Owner, EntryError> {
         "Update" => Operation::Update,
         _ => return Err(EntryError::Operation),
     };
+
     if text("apiVersion").is_empty() {
         return Err(EntryError::ApiVersion);
     }
+
     match text("fieldsType") {
         "FieldsV1" => {}
         "" => return Err(EntryError::NoFieldsType(place)),
-        other => return Err(EntryError::FieldsType { found: other.to_owned(), place }),
+        other => {
+            return Err(EntryError::FieldsType {
+                found: other.to_owned(),
+                place,
+            });
+        }
     }
-    let fields =
-        decode_fields(entry.get("fieldsV1")).map_err(|source| EntryError::Fields { place, source })?;
+
+    let fields = decode_fields(entry.get("fieldsV1"))
+        .map_err(|source| EntryError::Fields { place, source })?;
     let manager = Manager {
         name: Text::new(text("manager")),
         operation,
         api_version: Text::new(text("apiVersion")),
         subresource: Text::new(text("subresource")),
     };
-    let time = entry.get("time").and_then(Value::as_str).and_then(|time| Time::parse(time).ok());
-    Ok(Owner { manager, time: time.map(|time| time.0), fields })
+
+    let time = entry
+        .get("time")
+        .and_then(Value::as_str)
+        .and_then(|time| Time::parse(time).ok());
+
+    Ok(Owner {
+        manager,
+        time: time.map(|time| time.0),
+        fields,
+    })
 }
 
 /// Objects decoded by type carry the text; custom resources carry the tree.
@@ -90,16 +117,30 @@ pub(super) fn encode(owner: &Owner, form: Form) -> Value {
         Form::Text => fields,
         Form::Tree => order::tree(&fields).into_owned(),
     };
+
     let text = |text: &Text| (!text.is_empty()).then(|| Value::String(text.clone()));
     let members = [
         ("apiVersion", text(&manager.api_version)),
-        ("fieldsType", Some(Value::String(Text::const_new("FieldsV1")))),
+        (
+            "fieldsType",
+            Some(Value::String(Text::const_new("FieldsV1"))),
+        ),
         ("fieldsV1", Some(fields)),
         ("manager", text(&manager.name)),
-        ("operation", Some(Value::String(Text::const_new(manager.operation.as_str())))),
+        (
+            "operation",
+            Some(Value::String(Text::const_new(manager.operation.as_str()))),
+        ),
         ("subresource", text(&manager.subresource)),
-        ("time", owner.time.map(|time| Value::String(Time(time).text()))),
+        (
+            "time",
+            owner.time.map(|time| Value::String(Time(time).text())),
+        ),
     ];
-    let members = members.into_iter().filter_map(|(name, value)| Some((Text::const_new(name), value?)));
+
+    let members = members
+        .into_iter()
+        .filter_map(|(name, value)| Some((Text::const_new(name), value?)));
+
     Value::Object(members.collect())
 }

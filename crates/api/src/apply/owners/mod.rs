@@ -1,8 +1,8 @@
 //! Who owns which fields: `metadata.managedFields`, read, kept and written.
 //!
-//! An entry belongs to a manager, told apart by name, operation and subresource; whoever updates is someone else in
-//! every version. [`Owners::decode`] reads the entries of an object, [`Owners::encode`] writes them in their order.
-//! [`cap`] keeps the number of updaters in bounds.
+//! An entry belongs to a manager, told apart by name, operation and subresource; whoever updates is
+//! someone else in every version. [`Owners::decode`] reads the entries of an object,
+//! [`Owners::encode`] writes them in their order. [`cap`] keeps the number of updaters in bounds.
 
 mod cap;
 mod conflicts;
@@ -38,7 +38,8 @@ impl Operation {
 pub struct Manager {
     pub name: Text,
     pub operation: Operation,
-    /// Of the last request. Updates of another version are another manager's; whoever applies is one in all versions.
+    /// Of the last request. Updates of another version are another manager's; whoever applies is
+    /// one in all versions.
     pub api_version: Text,
     /// Empty for the object itself.
     pub subresource: Text,
@@ -55,13 +56,19 @@ impl Manager {
 
     /// The text by which upstream tells managers apart, and sorts them where nothing else does.
     pub(super) fn identifier(&self) -> String {
-        let version = if self.operation == Operation::Update { self.api_version.as_str() } else { "" };
+        let version = if self.operation == Operation::Update {
+            self.api_version.as_str()
+        } else {
+            ""
+        };
+
         let members = [
             ("manager", self.name.as_str()),
             ("operation", self.operation.as_str()),
             ("apiVersion", version),
             ("subresource", self.subresource.as_str()),
         ];
+
         let mut text = Vec::from(b"{");
         for (name, value) in members.into_iter().filter(|(_, value)| !value.is_empty()) {
             if text.len() > 1 {
@@ -71,7 +78,9 @@ impl Manager {
             text.push(b':');
             json::write_string(value, &mut text);
         }
+
         text.push(b'}');
+
         String::from_utf8(text).expect("every piece written is UTF-8")
     }
 }
@@ -89,7 +98,8 @@ pub struct Owner {
 pub enum Form {
     /// As their text, steps in their own order: built-in kinds.
     Text,
-    /// As a tree like all the rest, and so with steps in the order of their names: custom resources.
+    /// As a tree like all the rest, and so with steps in the order of their names: custom
+    /// resources.
     Tree,
 }
 
@@ -108,7 +118,11 @@ impl Owners {
 
     /// The versions in which fields are owned, each once: those the object will be needed in.
     pub fn api_versions(&self) -> Vec<Text> {
-        let mut versions: Vec<Text> = self.0.iter().map(|owner| owner.manager.api_version.clone()).collect();
+        let mut versions: Vec<Text> = self
+            .0
+            .iter()
+            .map(|owner| owner.manager.api_version.clone())
+            .collect();
         versions.sort();
         versions.dedup();
         versions
@@ -125,7 +139,11 @@ impl Owners {
 
     /// Puts an owner in the place of what the same manager owned before.
     pub(super) fn set(&mut self, owner: Owner) {
-        match self.0.iter_mut().find(|known| known.manager.is(&owner.manager)) {
+        match self
+            .0
+            .iter_mut()
+            .find(|known| known.manager.is(&owner.manager))
+        {
             Some(known) => *known = owner,
             None => self.0.push(owner),
         }
@@ -137,7 +155,8 @@ impl Owners {
         for (place, entry) in entry::entries(object).into_iter().flatten().enumerate() {
             owners.push(entry::decode(entry, place)?);
         }
-        // Sorted, so that the same manager is found among neighbours, however many entries there are.
+        // Sorted, so that the same manager is found among neighbours, however many entries there
+        // are.
         owners.reverse();
         owners.sort_by_cached_key(|owner: &Owner| owner.manager.identifier());
         owners.dedup_by(|later, first| later.manager.is(&first.manager));
@@ -149,19 +168,34 @@ impl Owners {
         self.0.sort_by_cached_key(|owner| {
             let manager = &owner.manager;
             let seconds = owner.time.map_or(0, Timestamp::unix_seconds);
+
             let name = manager.name.clone();
-            (manager.operation, seconds, name, manager.api_version.clone(), manager.subresource.clone())
+            (
+                manager.operation,
+                seconds,
+                name,
+                manager.api_version.clone(),
+                manager.subresource.clone(),
+            )
         });
-        let entries: Vec<Value> = self.0.iter().map(|owner| entry::encode(owner, form)).collect();
+
+        let entries: Vec<Value> = self
+            .0
+            .iter()
+            .map(|owner| entry::encode(owner, form))
+            .collect();
+
         let mut meta = object.meta_mut();
         if entries.is_empty() {
             meta.members().remove("managedFields");
         } else {
-            meta.members().insert(Text::const_new("managedFields"), entries);
+            meta.members()
+                .insert(Text::const_new("managedFields"), entries);
         }
     }
 
-    /// Whether an object asks for its owners to be forgotten: `managedFields` is `[]`, or one entry that says nothing.
+    /// Whether an object asks for its owners to be forgotten: `managedFields` is `[]`, or one entry
+    /// that says nothing.
     pub(super) fn are_reset(object: &Value) -> bool {
         match entry::entries(object) {
             Some([]) => true,
@@ -171,7 +205,8 @@ impl Owners {
     }
 }
 
-/// Fields that no manager ever owns, because the server sets them, or because they say which object it is.
+/// Fields that no manager ever owns, because the server sets them, or because they say which object
+/// it is.
 pub(super) fn untracked() -> &'static Set {
     static UNTRACKED: std::sync::LazyLock<Set> = std::sync::LazyLock::new(|| {
         let top = ["apiVersion", "kind", "metadata"].map(|name| FieldPath::fields(&[name]));
@@ -186,7 +221,12 @@ pub(super) fn untracked() -> &'static Set {
             "managedFields",
             "resourceVersion",
         ];
-        Set::of(top.into_iter().chain(metadata.map(|name| FieldPath::fields(&["metadata", name]))))
+
+        Set::of(
+            top.into_iter()
+                .chain(metadata.map(|name| FieldPath::fields(&["metadata", name]))),
+        )
     });
+
     &UNTRACKED
 }

@@ -5,7 +5,12 @@ use super::*;
 #[test]
 fn whoever_applies_owns_the_fields_of_the_configuration() {
     let mut story = Story::of("v1", "ConfigMap");
-    story.apply("one", "{metadata: {labels: {l: '1'}}, data: {k: '1', x: '1'}}").unwrap();
+    story
+        .apply(
+            "one",
+            "{metadata: {labels: {l: '1'}}, data: {k: '1', x: '1'}}",
+        )
+        .unwrap();
     story.check_owners(&[
         r#"one Apply +0 {"f:data":{"f:k":{},"f:x":{}},"f:metadata":{"f:labels":{"f:l":{}}}}"#,
     ]);
@@ -26,34 +31,59 @@ fn a_new_owner_of_what_is_there_already_has_no_time() {
     let mut story = Story::of("v1", "ConfigMap");
     story.apply("one", "{data: {k: '1'}}").unwrap();
     story.apply("two", "{data: {k: '1'}}").unwrap();
-    story
-        .check_owners(&[r#"one Apply +0 {"f:data":{"f:k":{}}}"#, r#"two Apply never {"f:data":{"f:k":{}}}"#]);
+    story.check_owners(&[
+        r#"one Apply +0 {"f:data":{"f:k":{}}}"#,
+        r#"two Apply never {"f:data":{"f:k":{}}}"#,
+    ]);
 }
 
 #[test]
 fn another_value_for_what_somebody_owns_is_a_conflict() {
     let mut story = Story::of("apps/v1", "Deployment");
     story
-        .apply("one", "{spec: {replicas: 1, template: {spec: {containers: [{name: a, image: x}]}}}}")
+        .apply(
+            "one",
+            "{spec: {replicas: 1, template: {spec: {containers: [{name: a, image: x}]}}}}",
+        )
         .unwrap();
+
     assert_eq!(
         story.refused("two", "{spec: {replicas: 2}}"),
         r#"Apply failed with 1 conflict: conflict with "one": .spec.replicas"#
     );
+
     assert_eq!(
-        story.refused("two", "{spec: {replicas: 2, template: {spec: {containers: [{name: a, image: w}]}}}}"),
+        story.refused(
+            "two",
+            "{spec: {replicas: 2, template: {spec: {containers: [{name: a, image: w}]}}}}"
+        ),
         "Apply failed with 2 conflicts: conflicts with \"one\":\n- .spec.replicas\n\
          - .spec.template.spec.containers[name=\"a\"].image"
     );
-    story.update("upd", "{spec: {replicas: 3, template: {spec: {containers: [{name: a, image: x}]}}}}");
+
+    story.update(
+        "upd",
+        "{spec: {replicas: 3, template: {spec: {containers: [{name: a, image: x}]}}}}",
+    );
+
     let refusal = story.apply("two", "{spec: {replicas: 2}}").unwrap_err();
     assert_eq!(
         refusal.to_string(),
         r#"Apply failed with 1 conflict: conflict with "upd" using apps/v1: .spec.replicas"#
     );
-    let ApplyError::Conflicts(conflicts) = refusal else { panic!("{refusal}") };
-    assert_eq!(conflicts.0[0].message(), r#"conflict with "upd" using apps/v1"#);
-    assert_eq!(conflicts.0[0].path, FieldPath::fields(&["spec", "replicas"]));
+
+    let ApplyError::Conflicts(conflicts) = refusal else {
+        panic!("{refusal}")
+    };
+    assert_eq!(
+        conflicts.0[0].message(),
+        r#"conflict with "upd" using apps/v1"#
+    );
+
+    assert_eq!(
+        conflicts.0[0].path,
+        FieldPath::fields(&["spec", "replicas"])
+    );
 }
 
 #[test]
@@ -62,6 +92,7 @@ fn conflicts_are_listed_by_manager() {
     story.apply("b", "{data: {b: '1', c: '1'}}").unwrap();
     story.apply("a", "{data: {a: '1'}}").unwrap();
     story.tracker.subresource = "status";
+
     story.update("a", "{data: {a: '1', b: '1', c: '1', d: '1'}}");
     story.tracker.subresource = "";
     assert_eq!(
@@ -75,7 +106,9 @@ fn conflicts_are_listed_by_manager() {
 #[test]
 fn force_takes_exactly_what_changes() {
     let mut story = Story::of("v1", "ConfigMap");
-    story.apply("one", "{data: {k: '1', x: '1', z: '1'}}").unwrap();
+    story
+        .apply("one", "{data: {k: '1', x: '1', z: '1'}}")
+        .unwrap();
     story.force("two", "{data: {k: '2', x: '1'}}");
     story.check_owners(&[
         r#"one Apply +0 {"f:data":{"f:x":{},"f:z":{}}}"#,
@@ -87,9 +120,19 @@ fn force_takes_exactly_what_changes() {
 #[test]
 fn what_is_left_out_goes_unless_somebody_else_owns_it() {
     let mut story = Story::of("v1", "ConfigMap");
-    story.apply("one", "{metadata: {labels: {l: '1'}}, data: {k: '1', x: '1', z: '1'}}").unwrap();
+    story
+        .apply(
+            "one",
+            "{metadata: {labels: {l: '1'}}, data: {k: '1', x: '1', z: '1'}}",
+        )
+        .unwrap();
+
     story.apply("two", "{data: {k: '1'}}").unwrap();
-    story.update("upd", "{metadata: {labels: {l: '1'}}, data: {k: '1', x: '2', z: '1', free: '1'}}");
+    story.update(
+        "upd",
+        "{metadata: {labels: {l: '1'}}, data: {k: '1', x: '2', z: '1', free: '1'}}",
+    );
+
     story.apply("one", "{data: {}}").unwrap();
     story.check_at(&["data"], r#"{"free":"1","k":"1","x":"2"}"#);
     story.check_at(&["metadata", "labels"], "absent");
@@ -103,10 +146,20 @@ fn what_is_left_out_goes_unless_somebody_else_owns_it() {
 #[test]
 fn elements_of_a_keyed_list_have_their_own_owners() {
     let mut story = Story::of("v1", "Service");
-    story.apply("one", "{spec: {ports: [{port: 80, name: a}, {port: 443, name: b}]}}").unwrap();
     story
-        .apply("two", "{spec: {ports: [{port: 80, targetPort: 8080}, {port: 80, protocol: UDP, name: c}]}}")
+        .apply(
+            "one",
+            "{spec: {ports: [{port: 80, name: a}, {port: 443, name: b}]}}",
+        )
         .unwrap();
+
+    story
+        .apply(
+            "two",
+            "{spec: {ports: [{port: 80, targetPort: 8080}, {port: 80, protocol: UDP, name: c}]}}",
+        )
+        .unwrap();
+
     story.check_at(
         &["spec", "ports"],
         concat!(
@@ -114,7 +167,10 @@ fn elements_of_a_keyed_list_have_their_own_owners() {
             r#"{"name":"c","port":80,"protocol":"UDP","targetPort":0}]"#
         ),
     );
-    story.apply("one", "{spec: {ports: [{port: 443, name: b}]}}").unwrap();
+
+    story
+        .apply("one", "{spec: {ports: [{port: 443, name: b}]}}")
+        .unwrap();
     story.check_owners(&[
         r#"one Apply +2 {"f:spec":{"f:ports":{"k:{\"port\":443,\"protocol\":\"TCP\"}":{".":{},"f:name":{},"f:port":{}}}}}"#,
         concat!(
@@ -122,6 +178,7 @@ fn elements_of_a_keyed_list_have_their_own_owners() {
             r#""f:targetPort":{}},"k:{\"port\":80,\"protocol\":\"UDP\"}":{".":{},"f:name":{},"f:port":{},"f:protocol":{}}}}}"#
         ),
     ]);
+
     // The defaulted protocol is no field of the configuration, but part of the key.
     story.check_at(
         &["spec", "ports"],
@@ -136,19 +193,32 @@ fn elements_of_a_keyed_list_have_their_own_owners() {
 fn the_order_of_a_keyed_list_follows_the_configuration() {
     let check = |live: &str, config: &str, expected: &str| {
         let names = |text: &str| {
-            let items: Vec<String> = text.chars().map(|name| format!("{{name: {name}, image: i}}")).collect();
+            let items: Vec<String> = text
+                .chars()
+                .map(|name| format!("{{name: {name}, image: i}}"))
+                .collect();
             format!("{{spec: {{containers: [{}]}}}}", items.join(", "))
         };
+
         let mut story = Story::of("v1", "Pod");
         story.update("someone", &names(live));
         story.apply("one", &names(config)).unwrap();
+
         let object = story.live.unwrap();
-        let containers = object.at(&["spec", "containers"]).unwrap().as_array().unwrap();
-        let found: String =
-            containers.iter().map(|item| item.get("name").unwrap().as_str().unwrap()).collect();
+        let containers = object
+            .at(&["spec", "containers"])
+            .unwrap()
+            .as_array()
+            .unwrap();
+
+        let found: String = containers
+            .iter()
+            .map(|item| item.get("name").unwrap().as_str().unwrap())
+            .collect();
         assert_eq!(found, expected, "{config} applied to {live}");
     };
     check("abc", "abc", "abc");
+
     check("abc", "cba", "cba");
     check("abc", "b", "abc");
     check("abc", "cd", "abcd");
@@ -161,11 +231,18 @@ fn the_order_of_a_keyed_list_follows_the_configuration() {
 #[test]
 fn a_set_has_an_owner_for_each_value() {
     let mut story = Story::of("v1", "ConfigMap");
-    story.apply("one", "{metadata: {finalizers: [a/b, c/d]}}").unwrap();
-    story.apply("two", "{metadata: {finalizers: [c/d, e/f]}}").unwrap();
+    story
+        .apply("one", "{metadata: {finalizers: [a/b, c/d]}}")
+        .unwrap();
+    story
+        .apply("two", "{metadata: {finalizers: [c/d, e/f]}}")
+        .unwrap();
+
     story.apply("one", "{metadata: {finalizers: []}}").unwrap();
     story.check_at(&["metadata", "finalizers"], r#"["c/d","e/f"]"#);
-    story.check_owners(&[r#"two Apply +1 {"f:metadata":{"f:finalizers":{"v:\"c/d\"":{},"v:\"e/f\"":{}}}}"#]);
+    story.check_owners(&[
+        r#"two Apply +1 {"f:metadata":{"f:finalizers":{"v:\"c/d\"":{},"v:\"e/f\"":{}}}}"#,
+    ]);
 }
 
 #[test]
@@ -177,10 +254,12 @@ fn lists_maps_and_structs_can_be_owned_as_a_whole() {
         r#"one Apply +0 {"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:args":{},"f:env":{"k:{\"name\":\"E\"}":"#,
         r#"{".":{},"f:name":{},"f:valueFrom":{"f:fieldRef":{}}}},"f:name":{}}},"f:nodeSelector":{}}}"#
     )]);
+
     assert_eq!(
         story.refused("two", "{spec: {nodeSelector: {c: d}}}"),
         r#"Apply failed with 1 conflict: conflict with "one": .spec.nodeSelector"#
     );
+
     story.force("two", "{spec: {nodeSelector: {c: d}}}");
     story.check_at(&["spec", "nodeSelector"], r#"{"c":"d"}"#);
 }
@@ -188,7 +267,9 @@ fn lists_maps_and_structs_can_be_owned_as_a_whole() {
 #[test]
 fn null_says_that_a_field_is_mentioned_and_nothing_more() {
     let mut story = Story::of("v1", "ConfigMap");
-    story.apply("one", "{data: {a: '1'}, binaryData: null}").unwrap();
+    story
+        .apply("one", "{data: {a: '1'}, binaryData: null}")
+        .unwrap();
     story.check_owners(&[r#"one Apply +0 {"f:binaryData":{},"f:data":{"f:a":{}}}"#]);
     story.apply("two", "{data: null}").unwrap();
     story.check_at(&["data"], r#"{"a":"1"}"#);
@@ -204,11 +285,15 @@ fn duplicates_that_are_there_already_are_one_thing() {
         "old",
         "{spec: {containers: [{name: a, image: x}, {name: a, image: w}, {name: b, image: z}]}}",
     );
+
     story.check_owners(&[concat!(
         r#"old Update +0 {"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{},"#,
         r#""k:{\"name\":\"b\"}":{".":{},"f:image":{},"f:name":{}}}}}"#
     )]);
-    story.apply("one", "{spec: {containers: [{name: b, command: [c]}]}}").unwrap();
+
+    story
+        .apply("one", "{spec: {containers: [{name: b, command: [c]}]}}")
+        .unwrap();
     story.check_at(
         &["spec", "containers"],
         concat!(
@@ -216,6 +301,7 @@ fn duplicates_that_are_there_already_are_one_thing() {
             r#"{"command":["c"],"image":"z","name":"b","resources":{}}]"#
         ),
     );
+
     // One takes the place of several.
     story.force("one", "{spec: {containers: [{name: a, image: v}]}}");
     story.check_at(
@@ -228,19 +314,28 @@ fn duplicates_that_are_there_already_are_one_thing() {
 fn complaint(api_version: &'static str, kind: &'static str, config: &str) -> String {
     let refusal = Story::of(api_version, kind).refused("me", config);
     let (start, complaint) = refusal.split_once("): ").unwrap();
-    assert!(start.starts_with("failed to create typed patch object (/x; "), "{start}");
+    assert!(
+        start.starts_with("failed to create typed patch object (/x; "),
+        "{start}"
+    );
     complaint.to_owned()
 }
 
 #[test]
 fn a_configuration_must_be_of_its_type() {
-    let check =
-        |config: &str, expected: &str| assert_eq!(complaint("v1", "ConfigMap", config), expected, "{config}");
-    check("{data: {k: 5}}", ".data.k: expected string, got &value.valueUnstructured{Value:5}");
+    let check = |config: &str, expected: &str| {
+        assert_eq!(complaint("v1", "ConfigMap", config), expected, "{config}")
+    };
+    check(
+        "{data: {k: 5}}",
+        ".data.k: expected string, got &value.valueUnstructured{Value:5}",
+    );
+
     check(
         "{data: {k: 1234567.5}}",
         ".data.k: expected string, got &value.valueUnstructured{Value:1.2345675e+06}",
     );
+
     check(
         "{data: {k: {a: [x]}}}",
         concat!(
@@ -248,12 +343,22 @@ fn a_configuration_must_be_of_its_type() {
             r#"map[string]interface {}{"a":[]interface {}{"x"}}}"#
         ),
     );
+
     check("{foo: 1}", ".foo: field not declared in schema");
     check("{data: [1, a]}", ".data: expected map, got &{[1 a]}");
-    check("{immutable: 'yes'}", ".immutable: expected boolean, got &{yes}");
-    let check =
-        |config: &str, expected: &str| assert_eq!(complaint("apps/v1", "Deployment", config), expected);
-    check("{spec: {replicas: many}}", ".spec.replicas: expected numeric (int or float), got string");
+    check(
+        "{immutable: 'yes'}",
+        ".immutable: expected boolean, got &{yes}",
+    );
+
+    let check = |config: &str, expected: &str| {
+        assert_eq!(complaint("apps/v1", "Deployment", config), expected)
+    };
+    check(
+        "{spec: {replicas: many}}",
+        ".spec.replicas: expected numeric (int or float), got string",
+    );
+
     check(
         "{spec: {strategy: {rollingUpdate: {maxSurge: [1]}}, replicas: x}}",
         "errors:\n  .spec.replicas: expected numeric (int or float), got string\n  \
@@ -264,23 +369,56 @@ fn a_configuration_must_be_of_its_type() {
 #[test]
 fn the_elements_of_a_list_must_be_told_apart() {
     let check = |finalizers: &str, expected: &str| {
-        let found = complaint("v1", "ConfigMap", &format!("{{metadata: {{finalizers: {finalizers}}}}}"));
+        let found = complaint(
+            "v1",
+            "ConfigMap",
+            &format!("{{metadata: {{finalizers: {finalizers}}}}}"),
+        );
         assert_eq!(found, format!(".metadata.finalizers: {expected}"));
     };
     check("[a, a]", r#"duplicate entries for key [="a"]"#);
+
     check("{a: b}", "expected list, got &{map[a:b]}");
-    check("[null]", "element 0: associative list without keys has an element that's an explicit null");
-    check("[[a]]", "element 0: not supported: associative list with lists as elements");
-    check("[{}]", "element 0: associative list without keys has an element that's a map type");
+    check(
+        "[null]",
+        "element 0: associative list without keys has an element that's an explicit null",
+    );
+
+    check(
+        "[[a]]",
+        "element 0: not supported: associative list with lists as elements",
+    );
+
+    check(
+        "[{}]",
+        "element 0: associative list without keys has an element that's a map type",
+    );
+
     let check = |containers: &str, expected: &str| {
         let config = format!("{{spec: {{template: {{spec: {{containers: {containers}}}}}}}}}");
         let found = complaint("apps/v1", "Deployment", &config);
         assert_eq!(found, format!(".spec.template.spec.containers{expected}"));
     };
-    check("[a]", ": element 0: associative list with keys may not have non-map elements");
-    check("[null]", ": element 0: associative list with keys may not have a null element");
-    check("[{name: a, imag: x}]", r#"[name="a"].imag: field not declared in schema"#);
-    check("[{name: a}, {name: a}]", r#": duplicate entries for key [name="a"]"#);
+
+    check(
+        "[a]",
+        ": element 0: associative list with keys may not have non-map elements",
+    );
+
+    check(
+        "[null]",
+        ": element 0: associative list with keys may not have a null element",
+    );
+
+    check(
+        "[{name: a, imag: x}]",
+        r#"[name="a"].imag: field not declared in schema"#,
+    );
+
+    check(
+        "[{name: a}, {name: a}]",
+        r#": duplicate entries for key [name="a"]"#,
+    );
 }
 
 #[test]
@@ -293,19 +431,32 @@ fn a_configuration_says_nothing_about_owners() {
 fn a_configuration_must_be_of_the_kind_that_is_asked_for() {
     let story = Story::of("apps/v1", "Deployment");
     let check = |config: &str, expected: &str| {
-        let refusal = story.tracker.apply(None, &tree(config), "me", false, NOON).unwrap_err();
+        let refusal = story
+            .tracker
+            .apply(None, &tree(config), "me", false, NOON)
+            .unwrap_err();
         assert_eq!(refusal.to_string(), expected);
     };
-    check("{apiVersion: apps/v1, kind: StatefulSet}", "invalid object type: apps/v1, Kind=StatefulSet");
-    check("{apiVersion: v1, kind: Deployment}", "invalid object type: /v1, Kind=Deployment");
+
+    check(
+        "{apiVersion: apps/v1, kind: StatefulSet}",
+        "invalid object type: apps/v1, Kind=StatefulSet",
+    );
+
+    check(
+        "{apiVersion: v1, kind: Deployment}",
+        "invalid object type: /v1, Kind=Deployment",
+    );
+
     check("{}", "invalid object type: /, Kind=");
 }
 
 #[test]
 fn what_was_there_before_anybody_applied_has_an_owner_too() {
     let mut story = Story::of("v1", "ConfigMap");
-    story.live =
-        Some(tree("{apiVersion: v1, kind: ConfigMap, metadata: {name: x, uid: u}, data: {a: '1', b: '1'}}"));
+    story.live = Some(tree(
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, uid: u}, data: {a: '1', b: '1'}}",
+    ));
     story.apply("one", "{data: {b: '1', c: '1'}}").unwrap();
     story.check_owners(&[
         r#"before-first-apply Update +0 {"f:data":{".":{},"f:a":{},"f:b":{}}}"#,

@@ -13,11 +13,17 @@ fn the_oldest_of_many_updaters_become_ancient() {
     for writer in 0..10 {
         story.update(&format!("w{writer:02}"), &data(writer + 1));
     }
+
     assert_eq!(story.owners().len(), 10);
+
     story.update("w10", &data(11));
     let owners = story.owners();
     assert_eq!(owners.len(), 10);
-    assert_eq!(owners[0], r#"ancient-changes Update +1 {"f:data":{".":{},"f:k00":{},"f:k01":{}}}"#);
+    assert_eq!(
+        owners[0],
+        r#"ancient-changes Update +1 {"f:data":{".":{},"f:k00":{},"f:k01":{}}}"#
+    );
+
     story.update("w11", &data(12));
     let owners = story.owners();
     assert_eq!(owners.len(), 10);
@@ -31,7 +37,12 @@ fn the_oldest_of_many_updaters_become_ancient() {
 fn those_who_apply_are_not_counted() {
     let mut story = Story::of("v1", "ConfigMap");
     for writer in 0..20 {
-        story.apply(&format!("a{writer:02}"), &format!("{{data: {{k{writer:02}: '1'}}}}")).unwrap();
+        story
+            .apply(
+                &format!("a{writer:02}"),
+                &format!("{{data: {{k{writer:02}: '1'}}}}"),
+            )
+            .unwrap();
     }
     assert_eq!(story.owners().len(), 20);
 }
@@ -52,17 +63,29 @@ fn each_version_has_its_own_ancient_changes() {
             fields: Set::of([FieldPath::fields(&[&format!("f{writer:02}")])]),
         });
     }
+
     owners.cap_updaters();
+
     let mut shown: Vec<String> = owners
         .iter()
         .filter(|owner| owner.manager.name == "ancient-changes")
-        .map(|owner| format!("{} {}", owner.manager.api_version, fields_v1::encode(&owner.fields).as_str()))
+        .map(|owner| {
+            format!(
+                "{} {}",
+                owner.manager.api_version,
+                fields_v1::encode(&owner.fields).as_str()
+            )
+        })
         .collect();
     shown.sort();
+
     assert_eq!(owners.iter().count(), 10);
     assert_eq!(
         shown,
-        [r#"v1 {"f:f00":{},"f:f02":{},"f:f04":{}}"#, r#"v2 {"f:f01":{},"f:f03":{},"f:f05":{}}"#]
+        [
+            r#"v1 {"f:f00":{},"f:f02":{},"f:f04":{}}"#,
+            r#"v2 {"f:f01":{},"f:f03":{},"f:f05":{}}"#
+        ]
     );
 }
 
@@ -81,9 +104,14 @@ fn thousands_of_updaters_are_put_together_at_once() {
             fields: Set::of([FieldPath::fields(&[&format!("f{writer:05}")])]),
         });
     }
+
     let mut owners = Owners(entries);
     owners.cap_updaters();
     assert_eq!(owners.iter().count(), 10);
-    let ancient = owners.iter().find(|owner| owner.manager.name == "ancient-changes").unwrap();
+
+    let ancient = owners
+        .iter()
+        .find(|owner| owner.manager.name == "ancient-changes")
+        .unwrap();
     assert_eq!(ancient.fields.len(), 19_991);
 }

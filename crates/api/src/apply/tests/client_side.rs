@@ -29,7 +29,13 @@ fn kubectl_takes_over_what_it_applied_itself() {
 #[test]
 fn the_annotation_is_kept_up_to_date() {
     let mut story = client_side("");
-    story.apply("kubectl", "{metadata: {annotations: {note: '<'}}, data: {a: '2'}}").unwrap();
+    story
+        .apply(
+            "kubectl",
+            "{metadata: {annotations: {note: '<'}}, data: {a: '2'}}",
+        )
+        .unwrap();
+
     let object = story.live.as_ref().unwrap();
     assert_eq!(
         object.meta().annotation(LAST_APPLIED),
@@ -38,8 +44,15 @@ fn the_annotation_is_kept_up_to_date() {
             "\n"
         ))
     );
+
     // Too large for an annotation, it goes.
-    story.apply("kubectl", &format!("{{data: {{a: '{}'}}}}", "x".repeat(256 << 10))).unwrap();
+    story
+        .apply(
+            "kubectl",
+            &format!("{{data: {{a: '{}'}}}}", "x".repeat(256 << 10)),
+        )
+        .unwrap();
+
     assert_eq!(story.live.unwrap().meta().annotation(LAST_APPLIED), None);
 }
 
@@ -55,13 +68,22 @@ fn only_kubectl_takes_over() {
 #[test]
 fn what_somebody_else_changed_since_is_still_a_conflict() {
     let mut story = client_side("");
-    let annotation = story.live.as_ref().unwrap().meta().annotation(LAST_APPLIED).unwrap().to_owned();
+    let annotation = story
+        .live
+        .as_ref()
+        .unwrap()
+        .meta()
+        .annotation(LAST_APPLIED)
+        .unwrap()
+        .to_owned();
+
     story.update(
         "other",
         &format!(
             "{{metadata: {{annotations: {{{LAST_APPLIED}: '{annotation}'}}}}, data: {{a: '5', b: '1'}}}}"
         ),
     );
+
     assert_eq!(
         story.refused("kubectl", "{data: {a: '2', b: '2'}}"),
         r#"Apply failed with 1 conflict: conflict with "other" using v1: .data.a"#
@@ -81,6 +103,7 @@ fn an_annotation_of_no_use_helps_nobody() {
             "old",
             &format!("{{metadata: {{annotations: {{{LAST_APPLIED}: '{annotation}'}}}}, data: {{a: '1'}}}}"),
         );
+
         let refusal = story.refused("kubectl", "{data: {a: '2'}}");
         assert_eq!(
             refusal, r#"Apply failed with 1 conflict: conflict with "old" using v1: .data.a"#,

@@ -5,8 +5,9 @@ use crate::fuzz::steps;
 
 fn service(ports: usize) -> String {
     // In an order that is not the sorted one.
-    let ports: Vec<String> =
-        (0..ports).map(|place| format!("{{port: {}, name: p{place}}}", 1 + (place * 7919) % ports)).collect();
+    let ports: Vec<String> = (0..ports)
+        .map(|place| format!("{{port: {}, name: p{place}}}", 1 + (place * 7919) % ports))
+        .collect();
     format!("{{spec: {{ports: [{}]}}}}", ports.join(", "))
 }
 
@@ -17,19 +18,25 @@ fn a_long_keyed_list_is_applied_in_linear_steps() {
         let config = service(ports);
         story.update("before", &config);
         let half = service(ports / 2);
+
         steps::taken_by(|| {
             story.force("one", &config);
             story.force("two", &half);
             story.force("one", &half);
         })
     };
+
     if !cfg!(debug_assertions) {
         eprintln!("left out: steps are counted only in builds with debug assertions");
         return;
     }
+
     let (small, large) = (cost(250), cost(1000));
     assert!(small > 250, "nothing counts the steps");
-    assert!(large <= 6 * small, "{small} steps for 250 elements, {large} for 1,000");
+    assert!(
+        large <= 6 * small,
+        "{small} steps for 250 elements, {large} for 1,000"
+    );
 }
 
 #[test]
@@ -41,12 +48,17 @@ fn many_entries_are_read_in_linear_steps() {
             )
         };
         let entries: Vec<String> = (0..entries).map(entry).collect();
-        tree(&format!("{{metadata: {{managedFields: [{}]}}}}", entries.join(", ")))
+        tree(&format!(
+            "{{metadata: {{managedFields: [{}]}}}}",
+            entries.join(", ")
+        ))
     };
+
     let cost = |entries| {
         let object = object(entries);
         steps::taken_by(|| assert!(!Owners::decode(&object).unwrap().is_empty()))
     };
+
     if cfg!(debug_assertions) {
         assert!(cost(1000) <= 6 * cost(250));
     }

@@ -37,13 +37,19 @@ fn story(of: Type<'_>) -> Story<'_> {
         filters: &[],
         convert: &only_version,
     };
-    Story { tracker, live: None, now: NOON }
+
+    Story {
+        tracker,
+        live: None,
+        now: NOON,
+    }
 }
 
 #[test]
 fn a_schema_says_how_fields_are_owned() {
     let declared = Declared::object(&tree(SCHEMA), false).unwrap();
     let mut story = story(Type::Declared(&declared));
+
     let config = "{spec: {replicas: 1, port: http, tags: [a, b], parts: [{name: x, size: 1}], plain: [p],
         color: {r: 1}, labels: {l: m}, free: {a: {b: [1]}}, template: {metadata: {finalizers: [f]}, any: {x: 1}}}}";
     story.apply("one", config).unwrap();
@@ -53,10 +59,24 @@ fn a_schema_says_how_fields_are_owned() {
         r#""f:replicas":{},"f:tags":{"v:\"a\"":{},"v:\"b\"":{}},"#,
         r#""f:template":{"f:any":{".":{},"f:x":{}},"f:metadata":{"f:finalizers":{"v:\"f\"":{}}}}}}"#
     )]);
-    story.apply("two", "{spec: {parts: [{name: x, kind: other}], port: http}}").unwrap();
-    story.check_at(&["spec", "parts"], r#"[{"name":"x","size":1},{"kind":"other","name":"x"}]"#);
+
+    story
+        .apply(
+            "two",
+            "{spec: {parts: [{name: x, kind: other}], port: http}}",
+        )
+        .unwrap();
+
+    story.check_at(
+        &["spec", "parts"],
+        r#"[{"name":"x","size":1},{"kind":"other","name":"x"}]"#,
+    );
+
     story.apply("one", "{spec: {}}").unwrap();
-    story.check_at(&["spec"], r#"{"parts":[{"kind":"other","name":"x"}],"port":"http"}"#);
+    story.check_at(
+        &["spec"],
+        r#"{"parts":[{"kind":"other","name":"x"}],"port":"http"}"#,
+    );
 }
 
 #[test]
@@ -69,16 +89,26 @@ fn what_a_schema_does_not_allow_is_refused() {
             format!("failed to create typed patch object (/x; g/v1, Kind=Thing): {expected}")
         );
     };
-    check("{spec: {nope: 1}}", ".spec.nope: field not declared in schema");
+
+    check(
+        "{spec: {nope: 1}}",
+        ".spec.nope: field not declared in schema",
+    );
+
     check(
         "{spec: {labels: {l: 1}}}",
         ".spec.labels.l: expected string, got &value.valueUnstructured{Value:1}",
     );
+
     check(
         "{spec: {parts: [{size: 1}, {size: 2}]}}",
         r#".spec.parts: duplicate entries for key [kind="plain"]"#,
     );
-    check("{metadata: {labels: []}}", ".metadata.labels: expected map, got &{[]}");
+
+    check(
+        "{metadata: {labels: []}}",
+        ".metadata.labels: expected map, got &{[]}",
+    );
 }
 
 #[test]
@@ -86,6 +116,7 @@ fn a_key_without_a_default_must_be_there() {
     let schema = "{type: object, properties: {l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a, b],
         items: {type: object, properties: {a: {type: string}, b: {type: string}, c: {type: string}}}}}}";
     let declared = Declared::object(&tree(schema), false).unwrap();
+
     let mut story = story(Type::Declared(&declared));
     assert_eq!(
         story.refused("me", "{l: [{c: x}]}"),
@@ -94,6 +125,7 @@ fn a_key_without_a_default_must_be_there() {
             r#"element that omits all key fields ["a" "b"] (and doesn't have default values for any key fields)"#
         )
     );
+
     // Given in part, it is a key of its own.
     story.apply("me", "{l: [{a: x}, {a: x, b: z}]}").unwrap();
     story.check_owners(&[
@@ -104,15 +136,30 @@ fn a_key_without_a_default_must_be_there() {
 #[test]
 fn schemas_that_cannot_be_used_are_refused() {
     let check = |schema: &str, expected: SchemaError| {
-        assert_eq!(Declared::object(&tree(schema), false).unwrap_err(), expected);
+        assert_eq!(
+            Declared::object(&tree(schema), false).unwrap_err(),
+            expected
+        );
     };
     check("{type: thing}", SchemaError::Type("thing".into()));
+
     check("{type: array}", SchemaError::Items);
-    check("{type: object, x-kubernetes-map-type: round}", SchemaError::MapType("round".into()));
+    check(
+        "{type: object, x-kubernetes-map-type: round}",
+        SchemaError::MapType("round".into()),
+    );
+
     let list = |rest: &str| {
-        format!("{{type: object, properties: {{l: {{type: array, items: {{type: string}}, {rest}}}}}}}")
+        format!(
+            "{{type: object, properties: {{l: {{type: array, items: {{type: string}}, {rest}}}}}}}"
+        )
     };
-    check(&list("x-kubernetes-list-type: long"), SchemaError::ListType("long".into()));
+
+    check(
+        &list("x-kubernetes-list-type: long"),
+        SchemaError::ListType("long".into()),
+    );
+
     check(&list("x-kubernetes-list-type: map"), SchemaError::Keys);
 }
 
@@ -127,8 +174,10 @@ fn what_was_owned_in_parts_is_owned_as_a_whole_once_the_schema_says_so() {
         Declared::object(&tree(&text), false).unwrap()
     };
     let (parts, whole) = (schema("set", "granular"), schema("atomic", "atomic"));
+
     let mut before = story(Type::Declared(&parts));
     before.apply("one", "{l: [a], m: {k: v}}").unwrap();
+
     let mut after = story(Type::Declared(&whole));
     after.live = before.live;
     after.now = before.now;
@@ -143,19 +192,38 @@ fn what_was_owned_in_parts_is_owned_as_a_whole_once_the_schema_says_so() {
 fn without_a_schema_maps_are_owned_by_field_and_lists_as_a_whole() {
     let mut story = story(Type::Deduced);
     story
-        .apply("one", "{metadata: {labels: {l: m}}, spec: {a: {b: 1}, l: [{x: 1}], e: {}, no-value: null}}")
+        .apply(
+            "one",
+            "{metadata: {labels: {l: m}}, spec: {a: {b: 1}, l: [{x: 1}], e: {}, no-value: null}}",
+        )
         .unwrap();
+
     story.check_owners(&[concat!(
         r#"one Apply +0 {"f:metadata":{"f:labels":{".":{},"f:l":{}}},"#,
         r#""f:spec":{".":{},"f:a":{".":{},"f:b":{}},"f:e":{},"f:l":{},"f:no-value":{}}}"#
     )]);
+
     assert_eq!(
         story.refused("two", "{spec: {l: [{x: 2}], a: 5}}"),
         "Apply failed with 2 conflicts: conflicts with \"one\":\n- .spec.a\n- .spec.l"
     );
+
     story.force("two", "{spec: {l: [{x: 2}], a: 5}}");
     story.check_at(&["spec"], r#"{"a":5,"e":{},"l":[{"x":2}],"no-value":null}"#);
+
     // As a tree, because that is what the whole object is.
-    let fields = story.live.as_ref().unwrap().at(&["metadata", "managedFields"]).unwrap().as_array().unwrap();
-    assert!(fields.iter().all(|entry| matches!(entry.get("fieldsV1"), Some(Value::Object(_)))));
+    let fields = story
+        .live
+        .as_ref()
+        .unwrap()
+        .at(&["metadata", "managedFields"])
+        .unwrap()
+        .as_array()
+        .unwrap();
+
+    assert!(
+        fields
+            .iter()
+            .all(|entry| matches!(entry.get("fieldsV1"), Some(Value::Object(_))))
+    );
 }

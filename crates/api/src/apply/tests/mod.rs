@@ -31,9 +31,20 @@ impl Story<'static> {
     /// Of a built-in kind.
     pub(super) fn of(api_version: &'static str, kind: &'static str) -> Story<'static> {
         let of = Type::of_kind(api_version, kind).unwrap();
-        let tracker =
-            Tracker { api_version, kind, subresource: "", of, filters: &[], convert: &only_version };
-        Story { tracker, live: None, now: NOON }
+        let tracker = Tracker {
+            api_version,
+            kind,
+            subresource: "",
+            of,
+            filters: &[],
+            convert: &only_version,
+        };
+
+        Story {
+            tracker,
+            live: None,
+            now: NOON,
+        }
     }
 }
 
@@ -48,7 +59,9 @@ impl Story<'_> {
 
     fn apply_with(&mut self, manager: &str, config: &str, force: bool) -> Result<(), ApplyError> {
         let config = self.complete(config);
-        let applied = self.tracker.apply(self.live.as_ref(), &config, manager, force, self.now)?;
+        let applied = self
+            .tracker
+            .apply(self.live.as_ref(), &config, manager, force, self.now)?;
         self.write(applied);
         Ok(())
     }
@@ -64,7 +77,10 @@ impl Story<'_> {
         if self.live.is_some() {
             object.meta_mut().set_uid("u");
         }
-        let updated = self.tracker.update(self.live.as_ref(), object, manager, self.now).unwrap();
+        let updated = self
+            .tracker
+            .update(self.live.as_ref(), object, manager, self.now)
+            .unwrap();
         self.write(updated);
     }
 
@@ -80,7 +96,9 @@ impl Story<'_> {
     fn write(&mut self, mut object: Value) {
         object.meta_mut().set_uid("u");
         if let Type::Catalogue(_) = self.tracker.of {
-            let kind = crate::catalog::BUILTIN.kind_of(self.tracker.api_version, self.tracker.kind).unwrap();
+            let kind = crate::catalog::BUILTIN
+                .kind_of(self.tracker.api_version, self.tracker.kind)
+                .unwrap();
             canonical::canonicalize(&mut object, crate::catalog::BUILTIN.root(kind).node());
         }
         self.live = Some(object);
@@ -102,16 +120,38 @@ impl Story<'_> {
 
     #[track_caller]
     pub(super) fn check_at(&self, path: &[&str], expected: &str) {
-        let found = self.live.as_ref().unwrap().at(path).map_or("absent".to_owned(), json::to_string);
+        let found = self
+            .live
+            .as_ref()
+            .unwrap()
+            .at(path)
+            .map_or("absent".to_owned(), json::to_string);
         assert_eq!(found, expected);
     }
 }
 
 fn show_owner(owner: &Owner) -> String {
-    let Manager { name, operation, api_version: _, subresource } = &owner.manager;
-    let minutes = owner.time.map(|time| (time.unix_seconds() - NOON.unix_seconds()) / 60);
+    let Manager {
+        name,
+        operation,
+        api_version: _,
+        subresource,
+    } = &owner.manager;
+
+    let minutes = owner
+        .time
+        .map(|time| (time.unix_seconds() - NOON.unix_seconds()) / 60);
     let time = minutes.map_or("never".to_owned(), |minutes| format!("+{minutes}"));
-    let through = if subresource.is_empty() { String::new() } else { format!("/{subresource}") };
+    let through = if subresource.is_empty() {
+        String::new()
+    } else {
+        format!("/{subresource}")
+    };
+
     let fields = fields_v1::encode(&owner.fields);
-    format!("{name}{through} {} {time} {}", operation.as_str(), fields.as_str())
+    format!(
+        "{name}{through} {} {time} {}",
+        operation.as_str(),
+        fields.as_str()
+    )
 }

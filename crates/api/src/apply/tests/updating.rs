@@ -15,9 +15,14 @@ fn whoever_creates_owns_everything_but_the_identity() {
 #[test]
 fn an_update_takes_what_it_changes_and_forgets_what_is_gone() {
     let mut story = Story::of("v1", "ConfigMap");
-    story.apply("one", "{data: {a: '1', b: '1', c: '1'}}").unwrap();
+    story
+        .apply("one", "{data: {a: '1', b: '1', c: '1'}}")
+        .unwrap();
     story.update("upd", "{data: {a: '1', b: '2'}}");
-    story.check_owners(&[r#"one Apply +0 {"f:data":{"f:a":{}}}"#, r#"upd Update +1 {"f:data":{"f:b":{}}}"#]);
+    story.check_owners(&[
+        r#"one Apply +0 {"f:data":{"f:a":{}}}"#,
+        r#"upd Update +1 {"f:data":{"f:b":{}}}"#,
+    ]);
 }
 
 #[test]
@@ -35,13 +40,21 @@ fn subresources_are_managers_of_their_own() {
     let mut story = Story::of("v1", "Pod");
     story.update("kubelet", "{spec: {nodeName: here}}");
     story.tracker.subresource = "status";
-    story.update("kubelet", "{spec: {nodeName: here}, status: {phase: Running}}");
+    story.update(
+        "kubelet",
+        "{spec: {nodeName: here}, status: {phase: Running}}",
+    );
+
     story.check_owners(&[
         r#"kubelet Update +0 {"f:spec":{"f:nodeName":{}}}"#,
         r#"kubelet/status Update +1 {"f:status":{"f:phase":{}}}"#,
     ]);
+
     story.tracker.subresource = "";
-    story.apply("kubelet", "{status: {phase: Running}}").unwrap();
+    story
+        .apply("kubelet", "{status: {phase: Running}}")
+        .unwrap();
+
     let refusal = story.refused("other", "{status: {phase: Failed}}");
     assert_eq!(
         refusal,
@@ -52,7 +65,11 @@ fn subresources_are_managers_of_their_own() {
 
 #[test]
 fn what_a_strategy_resets_is_never_owned() {
-    let filters = [(Text::new("v1"), Filter::Without(Set::of([FieldPath::fields(&["status"])])))];
+    let filters = [(
+        Text::new("v1"),
+        Filter::Without(Set::of([FieldPath::fields(&["status"])])),
+    )];
+
     let of = Type::of_kind("v1", "Pod").unwrap();
     let tracker = Tracker {
         api_version: "v1",
@@ -62,10 +79,18 @@ fn what_a_strategy_resets_is_never_owned() {
         filters: &filters,
         convert: &only_version,
     };
-    let mut story = Story { tracker, live: None, now: NOON };
+
+    let mut story = Story {
+        tracker,
+        live: None,
+        now: NOON,
+    };
     story.update("me", "{spec: {nodeName: here}, status: {phase: Running}}");
+
     story.check_owners(&[r#"me Update +0 {"f:spec":{"f:nodeName":{}}}"#]);
-    story.apply("one", "{spec: {hostname: h}, status: {phase: Failed}}").unwrap();
+    story
+        .apply("one", "{spec: {hostname: h}, status: {phase: Failed}}")
+        .unwrap();
     story.check_owners(&[
         r#"me Update +0 {"f:spec":{"f:nodeName":{}}}"#,
         r#"one Apply +1 {"f:spec":{"f:hostname":{}}}"#,
@@ -77,8 +102,13 @@ fn an_empty_list_of_owners_gives_ownership_up() {
     for reset in ["[]", "[{}]", "[{manager: '', time: null}]"] {
         let mut story = Story::of("v1", "ConfigMap");
         story.apply("one", "{data: {a: '1'}}").unwrap();
-        story.update("me", &format!("{{metadata: {{managedFields: {reset}}}, data: {{a: '2'}}}}"));
+        story.update(
+            "me",
+            &format!("{{metadata: {{managedFields: {reset}}}, data: {{a: '2'}}}}"),
+        );
+
         story.check_at(&["metadata", "managedFields"], "absent");
+
         // Nothing is tracked until somebody applies again.
         story.update("me", "{data: {a: '3'}}");
         story.check_at(&["metadata", "managedFields"], "absent");
@@ -97,27 +127,53 @@ fn owners_can_be_set_by_hand_but_nonsense_and_nothing_leave_them() {
             "{{manager: hand, operation: Apply, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {fields}}}"
         )
     };
+
     let check = |entries: &str, expected: &[&str]| {
         let mut story = Story::of("v1", "ConfigMap");
         story.apply("one", "{data: {a: '1'}}").unwrap();
-        story.update("me", &format!("{{metadata: {{managedFields: {entries}}}, data: {{a: '1'}}}}"));
+        story.update(
+            "me",
+            &format!("{{metadata: {{managedFields: {entries}}}, data: {{a: '1'}}}}"),
+        );
         story.check_owners(expected);
     };
+
     let one = r#"one Apply +0 {"f:data":{"f:a":{}}}"#;
     let hand = r#"hand Apply never {"f:data":{"f:a":{}}}"#;
     check(&format!("[{}]", entry("{'f:data': {'f:a': {}}}")), &[hand]);
-    check(&format!("[{}, {}]", entry("{'f:x': {}}"), entry("{'f:data': {'f:a': {}}}")), &[hand]);
+
+    check(
+        &format!(
+            "[{}, {}]",
+            entry("{'f:x': {}}"),
+            entry("{'f:data': {'f:a': {}}}")
+        ),
+        &[hand],
+    );
+
     check("null", &[one]);
     check("nonsense", &[one]);
     check("[nonsense]", &[one]);
     check("[{manager: 5}]", &[one]);
     check("[{manager: a}]", &[one]);
+
     check(&format!("[{}]", entry("{'nonsense': {}}")), &[one]);
     check(&format!("[{}]", entry("[]")), &[one]);
     check("[{manager: a, operation: Apply, apiVersion: v1}]", &[one]);
-    check("[{manager: a, operation: Apply, apiVersion: v1, fieldsType: FieldsV2}]", &[one]);
-    check("[{manager: a, operation: Apply, fieldsType: FieldsV1}]", &[one]);
-    check("[{manager: a, operation: Create, apiVersion: v1, fieldsType: FieldsV1}]", &[one]);
+    check(
+        "[{manager: a, operation: Apply, apiVersion: v1, fieldsType: FieldsV2}]",
+        &[one],
+    );
+
+    check(
+        "[{manager: a, operation: Apply, fieldsType: FieldsV1}]",
+        &[one],
+    );
+
+    check(
+        "[{manager: a, operation: Create, apiVersion: v1, fieldsType: FieldsV1}]",
+        &[one],
+    );
 }
 
 #[test]
@@ -132,14 +188,20 @@ fn through_a_subresource_owners_cannot_be_set_by_hand() {
 #[test]
 fn a_write_that_cannot_be_followed_has_no_owners() {
     let story = Story::of("v1", "ConfigMap");
-    let bad =
-        tree("{apiVersion: v1, kind: ConfigMap, metadata: {name: x, managedFields: [{}]}, data: {a: 5}}");
-    let error = story.tracker.update(None, bad.clone(), "me", NOON).unwrap_err();
+    let bad = tree(
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, managedFields: [{}]}, data: {a: 5}}",
+    );
+    let error = story
+        .tracker
+        .update(None, bad.clone(), "me", NOON)
+        .unwrap_err();
+
     assert_eq!(
         error.to_string(),
         "failed to convert new object (/x; /v1, Kind=ConfigMap) to smd typed: \
          .data.a: expected string, got &value.valueUnstructured{Value:5}"
     );
+
     let forgotten = story.tracker.update_or_forget(None, bad, "me", NOON);
     assert_eq!(forgotten.at(&["metadata", "managedFields"]), None);
     assert_eq!(forgotten.at(&["data", "a"]), Some(&Value::Int(5)));
@@ -155,12 +217,16 @@ fn a_write_without_a_name_is_by_the_unknown() {
 #[test]
 fn entries_are_sorted_by_operation_time_manager_version_and_subresource() {
     let entry = |manager: &str, operation: &str, version: &str, sub: &str, time: &str| {
-        let time =
-            if time.is_empty() { String::new() } else { format!(", time: '2026-03-01T12:0{time}:00Z'") };
+        let time = if time.is_empty() {
+            String::new()
+        } else {
+            format!(", time: '2026-03-01T12:0{time}:00Z'")
+        };
         format!(
             "{{manager: {manager}, operation: {operation}, apiVersion: {version}, subresource: '{sub}', fieldsType: FieldsV1, fieldsV1: {{'f:a': {{}}}}{time}}}"
         )
     };
+
     let entries = [
         entry("a", "Update", "v1", "", "1"),
         entry("b", "Apply", "v1", "", "2"),
@@ -170,9 +236,16 @@ fn entries_are_sorted_by_operation_time_manager_version_and_subresource() {
         entry("a", "Update", "v0", "", "1"),
         entry("c", "Apply", "v1", "", ""),
     ];
-    let object = tree(&format!("{{metadata: {{managedFields: [{}]}}}}", entries.join(", ")));
+
+    let object = tree(&format!(
+        "{{metadata: {{managedFields: [{}]}}}}",
+        entries.join(", ")
+    ));
     let mut again = object.clone();
-    Owners::decode(&object).unwrap().encode(&mut again, Form::Text);
+    Owners::decode(&object)
+        .unwrap()
+        .encode(&mut again, Form::Text);
+
     let found: Vec<String> = again
         .at(&["metadata", "managedFields"])
         .unwrap()
@@ -180,7 +253,14 @@ fn entries_are_sorted_by_operation_time_manager_version_and_subresource() {
         .unwrap()
         .iter()
         .map(|entry| {
-            let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let text = |name: &str| {
+                entry
+                    .get(name)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+
             format!(
                 "{} {} {} {}",
                 text("manager"),
@@ -190,6 +270,7 @@ fn entries_are_sorted_by_operation_time_manager_version_and_subresource() {
             )
         })
         .collect();
+
     assert_eq!(
         found,
         [
@@ -213,17 +294,25 @@ fn a_write_that_changes_only_times_is_none() {
             entries(minute)
         ))
     };
+
     let check = |old: &Value, mut new: Value, kept: bool| {
         keep_times_of_unchanged(old, &mut new);
         assert_eq!(new == *old, kept);
     };
     check(&object(1, "x", "l"), object(2, "x", "l"), true);
+
     check(&object(1, "x", "l"), object(2, "z", "l"), false);
     check(&object(1, "x", "l"), object(2, "x", "z"), false);
     let mut other = object(2, "x", "l");
-    other.meta_mut().members().insert("managedFields", tree("[{manager: b, time: '2026-03-01T12:02:00Z'}]"));
+    other.meta_mut().members().insert(
+        "managedFields",
+        tree("[{manager: b, time: '2026-03-01T12:02:00Z'}]"),
+    );
+
     check(&object(1, "x", "l"), other, false);
     let mut more = object(2, "x", "l");
-    more.meta_mut().members().insert("managedFields", tree("[{manager: a}, {manager: b}]"));
+    more.meta_mut()
+        .members()
+        .insert("managedFields", tree("[{manager: a}, {manager: b}]"));
     check(&object(1, "x", "l"), more, false);
 }

@@ -10,14 +10,17 @@ fn convert<'a>(object: &Value, version: &str) -> Conversion<'a> {
         "g/broken" => return Conversion::Failed("out of order".to_owned()),
         _ => return Conversion::NoSuchVersion,
     };
+
     let mut object = object.clone();
     let members = object.as_object_mut().unwrap();
     members.insert("apiVersion", version);
+
     if let Some(spec) = members.get_mut("spec").and_then(Value::as_object_mut)
         && let Some(value) = spec.remove(from)
     {
         spec.insert(to, value);
     }
+
     Conversion::Done(object, Type::Deduced)
 }
 
@@ -30,7 +33,12 @@ fn story() -> Story<'static> {
         filters: &[],
         convert: &convert,
     };
-    Story { tracker, live: None, now: NOON }
+
+    Story {
+        tracker,
+        live: None,
+        now: NOON,
+    }
 }
 
 fn go_to(story: &mut Story<'static>, version: &'static str) {
@@ -49,26 +57,37 @@ fn conflicts_are_found_across_versions() {
         story.refused("two", "{spec: {count: 2}}"),
         r#"Apply failed with 1 conflict: conflict with "one": .spec.size"#
     );
+
     story.force("two", "{spec: {count: 2}}");
     story.check_owners(&[
         r#"one Apply +0 {"f:spec":{".":{},"f:color":{}}}"#,
         r#"two Apply +1 {"f:spec":{".":{},"f:count":{}}}"#,
     ]);
-    assert_eq!(Owners::decode(story.live.as_ref().unwrap()).unwrap().api_versions(), ["g/v1", "g/v2"]);
+
+    assert_eq!(
+        Owners::decode(story.live.as_ref().unwrap())
+            .unwrap()
+            .api_versions(),
+        ["g/v1", "g/v2"]
+    );
 }
 
 #[test]
 fn what_was_applied_in_one_version_is_given_up_in_another() {
     let mut story = story();
-    story.apply("one", "{spec: {size: 1, color: red, shape: round}}").unwrap();
+    story
+        .apply("one", "{spec: {size: 1, color: red, shape: round}}")
+        .unwrap();
     story.apply("two", "{spec: {size: 1}}").unwrap();
     go_to(&mut story, "g/v2");
+
     story.apply("one", "{spec: {shape: round}}").unwrap();
     story.check_at(&["spec"], r#"{"count":1,"shape":"round"}"#);
     story.check_owners(&[
         r#"one Apply +2 {"f:spec":{".":{},"f:shape":{}}}"#,
         r#"two Apply never {"f:spec":{".":{},"f:size":{}}}"#,
     ]);
+
     go_to(&mut story, "g/v1");
     story.apply("two", "{spec: {}}").unwrap();
     story.check_at(&["spec"], r#"{"shape":"round"}"#);
@@ -91,9 +110,17 @@ fn a_version_that_is_gone_takes_its_owners_along() {
     let mut story = story();
     story.tracker.api_version = "g/v0";
     story.apply("old", "{spec: {color: red}}").unwrap();
+
     story.update("older", "{spec: {color: red, shape: flat}}");
     story.tracker.api_version = "g/v1";
-    story.live.as_mut().unwrap().as_object_mut().unwrap().insert("apiVersion", "g/v1");
+    story
+        .live
+        .as_mut()
+        .unwrap()
+        .as_object_mut()
+        .unwrap()
+        .insert("apiVersion", "g/v1");
+
     story.apply("new", "{spec: {color: blue}}").unwrap();
     story.check_owners(&[r#"new Apply +2 {"f:spec":{".":{},"f:color":{}}}"#]);
     story.check_at(&["spec"], r#"{"color":"blue","shape":"flat"}"#);
@@ -105,23 +132,37 @@ fn a_conversion_that_fails_is_an_error() {
     story.tracker.api_version = "g/broken";
     story.apply("old", "{spec: {color: red}}").unwrap();
     story.tracker.api_version = "g/v1";
-    assert_eq!(story.refused("new", "{spec: {color: blue}}"), "out of order");
+    assert_eq!(
+        story.refused("new", "{spec: {color: blue}}"),
+        "out of order"
+    );
 }
 
 #[test]
 fn the_replicas_of_a_parent_have_the_owners_of_its_scale() {
     let path = FieldPath::fields(&["spec", "replicas"]);
     let replicas = [(Text::new("apps/v1"), Some(path))];
-    let scale = Scale { api_version: "apps/v1", replicas: &replicas };
+    let scale = Scale {
+        api_version: "apps/v1",
+        replicas: &replicas,
+    };
+
     let mut parent = Story::of("apps/v1", "Deployment");
-    parent.apply("one", "{spec: {replicas: 1, paused: true}}").unwrap();
-    parent.update("two", "{spec: {replicas: 1, paused: true, minReadySeconds: 1}}");
+    parent
+        .apply("one", "{spec: {replicas: 1, paused: true}}")
+        .unwrap();
+    parent.update(
+        "two",
+        "{spec: {replicas: 1, paused: true, minReadySeconds: 1}}",
+    );
+
     let owners = Owners::decode(parent.live.as_ref().unwrap()).unwrap();
     let of_scale = scale.owners_of_scale(&owners);
     assert_eq!(
         of_scale.iter().map(show_owner).collect::<Vec<_>>(),
         [r#"one Apply +0 {"f:spec":{"f:replicas":{}}}"#]
     );
+
     assert_eq!(of_scale.api_versions(), ["autoscaling/v1"]);
 
     let unchanged = scale.owners_of_parent(&owners, &of_scale);
@@ -130,6 +171,7 @@ fn the_replicas_of_a_parent_have_the_owners_of_its_scale() {
     let mut updated = Story::of("apps/v1", "Deployment");
     updated.update("maker", "{spec: {replicas: 1, paused: true}}");
     let of_maker = Owners::decode(updated.live.as_ref().unwrap()).unwrap();
+
     let split = scale.owners_of_parent(&of_maker, &scale.owners_of_scale(&of_maker));
     assert_eq!(
         split.iter().map(show_owner).collect::<Vec<_>>(),
@@ -141,14 +183,21 @@ fn the_replicas_of_a_parent_have_the_owners_of_its_scale() {
 
     let mut child = Story::of("autoscaling/v1", "Scale");
     child.tracker.subresource = "scale";
-    let mut live =
-        tree("{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: x, uid: u}, spec: {replicas: 1}}");
+    let mut live = tree(
+        "{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: x, uid: u}, spec: {replicas: 1}}",
+    );
     of_scale.encode(&mut live, Form::Text);
     child.live = Some(live);
     child.update("hpa", "{spec: {replicas: 5}}");
+
     let after = Owners::decode(child.live.as_ref().unwrap()).unwrap();
-    let mut shown: Vec<String> = scale.owners_of_parent(&owners, &after).iter().map(show_owner).collect();
+    let mut shown: Vec<String> = scale
+        .owners_of_parent(&owners, &after)
+        .iter()
+        .map(show_owner)
+        .collect();
     shown.sort();
+
     assert_eq!(
         shown,
         [

@@ -14,12 +14,16 @@ pub struct Place<'s> {
 
 impl<'s> Type<'s> {
     pub(super) fn of_field(field: FieldRef<'s>) -> Type<'s> {
-        Type::Catalogue(Place { node: field.node(), extra: Some(field.extra()) })
+        Type::Catalogue(Place {
+            node: field.node(),
+            extra: Some(field.extra()),
+        })
     }
 }
 
 impl<'s> Place<'s> {
-    /// The empty object of this type as upstream's structs have it: with whatever is always written.
+    /// The empty object of this type as upstream's structs have it: with whatever is always
+    /// written.
     pub(crate) fn empty(self) -> Value {
         let mut empty = Value::object();
         canonical::canonicalize(&mut empty, self.node);
@@ -35,12 +39,17 @@ impl<'s> Place<'s> {
                 Atom::scalar(Scalar::Any)
             }
             Shape::Raw(RawKind::RawExtension) => Type::Whole.atom(),
-            // `items` of a schema and the like: the published schema says nothing about what they are.
-            Shape::Raw(_) | Shape::SchemaOrArray(_) | Shape::SchemaOrBool(_) | Shape::SchemaOrStrings(_) => {
-                Type::Deduced.atom()
-            }
+            // `items` of a schema and the like: the published schema says nothing about what they
+            // are.
+            Shape::Raw(_)
+            | Shape::SchemaOrArray(_)
+            | Shape::SchemaOrBool(_)
+            | Shape::SchemaOrStrings(_) => Type::Deduced.atom(),
             Shape::Struct(id) => Atom::map(self.fields(self.node.page.struct_of(id))),
-            Shape::List(_) | Shape::Strings => Atom::list(List { item: self.item(), by: self.by() }),
+            Shape::List(_) | Shape::Strings => Atom::list(List {
+                item: self.item(),
+                by: self.by(),
+            }),
             Shape::Map(_) => Atom::map(Fields {
                 whole: self.map_type() == Some(MapType::Atomic),
                 declared: Members::None,
@@ -55,10 +64,16 @@ impl<'s> Place<'s> {
             Some(map) => map == MapType::Atomic,
             None => of.declared.atomic,
         };
+
         if of.fields().is_empty() {
             return Fields::deduced(whole);
         }
-        Fields { whole, declared: Members::Struct(of), other: None }
+
+        Fields {
+            whole,
+            declared: Members::Struct(of),
+            other: None,
+        }
     }
 
     fn by(self) -> By<'s> {

@@ -1,7 +1,7 @@
 //! A schema made at run time: what a CustomResourceDefinition declares, read from its OpenAPI form.
 //!
-//! Only what decides ownership is kept: which fields there are, list and map types, keys and their defaults. Whether a
-//! value is valid is the schema engine's business.
+//! Only what decides ownership is kept: which fields there are, list and map types, keys and their
+//! defaults. Whether a value is valid is the schema engine's business.
 
 use super::{Atom, By, Fields, List, Members, Place, Scalar, Type};
 use crate::catalog::BUILTIN;
@@ -70,7 +70,10 @@ impl DeclaredField {
 }
 
 pub(super) fn find<'s>(fields: &'s [DeclaredField], name: &str) -> Option<&'s DeclaredField> {
-    fields.binary_search_by(|field| field.name.as_str().cmp(name)).ok().map(|place| &fields[place])
+    fields
+        .binary_search_by(|field| field.name.as_str().cmp(name))
+        .ok()
+        .map(|place| &fields[place])
 }
 
 /// Why a schema cannot be used.
@@ -89,8 +92,8 @@ pub enum SchemaError {
 }
 
 impl Declared {
-    /// The objects of a custom resource, from the structural schema of one version (`openAPIV3Schema`).
-    /// `apiVersion`, `kind` and `metadata` are what they are in every object.
+    /// The objects of a custom resource, from the structural schema of one version
+    /// (`openAPIV3Schema`). `apiVersion`, `kind` and `metadata` are what they are in every object.
     pub fn object(schema: &Value, preserve_unknown: bool) -> Result<Declared, SchemaError> {
         let mut values = Reader { preserve_unknown }.values(schema)?;
         values.add_object_fields();
@@ -109,15 +112,41 @@ impl Declared {
 impl Values {
     fn add_object_fields(&mut self) {
         let map = self.map.get_or_insert_with(|| {
-            Box::new(DeclaredMap { whole: false, fields: Vec::new(), other: Other::Nothing })
+            Box::new(DeclaredMap {
+                whole: false,
+                fields: Vec::new(),
+                other: Other::Nothing,
+            })
         });
-        let metadata = BUILTIN.type_named("meta.v1.ObjectMeta").expect("the catalogue has ObjectMeta");
-        let metadata = Declared(What::Builtin(Place { node: metadata.node(), extra: None }));
-        let text = Declared(What::Values(Values { scalar: Some(Scalar::String), ..Values::default() }));
-        map.fields.retain(|field| !matches!(field.name.as_str(), "apiVersion" | "kind" | "metadata"));
-        for (name, of) in [("apiVersion", text.clone()), ("kind", text), ("metadata", metadata)] {
-            map.fields.push(DeclaredField { name: Text::new(name), of, default: None });
+
+        let metadata = BUILTIN
+            .type_named("meta.v1.ObjectMeta")
+            .expect("the catalogue has ObjectMeta");
+        let metadata = Declared(What::Builtin(Place {
+            node: metadata.node(),
+            extra: None,
+        }));
+
+        let text = Declared(What::Values(Values {
+            scalar: Some(Scalar::String),
+            ..Values::default()
+        }));
+
+        map.fields
+            .retain(|field| !matches!(field.name.as_str(), "apiVersion" | "kind" | "metadata"));
+
+        for (name, of) in [
+            ("apiVersion", text.clone()),
+            ("kind", text),
+            ("metadata", metadata),
+        ] {
+            map.fields.push(DeclaredField {
+                name: Text::new(name),
+                of,
+                default: None,
+            });
         }
+
         map.fields.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
@@ -134,7 +163,11 @@ impl Values {
             }),
             map: self.map.as_ref().map(|map| Fields {
                 whole: map.whole,
-                declared: if map.fields.is_empty() { Members::None } else { Members::Declared(&map.fields) },
+                declared: if map.fields.is_empty() {
+                    Members::None
+                } else {
+                    Members::Declared(&map.fields)
+                },
                 other: match &map.other {
                     Other::Nothing => None,
                     Other::Deduced => Some(Type::Deduced),
@@ -160,8 +193,13 @@ impl Reader {
         if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true)) {
             self.preserve_unknown = true;
         }
+
         let mut declared = Values::default();
-        match schema.get("type").and_then(Value::as_str).unwrap_or_default() {
+        match schema
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+        {
             "" => {
                 declared.scalar = Some(Scalar::Any);
                 declared.list = Some(Box::new(self.list(schema)?));
@@ -179,9 +217,11 @@ impl Reader {
             "string" => declared.scalar = Some(string(schema)),
             other => return Err(SchemaError::Type(other.to_owned())),
         }
+
         if schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {
             declared.add_object_fields();
         }
+
         Ok(declared)
     }
 
@@ -191,20 +231,39 @@ impl Reader {
             Some("atomic") => true,
             Some(other) => return Err(SchemaError::MapType(other.to_owned())),
         };
+
         let no_properties = Map::new();
-        let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&no_properties);
+        let properties = schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .unwrap_or(&no_properties);
+
         let mut fields = Vec::with_capacity(properties.len());
         for (name, property) in properties.iter() {
-            let default = property.get("default").filter(|default| !default.is_null()).cloned();
-            fields.push(DeclaredField { name: Text::new(name), of: self.schema(property)?, default });
+            let default = property
+                .get("default")
+                .filter(|default| !default.is_null())
+                .cloned();
+
+            fields.push(DeclaredField {
+                name: Text::new(name),
+                of: self.schema(property)?,
+                default,
+            });
         }
+
         let other = match schema.get("additionalProperties") {
             None if self.preserve_unknown || fields.is_empty() => Other::Deduced,
             None | Some(Value::Bool(false)) => Other::Nothing,
             Some(Value::Bool(true)) => Other::Deduced,
             Some(values) => Other::Declared(self.schema(values)?),
         };
-        Ok(DeclaredMap { whole, fields, other })
+
+        Ok(DeclaredMap {
+            whole,
+            fields,
+            other,
+        })
     }
 
     fn list(self, schema: &Value) -> Result<DeclaredList, SchemaError> {
@@ -212,23 +271,37 @@ impl Reader {
             None | Some("atomic") => DeclaredBy::Nothing,
             Some("set") => DeclaredBy::Value,
             Some("map") => {
-                let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
+                let keys = schema
+                    .get("x-kubernetes-list-map-keys")
+                    .and_then(Value::as_array);
+
                 let keys = keys.ok_or(SchemaError::Keys)?;
-                DeclaredBy::Keys(keys.iter().filter_map(Value::as_str).map(Text::new).collect())
+                DeclaredBy::Keys(
+                    keys.iter()
+                        .filter_map(Value::as_str)
+                        .map(Text::new)
+                        .collect(),
+                )
             }
             Some(other) => return Err(SchemaError::ListType(other.to_owned())),
         };
+
         let item = match schema.get("items") {
             Some(items) => self.schema(items)?,
             None => Declared(What::Anything),
         };
+
         Ok(DeclaredList { item, by })
     }
 }
 
 /// A string with a format may stand for something else.
 fn string(schema: &Value) -> Scalar {
-    match schema.get("format").and_then(Value::as_str).unwrap_or_default() {
+    match schema
+        .get("format")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+    {
         "" | "byte" => Scalar::String,
         _ => Scalar::Any,
     }

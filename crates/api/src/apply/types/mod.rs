@@ -1,9 +1,10 @@
 //! What may stand at a place of an object, as server-side apply sees it.
 //!
-//! One engine serves objects of three sorts. A [`Type`] is a place in the catalogue (built-in kinds), in a schema made
-//! at run time ([`Declared`], custom resources), or nowhere (objects whose schema nobody knows: maps are merged field by
-//! field, lists are owned as a whole). All three answer the same question with an [`Atom`]: whether a scalar, a list or
-//! a map may stand here, and how the parts of a list or map are told apart and owned.
+//! One engine serves objects of three sorts. A [`Type`] is a place in the catalogue (built-in
+//! kinds), in a schema made at run time ([`Declared`], custom resources), or nowhere (objects whose
+//! schema nobody knows: maps are merged field by field, lists are owned as a whole). All three
+//! answer the same question with an [`Atom`]: whether a scalar, a list or a map may stand here, and
+//! how the parts of a list or map are told apart and owned.
 
 mod catalogue;
 mod declared;
@@ -41,12 +42,16 @@ impl<'s> Type<'s> {
         match self {
             Type::Catalogue(place) => place.atom(),
             Type::Declared(declared) => declared.atom(),
-            Type::Deduced => {
-                Atom { scalar: Some(Scalar::Any), list: Some(List::WHOLE), map: Some(Fields::deduced(false)) }
-            }
-            Type::Whole => {
-                Atom { scalar: Some(Scalar::Any), list: Some(List::WHOLE), map: Some(Fields::whole()) }
-            }
+            Type::Deduced => Atom {
+                scalar: Some(Scalar::Any),
+                list: Some(List::WHOLE),
+                map: Some(Fields::deduced(false)),
+            },
+            Type::Whole => Atom {
+                scalar: Some(Scalar::Any),
+                list: Some(List::WHOLE),
+                map: Some(Fields::whole()),
+            },
         }
     }
 }
@@ -60,22 +65,35 @@ pub(super) struct Atom<'s> {
 }
 
 impl<'s> Atom<'s> {
-    pub(super) const NOTHING: Atom<'static> = Atom { scalar: None, list: None, map: None };
+    pub(super) const NOTHING: Atom<'static> = Atom {
+        scalar: None,
+        list: None,
+        map: None,
+    };
 
     fn scalar(scalar: Scalar) -> Atom<'s> {
-        Atom { scalar: Some(scalar), ..Atom::NOTHING }
+        Atom {
+            scalar: Some(scalar),
+            ..Atom::NOTHING
+        }
     }
 
     fn list(list: List<'s>) -> Atom<'s> {
-        Atom { list: Some(list), ..Atom::NOTHING }
+        Atom {
+            list: Some(list),
+            ..Atom::NOTHING
+        }
     }
 
     fn map(map: Fields<'s>) -> Atom<'s> {
-        Atom { map: Some(map), ..Atom::NOTHING }
+        Atom {
+            map: Some(map),
+            ..Atom::NOTHING
+        }
     }
 
-    /// As what a value is to be taken. What is of no allowed type, and null, is taken for whatever is allowed, maps
-    /// before scalars before lists.
+    /// As what a value is to be taken. What is of no allowed type, and null, is taken for whatever
+    /// is allowed, maps before scalars before lists.
     pub(super) fn case(&self, value: &Value) -> Case<'s> {
         let by_value = match value {
             Value::Null => None,
@@ -89,6 +107,7 @@ impl<'s> Atom<'s> {
             },
             _ => self.scalar.map(Case::Scalar),
         };
+
         by_value
             .or(self.map.map(Case::Map))
             .or(self.scalar.map(Case::Scalar))
@@ -124,7 +143,10 @@ pub(super) struct List<'s> {
 }
 
 impl List<'static> {
-    const WHOLE: List<'static> = List { item: Type::Whole, by: By::Nothing };
+    const WHOLE: List<'static> = List {
+        item: Type::Whole,
+        by: By::Nothing,
+    };
 }
 
 /// What tells the elements of a list apart.
@@ -156,14 +178,23 @@ enum Members<'s> {
 
 impl<'s> Fields<'s> {
     fn deduced(whole: bool) -> Fields<'s> {
-        Fields { whole, declared: Members::None, other: Some(Type::Deduced) }
+        Fields {
+            whole,
+            declared: Members::None,
+            other: Some(Type::Deduced),
+        }
     }
 
     fn whole() -> Fields<'s> {
-        Fields { whole: true, declared: Members::None, other: Some(Type::Whole) }
+        Fields {
+            whole: true,
+            declared: Members::None,
+            other: Some(Type::Whole),
+        }
     }
 
-    /// The type of a member, and whether a field declares it. `None`: there is no such field, and no other is allowed.
+    /// The type of a member, and whether a field declares it. `None`: there is no such field, and
+    /// no other is allowed.
     pub(super) fn member(&self, name: &str) -> Option<(Type<'s>, bool)> {
         match self.field(name) {
             Some(of) => Some((of, true)),
@@ -176,7 +207,9 @@ impl<'s> Fields<'s> {
         match self.declared {
             Members::None => None,
             Members::Struct(of) => of.field(name).map(Type::of_field),
-            Members::Declared(fields) => declared::find(fields, name).map(declared::DeclaredField::of),
+            Members::Declared(fields) => {
+                declared::find(fields, name).map(declared::DeclaredField::of)
+            }
         }
     }
 
@@ -185,12 +218,14 @@ impl<'s> Fields<'s> {
         match self.declared {
             Members::None => None,
             Members::Struct(of) => of.field(name).and_then(catalogue::published_default),
-            Members::Declared(fields) => declared::find(fields, name).and_then(|field| field.default.clone()),
+            Members::Declared(fields) => {
+                declared::find(fields, name).and_then(|field| field.default.clone())
+            }
         }
     }
 
-    /// A map without declared fields whose values are of any type: its sets of fields are never changed to fit a
-    /// changed schema.
+    /// A map without declared fields whose values are of any type: its sets of fields are never
+    /// changed to fit a changed schema.
     pub(super) fn is_deduced(&self) -> bool {
         matches!(self.declared, Members::None) && matches!(self.other, Some(Type::Deduced))
     }

@@ -39,7 +39,8 @@ impl Comparison {
     }
 }
 
-/// What happened to a value itself. Only where several elements of a list have one step can it be more than one thing.
+/// What happened to a value itself. Only where several elements of a list have one step can it be
+/// more than one thing.
 #[derive(Clone, Copy, Debug, Default)]
 struct Change {
     removed: bool,
@@ -48,10 +49,18 @@ struct Change {
 }
 
 impl Change {
-    const NONE: Change = Change { removed: false, modified: false, added: false };
+    const NONE: Change = Change {
+        removed: false,
+        modified: false,
+        added: false,
+    };
 
     fn of(old: Option<&Value>, new: Option<&Value>) -> Change {
-        Change { removed: new.is_none(), added: old.is_none(), ..Change::NONE }
+        Change {
+            removed: new.is_none(),
+            added: old.is_none(),
+            ..Change::NONE
+        }
     }
 }
 
@@ -71,7 +80,11 @@ impl Found {
 }
 
 /// Compares two objects of one type.
-pub(in crate::apply) fn compare(old: &Value, new: &Value, of: Type<'_>) -> Result<Comparison, TypeErrors> {
+pub(in crate::apply) fn compare(
+    old: &Value,
+    new: &Value,
+    of: Type<'_>,
+) -> Result<Comparison, TypeErrors> {
     Ok(values(Some(old), Some(new), of)?.below)
 }
 
@@ -80,6 +93,7 @@ fn values(old: Option<&Value>, new: Option<&Value>, of: Type<'_>) -> Result<Foun
         let (old, new) = (old.map(order::tree), new.map(order::tree));
         return values(old.as_deref(), new.as_deref(), of);
     }
+
     let atom = of.atom();
     let found = match (old.map(|old| atom.case(old)), new.map(|new| atom.case(new))) {
         (Some(case), None) => as_case(case, old, new)?,
@@ -87,22 +101,35 @@ fn values(old: Option<&Value>, new: Option<&Value>, of: Type<'_>) -> Result<Foun
         | (Some(Case::List(_)), Some(case @ Case::List(_)))
         | (Some(Case::Scalar(_)), Some(case @ Case::Scalar(_)))
         | (None, Some(case)) => as_case(case, old, new)?,
-        // One sort of value became another: what was below the old one is gone, and the new one is told as its own.
+        // One sort of value became another: what was below the old one is gone, and the new one is
+        // told as its own.
         (Some(before), Some(after)) => {
             let before = as_case(before, old, new)?;
             let after = as_case(after, old, new)?;
-            let itself = Change { modified: before.itself.modified || after.itself.modified, ..Change::NONE };
-            Found { itself, below: before.below.union(&after.below) }
+            let itself = Change {
+                modified: before.itself.modified || after.itself.modified,
+                ..Change::NONE
+            };
+
+            Found {
+                itself,
+                below: before.below.union(&after.below),
+            }
         }
         (None, None) => Found::default(),
     };
+
     Ok(found)
 }
 
 fn as_case(case: Case<'_>, old: Option<&Value>, new: Option<&Value>) -> Result<Found, TypeErrors> {
     let below = match case {
         Case::Scalar(scalar) => {
-            if [old, new].into_iter().flatten().all(|value| !could_be(value, scalar)) {
+            if [old, new]
+                .into_iter()
+                .flatten()
+                .all(|value| !could_be(value, scalar))
+            {
                 return Err(TypeErrors::one("neither value is a scalar"));
             }
             return Ok(leaf(old, new));
@@ -117,7 +144,8 @@ fn as_case(case: Case<'_>, old: Option<&Value>, new: Option<&Value>) -> Result<F
         Case::Map(fields) => {
             let (old_members, new_members) = (members(old), members(new));
             // Two that are empty are compared as they are, so that `null` and `{}` differ.
-            if fields.whole || old_members.is_none_or(Map::is_empty) && new_members.is_none_or(Map::is_empty)
+            if fields.whole
+                || old_members.is_none_or(Map::is_empty) && new_members.is_none_or(Map::is_empty)
             {
                 return Ok(leaf(old, new));
             }
@@ -125,7 +153,11 @@ fn as_case(case: Case<'_>, old: Option<&Value>, new: Option<&Value>) -> Result<F
         }
         Case::Nothing => return Err(TypeErrors::one("schema error: invalid atom: inlined")),
     };
-    Ok(Found { itself: Change::of(old, new), below })
+
+    Ok(Found {
+        itself: Change::of(old, new),
+        below,
+    })
 }
 
 fn could_be(value: &Value, scalar: Scalar) -> bool {
@@ -139,8 +171,16 @@ fn could_be(value: &Value, scalar: Scalar) -> bool {
 }
 
 fn leaf(old: Option<&Value>, new: Option<&Value>) -> Found {
-    let modified = old.zip(new).is_some_and(|(old, new)| !order::same(old, new));
-    Found { itself: Change { modified, ..Change::of(old, new) }, below: Comparison::default() }
+    let modified = old
+        .zip(new)
+        .is_some_and(|(old, new)| !order::same(old, new));
+    Found {
+        itself: Change {
+            modified,
+            ..Change::of(old, new)
+        },
+        below: Comparison::default(),
+    }
 }
 
 fn items(value: Option<&Value>) -> &[Value] {
@@ -151,9 +191,14 @@ fn members(value: Option<&Value>) -> Option<&Map> {
     value.and_then(Value::as_object)
 }
 
-fn compare_maps(old: Option<&Map>, new: Option<&Map>, fields: &Fields<'_>) -> Result<Comparison, TypeErrors> {
+fn compare_maps(
+    old: Option<&Map>,
+    new: Option<&Map>,
+    fields: &Fields<'_>,
+) -> Result<Comparison, TypeErrors> {
     let mut comparison = Comparison::default();
     let mut old = old.into_iter().flat_map(Map::iter).peekable();
+
     let mut new = new.into_iter().flat_map(Map::iter).peekable();
     loop {
         let name = match (old.peek(), new.peek()) {
@@ -161,42 +206,61 @@ fn compare_maps(old: Option<&Map>, new: Option<&Map>, fields: &Fields<'_>) -> Re
             (Some((name, _)), None) | (None, Some((name, _))) => *name,
             (Some((old, _)), Some((new, _))) => *old.min(new),
         };
-        let before = old.next_if(|(member, _)| *member == name).map(|(_, value)| value);
-        let after = new.next_if(|(member, _)| *member == name).map(|(_, value)| value);
+
+        let before = old
+            .next_if(|(member, _)| *member == name)
+            .map(|(_, value)| value);
+        let after = new
+            .next_if(|(member, _)| *member == name)
+            .map(|(_, value)| value);
+
         // Most of an object stays as it is, and that is seen without types.
-        if before.zip(after).is_some_and(|(before, after)| order::same(before, after)) {
+        if before
+            .zip(after)
+            .is_some_and(|(before, after)| order::same(before, after))
+        {
             continue;
         }
-        let Some((of, _)) = fields.member(name) else { continue };
-        let found = values(before, after, of).map_err(|error| error.below(&Element::field(name)))?;
+
+        let Some((of, _)) = fields.member(name) else {
+            continue;
+        };
+
+        let found =
+            values(before, after, of).map_err(|error| error.below(&Element::field(name)))?;
         if found.is_something() {
             comparison.push(&Element::field(name), found);
         }
     }
 }
 
-/// Elements are compared by their steps. Where a step is there several times, its elements are one thing, that is
-/// there, gone, or another than before.
+/// Elements are compared by their steps. Where a step is there several times, its elements are one
+/// thing, that is there, gone, or another than before.
 fn compare_lists(old: &[Value], new: &[Value], list: &List<'_>) -> Result<Comparison, TypeErrors> {
     let steps = |items: &[Value]| -> Result<Vec<Element>, TypeErrors> {
         let named = items.iter().enumerate().map(|(index, item)| {
-            element_of(list, item).map_err(|error| TypeErrors::one(format_args!("element {index}: {error}")))
+            element_of(list, item)
+                .map_err(|error| TypeErrors::one(format_args!("element {index}: {error}")))
         });
         named.collect()
     };
     let index = Index::new(steps(old)?, steps(new)?);
+
     let mut groups = vec![(Vec::new(), Vec::new()); index.elements.len()];
     for (item, number) in old.iter().zip(&index.left) {
         groups[*number].0.push(item);
     }
+
     for (item, number) in new.iter().zip(&index.right) {
         groups[*number].1.push(item);
     }
+
     let mut comparison = Comparison::default();
     for (element, (old, new)) in index.elements.into_iter().zip(groups) {
         let found = compare_items(&old, &new, list.item).map_err(|error| error.below(&element))?;
         comparison.push(&element, found);
     }
+
     Ok(comparison)
 }
 
@@ -204,8 +268,15 @@ fn compare_items(old: &[&Value], new: &[&Value], of: Type<'_>) -> Result<Found, 
     match (old, new) {
         ([] | [_], [] | [_]) => values(old.first().copied(), new.first().copied(), of),
         ([_, _, ..], [_, _, ..]) => {
-            let same = old.len() == new.len() && old.iter().zip(new).all(|(old, new)| order::same(old, new));
-            Ok(Found { itself: Change { modified: !same, ..Change::NONE }, below: Comparison::default() })
+            let same = old.len() == new.len()
+                && old.iter().zip(new).all(|(old, new)| order::same(old, new));
+            Ok(Found {
+                itself: Change {
+                    modified: !same,
+                    ..Change::NONE
+                },
+                below: Comparison::default(),
+            })
         }
         // Several became one or none: as several they are gone, and all of the one is new.
         ([_, _, ..], rest) => {
@@ -223,5 +294,9 @@ fn compare_items(old: &[&Value], new: &[&Value], of: Type<'_>) -> Result<Found, 
 }
 
 fn one(old: Option<&Value>, new: Option<&Value>, of: Type<'_>) -> Result<Found, TypeErrors> {
-    if old.or(new).is_none() { Ok(Found::default()) } else { values(old, new, of) }
+    if old.or(new).is_none() {
+        Ok(Found::default())
+    } else {
+        values(old, new, of)
+    }
 }

@@ -7,8 +7,8 @@ use crate::apply::order;
 use crate::apply::set::Set;
 use crate::apply::types::{By, Case, Fields, List, Type};
 
-/// The leaves of a value, and the elements of its lists and maps. Fields of structs that only lead on are left out:
-/// whoever sets something in `spec` does not own `spec`.
+/// The leaves of a value, and the elements of its lists and maps. Fields of structs that only lead
+/// on are left out: whoever sets something in `spec` does not own `spec`.
 pub(in crate::apply) fn field_set(value: &Value, of: Type<'_>) -> Set {
     below(value, of).set
 }
@@ -23,16 +23,27 @@ fn below(value: &Value, of: Type<'_>) -> Named {
     if let Value::Raw(_) = value {
         return below(&order::tree(value), of);
     }
-    let itself = |itself| Named { itself, set: Set::new() };
+
+    let itself = |itself| Named {
+        itself,
+        set: Set::new(),
+    };
+
     match of.atom().case(value) {
         Case::Scalar(_) => itself(true),
         Case::List(list) => match (list.by, value) {
             (By::Nothing, _) => itself(true),
-            (_, Value::Array(items)) => Named { itself: false, set: items_set(items, &list) },
+            (_, Value::Array(items)) => Named {
+                itself: false,
+                set: items_set(items, &list),
+            },
             _ => itself(false),
         },
         Case::Map(fields) if fields.whole => itself(true),
-        Case::Map(fields) => Named { itself: false, set: members_set(value, &fields) },
+        Case::Map(fields) => Named {
+            itself: false,
+            set: members_set(value, &fields),
+        },
         Case::Nothing => itself(false),
     }
 }
@@ -40,31 +51,44 @@ fn below(value: &Value, of: Type<'_>) -> Named {
 fn members_set(value: &Value, fields: &Fields<'_>) -> Set {
     let mut set = Set::new();
     for (name, value) in value.as_object().into_iter().flat_map(|map| map.iter()) {
-        let Some((of, declared)) = fields.member(name) else { continue };
+        let Some((of, declared)) = fields.member(name) else {
+            continue;
+        };
         let named = below(value, of);
+
         let empty = value.is_null() || value.as_object().is_some_and(|map| map.is_empty());
-        set.push(Element::field(name), named.itself || empty || !declared, named.set);
+        set.push(
+            Element::field(name),
+            named.itself || empty || !declared,
+            named.set,
+        );
     }
+
     set
 }
 
 /// Elements that are there several times are owned together, and nothing of them apart.
 fn items_set(items: &[Value], list: &List<'_>) -> Set {
     let mut named = Vec::with_capacity(items.len());
-    // An element without a key was not let in; whoever asks about one all the same does not hear of it.
+
+    // An element without a key was not let in; whoever asks about one all the same does not hear of
+    // it.
     for item in items {
         if let Ok(element) = element_of(list, item) {
             named.push((item, element));
         }
     }
+
     let (items, elements): (Vec<_>, Vec<_>) = named.into_iter().unzip();
     let index = Index::new(elements, Vec::new());
     let mut single: Vec<Option<&Value>> = vec![None; index.elements.len()];
+
     let mut times = vec![0usize; index.elements.len()];
     for (item, number) in items.into_iter().zip(&index.left) {
         single[*number] = Some(item);
         times[*number] += 1;
     }
+
     let mut set = Set::new();
     for ((element, item), times) in index.elements.into_iter().zip(single).zip(times) {
         let below = match item {
@@ -73,10 +97,12 @@ fn items_set(items: &[Value], list: &List<'_>) -> Set {
         };
         set.push(element, true, below);
     }
+
     set
 }
 
-/// The set with the fields of structs that lead to its members as members too: `spec`, if `spec.replicas` is one.
+/// The set with the fields of structs that lead to its members as members too: `spec`, if
+/// `spec.replicas` is one.
 pub(in crate::apply) fn with_named_fields(set: &Set, of: Option<Type<'_>>) -> Set {
     let atom = of.map(Type::atom);
     let mut named = Set::new();
@@ -93,7 +119,13 @@ pub(in crate::apply) fn with_named_fields(set: &Set, of: Option<Type<'_>>) -> Se
             (Element::Key(_), Some(atom)) => of_below = atom.list.map(|list| list.item),
             _ => {}
         }
-        named.push(node.element.clone(), member, with_named_fields(&node.below, of_below));
+
+        named.push(
+            node.element.clone(),
+            member,
+            with_named_fields(&node.below, of_below),
+        );
     }
+
     named
 }

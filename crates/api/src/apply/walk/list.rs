@@ -35,6 +35,7 @@ pub(super) enum ItemError {
 /// The step to an element of a list.
 pub(super) fn element_of(list: &List<'_>, item: &Value) -> Result<Element, ItemError> {
     steps::count(1);
+
     match (list.by, item) {
         (By::Nothing, _) => Err(ItemError::Whole),
         (By::Keys(keys), Value::Object(fields)) => {
@@ -46,9 +47,13 @@ pub(super) fn element_of(list: &List<'_>, item: &Value) -> Result<Element, ItemE
                 };
                 key.extend(value.map(|value| (name.clone(), value)));
             }
+
             if key.is_empty() && !keys.is_empty() {
-                return Err(ItemError::NoKey(keys.iter().map(|key| format!("{key:?}")).collect()));
+                return Err(ItemError::NoKey(
+                    keys.iter().map(|key| format!("{key:?}")).collect(),
+                ));
             }
+
             Ok(Element::key(key))
         }
         (By::Keys(_), Value::Null) => Err(ItemError::NullWithKeys),
@@ -60,7 +65,8 @@ pub(super) fn element_of(list: &List<'_>, item: &Value) -> Result<Element, ItemE
     }
 }
 
-/// Without a default a key that is not given is no part of the step: the element is another than any that has one.
+/// Without a default a key that is not given is no part of the step: the element is another than
+/// any that has one.
 fn default_of(list: &List<'_>, name: &Text) -> Result<Option<Value>, ItemError> {
     match list.item.atom().map {
         Some(fields) => Ok(fields.default(name)),
@@ -68,7 +74,8 @@ fn default_of(list: &List<'_>, name: &Text) -> Result<Option<Value>, ItemError> 
     }
 }
 
-/// The elements of one or two lists, those with the same step under one number. Numbers ascend with the steps.
+/// The elements of one or two lists, those with the same step under one number. Numbers ascend with
+/// the steps.
 pub(super) struct Index {
     /// The steps, in order, each once.
     pub(super) elements: Vec<Element>,
@@ -81,20 +88,30 @@ impl Index {
     pub(super) fn new(left: Vec<Element>, right: Vec<Element>) -> Index {
         let split = left.len();
         let mut all: Vec<(usize, Element)> = left.into_iter().chain(right).enumerate().collect();
+
         let order = |a: &(usize, Element), b: &(usize, Element)| {
             steps::count(1);
             a.1.cmp(&b.1)
         };
         all.sort_by(order);
+
         let mut numbers = vec![0; all.len()];
         let mut elements: Vec<Element> = Vec::with_capacity(all.len());
         for (place, element) in all {
-            if elements.last().is_none_or(|last| last.cmp(&element) != Ordering::Equal) {
+            if elements
+                .last()
+                .is_none_or(|last| last.cmp(&element) != Ordering::Equal)
+            {
                 elements.push(element);
             }
             numbers[place] = elements.len() - 1;
         }
+
         let right = numbers.split_off(split);
-        Index { elements, left: numbers, right }
+        Index {
+            elements,
+            left: numbers,
+            right,
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! A configuration laid over an object.
 //!
-//! What the configuration says counts, what it does not mention stays; nothing is taken away. Lists whose elements can
-//! be told apart are merged element by element, in an order that keeps the configuration's as far as it goes.
+//! What the configuration says counts, what it does not mention stays; nothing is taken away. Lists
+//! whose elements can be told apart are merged element by element, in an order that keeps the
+//! configuration's as far as it goes.
 
 use super::list::{Index, element_of};
 use super::validate::TypeErrors;
@@ -12,10 +13,15 @@ use crate::fuzz::steps;
 use crate::{Map, Text, Value};
 
 /// `over` laid over `under`.
-pub(in crate::apply) fn merge(under: &Value, over: &Value, of: Type<'_>) -> Result<Value, TypeErrors> {
+pub(in crate::apply) fn merge(
+    under: &Value,
+    over: &Value,
+    of: Type<'_>,
+) -> Result<Value, TypeErrors> {
     if let (Value::Raw(_), _) | (_, Value::Raw(_)) = (under, over) {
         return merge(&order::tree(under), &order::tree(over), of);
     }
+
     match of.atom().case(over) {
         Case::Map(fields) if !fields.whole => match (under.as_object(), over.as_object()) {
             (Some(under), Some(over)) if !over.is_empty() || !under.is_empty() => {
@@ -25,13 +31,15 @@ pub(in crate::apply) fn merge(under: &Value, over: &Value, of: Type<'_>) -> Resu
             (Some(under), None) if !under.is_empty() => Ok(Value::Object(under.clone())),
             _ => Ok(over.clone()),
         },
-        Case::List(list) if !matches!(list.by, By::Nothing) => match (under.as_array(), over.as_array()) {
-            (Some(under), Some(over)) if !over.is_empty() || !under.is_empty() => {
-                Ok(Value::Array(merge_lists(under, over, &list)?))
+        Case::List(list) if !matches!(list.by, By::Nothing) => {
+            match (under.as_array(), over.as_array()) {
+                (Some(under), Some(over)) if !over.is_empty() || !under.is_empty() => {
+                    Ok(Value::Array(merge_lists(under, over, &list)?))
+                }
+                (Some(under), None) if !under.is_empty() => Ok(Value::Array(under.to_vec())),
+                _ => Ok(over.clone()),
             }
-            (Some(under), None) if !under.is_empty() => Ok(Value::Array(under.to_vec())),
-            _ => Ok(over.clone()),
-        },
+        }
         _ => Ok(over.clone()),
     }
 }
@@ -45,8 +53,14 @@ fn merge_maps(under: &Map, over: &Map, fields: &Fields<'_>) -> Result<Map, TypeE
             (Some((name, _)), None) | (None, Some((name, _))) => *name,
             (Some((under, _)), Some((over, _))) => *under.min(over),
         };
-        let below = under.next_if(|(member, _)| *member == name).map(|(_, value)| value);
-        let above = over.next_if(|(member, _)| *member == name).map(|(_, value)| value);
+
+        let below = under
+            .next_if(|(member, _)| *member == name)
+            .map(|(_, value)| value);
+
+        let above = over
+            .next_if(|(member, _)| *member == name)
+            .map(|(_, value)| value);
         let value = match (below, above, fields.member(name)) {
             (Some(below), Some(above), Some((of, _))) => {
                 merge(below, above, of).map_err(|error| error.below(&Element::field(name)))?
@@ -58,12 +72,13 @@ fn merge_maps(under: &Map, over: &Map, fields: &Fields<'_>) -> Result<Map, TypeE
     }
 }
 
-/// Walks both lists. The element of the object comes next, unless the configuration has it too and puts another shared
-/// one first; then the elements of the configuration come up to that one.
+/// Walks both lists. The element of the object comes next, unless the configuration has it too and
+/// puts another shared one first; then the elements of the configuration come up to that one.
 fn merge_lists(under: &[Value], over: &[Value], list: &List<'_>) -> Result<Vec<Value>, TypeErrors> {
     let named = |items: &[Value]| -> Result<Vec<Element>, TypeErrors> {
         let named = items.iter().enumerate().map(|(index, item)| {
-            element_of(list, item).map_err(|error| TypeErrors::one(format_args!("element {index}: {error}")))
+            element_of(list, item)
+                .map_err(|error| TypeErrors::one(format_args!("element {index}: {error}")))
         });
         named.collect()
     };
@@ -79,7 +94,8 @@ struct Lists<'a, 's> {
     item: Type<'s>,
     /// By number: the object's element, if there is exactly one.
     single: Vec<Option<&'a Value>>,
-    /// By number: whether the object has it, whether the configuration has it, whether it is already in the result.
+    /// By number: whether the object has it, whether the configuration has it, whether it is
+    /// already in the result.
     in_under: Vec<bool>,
     in_over: Vec<bool>,
     done: Vec<bool>,
@@ -95,21 +111,40 @@ impl<'a, 's> Lists<'a, 's> {
             single[*number] = (!in_under[*number]).then_some(value);
             in_under[*number] = true;
         }
+
         for number in &index.right {
             in_over[*number] = true;
         }
+
         let merged = Vec::with_capacity(under.len().max(over.len()));
-        Lists { under, over, index, item, single, in_under, in_over, done: vec![false; count], merged }
+        Lists {
+            under,
+            over,
+            index,
+            item,
+            single,
+            in_under,
+            in_over,
+            done: vec![false; count],
+            merged,
+        }
     }
 
     fn merge(&mut self) -> Result<Vec<Value>, TypeErrors> {
-        let shared: Vec<usize> =
-            self.index.right.iter().copied().filter(|number| self.in_under[*number]).collect();
+        let shared: Vec<usize> = self
+            .index
+            .right
+            .iter()
+            .copied()
+            .filter(|number| self.in_under[*number])
+            .collect();
         let mut shared = shared.into_iter();
         let mut next_shared = shared.next();
+
         let (mut left, mut right) = (0, 0);
         while left < self.under.len() || right < self.over.len() {
             steps::count(1);
+
             if let Some(&number) = self.index.left.get(left) {
                 let ahead = self.index.right.get(right);
                 if ahead == Some(&number) {
@@ -119,20 +154,24 @@ impl<'a, 's> Lists<'a, 's> {
                     next_shared = shared.next();
                     continue;
                 }
+
                 if !self.in_over[number] {
                     self.merged.push(self.under[left].clone());
                     left += 1;
                     continue;
                 }
+
                 // A shared element, but another is to come first.
                 if ahead.is_some() && next_shared.is_some_and(|next| next != number) {
                     left += 1;
                     continue;
                 }
+
                 if self.done[number] {
                     left += 1;
                 }
             }
+
             if right < self.over.len() {
                 let number = self.index.right[right];
                 self.take_over(right)?;
@@ -142,19 +181,19 @@ impl<'a, 's> Lists<'a, 's> {
                 }
             }
         }
+
         Ok(std::mem::take(&mut self.merged))
     }
 
-    /// Takes an element of the configuration, laid over the object's if there is one. Where the object has several,
-    /// the configuration's replaces them all.
+    /// Takes an element of the configuration, laid over the object's if there is one. Where the
+    /// object has several, the configuration's replaces them all.
     fn take_over(&mut self, right: usize) -> Result<(), TypeErrors> {
         let number = self.index.right[right];
         self.done[number] = true;
         let over = &self.over[right];
         let value = match self.single[number] {
-            Some(under) => {
-                merge(under, over, self.item).map_err(|error| error.below(&self.index.elements[number]))?
-            }
+            Some(under) => merge(under, over, self.item)
+                .map_err(|error| error.below(&self.index.elements[number]))?,
             None => over.clone(),
         };
         self.merged.push(value);

@@ -1,9 +1,10 @@
 //! Walks over values with their types in hand.
 //!
-//! [`validate`] is the gate: everything else expects values that passed it. [`field_set`] tells which fields a
-//! configuration names, [`compare`] which fields differ between two objects, [`merge`] lays a configuration over an
-//! object, [`remove`] takes fields out of one. [`schema_change`] brings a set of fields in line with a schema that has
-//! changed since the set was written.
+//! [`validate`] is the gate: everything else expects values that passed it. [`field_set`] tells
+//! which fields a configuration names, [`compare`] which fields differ between two objects,
+//! [`merge`] lays a configuration over an object, [`remove`] takes fields out of one.
+//! [`schema_change`] brings a set of fields in line with a schema that has changed since the set
+//! was written.
 
 mod compare;
 mod field_set;

@@ -7,11 +7,13 @@ use crate::apply::set::{Node, Set};
 use crate::apply::types::{By, Case, Fields, List, Type};
 use crate::{Map, Text, Value};
 
-/// The value without the fields of a set. A map or list out of which something was taken stays, even if it is empty.
+/// The value without the fields of a set. A map or list out of which something was taken stays,
+/// even if it is empty.
 pub(in crate::apply) fn remove(value: &Value, set: &Set, of: Type<'_>) -> Value {
     if let Value::Raw(_) = value {
         return remove(&order::tree(value), set, of);
     }
+
     match (of.atom().case(value), value) {
         (Case::Map(fields), Value::Object(map)) if !fields.whole => {
             Value::Object(without_members(map, set, &fields))
@@ -46,7 +48,11 @@ fn without_items(items: &[Value], set: &Set, list: &List<'_>) -> Vec<Value> {
     kept.collect()
 }
 
-fn without<'s>(value: &Value, node: Option<&Node>, of: impl FnOnce() -> Option<Type<'s>>) -> Option<Value> {
+fn without<'s>(
+    value: &Value,
+    node: Option<&Node>,
+    of: impl FnOnce() -> Option<Type<'s>>,
+) -> Option<Value> {
     match node {
         None => Some(value.clone()),
         Some(node) if node.member => None,

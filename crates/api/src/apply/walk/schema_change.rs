@@ -1,7 +1,8 @@
 //! Sets of fields that were written under another schema.
 //!
-//! A list, map or struct that used to be owned part by part may be owned as a whole now. Whoever owned a part of it then
-//! owns all of it. The other way round nothing is done: that change is not supported.
+//! A list, map or struct that used to be owned part by part may be owned as a whole now. Whoever
+//! owned a part of it then owns all of it. The other way round nothing is done: that change is not
+//! supported.
 
 use crate::Value;
 use crate::apply::element::Element;
@@ -17,7 +18,8 @@ fn is_in_line(set: &Set, of: Type<'_>) -> bool {
     let atom = of.atom();
     let in_line = |node: &Node| {
         node.below.is_empty()
-            || type_below(&atom, node).is_none_or(|of| !is_owned_whole(of) && is_in_line(&node.below, of))
+            || type_below(&atom, node)
+                .is_none_or(|of| !is_owned_whole(of) && is_in_line(&node.below, of))
     };
     set.nodes.iter().all(in_line)
 }
@@ -36,8 +38,8 @@ fn below(set: &Set, of: Type<'_>) -> Set {
     result
 }
 
-/// The type of what a step leads to; `None`: nothing is known of it. Values play no part here: where several types are
-/// allowed, maps come before scalars before lists.
+/// The type of what a step leads to; `None`: nothing is known of it. Values play no part here:
+/// where several types are allowed, maps come before scalars before lists.
 fn type_below<'s>(atom: &Atom<'s>, node: &Node) -> Option<Type<'s>> {
     match (atom.case(&Value::Null), &node.element) {
         (Case::Map(fields), _) if fields.is_deduced() => None,

@@ -10,8 +10,8 @@ use crate::apply::order;
 use crate::apply::types::{By, Case, Fields, List, Scalar, Type};
 use crate::go_text::{GoSyntax, GoValue, go_type};
 
-/// Whether a list may hold two elements with the same step. Objects may have got such elements long ago, so only what
-/// is applied may not.
+/// Whether a list may hold two elements with the same step. Objects may have got such elements long
+/// ago, so only what is applied may not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::apply) enum Duplicates {
     Allowed,
@@ -45,7 +45,9 @@ impl fmt::Display for TypeErrors {
             [only] => write!(out, "{only}"),
             several => {
                 out.write_str("errors:")?;
-                several.iter().try_for_each(|error| write!(out, "\n  {error}"))
+                several
+                    .iter()
+                    .try_for_each(|error| write!(out, "\n  {error}"))
             }
         }
     }
@@ -55,7 +57,10 @@ impl std::error::Error for TypeErrors {}
 
 impl TypeErrors {
     pub(super) fn one(message: impl fmt::Display) -> TypeErrors {
-        TypeErrors(vec![TypeError { path: String::new(), message: message.to_string() }])
+        TypeErrors(vec![TypeError {
+            path: String::new(),
+            message: message.to_string(),
+        }])
     }
 
     /// The same errors, seen from the value above.
@@ -74,12 +79,20 @@ pub(in crate::apply) fn validate(
     duplicates: Duplicates,
 ) -> Result<(), TypeErrors> {
     let mut errors = TypeErrors::default();
-    Validator { duplicates, errors: &mut errors }.value(value, of, &Above::Top);
-    if errors.0.is_empty() { Ok(()) } else { Err(errors) }
+    Validator {
+        duplicates,
+        errors: &mut errors,
+    }
+    .value(value, of, &Above::Top);
+    if errors.0.is_empty() {
+        Ok(())
+    } else {
+        Err(errors)
+    }
 }
 
-/// Checks a value of the type of another one that has been found good: what both have in common need not be looked at
-/// again.
+/// Checks a value of the type of another one that has been found good: what both have in common
+/// need not be looked at again.
 pub(in crate::apply) fn validate_beside(
     value: &Value,
     good: &Value,
@@ -90,9 +103,19 @@ pub(in crate::apply) fn validate_beside(
         return validate(value, of, duplicates);
     };
     let mut errors = TypeErrors::default();
+
     let differs = |(name, value): &(&str, &Value)| good.get(name) != Some(*value);
-    Validator { duplicates, errors: &mut errors }.members(map.iter().filter(differs), &fields, &Above::Top);
-    if errors.0.is_empty() { Ok(()) } else { Err(errors) }
+    Validator {
+        duplicates,
+        errors: &mut errors,
+    }
+    .members(map.iter().filter(differs), &fields, &Above::Top);
+
+    if errors.0.is_empty() {
+        Ok(())
+    } else {
+        Err(errors)
+    }
 }
 
 /// The way down to a value: put into words only when there is something to say.
@@ -133,12 +156,15 @@ impl Validator<'_> {
             }
             return;
         }
+
         match atom.case(value) {
             Case::Scalar(scalar) => self.scalar(value, scalar, above),
             Case::List(list) => match value {
                 Value::Null => {}
                 Value::Array(items) => self.list(items, &list, above),
-                other => self.complain(above, format!("expected list, got &{{{}}}", GoValue(other))),
+                other => {
+                    self.complain(above, format!("expected list, got &{{{}}}", GoValue(other)))
+                }
             },
             Case::Map(fields) => match value {
                 Value::Null => {}
@@ -156,12 +182,17 @@ impl Validator<'_> {
             Scalar::Bool => matches!(value, Value::Bool(_) | Value::Null),
             Scalar::Any => !matches!(value, Value::Array(_) | Value::Object(_)),
         };
+
         if fits {
             return;
         }
+
         let message = match scalar {
             Scalar::String => {
-                format!("expected string, got &value.valueUnstructured{{Value:{}}}", GoSyntax(value))
+                format!(
+                    "expected string, got &value.valueUnstructured{{Value:{}}}",
+                    GoSyntax(value)
+                )
             }
             Scalar::Number => format!("expected numeric (int or float), got {}", go_type(value)),
             Scalar::Bool => format!("expected boolean, got &{{{}}}", GoValue(value)),
@@ -177,14 +208,17 @@ impl Validator<'_> {
             }
             return;
         }
+
         let mut seen = BTreeSet::new();
         for (index, item) in items.iter().enumerate() {
             let element = match element_of(list, item) {
                 Ok(element) => element,
-                // An element that cannot be named ends the list: nothing below it can be named either.
+                // An element that cannot be named ends the list: nothing below it can be named
+                // either.
                 Err(error) => return self.complain(above, format!("element {index}: {error}")),
             };
             self.value(item, list.item, &Above::Element(above, &element));
+
             if self.duplicates == Duplicates::Refused {
                 if seen.contains(&element) {
                     self.complain(above, format!("duplicate entries for key {element}"));
@@ -212,7 +246,10 @@ impl Validator<'_> {
 
     fn complain(&mut self, above: &Above<'_>, message: String) {
         if self.errors.0.len() < MOST_ERRORS {
-            self.errors.0.push(TypeError { path: above.to_string(), message });
+            self.errors.0.push(TypeError {
+                path: above.to_string(),
+                message,
+            });
         }
     }
 }

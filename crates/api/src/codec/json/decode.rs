@@ -1,10 +1,11 @@
 //! JSON text to a tree, with the catalogue at hand.
 //!
-//! One pass: while the text is read, the type says what may stand there. A value of another type is an error in
-//! upstream's words (the first one counts, and a syntax error further on outweighs it, because upstream reads the whole
-//! text before it looks at types). Members that the type does not have are left out of the tree and, like members given
-//! twice, reported beside it: whether that refuses the request is the caller's business. Values of raw type keep their
-//! text. Nulls, explicit zeros and absent members stay what they are; `codec::canonical` settles them.
+//! One pass: while the text is read, the type says what may stand there. A value of another type is
+//! an error in upstream's words (the first one counts, and a syntax error further on outweighs it,
+//! because upstream reads the whole text before it looks at types). Members that the type does not
+//! have are left out of the tree and, like members given twice, reported beside it: whether that
+//! refuses the request is the caller's business. Values of raw type keep their text. Nulls,
+//! explicit zeros and absent members stay what they are; `codec::canonical` settles them.
 
 use std::collections::HashSet;
 
@@ -28,7 +29,8 @@ pub enum DecodeError {
     /// It is no JSON.
     #[error("{0}")]
     Syntax(#[from] SyntaxError),
-    /// A value is of the wrong type. The message is upstream's, which leaves indices out; `place` has them.
+    /// A value is of the wrong type. The message is upstream's, which leaves indices out; `place`
+    /// has them.
     #[error("{message}")]
     Type { message: String, place: String },
 }
@@ -37,7 +39,8 @@ pub enum DecodeError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
     pub value: Value,
-    /// `unknown field "spec.foo"`, `duplicate field "spec.foo"`: in the order of the text, each once.
+    /// `unknown field "spec.foo"`, `duplicate field "spec.foo"`: in the order of the text, each
+    /// once.
     pub strict: Vec<String>,
 }
 
@@ -54,13 +57,22 @@ pub fn decode(text: &[u8], node: Option<Node<'_>>) -> Result<Decoded, DecodeErro
         members: Vec::with_capacity(64),
         elements: Vec::new(),
     };
-    let place = Place { path: Path::Root, within: None };
+
+    let place = Place {
+        path: Path::Root,
+        within: None,
+    };
+
     let mut value = Value::Null;
     decoder.value(node, &place, &mut value)?;
     decoder.scanner.finish()?;
+
     match decoder.type_error {
         Some(error) => Err(error),
-        None => Ok(Decoded { value, strict: decoder.strict }),
+        None => Ok(Decoded {
+            value,
+            strict: decoder.strict,
+        }),
     }
 }
 
@@ -81,15 +93,15 @@ struct Decoder<'t, 'p> {
     type_error: Option<DecodeError>,
     strict: Vec<String>,
     seen: HashSet<String>,
-    /// Members of the objects that are being read, the innermost last; each object takes its own when it ends, so
-    /// that its vector has the right size at once.
+    /// Members of the objects that are being read, the innermost last; each object takes its own
+    /// when it ends, so that its vector has the right size at once.
     members: Vec<(Text, Value)>,
     /// The same for lists.
     elements: Vec<Value>,
 }
 
-/// Values are written where they belong instead of being returned: a value that is handed up through several calls is
-/// copied in each, and that was a third of the whole cost.
+/// Values are written where they belong instead of being returned: a value that is handed up
+/// through several calls is copied in each, and that was a third of the whole cost.
 impl Decoder<'_, '_> {
     fn value(
         &mut self,
@@ -97,7 +109,9 @@ impl Decoder<'_, '_> {
         place: &Place<'_>,
         out: &mut Value,
     ) -> Result<(), SyntaxError> {
-        let Some(node) = node else { return self.untyped(place, out) };
+        let Some(node) = node else {
+            return self.untyped(place, out);
+        };
         match node.shape {
             Shape::Raw(RawKind::Any) => self.untyped(place, out)?,
             Shape::Raw(_) => {
@@ -116,6 +130,7 @@ impl Decoder<'_, '_> {
                 self.typed(token, node, place, out)?;
             }
         }
+
         Ok(())
     }
 
@@ -130,16 +145,24 @@ impl Decoder<'_, '_> {
         match (node.shape, token) {
             (_, Token::Null) => {}
             (Shape::String, Token::String(text)) => *out = Value::String(Text::new(text)),
-            (Shape::Struct(id), Token::Open(b'{')) => self.fields(node.page.struct_of(id), place, out)?,
+            (Shape::Struct(id), Token::Open(b'{')) => {
+                self.fields(node.page.struct_of(id), place, out)?
+            }
             (Shape::Map(_), Token::Open(b'{')) => self.members(node.item(), place, out)?,
-            (Shape::List(_) | Shape::Strings, Token::Open(b'[')) => self.elements(node.item(), place, out)?,
+            (Shape::List(_) | Shape::Strings, Token::Open(b'[')) => {
+                self.elements(node.item(), place, out)?
+            }
             (Shape::Quantity, Token::Open(bracket)) => {
                 self.pass(bracket)?;
                 self.refuse_with(scalar::NOT_A_QUANTITY.to_string(), place);
             }
             (_, Token::Open(bracket)) => {
                 self.pass(bracket)?;
-                self.refuse(if bracket == b'{' { "object" } else { "array" }, node, place);
+                self.refuse(
+                    if bracket == b'{' { "object" } else { "array" },
+                    node,
+                    place,
+                );
             }
             (_, Token::String(text)) => match scalar::check_text(&text, node.shape) {
                 Some(Ok(())) => *out = Value::String(Text::new(text)),
@@ -155,6 +178,7 @@ impl Decoder<'_, '_> {
                 None => self.refuse("number", node, place),
             },
         }
+
         Ok(())
     }
 
@@ -181,9 +205,18 @@ impl Decoder<'_, '_> {
     ) -> Result<(), SyntaxError> {
         match (node.shape, self.scanner.value()?) {
             (_, Token::Open(b'{')) => self.fields(schema, place, out)?,
-            (Shape::SchemaOrArray(_), Token::Open(_)) => self.elements(Some(schema.node()), place, out)?,
+            (Shape::SchemaOrArray(_), Token::Open(_)) => {
+                self.elements(Some(schema.node()), place, out)?
+            }
             (Shape::SchemaOrStrings(_), Token::Open(_)) => {
-                self.elements(Some(Node { page: node.page, shape: Shape::String }), place, out)?;
+                self.elements(
+                    Some(Node {
+                        page: node.page,
+                        shape: Shape::String,
+                    }),
+                    place,
+                    out,
+                )?;
             }
             (Shape::SchemaOrBool(_), Token::Bool(flag)) => *out = Value::Bool(flag),
             (Shape::SchemaOrBool(_), Token::Null) => {}
@@ -196,16 +229,23 @@ impl Decoder<'_, '_> {
             // Upstream takes anything else for nothing at all.
             _ => {}
         }
+
         Ok(())
     }
 
     /// The members of a struct; the opening bracket is read.
-    fn fields(&mut self, of: Struct<'_>, place: &Place<'_>, out: &mut Value) -> Result<(), SyntaxError> {
+    fn fields(
+        &mut self,
+        of: Struct<'_>,
+        place: &Place<'_>,
+        out: &mut Value,
+    ) -> Result<(), SyntaxError> {
         self.descend(b'{')?;
         let base = self.members.len();
         let mut given = Given::default();
         let mut others: HashSet<Text> = HashSet::new();
         let mut expected = 0;
+
         let mut first = true;
         while let Some(name) = self.scanner.next_name(first)? {
             first = false;
@@ -217,28 +257,41 @@ impl Decoder<'_, '_> {
                     self.kept(&name, place)?;
                     continue;
                 }
+
                 self.complain("unknown", place, &name);
                 self.scanner.skip(self.depth, None)?;
                 continue;
             };
             expected = position + 1;
+
             let field = of.at(position);
+
             if !given.add(position) {
                 self.complain("duplicate", place, &name);
             }
-            let below = Place { path: place.path.field(field.name()), within: Some(of) };
+
+            let below = Place {
+                path: place.path.field(field.name()),
+                within: Some(of),
+            };
+
             let mut value = Value::Null;
             self.value(Some(field.node()), &below, &mut value)?;
             self.members.push((field.field.name.clone(), value));
         }
+
         self.depth -= 1;
         *out = self.object(base);
+
         Ok(())
     }
 
     /// A member that an open struct does not name.
     fn kept(&mut self, name: &str, place: &Place<'_>) -> Result<(), SyntaxError> {
-        let below = Place { path: place.path.field(name), within: place.within };
+        let below = Place {
+            path: place.path.field(name),
+            within: place.within,
+        };
         let mut value = Value::Null;
         self.untyped(&below, &mut value)?;
         self.members.push((Text::new(name), value));
@@ -255,12 +308,15 @@ impl Decoder<'_, '_> {
         self.descend(b'{')?;
         let base = self.members.len();
         let mut names: HashSet<Text> = HashSet::new();
+
         let mut first = true;
         while let Some(name) = self.scanner.next_name(first)? {
             first = false;
+
             // In order, which is how most come, a name cannot have been there.
             let before = &self.members[base..];
-            let in_order = names.is_empty() && before.last().is_none_or(|(last, _)| last.as_str() < &*name);
+            let in_order =
+                names.is_empty() && before.last().is_none_or(|(last, _)| last.as_str() < &*name);
             if !in_order {
                 if names.is_empty() {
                     names.extend(before.iter().map(|(name, _)| name.clone()));
@@ -269,13 +325,20 @@ impl Decoder<'_, '_> {
                     self.complain("duplicate", place, &name);
                 }
             }
-            let below = Place { path: place.path.key(&name), within: place.within };
+
+            let below = Place {
+                path: place.path.key(&name),
+                within: place.within,
+            };
+
             let mut value = Value::Null;
             self.value(item, &below, &mut value)?;
             self.members.push((Text::new(name), value));
         }
+
         self.depth -= 1;
         *out = self.object(base);
+
         Ok(())
     }
 
@@ -293,13 +356,18 @@ impl Decoder<'_, '_> {
         self.descend(b'[')?;
         let base = self.elements.len();
         while self.scanner.next_element(self.elements.len() == base)? {
-            let below = Place { path: place.path.index(self.elements.len() - base), within: place.within };
+            let below = Place {
+                path: place.path.index(self.elements.len() - base),
+                within: place.within,
+            };
             let mut value = Value::Null;
             self.value(item, &below, &mut value)?;
             self.elements.push(value);
         }
+
         self.depth -= 1;
         *out = Value::Array(self.elements.drain(base..).collect());
+
         Ok(())
     }
 
@@ -310,8 +378,9 @@ impl Decoder<'_, '_> {
             Token::Number(literal) => match scalar::untyped_number(literal) {
                 Some(number) => *out = number,
                 None => {
-                    let message =
-                        format!("json: cannot unmarshal number {literal} into Go value of type float64");
+                    let message = format!(
+                        "json: cannot unmarshal number {literal} into Go value of type float64"
+                    );
                     self.refuse_with(message, place);
                 }
             },
@@ -319,12 +388,17 @@ impl Decoder<'_, '_> {
             Token::Open(b'{') => self.members(None, place, out)?,
             Token::Open(_) => self.elements(None, place, out)?,
         }
+
         Ok(())
     }
 
     fn descend(&mut self, bracket: u8) -> Result<(), SyntaxError> {
         self.depth += 1;
-        if self.depth > MAX_TREE_DEPTH { Err(scan::invalid(bracket, "exceeded max depth")) } else { Ok(()) }
+        if self.depth > MAX_TREE_DEPTH {
+            Err(scan::invalid(bracket, "exceeded max depth"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Reads past a container whose opening bracket is read.
@@ -345,16 +419,27 @@ impl Decoder<'_, '_> {
         let wanted = go_names::type_at(node, &place.path, place.within);
         let into = match place.within {
             Some(of) => {
-                format!("struct field {}.{}", of.short_name(), go_names::fields_on(&place.path, self.root))
+                format!(
+                    "struct field {}.{}",
+                    of.short_name(),
+                    go_names::fields_on(&place.path, self.root)
+                )
             }
             None => "value".to_string(),
         };
-        self.refuse_with(format!("json: cannot unmarshal {found} into Go {into} of type {wanted}"), place);
+
+        self.refuse_with(
+            format!("json: cannot unmarshal {found} into Go {into} of type {wanted}"),
+            place,
+        );
     }
 
     fn refuse_with(&mut self, message: String, place: &Place<'_>) {
         if self.type_error.is_none() {
-            self.type_error = Some(DecodeError::Type { message, place: place.path.to_string() });
+            self.type_error = Some(DecodeError::Type {
+                message,
+                place: place.path.to_string(),
+            });
         }
     }
 
@@ -391,5 +476,6 @@ impl Given {
 /// A member's place as the strict messages write it: map keys are joined by dots too.
 fn strict_path(path: &Path<'_>, name: &str) -> String {
     let text = path.field(name).with_dots().to_string();
-    text.strip_prefix('.').map_or_else(|| text.clone(), str::to_owned)
+    text.strip_prefix('.')
+        .map_or_else(|| text.clone(), str::to_owned)
 }

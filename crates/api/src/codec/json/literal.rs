@@ -1,8 +1,9 @@
 //! Any JSON as a tree that remembers how its scalars were written.
 //!
-//! Upstream's patches work on text: a number `2.0` in a patch is still `2.0` in the patched object, where a decoder
-//! refuses it in place of an integer, and a `test` of `"\u0061"` fails on `"a"`. So a scalar that [`write`](super::write)
-//! would write differently stays as its text; all others are what they are in any other tree.
+//! Upstream's patches work on text: a number `2.0` in a patch is still `2.0` in the patched object,
+//! where a decoder refuses it in place of an integer, and a `test` of `"\u0061"` fails on `"a"`. So
+//! a scalar that [`write`](super::write) would write differently stays as its text; all others are
+//! what they are in any other tree.
 
 use super::scan::{self, Scanner, SyntaxError, Token};
 use super::{MAX_TREE_DEPTH, write};
@@ -25,14 +26,19 @@ fn value(scanner: &mut Scanner<'_>, depth: usize) -> Result<Value, SyntaxError> 
         Token::Bool(flag) => return Ok(Value::Bool(flag)),
         // One too large for any number is still its text.
         Token::Number(literal) => {
-            return Ok(as_written(scalar::untyped_number(literal).unwrap_or_default(), written));
+            return Ok(as_written(
+                scalar::untyped_number(literal).unwrap_or_default(),
+                written,
+            ));
         }
         Token::String(text) => return Ok(as_written(Value::String(Text::new(text)), written)),
         Token::Open(bracket) => bracket,
     };
+
     if depth == MAX_TREE_DEPTH {
         return Err(scan::invalid(bracket, "exceeded max depth"));
     }
+
     let mut first = true;
     if bracket == b'[' {
         let mut items = Vec::new();
@@ -42,18 +48,24 @@ fn value(scanner: &mut Scanner<'_>, depth: usize) -> Result<Value, SyntaxError> 
         }
         return Ok(Value::Array(items));
     }
+
     let mut members = Vec::new();
     while let Some(name) = scanner.next_name(first)? {
         first = false;
         members.push((Text::new(name), value(scanner, depth + 1)?));
     }
+
     Ok(Value::Object(Map::from_members(members)))
 }
 
 fn as_written(value: Value, written: &[u8]) -> Value {
     let mut usual = Vec::with_capacity(written.len());
     write(&value, &mut usual);
-    if usual == written { value } else { Value::Raw(RawJson::trusted(&String::from_utf8_lossy(written))) }
+    if usual == written {
+        value
+    } else {
+        Value::Raw(RawJson::trusted(&String::from_utf8_lossy(written)))
+    }
 }
 
 #[cfg(test)]
@@ -63,9 +75,15 @@ mod tests {
 
     #[test]
     fn scalars_keep_the_form_they_were_written_in() {
-        for text in
-            ["2.0", "1e3", "-0", "12345678901234567890", r#""\u0061""#, r#""a<b""#, r#"["x",{"y":2.50}]"#]
-        {
+        for text in [
+            "2.0",
+            "1e3",
+            "-0",
+            "12345678901234567890",
+            r#""\u0061""#,
+            r#""a<b""#,
+            r#"["x",{"y":2.50}]"#,
+        ] {
             assert_eq!(to_string(&parse_literal(text.as_bytes()).unwrap()), text);
         }
     }
@@ -73,14 +91,31 @@ mod tests {
     #[test]
     fn what_is_written_the_usual_way_is_an_ordinary_value() {
         let text = br#"{"b": [1, -5, 2.5, "a\n", true, null], "a": "\u003c"}"#;
-        assert_eq!(parse_literal(text).unwrap(), super::super::parse(text).unwrap());
+        assert_eq!(
+            parse_literal(text).unwrap(),
+            super::super::parse(text).unwrap()
+        );
     }
 
     #[test]
     fn deep_and_broken_texts_are_refused() {
-        assert_eq!(parse_literal(b"[1,").unwrap_err().0, "unexpected end of JSON input");
-        assert_eq!(parse_literal(b"1 1").unwrap_err().0, "invalid character '1' after top-level value");
-        assert!(parse_literal("[".repeat(501).as_bytes()).unwrap_err().0.contains("exceeded max depth"));
+        assert_eq!(
+            parse_literal(b"[1,").unwrap_err().0,
+            "unexpected end of JSON input"
+        );
+
+        assert_eq!(
+            parse_literal(b"1 1").unwrap_err().0,
+            "invalid character '1' after top-level value"
+        );
+
+        assert!(
+            parse_literal("[".repeat(501).as_bytes())
+                .unwrap_err()
+                .0
+                .contains("exceeded max depth")
+        );
+
         assert!(parse_literal(["[".repeat(500), "]".repeat(500)].concat().as_bytes()).is_ok());
     }
 }

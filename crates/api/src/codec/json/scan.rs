@@ -1,8 +1,9 @@
 //! JSON text, token by token, refused in the words clients know.
 //!
-//! Clients show the server's syntax errors to people, and some match on them, so each place where a byte can be wrong
-//! has the text that upstream's decoder has for it. The scanner never recurses and never looks at a byte twice, except
-//! for strings, which are copied out after their end is found.
+//! Clients show the server's syntax errors to people, and some match on them, so each place where a
+//! byte can be wrong has the text that upstream's decoder has for it. The scanner never recurses
+//! and never looks at a byte twice, except for strings, which are copied out after their end is
+//! found.
 
 use std::borrow::Cow;
 
@@ -118,11 +119,15 @@ impl<'a> Scanner<'a> {
             Some(other) => return Err(invalid(other, "after object key:value pair")),
             None => return Err(end()),
         }
+
         let name = match self.peek() {
             Some(b'"') => self.string()?,
-            Some(other) => return Err(invalid(other, "looking for beginning of object key string")),
+            Some(other) => {
+                return Err(invalid(other, "looking for beginning of object key string"));
+            }
             None => return Err(end()),
         };
+
         match self.peek() {
             Some(b':') => {
                 self.at += 1;
@@ -141,7 +146,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads one whole value, `depth` levels down, and keeps its text without the white space between its tokens.
+    /// Reads one whole value, `depth` levels down, and keeps its text without the white space
+    /// between its tokens.
     pub(super) fn raw(&mut self, depth: usize) -> Result<RawJson, SyntaxError> {
         let mut compact = Vec::new();
         self.skip(depth, Some(&mut compact))?;
@@ -150,16 +156,22 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads past one whole value.
-    pub(super) fn skip(&mut self, depth: usize, mut copy: Option<&mut Vec<u8>>) -> Result<(), SyntaxError> {
+    pub(super) fn skip(
+        &mut self,
+        depth: usize,
+        mut copy: Option<&mut Vec<u8>>,
+    ) -> Result<(), SyntaxError> {
         let mut open: Vec<u8> = Vec::new();
         let mut keep = |bytes: &[u8]| {
             if let Some(copy) = copy.as_deref_mut() {
                 copy.extend_from_slice(bytes);
             }
         };
+
         loop {
             let found = self.peek();
             let start = self.at;
+
             let mut first = false;
             if found == Some(b'"') {
                 self.string()?;
@@ -168,7 +180,9 @@ impl<'a> Scanner<'a> {
                 check_depth(depth + open.len(), bracket)?;
                 first = true;
             }
+
             keep(&self.text[start..self.at]);
+
             // Close what ends here, then stand before the next value.
             loop {
                 let more = match open.last() {
@@ -185,15 +199,18 @@ impl<'a> Scanner<'a> {
                             keep(text.trim_ascii());
                             keep(b":");
                         }
+
                         more
                     }
                 };
+
                 if more {
                     if !first && open.last() == Some(&b'[') {
                         keep(b",");
                     }
                     break;
                 }
+
                 keep(if open.pop() == Some(b'[') { b"]" } else { b"}" });
                 first = false;
             }
@@ -220,29 +237,37 @@ impl<'a> Scanner<'a> {
                 Some(byte) => {
                     debug_assert!(place > 0, "the caller saw the first letter");
                     let expected = char::from(expected);
-                    return Err(invalid(*byte, &format!("in literal {word} (expecting '{expected}')")));
+                    return Err(invalid(
+                        *byte,
+                        &format!("in literal {word} (expecting '{expected}')"),
+                    ));
                 }
                 None => return Err(end()),
             }
         }
+
         Ok(())
     }
 
     fn number(&mut self) -> Result<&'a str, SyntaxError> {
         let start = self.at;
+
         if self.text[self.at] == b'-' {
             self.at += 1;
         }
+
         match self.text.get(self.at) {
             Some(b'0') => self.at += 1,
             Some(b'1'..=b'9') => self.digits(),
             Some(other) => return Err(invalid(*other, "in numeric literal")),
             None => return Err(end()),
         }
+
         if self.text.get(self.at) == Some(&b'.') {
             self.at += 1;
             self.some_digits("after decimal point in numeric literal")?;
         }
+
         if matches!(self.text.get(self.at), Some(b'e' | b'E')) {
             self.at += 1;
             if matches!(self.text.get(self.at), Some(b'+' | b'-')) {
@@ -250,7 +275,9 @@ impl<'a> Scanner<'a> {
             }
             self.some_digits("in exponent of numeric literal")?;
         }
+
         steps::count(self.at - start);
+
         Ok(std::str::from_utf8(&self.text[start..self.at]).expect("a numeric literal is ASCII"))
     }
 
@@ -275,6 +302,7 @@ impl<'a> Scanner<'a> {
     fn string(&mut self) -> Result<Body<'a>, SyntaxError> {
         let start = self.at + 1;
         let mut at = start;
+
         let mut plain = true;
         loop {
             match self.text.get(at) {
@@ -288,9 +316,14 @@ impl<'a> Scanner<'a> {
                 None => return Err(end()),
             }
         }
+
         self.at = at + 1;
         steps::count(at - start);
-        Ok(Body { bytes: &self.text[start..at], plain })
+
+        Ok(Body {
+            bytes: &self.text[start..at],
+            plain,
+        })
     }
 
     /// Checks the escape whose letter is at `at` and returns the place behind it.
@@ -301,10 +334,13 @@ impl<'a> Scanner<'a> {
                 for place in at + 1..at + 5 {
                     match self.text.get(place) {
                         Some(byte) if byte.is_ascii_hexdigit() => {}
-                        Some(other) => return Err(invalid(*other, "in \\u hexadecimal character escape")),
+                        Some(other) => {
+                            return Err(invalid(*other, "in \\u hexadecimal character escape"));
+                        }
                         None => return Err(end()),
                     }
                 }
+
                 Ok(at + 5)
             }
             Some(other) => Err(invalid(*other, "in string escape code")),
@@ -334,7 +370,11 @@ impl<'a> Body<'a> {
 
 /// Refuses the bracket that opens a level too many.
 pub(super) fn check_depth(depth: usize, bracket: u8) -> Result<(), SyntaxError> {
-    if depth > MAX_DEPTH { Err(invalid(bracket, "exceeded max depth")) } else { Ok(()) }
+    if depth > MAX_DEPTH {
+        Err(invalid(bracket, "exceeded max depth"))
+    } else {
+        Ok(())
+    }
 }
 
 pub(super) fn invalid(byte: u8, place: &str) -> SyntaxError {
@@ -363,17 +403,24 @@ fn quote(byte: u8) -> String {
     }
 }
 
-/// Resolves the escapes of a string that [`Scanner::escape`] has accepted. Lone surrogates and bytes that are no UTF-8
-/// become U+FFFD.
+/// Resolves the escapes of a string that [`Scanner::escape`] has accepted. Lone surrogates and
+/// bytes that are no UTF-8 become U+FFFD.
 fn unescape(body: &[u8]) -> String {
     let mut out = String::with_capacity(body.len());
     let mut at = 0;
     while at < body.len() {
-        let run = body[at..].iter().position(|byte| *byte == b'\\').unwrap_or(body.len() - at);
+        let run = body[at..]
+            .iter()
+            .position(|byte| *byte == b'\\')
+            .unwrap_or(body.len() - at);
         out.push_str(&String::from_utf8_lossy(&body[at..at + run]));
+
         at += run;
-        let Some(letter) = body.get(at + 1) else { break };
+        let Some(letter) = body.get(at + 1) else {
+            break;
+        };
         at += 2;
+
         match letter {
             b'b' => out.push('\u{8}'),
             b'f' => out.push('\u{c}'),
@@ -388,26 +435,34 @@ fn unescape(body: &[u8]) -> String {
             other => out.push(char::from(*other)),
         }
     }
+
     out
 }
 
-/// The character of a `\u` escape (four digits at the start of `digits`, perhaps a second escape behind them) and how
-/// much of the text it took.
+/// The character of a `\u` escape (four digits at the start of `digits`, perhaps a second escape
+/// behind them) and how much of the text it took.
 fn unicode(digits: &[u8]) -> (char, usize) {
     let high = hex(&digits[..4]);
     if let Some(character) = char::from_u32(high) {
         return (character, 4);
     }
+
     if (0xd800..0xdc00).contains(&high) && digits.len() >= 10 && &digits[4..6] == b"\\u" {
         let low = hex(&digits[6..10]);
         if (0xdc00..0xe000).contains(&low) {
             let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
-            return (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 10);
+            return (
+                char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),
+                10,
+            );
         }
     }
+
     (char::REPLACEMENT_CHARACTER, 4)
 }
 
 fn hex(digits: &[u8]) -> u32 {
-    digits.iter().fold(0, |value, digit| value * 16 + char::from(*digit).to_digit(16).unwrap_or(0))
+    digits.iter().fold(0, |value, digit| {
+        value * 16 + char::from(*digit).to_digit(16).unwrap_or(0)
+    })
 }

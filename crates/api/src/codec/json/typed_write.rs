@@ -1,7 +1,8 @@
-//! JSON in upstream's order: kind and apiVersion first, then the fields as its structs declare them.
+//! JSON in upstream's order: kind and apiVersion first, then the fields as its structs declare
+//! them.
 //!
-//! Upstream's structs follow their protobuf numbers, so the catalogue's wires are that order. What a type does not know
-//! comes last, by name.
+//! Upstream's structs follow their protobuf numbers, so the catalogue's wires are that order. What
+//! a type does not know comes last, by name.
 
 use std::cmp::Ordering;
 
@@ -17,17 +18,20 @@ pub fn write_typed(value: &Value, node: Node<'_>, out: &mut Vec<u8>) {
         (Shape::List(_), Value::Array(items)) => {
             let item = node.item().expect("a list has items");
             out.push(b'[');
+
             for (place, element) in items.iter().enumerate() {
                 if place > 0 {
                     out.push(b',');
                 }
                 write_typed(element, item, out);
             }
+
             out.push(b']');
         }
         (Shape::Map(_), Value::Object(map)) => {
             let item = node.item().expect("a map has values");
             out.push(b'{');
+
             for (place, (name, element)) in map.iter().enumerate() {
                 if place > 0 {
                     out.push(b',');
@@ -36,6 +40,7 @@ pub fn write_typed(value: &Value, node: Node<'_>, out: &mut Vec<u8>) {
                 out.push(b':');
                 write_typed(element, item, out);
             }
+
             out.push(b'}');
         }
         _ => write(value, out),
@@ -51,8 +56,17 @@ fn write_struct(map: &Map, of: Struct<'_>, out: &mut Vec<u8>) {
         &mut many[..]
     };
     find(map, of, places);
-    let mut writer = Members { map, of, places, out, first: true, written: 0 };
+
+    let mut writer = Members {
+        map,
+        of,
+        places,
+        out,
+        first: true,
+        written: 0,
+    };
     writer.out.push(b'{');
+
     for name in ["kind", "apiVersion"] {
         if let Some(place) = of.position(name)
             && of.tag(name).is_empty()
@@ -60,10 +74,13 @@ fn write_struct(map: &Map, of: Struct<'_>, out: &mut Vec<u8>) {
             writer.member(place);
         }
     }
+
     writer.wires(of.wires());
+
     if writer.written < map.len() {
         writer.rest();
     }
+
     writer.out.push(b'}');
 }
 
@@ -71,7 +88,8 @@ fn write_struct(map: &Map, of: Struct<'_>, out: &mut Vec<u8>) {
 const FEW: usize = 64;
 const ABSENT: u32 = u32::MAX;
 
-/// Writes for each field of the type which member it is. Both are in the order of their names, so this is one walk.
+/// Writes for each field of the type which member it is. Both are in the order of their names, so
+/// this is one walk.
 fn find(map: &Map, of: Struct<'_>, places: &mut [u32]) {
     let mut fields = of.fields().iter().enumerate().peekable();
     for (member, name) in map.keys().enumerate() {
@@ -140,10 +158,13 @@ impl Members<'_, '_> {
                 Some(_) => !self.of.tag(name).is_empty() || matches!(name, "kind" | "apiVersion"),
                 None => false,
             };
+
             if written {
                 continue;
             }
+
             self.name(name);
+
             match field {
                 Some(field) => write_typed(value, field.node(), self.out),
                 None => write(value, self.out),

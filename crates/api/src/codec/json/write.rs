@@ -32,9 +32,11 @@ pub fn write_pretty(value: &Value, level: usize, out: &mut Vec<u8>) {
         out.push(b'\n');
         out.extend(std::iter::repeat_n(b' ', 4 * level));
     };
+
     match value {
         Value::Array(items) if !items.is_empty() => {
             out.push(b'[');
+
             for (place, item) in items.iter().enumerate() {
                 if place > 0 {
                     out.push(b',');
@@ -42,11 +44,13 @@ pub fn write_pretty(value: &Value, level: usize, out: &mut Vec<u8>) {
                 line(level + 1, out);
                 write_pretty(item, level + 1, out);
             }
+
             line(level, out);
             out.push(b']');
         }
         Value::Object(map) if !map.is_empty() => {
             out.push(b'{');
+
             for (place, (name, value)) in map.iter().enumerate() {
                 if place > 0 {
                     out.push(b',');
@@ -56,6 +60,7 @@ pub fn write_pretty(value: &Value, level: usize, out: &mut Vec<u8>) {
                 out.extend_from_slice(b": ");
                 write_pretty(value, level + 1, out);
             }
+
             line(level, out);
             out.push(b'}');
         }
@@ -83,6 +88,7 @@ fn write_map(map: &Map, out: &mut Vec<u8>) {
 fn write_int(number: i64, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let mut at = digits.len();
+
     let mut rest = number.unsigned_abs();
     loop {
         at -= 1;
@@ -92,14 +98,16 @@ fn write_int(number: i64, out: &mut Vec<u8>) {
             break;
         }
     }
+
     if number < 0 {
         out.push(b'-');
     }
+
     out.extend_from_slice(&digits[at..]);
 }
 
-/// The shortest digits that read back as the same number; an exponent only for the very small and very large.
-/// JSON has no words for what is not finite, and no decoder here makes such a number.
+/// The shortest digits that read back as the same number; an exponent only for the very small and
+/// very large. JSON has no words for what is not finite, and no decoder here makes such a number.
 fn write_float(number: f64, out: &mut Vec<u8>) {
     let size = number.abs();
     if !number.is_finite() {
@@ -122,11 +130,13 @@ fn write_float(number: f64, out: &mut Vec<u8>) {
 pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let bytes = text.as_bytes();
+
     let mut start = 0;
     for (at, byte) in bytes.iter().enumerate() {
         if PLAIN[usize::from(*byte)] {
             continue;
         }
+
         // U+2028 and U+2029 end a line in JavaScript: E2 80 A8 and E2 80 A9.
         let separator = *byte == 0xe2
             && bytes.get(at + 1) == Some(&0x80)
@@ -134,8 +144,10 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
         if *byte >= 0x80 && !separator {
             continue;
         }
+
         out.extend_from_slice(&bytes[start..at]);
         start = at + 1;
+
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
@@ -145,7 +157,11 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
             0x08 => out.extend_from_slice(b"\\b"),
             0x0c => out.extend_from_slice(b"\\f"),
             0xe2 => {
-                out.extend_from_slice(if bytes[at + 2] == 0xa8 { b"\\u2028" } else { b"\\u2029" });
+                out.extend_from_slice(if bytes[at + 2] == 0xa8 {
+                    b"\\u2028"
+                } else {
+                    b"\\u2029"
+                });
                 start = at + 3;
             }
             other => {
@@ -156,6 +172,7 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
             }
         }
     }
+
     out.extend_from_slice(&bytes[start..]);
     out.push(b'"');
 }

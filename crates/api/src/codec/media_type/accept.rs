@@ -1,7 +1,7 @@
 //! `Accept`: clauses in the order of their weight, each tried against what the endpoint offers.
 //!
-//! The grammar is looser than the RFC's, as upstream's is: no quoted strings, a malformed clause is passed over, a
-//! quality that is no number counts as 0, and 0 is the last choice, not a refusal.
+//! The grammar is looser than the RFC's, as upstream's is: no quoted strings, a malformed clause is
+//! passed over, a quality that is no number counts as 0, and 0 is the last choice, not a refusal.
 
 use super::MediaType;
 
@@ -76,7 +76,8 @@ pub fn negotiate(accept: &str, endpoint: Endpoint) -> Result<Accepted, NotAccept
         .ok_or(NotAcceptable::Object)
 }
 
-/// The offer that the client likes best, of several under `application/`; `None`: it accepts none of them.
+/// The offer that the client likes best, of several under `application/`; `None`: it accepts none
+/// of them.
 pub fn choose<'o>(accept: &str, offers: &[&'o str]) -> Option<&'o str> {
     if accept.is_empty() {
         return offers.first().copied();
@@ -86,19 +87,32 @@ pub fn choose<'o>(accept: &str, offers: &[&'o str]) -> Option<&'o str> {
             && (clause.subtype == "*" || offer.strip_prefix("application/") == Some(clause.subtype))
     };
     let clauses = clauses(accept);
-    clauses.iter().find_map(|clause| offers.iter().copied().find(|offer| covers(clause, offer)))
+    clauses
+        .iter()
+        .find_map(|clause| offers.iter().copied().find(|offer| covers(clause, offer)))
 }
 
 /// The form and shape of the events of a watch.
 pub fn negotiate_stream(accept: &str, endpoint: Endpoint) -> Result<Accepted, NotAcceptable> {
     let accepted = negotiate(accept, endpoint).map_err(|_| NotAcceptable::Stream)?;
-    // The best match counts: a client that likes YAML more than JSON gets no watch, though JSON would do.
-    if accepted.media_type.stream().is_some() { Ok(accepted) } else { Err(NotAcceptable::Stream) }
+    // The best match counts: a client that likes YAML more than JSON gets no watch, though JSON
+    // would do.
+    if accepted.media_type.stream().is_some() {
+        Ok(accepted)
+    } else {
+        Err(NotAcceptable::Stream)
+    }
 }
 
 impl Accepted {
     fn plain(media_type: MediaType) -> Accepted {
-        Accepted { media_type, transform: None, pretty: false, stream: false, profile: None }
+        Accepted {
+            media_type,
+            transform: None,
+            pretty: false,
+            stream: false,
+            profile: None,
+        }
     }
 }
 
@@ -115,11 +129,16 @@ struct Clause<'a> {
 fn clauses(accept: &str) -> Vec<Clause<'_>> {
     let mut clauses: Vec<_> = accept.split(',').filter_map(Clause::parse).collect();
     if clauses.len() > FEW {
-        clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality).then(a.wildcards().cmp(&b.wildcards())));
+        clauses.sort_by(|a, b| {
+            b.quality
+                .total_cmp(&a.quality)
+                .then(a.wildcards().cmp(&b.wildcards()))
+        });
         return clauses;
     }
-    // Upstream's comparison is no order, for a wildcard gives way to its neighbour whatever the quality of either. So
-    // the outcome depends on how it is sorted, and this is how.
+
+    // Upstream's comparison is no order, for a wildcard gives way to its neighbour whatever the
+    // quality of either. So the outcome depends on how it is sorted, and this is how.
     for end in 1..clauses.len() {
         let mut place = end;
         while place > 0 && clauses[place].goes_before(&clauses[place - 1]) {
@@ -127,6 +146,7 @@ fn clauses(accept: &str) -> Vec<Clause<'_>> {
             place -= 1;
         }
     }
+
     clauses
 }
 
@@ -134,13 +154,20 @@ impl<'a> Clause<'a> {
     fn parse(text: &'a str) -> Option<Clause<'a>> {
         let mut parts = text.trim_matches(' ').split(';');
         let (kind, subtype) = split_type(parts.next()?)?;
-        let mut clause = Clause { kind, subtype, quality: 1.0, parameters: Vec::new() };
+        let mut clause = Clause {
+            kind,
+            subtype,
+            quality: 1.0,
+            parameters: Vec::new(),
+        };
+
         for (name, value) in parts.filter_map(parameter) {
             match name {
                 "q" => clause.quality = value.parse().unwrap_or(0.0),
                 _ => clause.parameters.push((name, value.trim_matches(' '))),
             }
         }
+
         Some(clause)
     }
 
@@ -164,17 +191,23 @@ impl<'a> Clause<'a> {
 
     /// What this clause makes of an offer that it covers, if the endpoint can give it.
     fn accepted(&self, offer: MediaType, endpoint: Endpoint) -> Option<Accepted> {
-        if self.parameter("sv").is_some_and(|version| !endpoint.serves_version(version)) {
+        if self
+            .parameter("sv")
+            .is_some_and(|version| !endpoint.serves_version(version))
+        {
             return None;
         }
+
         let stream = self.parameter("stream");
         if stream.is_some_and(|stream| stream != "watch" || offer.stream().is_none()) {
             return None;
         }
+
         let transform = match self.asked_transform() {
             None => None,
             Some(known) => Some(known?),
         };
+
         endpoint.allows(offer, transform).then(|| Accepted {
             transform,
             pretty: self.parameter("pretty") == Some("1"),
@@ -186,8 +219,14 @@ impl<'a> Clause<'a> {
 
     /// The last value of that name, unless it is empty.
     fn parameter(&self, name: &str) -> Option<&'a str> {
-        let found = self.parameters.iter().rev().find(|(found, _)| *found == name);
-        found.map(|(_, value)| *value).filter(|value| !value.is_empty())
+        let found = self
+            .parameters
+            .iter()
+            .rev()
+            .find(|(found, _)| *found == name);
+        found
+            .map(|(_, value)| *value)
+            .filter(|value| !value.is_empty())
     }
 
     /// The shape that is asked for: `None` if none is, `Some(None)` if it is an unknown one.
@@ -196,19 +235,25 @@ impl<'a> Clause<'a> {
         if !self.parameters.iter().any(names_one) {
             return None;
         }
+
         let part = |name| self.parameter(name).unwrap_or("");
         let meta = match (part("g"), part("v")) {
             ("meta.k8s.io", "v1") => Some(MetaVersion::V1),
             ("meta.k8s.io", "v1beta1") => Some(MetaVersion::V1beta1),
             _ => None,
         };
+
         Some(match (part("as"), meta) {
             ("Table", Some(version)) => Some(Transform::Table(version)),
-            ("PartialObjectMetadata", Some(version)) => Some(Transform::PartialObjectMetadata(version)),
+            ("PartialObjectMetadata", Some(version)) => {
+                Some(Transform::PartialObjectMetadata(version))
+            }
             ("PartialObjectMetadataList", Some(version)) => {
                 Some(Transform::PartialObjectMetadataList(version))
             }
-            ("APIGroupDiscoveryList", None) if (part("g"), part("v")) == ("apidiscovery.k8s.io", "v2") => {
+            ("APIGroupDiscoveryList", None)
+                if (part("g"), part("v")) == ("apidiscovery.k8s.io", "v2") =>
+            {
                 Some(Transform::ApiGroupDiscoveryList)
             }
             _ => None,
@@ -259,7 +304,10 @@ impl Endpoint {
     }
 
     fn is_of_objects(self) -> bool {
-        matches!(self, Endpoint::BuiltIn | Endpoint::WithoutTable | Endpoint::Custom)
+        matches!(
+            self,
+            Endpoint::BuiltIn | Endpoint::WithoutTable | Endpoint::Custom
+        )
     }
 }
 

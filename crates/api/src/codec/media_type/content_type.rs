@@ -24,7 +24,9 @@ pub fn body(content_type: &str) -> Result<MediaType, Unsupported> {
         return Ok(MediaType::Json);
     }
     let essence = essence(content_type).ok_or(Unsupported::Object)?;
-    let known = MediaType::ALL.into_iter().find(|offer| offer.as_str() == essence);
+    let known = MediaType::ALL
+        .into_iter()
+        .find(|offer| offer.as_str() == essence);
     known.ok_or(Unsupported::Object)
 }
 
@@ -39,8 +41,12 @@ pub enum PatchType {
 
 impl PatchType {
     /// All, in the order in which upstream lists them.
-    pub const ALL: [PatchType; 4] =
-        [PatchType::Json, PatchType::Merge, PatchType::StrategicMerge, PatchType::Apply];
+    pub const ALL: [PatchType; 4] = [
+        PatchType::Json,
+        PatchType::Merge,
+        PatchType::StrategicMerge,
+        PatchType::Apply,
+    ];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -54,7 +60,9 @@ impl PatchType {
     /// The patch type of a request; parameters are left aside, and case counts.
     pub fn of(content_type: &str) -> Option<PatchType> {
         let bare = content_type.split(';').next().unwrap_or(content_type);
-        PatchType::ALL.into_iter().find(|known| known.as_str() == bare)
+        PatchType::ALL
+            .into_iter()
+            .find(|known| known.as_str() == bare)
     }
 }
 
@@ -65,21 +73,27 @@ fn essence(content_type: &str) -> Option<String> {
         None => (content_type, ""),
     };
     let bare = bare.trim().to_ascii_lowercase();
+
     let (kind, subtype) = bare.split_once('/').unwrap_or((&bare, "x"));
     if !is_token(kind) || !is_token(subtype) {
         return None;
     }
+
     let mut seen = HashMap::new();
     loop {
         rest = rest.trim_start();
+
         if rest.is_empty() || rest.trim() == ";" {
             return Some(bare);
         }
+
         let (name, value, behind) = parameter(rest)?;
+
         // The same name twice is a mistake only if it says two things.
         if seen.entry(name).or_insert_with(|| value.clone()) != &value {
             return None;
         }
+
         rest = behind;
     }
 }
@@ -89,9 +103,11 @@ fn parameter(text: &str) -> Option<(String, String, &str)> {
     let text = text.strip_prefix(';')?.trim_start();
     let (name, text) = text.split_at(token_length(text));
     let text = text.trim_start().strip_prefix('=')?.trim_start();
+
     if name.is_empty() {
         return None;
     }
+
     let (value, behind) = if let Some(text) = text.strip_prefix('"') {
         quoted(text)?
     } else {
@@ -101,6 +117,7 @@ fn parameter(text: &str) -> Option<(String, String, &str)> {
         }
         (value.to_owned(), behind)
     };
+
     Some((name.to_ascii_lowercase(), value, behind))
 }
 
@@ -119,6 +136,7 @@ fn quoted(text: &str) -> Option<(String, &str)> {
             _ => value.push(character),
         }
     }
+
     None
 }
 
@@ -127,7 +145,8 @@ fn is_token(text: &str) -> bool {
 }
 
 fn token_length(text: &str) -> usize {
-    text.find(|character: char| !character.is_ascii_graphic() || is_special(character)).unwrap_or(text.len())
+    text.find(|character: char| !character.is_ascii_graphic() || is_special(character))
+        .unwrap_or(text.len())
 }
 
 fn is_special(character: char) -> bool {

@@ -1,8 +1,9 @@
 //! Which form a request is in, and which form its answer takes.
 //!
-//! A request passes here three times. Its route looks at the bare types it can consume and produce ([`route`]); the
-//! body's `Content-Type` names its form ([`body`]); and `Accept` is weighed against what the endpoint offers, form and
-//! transformation together ([`negotiate`]). Pure functions; the texts of the refusals are upstream's.
+//! A request passes here three times. Its route looks at the bare types it can consume and produce
+//! ([`route`]); the body's `Content-Type` names its form ([`body`]); and `Accept` is weighed
+//! against what the endpoint offers, form and transformation together ([`negotiate`]). Pure
+//! functions; the texts of the refusals are upstream's.
 
 mod accept;
 mod content_type;

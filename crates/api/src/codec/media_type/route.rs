@@ -10,10 +10,15 @@ pub struct RouteNotAcceptable(pub Vec<&'static str>);
 #[error("415: Unsupported Media Type")]
 pub struct RouteUnsupported;
 
-/// Does a route produce any of the accepted types? Parameters and qualities do not count, and of wildcards only `*/*`
-/// is known: `application/*` is refused.
+/// Does a route produce any of the accepted types? Parameters and qualities do not count, and of
+/// wildcards only `*/*` is known: `application/*` is refused.
 pub fn produces(accept: &str, produced: &[&'static str]) -> Result<(), RouteNotAcceptable> {
-    let fits = |bare: &str| bare == "*/*" || produced.iter().any(|known| *known == "*/*" || *known == bare);
+    let fits = |bare: &str| {
+        bare == "*/*"
+            || produced
+                .iter()
+                .any(|known| *known == "*/*" || *known == bare)
+    };
     if accept.is_empty() || bare_types(accept).any(fits) {
         Ok(())
     } else {
@@ -21,17 +26,34 @@ pub fn produces(accept: &str, produced: &[&'static str]) -> Result<(), RouteNotA
     }
 }
 
-/// Does a route consume the type of the body? A body without a type has an unknown one, unless the method needs none.
-pub fn consumes(content_type: &str, method: &str, consumed: &[&str]) -> Result<(), RouteUnsupported> {
+/// Does a route consume the type of the body? A body without a type has an unknown one, unless the
+/// method needs none.
+pub fn consumes(
+    content_type: &str,
+    method: &str,
+    consumed: &[&str],
+) -> Result<(), RouteUnsupported> {
     let bodiless = matches!(method, "GET" | "HEAD" | "OPTIONS" | "DELETE" | "TRACE");
-    let fits = |bare: &str| consumed.iter().any(|known| *known == "*/*" || *known == bare);
+    let fits = |bare: &str| {
+        consumed
+            .iter()
+            .any(|known| *known == "*/*" || *known == bare)
+    };
+
     let accepted = match content_type {
         "" => bodiless || fits("application/octet-stream"),
         _ => bare_types(content_type).any(fits),
     };
-    if accepted { Ok(()) } else { Err(RouteUnsupported) }
+
+    if accepted {
+        Ok(())
+    } else {
+        Err(RouteUnsupported)
+    }
 }
 
 fn bare_types(header: &str) -> impl Iterator<Item = &str> {
-    header.split(',').map(|clause| clause.split(';').next().unwrap_or(clause).trim_matches(' '))
+    header
+        .split(',')
+        .map(|clause| clause.split(';').next().unwrap_or(clause).trim_matches(' '))
 }

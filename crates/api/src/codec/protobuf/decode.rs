@@ -1,9 +1,10 @@
 //! Protobuf bytes to a tree, field by field as the catalogue says.
 //!
-//! The wire tells a field's number; the type's wires tell which field that is, through messages that JSON does not show.
-//! What comes out is in canonical form (`codec::canonical`): zeros that JSON omits are not there. Fields that no type
-//! knows are passed over, as upstream does. Fields come in the order of their numbers and go into an object in the order
-//! of their names: those of one message wait on a stack, and a word with a bit for each tells which are there.
+//! The wire tells a field's number; the type's wires tell which field that is, through messages
+//! that JSON does not show. What comes out is in canonical form (`codec::canonical`): zeros that
+//! JSON omits are not there. Fields that no type knows are passed over, as upstream does. Fields
+//! come in the order of their numbers and go into an object in the order of their names: those of
+//! one message wait on a stack, and a word with a bit for each tells which are there.
 
 use super::wire::{Payload, Reader, WireError};
 use super::{ProtobufError, Where};
@@ -25,9 +26,17 @@ pub fn decode_message(bytes: &[u8], of: Struct<'_>) -> Result<Value, ProtobufErr
             type_name: of.declared.name.to_string(),
         });
     }
+
     let mut value = Value::Null;
-    let mut decoder = Decoder { pending: Vec::with_capacity(64), depth: 0 };
-    decoder.message(bytes, of, &Path::Root, &mut value).map_err(|error| *error)?;
+    let mut decoder = Decoder {
+        pending: Vec::with_capacity(64),
+        depth: 0,
+    };
+
+    decoder
+        .message(bytes, of, &Path::Root, &mut value)
+        .map_err(|error| *error)?;
+
     Ok(value)
 }
 
@@ -47,12 +56,21 @@ enum Pending {
     Members(Vec<(Text, Value)>),
 }
 
-/// Values are written where they belong instead of being returned, as in the JSON decoder and for the same reason.
+/// Values are written where they belong instead of being returned, as in the JSON decoder and for
+/// the same reason.
 impl Decoder {
-    fn message(&mut self, bytes: &[u8], of: Struct<'_>, path: &Path<'_>, out: &mut Value) -> Read<()> {
+    fn message(
+        &mut self,
+        bytes: &[u8],
+        of: Struct<'_>,
+        path: &Path<'_>,
+        out: &mut Value,
+    ) -> Read<()> {
         self.depth += 1;
         if self.depth > MAX_TREE_DEPTH {
-            return Err(Box::new(ProtobufError::TooDeep { place: path.to_string() }));
+            return Err(Box::new(ProtobufError::TooDeep {
+                place: path.to_string(),
+            }));
         }
         let mut reading = Reading::new(of, self.pending.len());
         self.wires(bytes, of.wires(), &mut reading, path)?;
@@ -62,19 +80,35 @@ impl Decoder {
     }
 
     /// Reads the fields of a message whose numbers mean `wires`.
-    fn wires(&mut self, bytes: &[u8], wires: Span, reading: &mut Reading<'_>, path: &Path<'_>) -> Read<()> {
+    fn wires(
+        &mut self,
+        bytes: &[u8],
+        wires: Span,
+        reading: &mut Reading<'_>,
+        path: &Path<'_>,
+    ) -> Read<()> {
         let rows: &[Wire] = wires.of(&reading.of.page.wires);
         let mut reader = Reader::new(bytes);
+
         let mut expected = 0;
         while let Some((number, payload)) = reader.next().within(path)? {
-            let Some(place) = find(rows, number, expected) else { continue };
+            let Some(place) = find(rows, number, expected) else {
+                continue;
+            };
+
             // Lists repeat their number, so the same row is expected again.
             expected = place;
+
             match rows[place].to {
-                WireTo::Inline(below) => self.wires(payload.bytes().within(path)?, below, reading, path)?,
-                WireTo::Field(position) => self.field(payload, position, reading, (&reader, number), path)?,
+                WireTo::Inline(below) => {
+                    self.wires(payload.bytes().within(path)?, below, reading, path)?
+                }
+                WireTo::Field(position) => {
+                    self.field(payload, position, reading, (&reader, number), path)?
+                }
             }
         }
+
         Ok(())
     }
 
@@ -89,12 +123,18 @@ impl Decoder {
     ) -> Read<()> {
         let field = &reading.fields[usize::from(position)];
         let slot = reading.slot(position);
+
         // Most of what is on the wire are zeros that JSON does not show: they never become values.
         if slot.is_none() && is_hidden_zero(payload, field) {
             return Ok(());
         }
+
         let path = path.field(&field.name);
-        let node = Node { page: reading.of.page, shape: field.shape };
+        let node = Node {
+            page: reading.of.page,
+            shape: field.shape,
+        };
+
         match field.shape {
             Shape::List(_) => {
                 let slot = slot.unwrap_or_else(|| {
@@ -108,6 +148,7 @@ impl Decoder {
                     let members = Vec::with_capacity(1 + ahead.0.repeats(ahead.1));
                     self.hold(reading, position, Pending::Members(members))
                 });
+
                 let item = node.item().expect("a map has values");
                 let member = self.entry(payload.bytes().within(&path)?, item, &path)?;
                 if let Pending::Members(members) = &mut self.pending[slot] {
@@ -129,6 +170,7 @@ impl Decoder {
                 }
             }
         }
+
         Ok(())
     }
 
@@ -141,8 +183,16 @@ impl Decoder {
     }
 
     /// Reads an element, or several numbers packed into one field, into the list at `slot`.
-    fn element(&mut self, payload: Payload<'_>, item: Node<'_>, slot: usize, path: &Path<'_>) -> Read<()> {
-        if let (Payload::Bytes(packed), Shape::Int32 | Shape::Int64 | Shape::Bool) = (payload, item.shape) {
+    fn element(
+        &mut self,
+        payload: Payload<'_>,
+        item: Node<'_>,
+        slot: usize,
+        path: &Path<'_>,
+    ) -> Read<()> {
+        if let (Payload::Bytes(packed), Shape::Int32 | Shape::Int64 | Shape::Bool) =
+            (payload, item.shape)
+        {
             let mut reader = Reader::new(packed);
             while !reader.is_empty() {
                 let number = reader.varint().within(path)?;
@@ -150,10 +200,12 @@ impl Decoder {
             }
             return Ok(());
         }
+
         let index = self.list(slot).len();
         let mut value = Value::Null;
         self.value(payload, item, &path.index(index), &mut value)?;
         self.list(slot).push(value);
+
         Ok(())
     }
 
@@ -178,7 +230,13 @@ impl Decoder {
         Ok((key, value.unwrap_or_else(|| canonical_zero(item))))
     }
 
-    fn value(&mut self, payload: Payload<'_>, node: Node<'_>, path: &Path<'_>, out: &mut Value) -> Read<()> {
+    fn value(
+        &mut self,
+        payload: Payload<'_>,
+        node: Node<'_>,
+        path: &Path<'_>,
+        out: &mut Value,
+    ) -> Read<()> {
         *out = match node.shape {
             Shape::String => Value::String(text_of(payload.bytes().within(path)?)),
             Shape::Bool | Shape::Int32 | Shape::Int64 => {
@@ -186,15 +244,27 @@ impl Decoder {
             }
             Shape::Double => Value::Float(finite(f64::from_bits(payload.fixed64().within(path)?))),
             Shape::Struct(id) => {
-                return self.message(payload.bytes().within(path)?, node.page.struct_of(id), path, out);
+                return self.message(
+                    payload.bytes().within(path)?,
+                    node.page.struct_of(id),
+                    path,
+                    out,
+                );
             }
             _ => return self.wrapped(payload.bytes().within(path)?, node, path, out),
         };
+
         Ok(())
     }
 
     /// A value that has a form of its own on the wire.
-    fn wrapped(&mut self, bytes: &[u8], node: Node<'_>, path: &Path<'_>, out: &mut Value) -> Read<()> {
+    fn wrapped(
+        &mut self,
+        bytes: &[u8],
+        node: Node<'_>,
+        path: &Path<'_>,
+        out: &mut Value,
+    ) -> Read<()> {
         *out = match node.shape {
             Shape::Bytes => Value::String(Text::from(base64_text(bytes))),
             Shape::Quantity => quantity(bytes).within(path)?,
@@ -212,33 +282,47 @@ impl Decoder {
                 "lists and maps are read where their field is: the catalogue nests none in another"
             ),
         };
+
         Ok(())
     }
 
     /// A message that holds one of two things: field 1 or field 2.
     fn schema_or(&mut self, bytes: &[u8], node: Node<'_>, path: &Path<'_>) -> Read<Value> {
-        let (Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id)) = node.shape
+        let (Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id)) =
+            node.shape
         else {
             unreachable!("called for these shapes only")
         };
         let schema = node.page.struct_of(id);
+
         let (mut single, mut several, mut allows) = (None, Vec::new(), false);
         let mut reader = Reader::new(bytes);
         while let Some((number, payload)) = reader.next().within(path)? {
             match (node.shape, number) {
                 (Shape::SchemaOrBool(_), 1) => allows = payload.varint().within(path)? != 0,
                 (Shape::SchemaOrBool(_), 2) | (_, 1) => {
-                    self.message(payload.bytes().within(path)?, schema, path, single.insert(Value::Null))?;
+                    self.message(
+                        payload.bytes().within(path)?,
+                        schema,
+                        path,
+                        single.insert(Value::Null),
+                    )?;
                 }
                 (Shape::SchemaOrArray(_), 2) => {
                     let mut schema_value = Value::Null;
-                    self.message(payload.bytes().within(path)?, schema, path, &mut schema_value)?;
+                    self.message(
+                        payload.bytes().within(path)?,
+                        schema,
+                        path,
+                        &mut schema_value,
+                    )?;
                     several.push(schema_value);
                 }
                 (_, 2) => several.push(Value::String(text_of(payload.bytes().within(path)?))),
                 _ => {}
             }
         }
+
         Ok(match (single, node.shape) {
             (_, _) if !several.is_empty() => Value::Array(several),
             (Some(schema), _) => schema,
@@ -249,25 +333,37 @@ impl Decoder {
 
     /// Makes the object of the fields read.
     fn assemble(&mut self, reading: &Reading<'_>) -> Value {
-        let always = reading.of.always().iter().fold(0, |bits, place| bits | 1u64 << place);
+        let always = reading
+            .of
+            .always()
+            .iter()
+            .fold(0, |bits, place| bits | 1u64 << place);
+
         // Places are in order of the names, so this is the order of the members.
         let mut left = reading.held | always;
         let mut members = Vec::with_capacity(left.count_ones() as usize);
         while left != 0 {
             let place = left.trailing_zeros();
             left &= left - 1;
+
             let field = &reading.fields[place as usize];
             let value = if reading.held & 1 << place == 0 {
                 absent(reading.of, field)
             } else {
                 let slot = reading.base + usize::from(reading.slots[place as usize]);
-                shown(std::mem::replace(&mut self.pending[slot], Pending::Value(Value::Null)), field)
+                shown(
+                    std::mem::replace(&mut self.pending[slot], Pending::Value(Value::Null)),
+                    field,
+                )
             };
+
             if let Some(value) = value {
                 members.push((field.name.clone(), value));
             }
         }
+
         self.pending.truncate(reading.base);
+
         Value::Object(Map::from_sorted(members))
     }
 }
@@ -289,7 +385,13 @@ struct Reading<'p> {
 
 impl<'p> Reading<'p> {
     fn new(of: Struct<'p>, base: usize) -> Reading<'p> {
-        Reading { of, fields: of.fields(), base, held: 0, slots: [0; MAX_FIELDS] }
+        Reading {
+            of,
+            fields: of.fields(),
+            base,
+            held: 0,
+            slots: [0; MAX_FIELDS],
+        }
     }
 
     /// Where a field is pending.
@@ -320,11 +422,15 @@ fn is_hidden_zero(payload: Payload<'_>, field: &Field) -> bool {
 /// Where the field with that number is among the rows.
 fn find(rows: &[Wire], number: u32, expected: usize) -> Option<usize> {
     for place in [expected, expected + 1] {
-        if rows.get(place).is_some_and(|wire| u32::from(wire.tag) == number) {
+        if rows
+            .get(place)
+            .is_some_and(|wire| u32::from(wire.tag) == number)
+        {
             return Some(place);
         }
     }
-    rows.binary_search_by(|wire| u32::from(wire.tag).cmp(&number)).ok()
+    rows.binary_search_by(|wire| u32::from(wire.tag).cmp(&number))
+        .ok()
 }
 
 /// What JSON shows of a field that protobuf carried.
@@ -333,15 +439,19 @@ fn shown(carried: Pending, field: &Field) -> Option<Value> {
         Pending::Value(value) => value,
         Pending::Members(members) => return Some(Value::Object(Map::from_members(members))),
     };
+
     let hidden_when_zero = field.presence.omit_empty() && !field.presence.pointer();
     let is_shown = match (field.shape, &value) {
-        (Shape::String | Shape::Bytes, Value::String(text)) => !(hidden_when_zero && text.is_empty()),
+        (Shape::String | Shape::Bytes, Value::String(text)) => {
+            !(hidden_when_zero && text.is_empty())
+        }
         (Shape::Bool, Value::Bool(flag)) => *flag || !hidden_when_zero,
         (Shape::Int32 | Shape::Int64, Value::Int(number)) => *number != 0 || !hidden_when_zero,
         (Shape::Double, Value::Float(number)) => *number != 0.0 || !hidden_when_zero,
         (Shape::Time | Shape::MicroTime, Value::Null) => !field.presence.omit_zero(),
         _ => true,
     };
+
     is_shown.then_some(value)
 }
 
@@ -349,7 +459,13 @@ fn shown(carried: Pending, field: &Field) -> Option<Value> {
 fn absent(of: Struct<'_>, field: &Field) -> Option<Value> {
     let mut value = when_unset(field)?;
     if !value.is_null() {
-        canonicalize(&mut value, Node { page: of.page, shape: field.shape });
+        canonicalize(
+            &mut value,
+            Node {
+                page: of.page,
+                shape: field.shape,
+            },
+        );
     }
     Some(value)
 }
@@ -373,7 +489,11 @@ fn varint_value(number: u64, shape: Shape) -> Value {
 
 /// JSON has no word for infinity, so the tree has none.
 fn finite(number: f64) -> f64 {
-    if number.is_nan() { 0.0 } else { number.clamp(f64::MIN, f64::MAX) }
+    if number.is_nan() {
+        0.0
+    } else {
+        number.clamp(f64::MIN, f64::MAX)
+    }
 }
 
 fn base64_text(bytes: &[u8]) -> String {
@@ -409,6 +529,7 @@ fn timestamp(bytes: &[u8], shape: Shape) -> Result<Value, WireError> {
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
+
     let (mut seconds, mut nanos) = (0, 0);
     let mut reader = Reader::new(bytes);
     while let Some((number, payload)) = reader.next()? {
@@ -418,8 +539,10 @@ fn timestamp(bytes: &[u8], shape: Shape) -> Result<Value, WireError> {
             _ => {}
         }
     }
+
     let nanos = u32::try_from(nanos.clamp(0, 999_999_999)).expect("clamped");
     let moment = Timestamp::from_unix(seconds, nanos);
+
     Ok(Value::String(match shape {
         Shape::MicroTime => MicroTime(moment).text(),
         _ => Time(moment).text(),
@@ -453,7 +576,12 @@ fn strings(bytes: &[u8]) -> Result<Value, WireError> {
 
 /// The JSON text in field 1, kept as it is.
 fn raw(bytes: &[u8], kind: RawKind, path: &Path<'_>) -> Read<Value> {
-    debug_assert_ne!(kind, RawKind::Any, "values without a type have no protobuf form");
+    debug_assert_ne!(
+        kind,
+        RawKind::Any,
+        "values without a type have no protobuf form"
+    );
+
     let mut text: &[u8] = b"";
     let mut reader = Reader::new(bytes);
     while let Some((number, payload)) = reader.next().within(path)? {
@@ -461,10 +589,15 @@ fn raw(bytes: &[u8], kind: RawKind, path: &Path<'_>) -> Read<Value> {
             text = payload.bytes().within(path)?;
         }
     }
+
     if text.is_empty() || text == b"null" {
         return Ok(Value::Null);
     }
-    json::raw(text)
-        .map(Value::Raw)
-        .map_err(|error| Box::new(ProtobufError::NotJson { place: path.to_string(), error }))
+
+    json::raw(text).map(Value::Raw).map_err(|error| {
+        Box::new(ProtobufError::NotJson {
+            place: path.to_string(),
+            error,
+        })
+    })
 }

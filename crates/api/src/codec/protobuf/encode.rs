@@ -1,7 +1,7 @@
 //! A tree to protobuf bytes, from the last field to the first.
 //!
-//! Upstream writes a field that is a plain value even when it is zero, a pointer when it is set, lists element by element
-//! and maps by key, so equal objects are equal bytes whoever writes them.
+//! Upstream writes a field that is a plain value even when it is zero, a pointer when it is set,
+//! lists element by element and maps by key, so equal objects are equal bytes whoever writes them.
 
 use super::ProtobufError;
 use super::wire::{BackWriter, FIXED64};
@@ -31,19 +31,27 @@ struct Encoder<'w> {
 }
 
 impl Encoder<'_> {
-    fn message(&mut self, value: &Value, of: Struct<'_>, path: &Path<'_>) -> Result<(), ProtobufError> {
+    fn message(
+        &mut self,
+        value: &Value,
+        of: Struct<'_>,
+        path: &Path<'_>,
+    ) -> Result<(), ProtobufError> {
         const EMPTY: &Map = &Map::new();
+
         let map = match value {
             Value::Object(map) => map,
             Value::Null => EMPTY,
             other => return Err(wrong(other, "object", path)),
         };
+
         if of.declared.json_only {
             return Err(ProtobufError::NoMessage {
                 place: path.to_string(),
                 type_name: of.declared.name.to_string(),
             });
         }
+
         self.wires(&Members::of(map, of), of, of.wires(), path)
     }
 
@@ -71,6 +79,7 @@ impl Encoder<'_> {
                 }
             }
         }
+
         Ok(())
     }
 
@@ -118,8 +127,8 @@ impl Encoder<'_> {
             Shape::String => self.out.text(tag, text(value, path)?.as_bytes()),
             Shape::Bytes => {
                 let text = text(value, path)?;
-                let bytes =
-                    scalar::base64(text).map_err(|at| invalid(path, &format!("base64 ends at byte {at}")))?;
+                let bytes = scalar::base64(text)
+                    .map_err(|at| invalid(path, &format!("base64 ends at byte {at}")))?;
                 self.out.text(tag, &bytes);
             }
             Shape::Bool => match value {
@@ -127,18 +136,22 @@ impl Encoder<'_> {
                 Value::Null => self.out.number(tag, 0),
                 other => return Err(wrong(other, "bool", path)),
             },
-            Shape::Int32 | Shape::Int64 => {
-                self.out.number(tag, integer(value, node.shape, path)?.cast_unsigned())
-            }
+            Shape::Int32 | Shape::Int64 => self
+                .out
+                .number(tag, integer(value, node.shape, path)?.cast_unsigned()),
             Shape::Double => {
                 let number = match value {
                     Value::Float(number) => *number,
-                    #[expect(clippy::cast_precision_loss, reason = "a double is what the field holds")]
+                    #[expect(
+                        clippy::cast_precision_loss,
+                        reason = "a double is what the field holds"
+                    )]
                     Value::Int(number) => *number as f64,
                     Value::Null => 0.0,
                     other => return Err(wrong(other, "number", path)),
                 };
                 self.out.bytes(&number.to_bits().to_le_bytes());
+
                 self.out.tag(tag, FIXED64);
             }
             _ => {
@@ -147,11 +160,17 @@ impl Encoder<'_> {
                 self.out.close(tag, end);
             }
         }
+
         Ok(())
     }
 
     /// The content of a value that is a message.
-    fn nested(&mut self, value: &Value, node: Node<'_>, path: &Path<'_>) -> Result<(), ProtobufError> {
+    fn nested(
+        &mut self,
+        value: &Value,
+        node: Node<'_>,
+        path: &Path<'_>,
+    ) -> Result<(), ProtobufError> {
         match node.shape {
             Shape::Struct(id) => self.message(value, node.page.struct_of(id), path)?,
             Shape::Quantity => match value {
@@ -196,14 +215,22 @@ impl Encoder<'_> {
             },
             _ => self.schema_or(value, node, path)?,
         }
+
         Ok(())
     }
 
-    fn schema_or(&mut self, value: &Value, node: Node<'_>, path: &Path<'_>) -> Result<(), ProtobufError> {
-        let (Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id)) = node.shape
+    fn schema_or(
+        &mut self,
+        value: &Value,
+        node: Node<'_>,
+        path: &Path<'_>,
+    ) -> Result<(), ProtobufError> {
+        let (Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id)) =
+            node.shape
         else {
             unreachable!("every other shape is handled before")
         };
+
         let schema = node.page.struct_of(id);
         match (node.shape, value) {
             (_, Value::Null) => {}
@@ -226,13 +253,20 @@ impl Encoder<'_> {
             }
             (_, other) => return Err(wrong(other, "schema", path)),
         }
+
         Ok(())
     }
 
-    fn timestamp(&mut self, value: &Value, shape: Shape, path: &Path<'_>) -> Result<(), ProtobufError> {
+    fn timestamp(
+        &mut self,
+        value: &Value,
+        shape: Shape,
+        path: &Path<'_>,
+    ) -> Result<(), ProtobufError> {
         if value.is_null() {
             return Ok(());
         }
+
         let text = text(value, path)?;
         let at = match shape {
             Shape::MicroTime => MicroTime::parse(text).map(|time| time.0),
@@ -241,11 +275,13 @@ impl Encoder<'_> {
         let at = at.map_err(|error| invalid(path, &error.to_string()))?;
         self.out.number(2, u64::from(at.subsec_nanos()));
         self.out.number(1, at.unix_seconds().cast_unsigned());
+
         Ok(())
     }
 }
 
-/// The members of an object by the place of their field in the struct: names are compared once, not once per tag.
+/// The members of an object by the place of their field in the struct: names are compared once, not
+/// once per tag.
 struct Members<'v> {
     near: [Option<&'v Value>; Members::NEAR],
     /// Of the few structs with more fields.
@@ -256,16 +292,27 @@ impl<'v> Members<'v> {
     const NEAR: usize = 48;
 
     fn of(map: &'v Map, of: Struct<'_>) -> Members<'v> {
-        let mut members = Members { near: [None; Members::NEAR], far: Vec::new() };
+        let mut members = Members {
+            near: [None; Members::NEAR],
+            far: Vec::new(),
+        };
+
         let mut expected = 0;
         for (name, value) in map.iter() {
-            let Some(place) = of.position_from(name, expected) else { continue };
+            let Some(place) = of.position_from(name, expected) else {
+                continue;
+            };
             expected = place + 1;
+
             match members.near.get_mut(place) {
                 Some(slot) => *slot = Some(value),
-                None => members.far.push((u16::try_from(place).expect("a struct has few fields"), value)),
+                None => members.far.push((
+                    u16::try_from(place).expect("a struct has few fields"),
+                    value,
+                )),
             }
         }
+
         members
     }
 
@@ -273,7 +320,11 @@ impl<'v> Members<'v> {
         const NULL: &Value = &Value::Null;
         match self.near.get(usize::from(place)) {
             Some(slot) => slot.unwrap_or(NULL),
-            None => self.far.iter().find(|(at, _)| *at == place).map_or(NULL, |(_, value)| value),
+            None => self
+                .far
+                .iter()
+                .find(|(at, _)| *at == place)
+                .map_or(NULL, |(_, value)| value),
         }
     }
 }
@@ -298,9 +349,16 @@ fn integer(value: &Value, shape: Shape, path: &Path<'_>) -> Result<i64, Protobuf
 }
 
 fn wrong(found: &Value, wanted: &'static str, path: &Path<'_>) -> ProtobufError {
-    ProtobufError::WrongType { place: path.to_string(), found: found.type_name(), wanted }
+    ProtobufError::WrongType {
+        place: path.to_string(),
+        found: found.type_name(),
+        wanted,
+    }
 }
 
 fn invalid(path: &Path<'_>, reason: &str) -> ProtobufError {
-    ProtobufError::Invalid { place: path.to_string(), reason: reason.to_string() }
+    ProtobufError::Invalid {
+        place: path.to_string(),
+        reason: reason.to_string(),
+    }
 }

@@ -1,7 +1,9 @@
-//! Kubernetes protobuf: how upstream keeps objects in etcd and sends them to clients that ask for it.
+//! Kubernetes protobuf: how upstream keeps objects in etcd and sends them to clients that ask for
+//! it.
 //!
-//! An object is an envelope, the four bytes `k8s\0` and a message that names apiVersion and kind, around the message of
-//! the type itself. There are no generated structs: the catalogue's wires drive both directions.
+//! An object is an envelope, the four bytes `k8s\0` and a message that names apiVersion and kind,
+//! around the message of the type itself. There are no generated structs: the catalogue's wires
+//! drive both directions.
 
 mod decode;
 mod encode;
@@ -29,12 +31,17 @@ pub enum ProtobufError {
     Empty,
     #[error("empty body")]
     EmptyBody,
-    #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
+    #[error(
+        "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+    )]
     NoMagic,
     #[error("{}", at(place, error))]
     Wire { place: String, error: WireError },
     #[error("{place}: not JSON: {error}")]
-    NotJson { place: String, error: json::SyntaxError },
+    NotJson {
+        place: String,
+        error: json::SyntaxError,
+    },
     #[error("{place}: nested too deeply")]
     TooDeep { place: String },
     #[error("the envelope names no kind: it may be cut off")]
@@ -42,7 +49,11 @@ pub enum ProtobufError {
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
     UnknownKind { api_version: String, kind: String },
     #[error("{}", at(place, &format!("found {found}, expected {wanted}")))]
-    WrongType { place: String, found: &'static str, wanted: &'static str },
+    WrongType {
+        place: String,
+        found: &'static str,
+        wanted: &'static str,
+    },
     #[error("{}", at(place, reason))]
     Invalid { place: String, reason: String },
     #[error("{}", at(place, &format!("{type_name} has no protobuf form")))]
@@ -52,12 +63,19 @@ pub enum ProtobufError {
 }
 
 fn at(place: &str, what: &impl std::fmt::Display) -> String {
-    if place.is_empty() { what.to_string() } else { format!("{place}: {what}") }
+    if place.is_empty() {
+        what.to_string()
+    } else {
+        format!("{place}: {what}")
+    }
 }
 
 #[cold]
 fn met_at(error: WireError, path: &Path<'_>) -> Box<ProtobufError> {
-    Box::new(ProtobufError::Wire { place: path.to_string(), error })
+    Box::new(ProtobufError::Wire {
+        place: path.to_string(),
+        error,
+    })
 }
 
 /// Gives an error of the wire the place where it was met.
@@ -90,6 +108,7 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
         None if bytes.is_empty() => return Err(ProtobufError::Empty),
         None => return Err(ProtobufError::NoMagic),
     };
+
     let root = &Path::Root;
     let mut envelope = Envelope {
         api_version: Text::default(),
@@ -97,6 +116,7 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
         raw: b"",
         content_type: Text::default(),
     };
+
     let mut reader = Reader::new(message);
     while let Some((number, payload)) = reader.next().within(root)? {
         match number {
@@ -123,6 +143,7 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
             _ => {}
         }
     }
+
     Ok(envelope)
 }
 
@@ -135,53 +156,75 @@ impl From<Box<ProtobufError>> for ProtobufError {
 /// Decodes an enveloped object of whatever kind it says it is.
 pub fn decode(bytes: &[u8], page: &Page) -> Result<Value, ProtobufError> {
     let envelope = open(bytes)?;
+
     // A watch event is no kind: its envelope names none.
     if envelope.api_version.is_empty() && envelope.kind.is_empty() && !envelope.raw.is_empty() {
-        let event = page.type_named("meta.v1.WatchEvent").ok_or(ProtobufError::NoKind)?;
+        let event = page
+            .type_named("meta.v1.WatchEvent")
+            .ok_or(ProtobufError::NoKind)?;
         return decode_opened(&envelope, event);
     }
+
     if envelope.kind.is_empty() {
         return Err(ProtobufError::NoKind);
     }
-    let kind =
-        page.kind_of(&envelope.api_version, &envelope.kind).ok_or_else(|| ProtobufError::UnknownKind {
+
+    let kind = page
+        .kind_of(&envelope.api_version, &envelope.kind)
+        .ok_or_else(|| ProtobufError::UnknownKind {
             api_version: envelope.api_version.to_string(),
             kind: envelope.kind.to_string(),
         })?;
+
     decode_opened(&envelope, page.root(kind))
 }
 
-/// Decodes the content of an opened envelope as the given type; apiVersion and kind come from the envelope.
+/// Decodes the content of an opened envelope as the given type; apiVersion and kind come from the
+/// envelope.
 pub fn decode_opened(envelope: &Envelope<'_>, of: Struct<'_>) -> Result<Value, ProtobufError> {
     let mut value = decode_message(envelope.raw, of)?;
     if let Value::Object(map) = &mut value {
-        for (name, text) in [("apiVersion", &envelope.api_version), ("kind", &envelope.kind)] {
+        for (name, text) in [
+            ("apiVersion", &envelope.api_version),
+            ("kind", &envelope.kind),
+        ] {
             if !text.is_empty() && of.field(name).is_some() {
                 map.insert(name, text.clone());
             }
         }
     }
+
     Ok(value)
 }
 
 /// Encodes an object of the given type in an envelope with its own apiVersion and kind.
 pub fn encode(value: &Value, of: Struct<'_>) -> Result<Vec<u8>, ProtobufError> {
-    let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().as_bytes();
+    let text = |name: &str| {
+        value
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .as_bytes()
+    };
+
     let mut out = BackWriter::with_capacity(2048);
     out.text(4, b"");
     out.text(3, b"");
     let end = out.len();
     encode::encode_into(&mut out, value, of)?;
     out.close(2, end);
+
     let end = out.len();
     out.text(2, text("kind"));
     out.text(1, text("apiVersion"));
     out.close(1, end);
     out.bytes(MAGIC);
+
     Ok(out.finish())
 }
 
-/// The beginning and the end of an envelope around a message of so many bytes, for those who write it piece by piece.
+/// The beginning and the end of an envelope around a message of so many bytes, for those who write
+/// it piece by piece.
 pub fn around(api_version: &str, kind: &str, length: usize) -> (Vec<u8>, Vec<u8>) {
     let mut after = BackWriter::with_capacity(8);
     after.text(4, b"");
@@ -189,11 +232,13 @@ pub fn around(api_version: &str, kind: &str, length: usize) -> (Vec<u8>, Vec<u8>
     let mut before = BackWriter::with_capacity(64);
     before.varint(length as u64);
     before.tag(2, wire::BYTES);
+
     let end = before.len();
     before.text(2, kind.as_bytes());
     before.text(1, api_version.as_bytes());
     before.close(1, end);
     before.bytes(MAGIC);
+
     (before.finish(), after.finish())
 }
 
@@ -206,7 +251,8 @@ pub fn encode_element(tag: u16, value: &Value, of: Struct<'_>) -> Result<Vec<u8>
     Ok(out.finish())
 }
 
-/// Encodes a watch event around an object that is encoded already. In a stream an event stands without an envelope.
+/// Encodes a watch event around an object that is encoded already. In a stream an event stands
+/// without an envelope.
 pub fn encode_event(change: &str, object: &[u8]) -> Vec<u8> {
     let mut out = BackWriter::with_capacity(object.len() + 64);
     // The object ends where the event does.

@@ -40,21 +40,30 @@ impl<'a> Payload<'a> {
     pub(super) fn varint(self) -> Result<u64, WireError> {
         match self {
             Payload::Varint(number) => Ok(number),
-            other => Err(WireError::WrongWireType { found: other.wire_type(), wanted: VARINT }),
+            other => Err(WireError::WrongWireType {
+                found: other.wire_type(),
+                wanted: VARINT,
+            }),
         }
     }
 
     pub(super) fn fixed64(self) -> Result<u64, WireError> {
         match self {
             Payload::Fixed64(number) => Ok(number),
-            other => Err(WireError::WrongWireType { found: other.wire_type(), wanted: FIXED64 }),
+            other => Err(WireError::WrongWireType {
+                found: other.wire_type(),
+                wanted: FIXED64,
+            }),
         }
     }
 
     pub(super) fn bytes(self) -> Result<&'a [u8], WireError> {
         match self {
             Payload::Bytes(bytes) => Ok(bytes),
-            other => Err(WireError::WrongWireType { found: other.wire_type(), wanted: BYTES }),
+            other => Err(WireError::WrongWireType {
+                found: other.wire_type(),
+                wanted: BYTES,
+            }),
         }
     }
 
@@ -88,12 +97,15 @@ impl<'a> Reader<'a> {
         let mut ahead = Reader { bytes: self.bytes };
         let mut count = 0;
         while !ahead.is_empty() && matches!(ahead.tag(), Ok((next, BYTES)) if next == number) {
-            let Ok(Ok(len)) = ahead.varint().map(usize::try_from) else { break };
+            let Ok(Ok(len)) = ahead.varint().map(usize::try_from) else {
+                break;
+            };
             if ahead.take(len).is_err() {
                 break;
             }
             count += 1;
         }
+
         count
     }
 
@@ -103,6 +115,7 @@ impl<'a> Reader<'a> {
         if self.bytes.is_empty() {
             return Ok(None);
         }
+
         steps::count(1);
         let (number, wire_type) = self.tag()?;
         let payload = match wire_type {
@@ -125,6 +138,7 @@ impl<'a> Reader<'a> {
             END_GROUP => return Err(WireError::BadGroup),
             other => return Err(WireError::BadWireType(other)),
         };
+
         Ok(Some((number, payload)))
     }
 
@@ -163,6 +177,7 @@ impl<'a> Reader<'a> {
                 other => return Err(WireError::BadWireType(other)),
             }
         }
+
         Ok(())
     }
 
@@ -190,7 +205,12 @@ impl<'a> Reader<'a> {
                 return Ok(number);
             }
         }
-        Err(if self.bytes.len() < 10 { WireError::Truncated } else { WireError::Overflow })
+
+        Err(if self.bytes.len() < 10 {
+            WireError::Truncated
+        } else {
+            WireError::Overflow
+        })
     }
 
     fn take(&mut self, len: usize) -> Result<&'a [u8], WireError> {
@@ -201,8 +221,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes a message from its end to its start: a length is known when it is its turn, so nothing is measured twice
-/// and nothing is moved.
+/// Writes a message from its end to its start: a length is known when it is its turn, so nothing is
+/// measured twice and nothing is moved.
 pub(super) struct BackWriter {
     /// Filled from the end; the message is `buffer[start..]`.
     buffer: Vec<u8>,
@@ -211,7 +231,10 @@ pub(super) struct BackWriter {
 
 impl BackWriter {
     pub(super) fn with_capacity(capacity: usize) -> BackWriter {
-        BackWriter { buffer: vec![0; capacity], start: capacity }
+        BackWriter {
+            buffer: vec![0; capacity],
+            start: capacity,
+        }
     }
 
     /// How much is written.
@@ -249,6 +272,7 @@ impl BackWriter {
                 break;
             }
         }
+
         self.bytes(&encoded[..len]);
     }
 

@@ -1,4 +1,5 @@
-//! A place in the text, with the line and column that error texts and the rules of indentation need.
+//! A place in the text, with the line and column that error texts and the rules of indentation
+//! need.
 
 /// Reads forward through checked text. Past the end it sees NUL, which checked text never holds.
 #[derive(Clone, Copy)]
@@ -18,7 +19,11 @@ pub(super) struct Mark {
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(text: &'a str) -> Cursor<'a> {
-        Cursor { text, place: 0, mark: Mark::default() }
+        Cursor {
+            text,
+            place: 0,
+            mark: Mark::default(),
+        }
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -45,7 +50,11 @@ impl<'a> Cursor<'a> {
     /// The byte `ahead` of here; 0 at the end.
     #[inline]
     pub(super) fn at(&self, ahead: usize) -> u8 {
-        self.text.as_bytes().get(self.place + ahead).copied().unwrap_or(0)
+        self.text
+            .as_bytes()
+            .get(self.place + ahead)
+            .copied()
+            .unwrap_or(0)
     }
 
     #[inline]
@@ -137,12 +146,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Steps over a line break, if there is one, and tells what it stands for: LS and PS for themselves, all others
-    /// for a line feed.
+    /// Steps over a line break, if there is one, and tells what it stands for: LS and PS for
+    /// themselves, all others for a line feed.
     pub(super) fn skip_line_break(&mut self) -> Option<char> {
         if !self.line_break(0) {
             return None;
         }
+
         let (width, characters, stands_for) = match (self.here(), self.at(1), self.at(2)) {
             (b'\r', b'\n', _) => (2, 2, '\n'),
             (b'\r' | b'\n', _, _) => (1, 1, '\n'),
@@ -151,7 +161,13 @@ impl<'a> Cursor<'a> {
             (_, _, _) => (3, 1, '\u{2029}'),
         };
         self.place += width;
-        self.mark = Mark { index: self.mark.index + characters, line: self.mark.line + 1, column: 0 };
+
+        self.mark = Mark {
+            index: self.mark.index + characters,
+            line: self.mark.line + 1,
+            column: 0,
+        };
+
         Some(stands_for)
     }
 

@@ -1,7 +1,8 @@
 //! From the tape to a value: aliases are followed, merge keys merged, keys become names.
 //!
-//! A stack of half-made collections, no deeper than JSON's; nothing recurses. Aliases can make a small text
-//! enormous: the share of the work they may cause is upstream's, the text they may copy is bounded on top.
+//! A stack of half-made collections, no deeper than JSON's; nothing recurses. Aliases can make a
+//! small text enormous: the share of the work they may cause is upstream's, the text they may copy
+//! is bounded on top.
 
 use std::collections::HashSet;
 
@@ -26,22 +27,41 @@ pub(super) fn decode(tape: &[Node<'_>], strict: bool) -> Result<Decoded, Error> 
         maps: Vec::new(),
         active: HashSet::new(),
         depth: 0,
-        budget: Budget { nodes: 1, ..Budget::default() },
+        budget: Budget {
+            nodes: 1,
+            ..Budget::default()
+        },
         infinite: false,
         unsupported: None,
         duplicates: Vec::new(),
     };
-    let value = if tape.is_empty() { Value::Null } else { decoder.run()? };
+
+    let value = if tape.is_empty() {
+        Value::Null
+    } else {
+        decoder.run()?
+    };
+
     if let Some(error) = decoder.unsupported {
         return Err(error);
     }
+
     if decoder.infinite
         && let Some(name) = first_not_in_json(&value)
     {
         return Err(Error::NotInJson(name));
     }
+
     decoder.duplicates.sort_by_key(|(node, _)| *node);
-    Ok(Decoded { value, duplicates: decoder.duplicates.into_iter().map(|(_, text)| text).collect() })
+
+    Ok(Decoded {
+        value,
+        duplicates: decoder
+            .duplicates
+            .into_iter()
+            .map(|(_, text)| text)
+            .collect(),
+    })
 }
 
 struct Decoder<'a> {
@@ -112,11 +132,20 @@ impl<'a> Decoder<'a> {
                     self.budget.alias_depth -= 1;
                     made = Some(done);
                 }
-                (done, Some(Frame::Sequence { next, end, mut items })) => {
+                (
+                    done,
+                    Some(Frame::Sequence {
+                        next,
+                        end,
+                        mut items,
+                    }),
+                ) => {
                     items.extend(done.map(|done| self.value(done)));
                     made = self.advance_sequence(next, end, items)?;
                 }
-                (done, Some(Frame::Mapping(mapping))) => made = self.advance_mapping(mapping, done)?,
+                (done, Some(Frame::Mapping(mapping))) => {
+                    made = self.advance_mapping(mapping, done)?
+                }
                 (_, Some(Frame::Merges(places))) => made = self.advance_merges(places)?,
                 (None, Some(Frame::Alias(_)) | None) => unreachable!("an alias leads to something"),
             }
@@ -128,6 +157,7 @@ impl<'a> Decoder<'a> {
         let tape = self.tape;
         loop {
             self.budget.node()?;
+
             match &tape[place].content {
                 Content::Alias(name, target) => {
                     if !self.active.insert(place) {
@@ -143,7 +173,11 @@ impl<'a> Decoder<'a> {
                 }
                 Content::Sequence(end) => {
                     self.deepen('[')?;
-                    self.frames.push(Frame::Sequence { next: place + 1, end: *end, items: Vec::new() });
+                    self.frames.push(Frame::Sequence {
+                        next: place + 1,
+                        end: *end,
+                        items: Vec::new(),
+                    });
                     return Ok(None);
                 }
                 Content::Mapping(end) => {
@@ -151,8 +185,16 @@ impl<'a> Decoder<'a> {
                         self.deepen('{')?;
                         self.maps.push(Vec::new());
                     }
-                    let mapping = Mapping { at: place, next: place + 1, end: *end, key: None, merged };
+
+                    let mapping = Mapping {
+                        at: place,
+                        next: place + 1,
+                        end: *end,
+                        key: None,
+                        merged,
+                    };
                     self.frames.push(Frame::Mapping(mapping));
+
                     return Ok(None);
                 }
             }
@@ -161,7 +203,11 @@ impl<'a> Decoder<'a> {
 
     fn deepen(&mut self, bracket: char) -> Result<(), Error> {
         self.depth += 1;
-        if self.depth > MAX_TREE_DEPTH { Err(Error::TooDeep(bracket)) } else { Ok(()) }
+        if self.depth > MAX_TREE_DEPTH {
+            Err(Error::TooDeep(bracket))
+        } else {
+            Ok(())
+        }
     }
 
     fn advance_sequence(
@@ -174,7 +220,11 @@ impl<'a> Decoder<'a> {
             self.depth -= 1;
             return Ok(Some(Made::Collection(Value::Array(items))));
         }
-        self.frames.push(Frame::Sequence { next: self.behind(next), end, items });
+        self.frames.push(Frame::Sequence {
+            next: self.behind(next),
+            end,
+            items,
+        });
         self.enter(next, false)
     }
 
@@ -185,23 +235,34 @@ impl<'a> Decoder<'a> {
     ) -> Result<Option<Made<'a>>, Error> {
         match (mapping.key.take(), done) {
             (None, Some(Made::Scalar(key))) => mapping.key = Some(key),
-            (None, Some(Made::Collection(key))) => return Err(Error::CollectionKey(message::value(&key))),
+            (None, Some(Made::Collection(key))) => {
+                return Err(Error::CollectionKey(message::value(&key)));
+            }
             (Some(key), Some(done)) => self.member(key, done, self.tape[mapping.at].line),
             (_, None | Some(Made::Merged)) => {}
         }
+
         let place = mapping.next;
         if place == mapping.end {
-            return Ok(Some(if mapping.merged { Made::Merged } else { self.finish_mapping() }));
+            return Ok(Some(if mapping.merged {
+                Made::Merged
+            } else {
+                self.finish_mapping()
+            }));
         }
+
         mapping.at = place;
         mapping.next = self.behind(place);
+
         if mapping.key.is_none() && self.is_merge(place) {
             let source = mapping.next;
             mapping.next = self.behind(source);
             self.frames.push(Frame::Mapping(mapping));
             return self.merge(source);
         }
+
         self.frames.push(Frame::Mapping(mapping));
+
         self.enter(place, false)
     }
 
@@ -236,18 +297,38 @@ impl<'a> Decoder<'a> {
                 _ => None,
             };
         }
-        let member = Member { key, value, line, number: self.budget.nodes };
-        self.maps.last_mut().expect("a mapping is open").push(member);
+
+        let member = Member {
+            key,
+            value,
+            line,
+            number: self.budget.nodes,
+        };
+
+        self.maps
+            .last_mut()
+            .expect("a mapping is open")
+            .push(member);
     }
 
     fn finish_mapping(&mut self) -> Made<'a> {
         self.depth -= 1;
-        let members = self.maps.pop().expect("pushed when the mapping was entered");
+        let members = self
+            .maps
+            .pop()
+            .expect("pushed when the mapping was entered");
+
         if self.strict {
             self.note_duplicates(&members);
         }
+
         steps::count(members.len() * members.len().checked_ilog2().unwrap_or(0) as usize);
-        let members = members.into_iter().map(|member| (name(member.key), member.value)).collect();
+
+        let members = members
+            .into_iter()
+            .map(|member| (name(member.key), member.value))
+            .collect();
+
         Made::Collection(Value::Object(Map::from_members(members)))
     }
 
@@ -256,8 +337,10 @@ impl<'a> Decoder<'a> {
         for member in members {
             if identity(&member.key).is_some_and(|identity| !seen.insert(identity)) {
                 let key = message::key(&member.key);
-                self.duplicates
-                    .push((member.number, format!("line {}: key {key} already set in map", member.line + 1)));
+                self.duplicates.push((
+                    member.number,
+                    format!("line {}: key {key} already set in map", member.line + 1),
+                ));
             }
         }
     }
@@ -298,7 +381,11 @@ impl<'a> Decoder<'a> {
             Content::Mapping(_) => true,
             Content::Scalar(_) | Content::Sequence(_) => false,
         };
-        if mapping { self.enter(place, true) } else { Err(Error::Merge) }
+        if mapping {
+            self.enter(place, true)
+        } else {
+            Err(Error::Merge)
+        }
     }
 }
 
@@ -316,7 +403,11 @@ fn identity<'k>(key: &'k Resolved<'_>) -> Option<(u8, u64, &'k str)> {
 }
 
 fn unsupported(kind: &'static str, key: &Resolved<'_>, value: &Value) -> Error {
-    Error::ScalarKey { kind, key: message::key(key), value: message::lone_value(value) }
+    Error::ScalarKey {
+        kind,
+        key: message::key(key),
+        value: message::lone_value(value),
+    }
 }
 
 /// A key as the name of a member.
@@ -360,6 +451,7 @@ fn first_not_in_json(value: &Value) -> Option<&'static str> {
             _ => {}
         }
     }
+
     None
 }
 
@@ -383,7 +475,8 @@ impl Budget {
         Ok(())
     }
 
-    /// 99 percent may come from aliases in a small document, 10 percent in a large one, less and less in between.
+    /// 99 percent may come from aliases in a small document, 10 percent in a large one, less and
+    /// less in between.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     fn too_many_aliased(&self) -> bool {
         let share = self.aliased_nodes as f64 / self.nodes as f64;
@@ -396,10 +489,14 @@ impl Budget {
         if self.alias_depth > 0 {
             self.aliased_text += length;
         }
-        if self.aliased_text > MAX_ALIASED_TEXT { Err(Error::ExcessiveAliasing) } else { Ok(()) }
+        if self.aliased_text > MAX_ALIASED_TEXT {
+            Err(Error::ExcessiveAliasing)
+        } else {
+            Ok(())
+        }
     }
 }
 
-/// More than any object may be large. Upstream counts nodes only, so that one long string, aliased often, fills its
-/// memory.
+/// More than any object may be large. Upstream counts nodes only, so that one long string, aliased
+/// often, fills its memory.
 const MAX_ALIASED_TEXT: usize = 16 << 20;

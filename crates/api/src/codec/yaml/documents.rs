@@ -5,9 +5,9 @@
 #[error("invalid Yaml document separator: {0}")]
 pub struct DocumentError(String);
 
-/// The documents of a text, as upstream's reader cuts them: at every line that begins with `---` and says nothing else
-/// but a comment. A separator with nothing before it belongs to the document behind it; so two in a row make a
-/// document that holds nothing but the first.
+/// The documents of a text, as upstream's reader cuts them: at every line that begins with `---`
+/// and says nothing else but a comment. A separator with nothing before it belongs to the document
+/// behind it; so two in a row make a document that holds nothing but the first.
 pub fn documents(text: &str) -> impl Iterator<Item = Result<&str, DocumentError>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -33,8 +33,10 @@ fn next_document(text: &str) -> Result<(&str, &str), DocumentError> {
                 return Ok((&text[..end], &text[end + line.len()..]));
             }
         }
+
         end += line.len();
     }
+
     Ok((text, ""))
 }
 
@@ -43,9 +45,13 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[Result<&str, &str>]) {
-        let cut: Vec<_> =
-            documents(text).map(|document| document.map_err(|error| error.to_string())).collect();
-        let expected: Vec<_> = expected.iter().map(|document| document.map_err(str::to_owned)).collect();
+        let cut: Vec<_> = documents(text)
+            .map(|document| document.map_err(|error| error.to_string()))
+            .collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|document| document.map_err(str::to_owned))
+            .collect();
         assert_eq!(cut, expected, "{text:?}");
     }
 
@@ -54,7 +60,11 @@ mod tests {
         check("", &[]);
         check("a: 1\n", &[Ok("a: 1\n")]);
         check("a: 1\n---\nb: 2", &[Ok("a: 1\n"), Ok("b: 2")]);
-        check("---\na: 1\n--- # next\nb: 2\n---\n", &[Ok("---\na: 1\n"), Ok("b: 2\n")]);
+        check(
+            "---\na: 1\n--- # next\nb: 2\n---\n",
+            &[Ok("---\na: 1\n"), Ok("b: 2\n")],
+        );
+
         check("---\n---\na: 1\n", &[Ok("---\n"), Ok("a: 1\n")]);
         check("# c\n---\n\n---\n", &[Ok("# c\n"), Ok("\n")]);
         check("a: |\n  ---\n ---\n", &[Ok("a: |\n  ---\n ---\n")]);

@@ -17,7 +17,11 @@ pub enum Error {
     Merge,
     /// An explicit tag does not fit what it tags.
     #[error("yaml: cannot decode {found} `{text}` as a {wanted}")]
-    Tag { found: &'static str, text: String, wanted: &'static str },
+    Tag {
+        found: &'static str,
+        text: String,
+        wanted: &'static str,
+    },
     #[error("yaml: !!binary value contains invalid base64 data")]
     Binary,
     /// A collection cannot be a key.
@@ -25,7 +29,11 @@ pub enum Error {
     CollectionKey(String),
     /// A scalar that no JSON name can stand for.
     #[error("unsupported map key of type: {kind}, key: {key}, value: {value}")]
-    ScalarKey { kind: &'static str, key: String, value: String },
+    ScalarKey {
+        kind: &'static str,
+        key: String,
+        value: String,
+    },
     /// Infinities and NaN.
     #[error("json: unsupported value: {0}")]
     NotInJson(&'static str),
@@ -35,14 +43,22 @@ pub enum Error {
 }
 
 impl Error {
-    /// A syntax error with the line of the problem, or of the context it was found in. Line 0 is not mentioned.
+    /// A syntax error with the line of the problem, or of the context it was found in. Line 0 is
+    /// not mentioned.
     pub(super) fn syntax(problem: &'static str, line: usize, context_line: usize) -> Error {
-        Error::Syntax { problem, line: if line == 0 { context_line } else { line } }
+        Error::Syntax {
+            problem,
+            line: if line == 0 { context_line } else { line },
+        }
     }
 }
 
 fn place(line: usize) -> String {
-    if line == 0 { String::new() } else { format!("line {line}: ") }
+    if line == 0 {
+        String::new()
+    } else {
+        format!("line {line}: ")
+    }
 }
 
 /// The keys that a mapping has more than once: what strict decoding reports beside the value.

@@ -19,7 +19,11 @@ pub(super) fn key(key: &Resolved<'_>) -> String {
 
 /// A value that stands for itself.
 pub(super) fn lone_value(lone: &Value) -> String {
-    if lone.is_null() { "<nil>".to_owned() } else { value(lone) }
+    if lone.is_null() {
+        "<nil>".to_owned()
+    } else {
+        value(lone)
+    }
 }
 
 /// A value inside another.
@@ -29,6 +33,7 @@ pub(super) fn value(root: &Value) -> String {
         Key(&'v str),
         Text(&'static str),
     }
+
     let mut message = String::new();
     let mut parts = vec![Part::Value(root)];
     while let Some(part) = parts.pop() {
@@ -36,9 +41,13 @@ pub(super) fn value(root: &Value) -> String {
             Part::Text(text) => message.push_str(text),
             Part::Key(key) => message.push_str(&format!("{}:", Quoted(key))),
             Part::Value(Value::Null) => message.push_str("interface {}(nil)"),
-            Part::Value(Value::Bool(flag)) => message.push_str(if *flag { "true" } else { "false" }),
+            Part::Value(Value::Bool(flag)) => {
+                message.push_str(if *flag { "true" } else { "false" })
+            }
             Part::Value(Value::Int(number)) => message.push_str(&number.to_string()),
-            Part::Value(Value::Float(number)) => message.push_str(&number::print_in_message(*number)),
+            Part::Value(Value::Float(number)) => {
+                message.push_str(&number::print_in_message(*number))
+            }
             Part::Value(Value::String(text)) => message.push_str(&Quoted(text).to_string()),
             Part::Value(Value::Raw(raw)) => message.push_str(raw.as_str()),
             Part::Value(Value::Array(items)) => {
@@ -60,5 +69,6 @@ pub(super) fn value(root: &Value) -> String {
             }
         }
     }
+
     message
 }

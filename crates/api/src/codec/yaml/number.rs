@@ -11,7 +11,11 @@ pub(super) fn int(text: &str) -> Option<i64> {
         _ => (false, text),
     };
     let magnitude = uint(digits)?;
-    if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
+    if negative {
+        0i64.checked_sub_unsigned(magnitude)
+    } else {
+        i64::try_from(magnitude).ok()
+    }
 }
 
 /// The same without a sign.
@@ -23,8 +27,13 @@ pub(super) fn uint(text: &str) -> Option<u64> {
         [b'0', _, ..] => (8, &text[1..]),
         _ => (10, text),
     };
+
     // The standard library would take a sign here.
-    if digits.starts_with(['+', '-']) { None } else { u64::from_str_radix(digits, radix).ok() }
+    if digits.starts_with(['+', '-']) {
+        None
+    } else {
+        u64::from_str_radix(digits, radix).ok()
+    }
 }
 
 /// `0b` in front of a sign is binary too, for upstream.
@@ -33,11 +42,13 @@ pub(super) fn signed_binary(text: &str) -> Option<i64> {
     i64::from_str_radix(digits, 2).ok()
 }
 
-/// `1`, `1.`, `.5`, `1.5e-3`: digits, a point and an exponent. What is too large for a float is no number.
+/// `1`, `1.`, `.5`, `1.5e-3`: digits, a point and an exponent. What is too large for a float is no
+/// number.
 pub(super) fn float(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = split_exponent(unsigned);
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+
     let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let mantissa_is_one =
         all_digits(whole) && all_digits(fraction) && !(whole.is_empty() && fraction.is_empty());
@@ -45,9 +56,11 @@ pub(super) fn float(text: &str) -> Option<f64> {
         let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
         !digits.is_empty() && all_digits(digits)
     });
+
     if !mantissa_is_one || !exponent_is_one {
         return None;
     }
+
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
@@ -63,15 +76,20 @@ pub(super) fn dotted_float(text: &str) -> Option<f64> {
     if !text.contains('_') {
         return float(text);
     }
+
     let between_digits = |(place, byte): (usize, u8)| {
         let digit_at = |place: Option<usize>| {
-            place.and_then(|place| text.as_bytes().get(place)).is_some_and(u8::is_ascii_digit)
+            place
+                .and_then(|place| text.as_bytes().get(place))
+                .is_some_and(u8::is_ascii_digit)
         };
         byte != b'_' || (digit_at(place.checked_sub(1)) && digit_at(Some(place + 1)))
     };
+
     if !text.bytes().enumerate().all(between_digits) {
         return None;
     }
+
     float(&text.replace('_', ""))
 }
 
@@ -87,10 +105,17 @@ pub(super) fn print(number: f64) -> String {
 }
 
 /// The same with no more digits than a 32-bit float has, as keys are printed.
-#[expect(clippy::cast_possible_truncation, reason = "upstream prints keys with 32 bits")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "upstream prints keys with 32 bits"
+)]
 pub(super) fn print_key(number: f64) -> String {
     let narrow = number as f32;
-    if narrow.is_finite() { shortest(&format!("{narrow:e}")) } else { print(f64::from(narrow)) }
+    if narrow.is_finite() {
+        shortest(&format!("{narrow:e}"))
+    } else {
+        print(f64::from(narrow))
+    }
 }
 
 /// A float as messages show it.
@@ -108,7 +133,8 @@ pub(super) fn not_in_json(number: f64) -> Option<&'static str> {
     }
 }
 
-/// The integer that a float without a fraction is in JSON: its shortest digits, filled up with zeros.
+/// The integer that a float without a fraction is in JSON: its shortest digits, filled up with
+/// zeros.
 pub(super) fn whole(number: f64) -> Option<i64> {
     whole_digits(number)?.parse().ok()
 }
@@ -129,27 +155,45 @@ fn whole_digits(number: f64) -> Option<String> {
     }
 }
 
-/// From `-1.5e3` to `-1500`: the exponent is kept below 1e-4 and from 1e6 on, with two digits and a sign.
+/// From `-1.5e3` to `-1500`: the exponent is kept below 1e-4 and from 1e6 on, with two digits and a
+/// sign.
 fn shortest(scientific: &str) -> String {
-    let (sign, unsigned) =
-        if scientific.starts_with('-') { scientific.split_at(1) } else { ("", scientific) };
+    let (sign, unsigned) = if scientific.starts_with('-') {
+        scientific.split_at(1)
+    } else {
+        ("", scientific)
+    };
     let (mantissa, exponent) = unsigned.split_once('e').unwrap_or((unsigned, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let digits = mantissa.replace('.', "");
+
     if !(-4..6).contains(&exponent) {
         let exponent_sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{sign}{mantissa}e{exponent_sign}{:02}", exponent.unsigned_abs());
+        return format!(
+            "{sign}{mantissa}e{exponent_sign}{:02}",
+            exponent.unsigned_abs()
+        );
     }
+
     match usize::try_from(exponent + 1) {
-        Ok(whole @ 1..) if digits.len() > whole => format!("{sign}{}.{}", &digits[..whole], &digits[whole..]),
+        Ok(whole @ 1..) if digits.len() > whole => {
+            format!("{sign}{}.{}", &digits[..whole], &digits[whole..])
+        }
         Ok(whole @ 1..) => format!("{sign}{digits:0<whole$}"),
-        _ => format!("{sign}0.{}{digits}", "0".repeat(exponent.unsigned_abs() as usize - 1)),
+        _ => format!(
+            "{sign}0.{}{digits}",
+            "0".repeat(exponent.unsigned_abs() as usize - 1)
+        ),
     }
 }
 
-/// The text in a `!!binary` scalar. Octets that are no UTF-8 become replacement characters, one each.
+/// The text in a `!!binary` scalar. Octets that are no UTF-8 become replacement characters, one
+/// each.
 pub(super) fn base64(text: &str) -> Option<String> {
-    let encoded: String = text.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
+    let encoded: String = text
+        .chars()
+        .filter(|character| !matches!(character, '\r' | '\n'))
+        .collect();
     let octets = BASE64.decode(encoded).ok()?;
     let mut decoded = String::with_capacity(octets.len());
     for chunk in octets.utf8_chunks() {

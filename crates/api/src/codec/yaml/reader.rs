@@ -1,8 +1,9 @@
-//! From bytes to checked text: byte order mark, encoding, and the characters a YAML stream may hold.
+//! From bytes to checked text: byte order mark, encoding, and the characters a YAML stream may
+//! hold.
 //!
-//! Upstream reads its input in pieces and complains about a bad character when it reads the piece the character is
-//! in, not earlier. So bad input is text up to that piece, followed by a [`Input::fault`] that the scanner meets when
-//! it asks for more.
+//! Upstream reads its input in pieces and complains about a bad character when it reads the piece
+//! the character is in, not earlier. So bad input is text up to that piece, followed by a
+//! [`Input::fault`] that the scanner meets when it asks for more.
 
 use std::borrow::Cow;
 
@@ -24,17 +25,30 @@ pub(super) fn read(bytes: &[u8]) -> Input<'_> {
 fn read_utf8(bytes: &[u8], mark: usize) -> Input<'_> {
     let valid = match std::str::from_utf8(bytes) {
         Ok(text) => text,
-        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).expect("checked up to here"),
+        Err(error) => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).expect("checked up to here")
+        }
     };
+
     let (bad, fault) = match forbidden(valid) {
         Some(place) => (place, CONTROL_CHARACTER),
-        None if valid.len() == bytes.len() => return Input { text: Cow::Borrowed(valid), fault: None },
+        None if valid.len() == bytes.len() => {
+            return Input {
+                text: Cow::Borrowed(valid),
+                fault: None,
+            };
+        }
         None => (valid.len(), utf8_fault(&bytes[valid.len()..])),
     };
-    Input { text: Cow::Borrowed(&valid[..piece_before(valid, bad, mark)]), fault: Some(fault) }
+
+    Input {
+        text: Cow::Borrowed(&valid[..piece_before(valid, bad, mark)]),
+        fault: Some(fault),
+    }
 }
 
-/// Where the piece begins in which the character at `bad` is read. The byte order mark is part of the first piece.
+/// Where the piece begins in which the character at `bad` is read. The byte order mark is part of
+/// the first piece.
 fn piece_before(valid: &str, bad: usize, mark: usize) -> usize {
     let mut begin = 0;
     let mut end = PIECE - mark;
@@ -72,25 +86,38 @@ fn utf8_fault(bytes: &[u8]) -> &'static str {
         0xF0..=0xF7 => 4,
         _ => return "invalid leading UTF-8 octet",
     };
-    let Some(octets) = bytes.get(..width) else { return "incomplete UTF-8 octet sequence" };
+
+    let Some(octets) = bytes.get(..width) else {
+        return "incomplete UTF-8 octet sequence";
+    };
     if octets[1..].iter().any(|octet| octet & 0xC0 != 0x80) {
         return "invalid trailing UTF-8 octet";
     }
-    let overlong = matches!((octets[0], octets[1]), (0xC0 | 0xC1, _) | (0xE0, 0..0xA0) | (0xF0, 0..0x90));
-    if overlong { "invalid length of a UTF-8 sequence" } else { "invalid Unicode character" }
+
+    let overlong = matches!(
+        (octets[0], octets[1]),
+        (0xC0 | 0xC1, _) | (0xE0, 0..0xA0) | (0xF0, 0..0x90)
+    );
+
+    if overlong {
+        "invalid length of a UTF-8 sequence"
+    } else {
+        "invalid Unicode character"
+    }
 }
 
 fn read_utf16<'a>(bytes: &'a [u8], unit: fn([u8; 2]) -> u16) -> Input<'a> {
     let (pairs, odd) = bytes.as_chunks::<2>();
     let mut text = String::with_capacity(bytes.len());
     let mut fault = None;
+
     let mut units = pairs.iter().map(|pair| unit(*pair)).peekable();
     while let Some(first) = units.next() {
         let character = match first {
             0xD800..=0xDBFF => match units.next() {
-                Some(low @ 0xDC00..=0xDFFF) => {
-                    char::from_u32(0x1_0000 + ((u32::from(first) & 0x3FF) << 10) + (u32::from(low) & 0x3FF))
-                }
+                Some(low @ 0xDC00..=0xDFFF) => char::from_u32(
+                    0x1_0000 + ((u32::from(first) & 0x3FF) << 10) + (u32::from(low) & 0x3FF),
+                ),
                 Some(_) => {
                     fault = Some("expected low surrogate area");
                     break;
@@ -108,15 +135,23 @@ fn read_utf16<'a>(bytes: &'a [u8], unit: fn([u8; 2]) -> u16) -> Input<'a> {
         };
         text.push(character.expect("surrogates are dealt with"));
     }
+
     if fault.is_none() && !odd.is_empty() {
         fault = Some("incomplete UTF-16 character");
     }
+
     match forbidden(&text) {
         Some(place) => {
             text.truncate(place);
-            Input { text: Cow::Owned(text), fault: Some(CONTROL_CHARACTER) }
+            Input {
+                text: Cow::Owned(text),
+                fault: Some(CONTROL_CHARACTER),
+            }
         }
-        None => Input { text: Cow::Owned(text), fault },
+        None => Input {
+            text: Cow::Owned(text),
+            fault,
+        },
     }
 }
 

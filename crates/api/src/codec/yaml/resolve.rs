@@ -1,7 +1,8 @@
 //! What a scalar is: YAML 1.1 as upstream reads it.
 //!
-//! Booleans are also `yes`, `no`, `on`, `off`, `y` and `n`; integers are decimal, `0x`, `0b`, `0o` or `0` octal, with
-//! underscores anywhere; a date is a string, but one that must be quoted when printed. Base 60 is not read.
+//! Booleans are also `yes`, `no`, `on`, `off`, `y` and `n`; integers are decimal, `0x`, `0b`, `0o`
+//! or `0` octal, with underscores anywhere; a date is a string, but one that must be quoted when
+//! printed. Base 60 is not read.
 
 use std::borrow::Cow;
 
@@ -39,7 +40,9 @@ pub(super) fn resolve<'a>(scalar: &'a Scalar<'_>) -> Result<Resolved<'a>, Error>
     match scalar.tag {
         Tag::None if scalar.implicit => Ok(plain(text)),
         Tag::None | Tag::Other | Tag::Str | Tag::Merge => Ok(Resolved::Text(Cow::Borrowed(text))),
-        Tag::Binary => number::base64(text).map(|text| Resolved::Text(Cow::Owned(text))).ok_or(Error::Binary),
+        Tag::Binary => number::base64(text)
+            .map(|text| Resolved::Text(Cow::Owned(text)))
+            .ok_or(Error::Binary),
         Tag::Timestamp if timestamp::is_timestamp(text) => Ok(Resolved::Text(Cow::Borrowed(text))),
         wanted => tagged(text, wanted),
     }
@@ -49,12 +52,17 @@ pub(super) fn resolve<'a>(scalar: &'a Scalar<'_>) -> Result<Resolved<'a>, Error>
 fn tagged(text: &str, wanted: Tag) -> Result<Resolved<'_>, Error> {
     let found = plain(text);
     match (wanted, found) {
-        #[expect(clippy::cast_precision_loss, reason = "the number is asked for as a float")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "the number is asked for as a float"
+        )]
         (Tag::Float, Resolved::Int(number)) => Ok(Resolved::Float(number as f64)),
         (wanted, found) if found.tag() == wanted => Ok(found),
-        (wanted, found) => {
-            Err(Error::Tag { found: short(found.tag()), text: text.to_owned(), wanted: short(wanted) })
-        }
+        (wanted, found) => Err(Error::Tag {
+            found: short(found.tag()),
+            text: text.to_owned(),
+            wanted: short(wanted),
+        }),
     }
 }
 
@@ -73,7 +81,9 @@ fn short(tag: Tag) -> &'static str {
 pub(super) fn plain(text: &str) -> Resolved<'_> {
     let number = match text.as_bytes().first() {
         None => return Resolved::Null,
-        Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~') => word(text),
+        Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~') => {
+            word(text)
+        }
         Some(b'.') => word(text).or_else(|| number::dotted_float(text).map(Resolved::Float)),
         Some(b'+' | b'-' | b'0'..=b'9') => word(text).or_else(|| signed_or_digit(text)),
         Some(_) => None,
@@ -98,7 +108,11 @@ fn word(text: &str) -> Option<Resolved<'static>> {
 }
 
 fn signed_or_digit(text: &str) -> Option<Resolved<'static>> {
-    let digits = if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { Cow::Borrowed(text) };
+    let digits = if text.contains('_') {
+        Cow::Owned(text.replace('_', ""))
+    } else {
+        Cow::Borrowed(text)
+    };
     number::int(&digits)
         .map(Resolved::Int)
         .or_else(|| number::uint(&digits).map(Resolved::Uint))
@@ -117,6 +131,7 @@ fn is_base_60(text: &str) -> bool {
     let (digits, fraction) = text.split_once('.').unwrap_or((text, ""));
     let mut parts = digits.split(':');
     let first = parts.next().unwrap_or("");
+
     let mut sixtieths = 0;
     let all_sixtieths = parts.all(|part| {
         sixtieths += 1;
@@ -126,6 +141,7 @@ fn is_base_60(text: &str) -> bool {
             _ => false,
         }
     });
+
     let digit_or_underscore = |byte: u8| byte.is_ascii_digit() || byte == b'_';
     first.starts_with(|first: char| first.is_ascii_digit())
         && first.bytes().all(digit_or_underscore)

@@ -1,13 +1,20 @@
 //! What looks like a timestamp. Such a scalar stays a string, but is printed with quotes.
 
-/// `2001-12-14`, `2001-12-14T21:59:43.10-05:00`, `2001-12-14 21:59:43.10`; all parts but the year may be short.
+/// `2001-12-14`, `2001-12-14T21:59:43.10-05:00`, `2001-12-14 21:59:43.10`; all parts but the year
+/// may be short.
 pub(super) fn is_timestamp(text: &str) -> bool {
     let year = text.bytes().take_while(u8::is_ascii_digit).count();
     if year != 4 {
         return false;
     }
-    let (Ok(year), Some(rest)) = (text[..4].parse(), text[4..].strip_prefix('-')) else { return false };
-    let Some(rest) = date(year, rest) else { return false };
+
+    let (Ok(year), Some(rest)) = (text[..4].parse(), text[4..].strip_prefix('-')) else {
+        return false;
+    };
+
+    let Some(rest) = date(year, rest) else {
+        return false;
+    };
     match rest.as_bytes().first() {
         None => true,
         Some(b'T' | b't') => clock(&rest[1..]).is_some_and(is_zone),
@@ -39,6 +46,7 @@ fn clock(text: &str) -> Option<&str> {
     if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
+
     match rest.as_bytes() {
         [b'.' | b',', b'0'..=b'9', ..] => {
             Some(rest[1..].trim_start_matches(|digit: char| digit.is_ascii_digit()))
@@ -53,9 +61,11 @@ fn is_zone(text: &str) -> bool {
         b"Z" => true,
         &[b'+' | b'-', h1, h2, b':', m1, m2] => {
             let two = |tens: u8, ones: u8| {
-                (tens.is_ascii_digit() && ones.is_ascii_digit()).then(|| (tens - b'0') * 10 + (ones - b'0'))
+                (tens.is_ascii_digit() && ones.is_ascii_digit())
+                    .then(|| (tens - b'0') * 10 + (ones - b'0'))
             };
-            two(h1, h2).is_some_and(|hours| hours <= 24) && two(m1, m2).is_some_and(|minutes| minutes <= 60)
+            two(h1, h2).is_some_and(|hours| hours <= 24)
+                && two(m1, m2).is_some_and(|minutes| minutes <= 60)
         }
         _ => false,
     }

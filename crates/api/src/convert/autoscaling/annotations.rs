@@ -1,7 +1,7 @@
 //! The annotations of version 1 that hold what only version 2 has fields for, as JSON.
 //!
-//! They are read generously: what cannot be read is dropped, and names match whatever their case, because the
-//! behaviour is written with the names of upstream's internal type.
+//! They are read generously: what cannot be read is dropped, and names match whatever their case,
+//! because the behaviour is written with the names of upstream's internal type.
 
 use std::sync::LazyLock;
 
@@ -37,15 +37,22 @@ pub(super) struct Found {
 
 /// Takes all of them out of the object.
 pub(super) fn take_all(object: &mut Map) -> Found {
-    let annotations = object.below_mut("metadata").and_then(|metadata| metadata.below_mut("annotations"));
-    let Some(annotations) = annotations else { return Found::default() };
+    let annotations = object
+        .below_mut("metadata")
+        .and_then(|metadata| metadata.below_mut("annotations"));
+
+    let Some(annotations) = annotations else {
+        return Found::default();
+    };
     for name in TOLERANCES {
         annotations.remove(name);
     }
+
     let mut take = |name: &str| match annotations.remove(name) {
         Some(Value::String(text)) => Some(text),
         _ => None,
     };
+
     Found {
         metrics: take(METRICS).and_then(|text| read_list(&text, *METRIC_SPEC)),
         current_metrics: take(CURRENT_METRICS).and_then(|text| read_list(&text, *METRIC_STATUS)),
@@ -72,11 +79,19 @@ pub(super) fn write_behavior(behavior: &Map) -> String {
         Some(rules) => write_rules(rules),
         None => "null".to_owned(),
     };
-    format!(r#"{{"ScaleUp":{},"ScaleDown":{}}}"#, direction("scaleUp"), direction("scaleDown"))
+    format!(
+        r#"{{"ScaleUp":{},"ScaleDown":{}}}"#,
+        direction("scaleUp"),
+        direction("scaleDown")
+    )
 }
 
 fn write_rules(rules: &Map) -> String {
-    let shown = |of: &Map, name: &str| of.get(name).map_or_else(|| "null".to_owned(), json::to_string);
+    let shown = |of: &Map, name: &str| {
+        of.get(name)
+            .map_or_else(|| "null".to_owned(), json::to_string)
+    };
+
     let policy = |policy: &Value| {
         let empty = Map::new();
         let policy = policy.as_object().unwrap_or(&empty);
@@ -84,12 +99,17 @@ fn write_rules(rules: &Map) -> String {
         let (value, period) = (policy.int("value"), policy.int("periodSeconds"));
         format!(r#"{{"Type":{of_type},"Value":{value},"PeriodSeconds":{period}}}"#)
     };
+
     let policies = match rules.get("policies") {
         Some(Value::Array(policies)) => {
-            format!("[{}]", policies.iter().map(policy).collect::<Vec<_>>().join(","))
+            format!(
+                "[{}]",
+                policies.iter().map(policy).collect::<Vec<_>>().join(",")
+            )
         }
         _ => "null".to_owned(),
     };
+
     format!(
         r#"{{"StabilizationWindowSeconds":{},"SelectPolicy":{},"Policies":{policies},"Tolerance":{}}}"#,
         shown(rules, "stabilizationWindowSeconds"),
@@ -121,15 +141,23 @@ fn read_list(text: &str, node: Node<'static>) -> Option<Vec<Value>> {
 }
 
 fn read_behavior(text: &str) -> Option<Value> {
-    let value = json::parse(text.as_bytes()).ok().filter(|value| !value.is_null())?;
+    let value = json::parse(text.as_bytes())
+        .ok()
+        .filter(|value| !value.is_null())?;
     let behavior = read(value, *RULES)?;
-    let says = |direction: &str| behavior.get(direction).is_some_and(|rules| !rules.is_null());
+    let says = |direction: &str| {
+        behavior
+            .get(direction)
+            .is_some_and(|rules| !rules.is_null())
+    };
     (says("scaleUp") || says("scaleDown")).then_some(behavior)
 }
 
 fn read(mut value: Value, node: Node<'static>) -> Option<Value> {
     match_names(&mut value, node);
-    json::decode(&json::to_vec(&value), Some(node)).ok().map(|decoded| decoded.value)
+    json::decode(&json::to_vec(&value), Some(node))
+        .ok()
+        .map(|decoded| decoded.value)
 }
 
 /// Gives members the names of the type's fields, which may be written in any case.
@@ -137,14 +165,16 @@ fn match_names(value: &mut Value, node: Node<'_>) {
     match (value, node.shape) {
         (Value::Object(map), Shape::Struct(id)) => {
             let of = node.page.struct_of(id);
-            let members = std::mem::take(map).into_iter().filter_map(|(name, mut value)| {
-                let mut fields = of.iter();
-                let field = of
-                    .field(&name)
-                    .or_else(|| fields.find(|field| field.name().eq_ignore_ascii_case(&name)))?;
-                match_names(&mut value, field.node());
-                Some((Text::new(field.name()), value))
-            });
+            let members = std::mem::take(map)
+                .into_iter()
+                .filter_map(|(name, mut value)| {
+                    let mut fields = of.iter();
+                    let field = of.field(&name).or_else(|| {
+                        fields.find(|field| field.name().eq_ignore_ascii_case(&name))
+                    })?;
+                    match_names(&mut value, field.node());
+                    Some((Text::new(field.name()), value))
+                });
             *map = members.collect();
         }
         (Value::Array(items), Shape::List(_)) => {
@@ -157,5 +187,8 @@ fn match_names(value: &mut Value, node: Node<'_>) {
 }
 
 fn node_of(type_name: &str) -> Node<'static> {
-    BUILTIN.type_named(type_name).expect("the type is in the catalogue").node()
+    BUILTIN
+        .type_named(type_name)
+        .expect("the type is in the catalogue")
+        .node()
 }

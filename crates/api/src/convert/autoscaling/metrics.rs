@@ -1,4 +1,5 @@
-//! Metrics of version 2, grouped by what they are, and of version 1, flat: the same values in other places.
+//! Metrics of version 2, grouped by what they are, and of version 1, flat: the same values in other
+//! places.
 
 use crate::quantity::Quantity;
 use crate::{Map, Text, Value};
@@ -13,7 +14,10 @@ const SPECS: [Source; 5] = [
         "resource",
         &[
             (&["name"], "name"),
-            (&["target", "averageUtilization"], "targetAverageUtilization"),
+            (
+                &["target", "averageUtilization"],
+                "targetAverageUtilization",
+            ),
             (&["target", "averageValue"], "targetAverageValue"),
         ],
     ),
@@ -22,7 +26,10 @@ const SPECS: [Source; 5] = [
         &[
             (&["name"], "name"),
             (&["container"], "container"),
-            (&["target", "averageUtilization"], "targetAverageUtilization"),
+            (
+                &["target", "averageUtilization"],
+                "targetAverageUtilization",
+            ),
             (&["target", "averageValue"], "targetAverageValue"),
         ],
     ),
@@ -60,7 +67,10 @@ const STATUSES: [Source; 5] = [
         "resource",
         &[
             (&["name"], "name"),
-            (&["current", "averageUtilization"], "currentAverageUtilization"),
+            (
+                &["current", "averageUtilization"],
+                "currentAverageUtilization",
+            ),
             (&["current", "averageValue"], "currentAverageValue"),
         ],
     ),
@@ -69,7 +79,10 @@ const STATUSES: [Source; 5] = [
         &[
             (&["name"], "name"),
             (&["container"], "container"),
-            (&["current", "averageUtilization"], "currentAverageUtilization"),
+            (
+                &["current", "averageUtilization"],
+                "currentAverageUtilization",
+            ),
             (&["current", "averageValue"], "currentAverageValue"),
         ],
     ),
@@ -124,7 +137,9 @@ pub(super) fn cpu_status(share: i64) -> Value {
     metric.insert("type", "Resource");
     let resource = metric.object_mut("resource");
     resource.insert("name", "cpu");
-    resource.object_mut("current").insert("averageUtilization", share);
+    resource
+        .object_mut("current")
+        .insert("averageUtilization", share);
     metric.into()
 }
 
@@ -158,7 +173,9 @@ fn each_source(
     sources: &[Source],
     change: impl Fn(Map, Places, &'static str) -> Map,
 ) -> Value {
-    let Value::Object(mut metric) = metric else { return metric };
+    let Value::Object(mut metric) = metric else {
+        return metric;
+    };
     for (source, places) in sources {
         if let Some(Value::Object(found)) = metric.remove(source) {
             metric.insert(Text::const_new(source), change(found, places, source));
@@ -174,12 +191,15 @@ fn remove_at(map: &mut Map, place: &[&str]) -> Option<Value> {
 }
 
 fn insert_at(map: &mut Map, place: &[&'static str], value: Value) {
-    let Some((last, path)) = place.split_last() else { return };
+    let Some((last, path)) = place.split_last() else {
+        return;
+    };
     let map = path.iter().fold(map, |map, name| map.object_mut(name));
     map.insert(Text::const_new(last), value);
 }
 
-/// What a metric is compared with follows from which values there are; version 1 cannot leave all of them out.
+/// What a metric is compared with follows from which values there are; version 1 cannot leave all
+/// of them out.
 fn target(source: &'static str, metric: &mut Map) {
     let target = metric.object_mut("target");
     let of_type = match source {
@@ -190,7 +210,8 @@ fn target(source: &'static str, metric: &mut Map) {
             "Value"
         }
         "object" => {
-            let is_zero = |value: &Value| Quantity::from_value(value).is_ok_and(|amount| amount.is_zero());
+            let is_zero =
+                |value: &Value| Quantity::from_value(value).is_ok_and(|amount| amount.is_zero());
             if target.get("value").is_some_and(is_zero) {
                 target.remove("value");
             }
@@ -207,6 +228,10 @@ fn target(source: &'static str, metric: &mut Map) {
 
 /// Version 1 cannot leave these out.
 fn current(source: &'static str, metric: &mut Map) {
-    let always = if matches!(source, "object" | "external") { "value" } else { "averageValue" };
+    let always = if matches!(source, "object" | "external") {
+        "value"
+    } else {
+        "averageValue"
+    };
     metric.object_mut("current").set_if_nil(always, "0");
 }

@@ -1,5 +1,5 @@
-//! Autoscalers: version 1 knows one target, a share of the CPU. What version 2 has beyond that travels in annotations
-//! of version 1, and is taken out of them on the way back.
+//! Autoscalers: version 1 knows one target, a share of the CPU. What version 2 has beyond that
+//! travels in annotations of version 1, and is taken out of them on the way back.
 
 mod annotations;
 mod metrics;
@@ -20,10 +20,17 @@ pub(super) fn v2_to_v1(object: &mut Map) {
     let mut written: Vec<(&'static str, String)> = Vec::new();
     if let Some(spec) = object.below_mut("spec") {
         let metrics = taken(spec, "metrics");
-        if let Some(share) = metrics.iter().find_map(|metric| cpu_share(metric, "target")) {
+        if let Some(share) = metrics
+            .iter()
+            .find_map(|metric| cpu_share(metric, "target"))
+        {
             spec.insert("targetCPUUtilizationPercentage", share);
         }
-        let beyond = metrics.into_iter().filter(|metric| cpu_share(metric, "target").is_none());
+
+        let beyond = metrics
+            .into_iter()
+            .filter(|metric| cpu_share(metric, "target").is_none());
+
         let beyond: Vec<Value> = beyond.map(metrics::spec_to_v1).collect();
         if !beyond.is_empty() {
             written.push((METRICS, annotations::write_metrics(beyond)));
@@ -32,20 +39,28 @@ pub(super) fn v2_to_v1(object: &mut Map) {
             written.push((BEHAVIOR, annotations::write_behavior(&behavior)));
         }
     }
+
     if let Some(status) = object.below_mut("status") {
         let metrics = taken(status, "currentMetrics");
-        if let Some(share) = metrics.iter().rev().find_map(|metric| cpu_share(metric, "current")) {
+        if let Some(share) = metrics
+            .iter()
+            .rev()
+            .find_map(|metric| cpu_share(metric, "current"))
+        {
             status.insert("currentCPUUtilizationPercentage", share);
         }
+
         if !metrics.is_empty() {
             let metrics = metrics.into_iter().map(metrics::status_to_v1).collect();
             written.push((CURRENT_METRICS, annotations::write_statuses(metrics)));
         }
+
         let conditions = taken(status, "conditions");
         if !conditions.is_empty() {
             written.push((CONDITIONS, annotations::write_conditions(conditions)));
         }
     }
+
     if !written.is_empty() {
         let annotations = object.object_mut("metadata").object_mut("annotations");
         for (name, text) in written {
@@ -57,19 +72,30 @@ pub(super) fn v2_to_v1(object: &mut Map) {
 pub(super) fn v1_to_v2(object: &mut Map) {
     let found = annotations::take_all(object);
     let spec = object.object_mut("spec");
-    let mut metrics = found.metrics.map(|metrics| metrics.into_iter().map(metrics::spec_to_v2).collect());
+    let mut metrics = found
+        .metrics
+        .map(|metrics| metrics.into_iter().map(metrics::spec_to_v2).collect());
     if let Some(Value::Int(share)) = spec.remove("targetCPUUtilizationPercentage") {
         metrics.get_or_insert_with(Vec::new).push(cpu_metric(share));
     }
+
     let metrics: Vec<Value> = metrics.unwrap_or_default();
+
     // Who asks for nothing at all wants what version 1 always meant by that.
-    let metrics = if metrics.is_empty() { vec![cpu_metric(CPU_UTILIZATION)] } else { metrics };
+    let metrics = if metrics.is_empty() {
+        vec![cpu_metric(CPU_UTILIZATION)]
+    } else {
+        metrics
+    };
     spec.insert("metrics", metrics);
+
     if let Some(behavior) = found.behavior {
         spec.insert("behavior", behavior);
     }
+
     let status = object.object_mut("status");
     let share = status.remove("currentCPUUtilizationPercentage");
+
     // What the annotation knows is more than the share alone.
     if let Some(metrics) = found.current_metrics {
         let metrics: Vec<Value> = metrics.into_iter().map(metrics::status_to_v2).collect();
@@ -77,6 +103,7 @@ pub(super) fn v1_to_v2(object: &mut Map) {
     } else if let Some(Value::Int(share)) = share {
         status.insert("currentMetrics", vec![metrics::cpu_status(share)]);
     }
+
     if let Some(conditions) = found.conditions {
         status.insert("conditions", conditions);
     }
@@ -89,10 +116,15 @@ fn taken(of: &mut Map, name: &str) -> Vec<Value> {
     }
 }
 
-/// The share of the CPU that a metric asks for or reports: the one thing that version 1 has a field for.
+/// The share of the CPU that a metric asks for or reports: the one thing that version 1 has a field
+/// for.
 fn cpu_share(metric: &Value, amount: &str) -> Option<i64> {
     let metric = metric.as_object()?;
     let resource = metric.below("resource")?;
     let is_cpu = metric.text("type") == "Resource" && resource.text("name") == "cpu";
-    if is_cpu { resource.below(amount)?.get("averageUtilization")?.as_int() } else { None }
+    if is_cpu {
+        resource.below(amount)?.get("averageUtilization")?.as_int()
+    } else {
+        None
+    }
 }

@@ -7,19 +7,23 @@ pub(super) mod service;
 use crate::time::Timestamp;
 use crate::{Map, Text, Value};
 
-/// Every namespace carries its own name as a label, so that selectors can name it. One that is yet to get its name
-/// does not.
+/// Every namespace carries its own name as a label, so that selectors can name it. One that is yet
+/// to get its name does not.
 pub(super) fn namespace(object: &mut Map, _: Timestamp) {
     let metadata = object.object_mut("metadata");
     let name = Text::new(metadata.text("name"));
     if !name.is_empty() {
-        metadata.object_mut("labels").insert(Text::const_new("kubernetes.io/metadata.name"), name);
+        metadata
+            .object_mut("labels")
+            .insert(Text::const_new("kubernetes.io/metadata.name"), name);
     }
 }
 
 /// All that a node has may be used, unless it says otherwise.
 pub(super) fn node(object: &mut Map, _: Timestamp) {
-    let Some(status) = object.below_mut("status") else { return };
+    let Some(status) = object.below_mut("status") else {
+        return;
+    };
     if let Some(capacity) = status.below("capacity").cloned() {
         status.set_if_nil("allocatable", capacity);
     }
@@ -34,11 +38,15 @@ pub(super) fn replication_controller(object: &mut Map, _: Timestamp) {
     if !spec.is_set("template") {
         return;
     }
+
     pod::template(spec);
-    let Some(labels) = pod::template_labels(spec) else { return };
+    let Some(labels) = pod::template_labels(spec) else {
+        return;
+    };
     if spec.below("selector").is_none_or(Map::is_empty) {
         spec.insert("selector", labels.clone());
     }
+
     label_if_unlabelled(object, labels);
 }
 
@@ -50,8 +58,8 @@ pub(super) fn label_if_unlabelled(object: &mut Map, labels: Map) {
     }
 }
 
-/// A limit for containers: without a default its maximum is one, and without a default request the default is, or
-/// else the minimum.
+/// A limit for containers: without a default its maximum is one, and without a default request the
+/// default is, or else the minimum.
 pub(super) fn limit_range(object: &mut Map, _: Timestamp) {
     for item in object.object_mut("spec").structs_mut("limits") {
         if item.text("type") == "Container" {
@@ -64,13 +72,21 @@ pub(super) fn limit_range(object: &mut Map, _: Timestamp) {
 
 /// Copies the resources of one list that another lacks.
 pub(super) fn complete(of: &mut Map, from: &str, to: &str) {
-    let Some(from) = of.below(from).filter(|from| !from.is_empty()) else { return };
+    let Some(from) = of.below(from).filter(|from| !from.is_empty()) else {
+        return;
+    };
+
     let missing = |(name, _): &(&str, &Value)| of.below(to).is_none_or(|to| !to.contains_key(name));
-    let missing: Vec<(Text, Value)> =
-        from.iter().filter(missing).map(|(name, quantity)| (Text::new(name), quantity.clone())).collect();
+    let missing: Vec<(Text, Value)> = from
+        .iter()
+        .filter(missing)
+        .map(|(name, quantity)| (Text::new(name), quantity.clone()))
+        .collect();
+
     if missing.is_empty() {
         return;
     }
+
     let to = of.object_mut(to);
     for (name, quantity) in missing {
         to.insert(name, quantity);

@@ -5,8 +5,8 @@ use crate::image::ImageName;
 use crate::time::Timestamp;
 use crate::{Map, Text};
 
-/// A Pod. Requests, host ports and resources of the whole pod are settled here and not in templates, so that a
-/// template stays as its author wrote it.
+/// A Pod. Requests, host ports and resources of the whole pod are settled here and not in
+/// templates, so that a template stays as its author wrote it.
 pub(in crate::defaults) fn pod(object: &mut Map, _: Timestamp) {
     let spec = object.object_mut("spec");
     for containers in ["containers", "initContainers"] {
@@ -16,12 +16,15 @@ pub(in crate::defaults) fn pod(object: &mut Map, _: Timestamp) {
             }
         }
     }
+
     pod_resources::fill_in(spec);
+
     if spec.flag("hostNetwork") {
         for containers in ["containers", "initContainers"] {
             spec.structs_mut(containers).for_each(host_ports);
         }
     }
+
     pod_spec(spec);
 }
 
@@ -32,7 +35,10 @@ pub(in crate::defaults) fn template(spec: &mut Map) {
 
 /// The labels of a workload's pods.
 pub(in crate::defaults) fn template_labels(spec: &Map) -> Option<Map> {
-    spec.below("template")?.below("metadata")?.below("labels").cloned()
+    spec.below("template")?
+        .below("metadata")?
+        .below("labels")
+        .cloned()
 }
 
 fn pod_spec(spec: &mut Map) {
@@ -41,10 +47,15 @@ fn pod_spec(spec: &mut Map) {
             pull_policy(container, "image", "imagePullPolicy");
         }
     }
+
     for volume in spec.structs_mut("volumes") {
-        if volume.iter().all(|(name, value)| name == "name" || value.is_null()) {
+        if volume
+            .iter()
+            .all(|(name, value)| name == "name" || value.is_null())
+        {
             volume.object_mut("emptyDir");
         }
+
         if let Some(image) = volume.below_mut("image") {
             pull_policy(image, "reference", "pullPolicy");
         }

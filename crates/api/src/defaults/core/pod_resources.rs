@@ -1,7 +1,8 @@
 //! Resources of a whole pod, completed from those of its containers.
 //!
-//! Only a pod that says something about them itself gets more: the limits of huge pages from its containers, then the
-//! requests from what its containers ask for together, then from its own limits.
+//! Only a pod that says something about them itself gets more: the limits of huge pages from its
+//! containers, then the requests from what its containers ask for together, then from its own
+//! limits.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,27 +12,39 @@ use crate::{Map, Text, Value};
 type Amounts = BTreeMap<Text, Quantity>;
 
 pub(super) fn fill_in(spec: &mut Map) {
-    let Some(resources) = spec.below("resources") else { return };
+    let Some(resources) = spec.below("resources") else {
+        return;
+    };
+
     let says = |list: &str| resources.below(list).is_some_and(|list| !list.is_empty());
     if !says("limits") && !says("requests") {
         return;
     }
+
     let limits: Vec<(Text, Value)> = effective(spec, "limits")
         .into_iter()
         .filter(|(name, _)| is_huge_pages(name) && !has(resources, "limits", name))
         .filter(|(name, _)| !has(resources, "requests", name))
         .map(|(name, amount)| (name, Value::string(amount.to_string())))
         .collect();
+
     let requests = effective(spec, "requests");
     let resources = spec.object_mut("resources");
     insert(resources, "limits", limits);
-    let Some(limits) = resources.below("limits").filter(|limits| !limits.is_empty()) else { return };
+    let Some(limits) = resources
+        .below("limits")
+        .filter(|limits| !limits.is_empty())
+    else {
+        return;
+    };
+
     let from_containers = requests
         .into_iter()
         .filter(|(name, _)| is_settled_by_containers(name) && !has(resources, "requests", name))
         .map(|(name, amount)| (name, Value::string(amount.to_string())));
     let mut requests: Vec<(Text, Value)> = from_containers.collect();
     let taken: HashSet<Text> = requests.iter().map(|(name, _)| name.clone()).collect();
+
     let missing = |name: &str| !has(resources, "requests", name) && !taken.contains(name);
     let from_limits: Vec<(Text, Value)> = limits
         .iter()
@@ -39,11 +52,14 @@ pub(super) fn fill_in(spec: &mut Map) {
         .map(|(name, amount)| (Text::new(name), amount.clone()))
         .collect();
     requests.extend(from_limits);
+
     insert(resources, "requests", requests);
 }
 
 fn has(resources: &Map, list: &str, name: &str) -> bool {
-    resources.below(list).is_some_and(|list| list.contains_key(name))
+    resources
+        .below(list)
+        .is_some_and(|list| list.contains_key(name))
 }
 
 fn insert(resources: &mut Map, list: &str, amounts: Vec<(Text, Value)>) {
@@ -69,18 +85,25 @@ fn is_settled_by_containers(name: &str) -> bool {
     matches!(name, "cpu" | "memory")
 }
 
-/// What the containers need together: all that run side by side, or, where that is more, an init container with the
-/// sidecars that were started before it.
+/// What the containers need together: all that run side by side, or, where that is more, an init
+/// container with the sidecars that were started before it.
 fn effective(spec: &Map, list: &str) -> Amounts {
     let amounts = |container: &Value| -> Amounts {
-        let list = container.at(&["resources", list]).and_then(Value::as_object);
+        let list = container
+            .at(&["resources", list])
+            .and_then(Value::as_object);
         let read = |(name, value)| Some((Text::new(name), Quantity::from_value(value).ok()?));
-        list.into_iter().flat_map(Map::iter).filter_map(read).collect()
+        list.into_iter()
+            .flat_map(Map::iter)
+            .filter_map(read)
+            .collect()
     };
+
     let mut running = Amounts::new();
     for container in spec.items("containers") {
         add(&mut running, &amounts(container));
     }
+
     let mut sidecars = Amounts::new();
     let mut starting = Amounts::new();
     for container in spec.items("initContainers") {
@@ -94,7 +117,9 @@ fn effective(spec: &Map, list: &str) -> Amounts {
             raise(&mut starting, needed);
         }
     }
+
     raise(&mut running, starting);
+
     running
 }
 

@@ -22,7 +22,12 @@ impl Patch {
         if self.len() > MAX_OPERATIONS {
             return Err(Error::TooManyOperations(self.len()));
         }
-        let mut totals = Totals { copied: 0, depth: depth(&document) };
+
+        let mut totals = Totals {
+            copied: 0,
+            depth: depth(&document),
+        };
+
         for operation in &self.operations {
             steps::count(1);
             operation.apply(&mut document, &mut totals)?;
@@ -33,12 +38,13 @@ impl Patch {
                 return Err(Error::TooDeep);
             }
         }
+
         Ok(document)
     }
 }
 
-/// A tree is never deeper while it is being patched. No decoder takes so deep a result; this is so that nothing else
-/// has to recurse into it.
+/// A tree is never deeper while it is being patched. No decoder takes so deep a result; this is so
+/// that nothing else has to recurse into it.
 const MAX_PATCHED_DEPTH: usize = 3 * MAX_TREE_DEPTH;
 
 /// What the operations so far add up to.
@@ -86,20 +92,35 @@ impl Operation {
     }
 
     fn add(&self, document: &mut Value, totals: &mut Totals) -> Result<(), Error> {
-        let path = self.path.as_ref().map_err(|_| Error::no_path("add", "path"))?;
+        let path = self
+            .path
+            .as_ref()
+            .map_err(|_| Error::no_path("add", "path"))?;
         let place = find(document, path, Error::AddToMissing)?;
         totals.grow(path, MAX_TREE_DEPTH);
-        place.add(self.value()).map_err(|why| Error::Add(path.clone(), why))
+        place
+            .add(self.value())
+            .map_err(|why| Error::Add(path.clone(), why))
     }
 
     fn remove(&self, document: &mut Value) -> Result<(), Error> {
-        let path = self.path.as_ref().map_err(|_| Error::no_path("remove", "path"))?;
+        let path = self
+            .path
+            .as_ref()
+            .map_err(|_| Error::no_path("remove", "path"))?;
         let place = find(document, path, Error::RemoveFromMissing)?;
-        place.remove().map(drop).map_err(|why| Error::Remove(path.clone(), why))
+        place
+            .remove()
+            .map(drop)
+            .map_err(|why| Error::Remove(path.clone(), why))
     }
 
     fn replace(&self, document: &mut Value, totals: &mut Totals) -> Result<(), Error> {
-        let path = self.path.as_ref().map_err(|why| Error::unreadable("replace", "path", *why))?;
+        let path = self
+            .path
+            .as_ref()
+            .map_err(|why| Error::unreadable("replace", "path", *why))?;
+
         if path.is_empty() {
             let mut whole = self.value();
             open(&mut whole);
@@ -110,39 +131,73 @@ impl Operation {
             *document = whole;
             return Ok(());
         }
+
         let place = find(document, path, Error::ReplaceInMissing)?;
         totals.grow(path, MAX_TREE_DEPTH);
-        place.replace(self.value()).map_err(|_| Error::ReplaceMissing(path.clone()))
+
+        place
+            .replace(self.value())
+            .map_err(|_| Error::ReplaceMissing(path.clone()))
     }
 
     fn move_(&self, document: &mut Value, totals: &mut Totals) -> Result<(), Error> {
-        let from = self.from.as_ref().map_err(|why| Error::unreadable("move", "from", *why))?;
+        let from = self
+            .from
+            .as_ref()
+            .map_err(|why| Error::unreadable("move", "from", *why))?;
         let source = find(document, from, Error::MoveFromMissing)?;
         let key = source.key().clone();
         let value = source.remove().map_err(|why| Error::Move(key, why))?;
-        let path = self.path.as_ref().map_err(|why| Error::unreadable("move", "path", *why))?;
+
+        let path = self
+            .path
+            .as_ref()
+            .map_err(|why| Error::unreadable("move", "path", *why))?;
         let target = find(document, path, Error::MoveToMissing)?;
+
         totals.grow(path, totals.depth);
-        target.add(value).map_err(|why| Error::Move(path.clone(), why))
+
+        target
+            .add(value)
+            .map_err(|why| Error::Move(path.clone(), why))
     }
 
     fn copy(&self, document: &mut Value, totals: &mut Totals) -> Result<(), Error> {
-        let from = self.from.as_ref().map_err(|why| Error::unreadable("copy", "from", *why))?;
+        let from = self
+            .from
+            .as_ref()
+            .map_err(|why| Error::unreadable("copy", "from", *why))?;
         let source = find(document, from, Error::CopyFromMissing)?;
-        let value = source.get().map_err(|why| Error::CopyFrom(from.clone(), why))?.cloned();
-        let path = self.path.as_ref().map_err(|_| Error::no_path("copy", "path"))?;
+        let value = source
+            .get()
+            .map_err(|why| Error::CopyFrom(from.clone(), why))?
+            .cloned();
+
+        let path = self
+            .path
+            .as_ref()
+            .map_err(|_| Error::no_path("copy", "path"))?;
         let target = find(document, path, Error::CopyToMissing)?;
+
         totals.grow(path, totals.depth);
-        totals.copied +=
-            value.as_ref().filter(|value| !value.is_null()).map_or(0, |value| to_vec(value).len());
+        totals.copied += value
+            .as_ref()
+            .filter(|value| !value.is_null())
+            .map_or(0, |value| to_vec(value).len());
+
         if totals.copied > MAX_COPIED_BYTES {
             return Err(Error::CopiedTooMuch(totals.copied));
         }
+
         target.add(value.unwrap_or_default()).map_err(Error::CopyTo)
     }
 
     fn test(&self, document: &mut Value) -> Result<(), Error> {
-        let path = self.path.as_ref().map_err(|why| Error::unreadable("test", "path", *why))?;
+        let path = self
+            .path
+            .as_ref()
+            .map_err(|why| Error::unreadable("test", "path", *why))?;
+
         let wanted = self.value.as_ref().unwrap_or(&Value::Null);
         let passes = if path.is_empty() {
             same(document, wanted)
@@ -151,17 +206,27 @@ impl Operation {
             let found = place.get().map_err(|why| Error::Test(path.clone(), why))?;
             same(found.unwrap_or(&Value::Null), wanted)
         };
-        if passes { Ok(()) } else { Err(Error::TestFailed(path.clone())) }
+
+        if passes {
+            Ok(())
+        } else {
+            Err(Error::TestFailed(path.clone()))
+        }
     }
 }
 
-fn find<'v>(document: &'v mut Value, path: &Text, missing: fn(Text) -> Error) -> Result<Place<'v>, Error> {
+fn find<'v>(
+    document: &'v mut Value,
+    path: &Text,
+    missing: fn(Text) -> Error,
+) -> Result<Place<'v>, Error> {
     pointer::find(document, path).ok_or_else(|| missing(path.clone()))
 }
 
 /// Whether two values are the same. Scalars are when they are written the same.
 fn same(found: &Value, wanted: &Value) -> bool {
     steps::count(1);
+
     match (opened(found).as_ref(), opened(wanted).as_ref()) {
         (Value::Object(found), Value::Object(wanted)) => {
             let mut pairs = found.iter().zip(wanted.iter());
@@ -169,7 +234,11 @@ fn same(found: &Value, wanted: &Value) -> bool {
                 && pairs.all(|(found, wanted)| found.0 == wanted.0 && same(found.1, wanted.1))
         }
         (Value::Array(found), Value::Array(wanted)) => {
-            found.len() == wanted.len() && found.iter().zip(wanted).all(|(found, wanted)| same(found, wanted))
+            found.len() == wanted.len()
+                && found
+                    .iter()
+                    .zip(wanted)
+                    .all(|(found, wanted)| same(found, wanted))
         }
         (Value::Object(_) | Value::Array(_), _) | (_, Value::Object(_) | Value::Array(_)) => false,
         (found, wanted) => to_vec(found) == to_vec(wanted),

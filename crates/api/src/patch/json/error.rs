@@ -35,7 +35,11 @@ pub enum Error {
     #[error("Unexpected kind: {0}")]
     UnexpectedKind(Text),
     #[error("{operation} operation failed to decode {member}: {why}")]
-    NoPath { operation: &'static str, member: &'static str, why: String },
+    NoPath {
+        operation: &'static str,
+        member: &'static str,
+        why: String,
+    },
     #[error("add operation does not apply: doc is missing path: \"{0}\": missing value")]
     AddToMissing(Text),
     #[error("error in add for path: '{0}': {1}")]
@@ -78,7 +82,10 @@ pub enum Error {
 pub enum PlaceError {
     #[error("strconv.Atoi: parsing {}: {reason}", Quoted(key))]
     NoIndex { key: Text, reason: NumberError },
-    #[error("value was not a proper array index: '{key}': strconv.Atoi: parsing {}: {reason}", Quoted(key))]
+    #[error(
+        "value was not a proper array index: '{key}': strconv.Atoi: parsing {}: {reason}",
+        Quoted(key)
+    )]
     NoIndexToAdd { key: Text, reason: NumberError },
     #[error("Unable to access invalid index: {0}: invalid index referenced")]
     OutOfBounds(i64),
@@ -89,17 +96,32 @@ pub enum PlaceError {
 impl Error {
     /// Some operations keep to themselves why they have no path.
     pub(super) fn no_path(operation: &'static str, member: &'static str) -> Error {
-        Error::NoPath { operation, member, why: "missing value".to_string() }
+        Error::NoPath {
+            operation,
+            member,
+            why: "missing value".to_string(),
+        }
     }
 
-    pub(super) fn unreadable(operation: &'static str, member: &'static str, why: Unreadable) -> Error {
+    pub(super) fn unreadable(
+        operation: &'static str,
+        member: &'static str,
+        why: Unreadable,
+    ) -> Error {
         let why = match why {
             Unreadable::Missing if member == "from" => {
                 "operation, missing from field: missing value".to_string()
             }
             Unreadable::Missing => "operation missing path field: missing value".to_string(),
-            Unreadable::Is(found) => format!("json: cannot unmarshal {found} into Go value of type string"),
+            Unreadable::Is(found) => {
+                format!("json: cannot unmarshal {found} into Go value of type string")
+            }
         };
-        Error::NoPath { operation, member, why }
+
+        Error::NoPath {
+            operation,
+            member,
+            why,
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! JSON patch (RFC 6902), with the habits of the library that upstream uses.
 //!
-//! Text becomes a [`Patch`], a list of operations that need not make sense yet; [`Patch::apply`] carries them out one
-//! after the other and stops at the first that cannot be. The habits, which clients rely on: `replace` sets a member
-//! that is not there, an index counts from the end if it is negative, whatever stands before the first slash of a path
-//! is passed over, and a member that is null cannot be told from one that is absent except by `remove`.
+//! Text becomes a [`Patch`], a list of operations that need not make sense yet; [`Patch::apply`]
+//! carries them out one after the other and stops at the first that cannot be. The habits, which
+//! clients rely on: `replace` sets a member that is not there, an index counts from the end if it
+//! is negative, whatever stands before the first slash of a path is passed over, and a member that
+//! is null cannot be told from one that is absent except by `remove`.
 //!
 //! The patched tree holds the patch's scalars as they were written (see [`crate::patch`]).
 
@@ -31,7 +32,8 @@ pub struct Patch {
     operations: Vec<Operation>,
 }
 
-/// One operation, as far as it could be read: what is missing is an error only when the operation's turn comes.
+/// One operation, as far as it could be read: what is missing is an error only when the operation's
+/// turn comes.
 #[derive(Clone, Debug, PartialEq)]
 struct Operation {
     kind: Text,
@@ -52,15 +54,24 @@ enum Unreadable {
 /// Reads a patch and checks it, for requests that want to know of unknown and repeated members.
 pub fn decode(text: &[u8]) -> Result<Decoded<Patch>, DecodeError> {
     let complaints = document::check_operations(text).map_err(DecodeError::Checked)?;
-    let strict = complaints.into_iter().map(|complaint| format!("json patch {complaint}")).collect();
-    Ok(Decoded { patch: decode_lenient(text)?, strict })
+    let strict = complaints
+        .into_iter()
+        .map(|complaint| format!("json patch {complaint}"))
+        .collect();
+    Ok(Decoded {
+        patch: decode_lenient(text)?,
+        strict,
+    })
 }
 
 /// Reads a patch and lets pass what does not matter.
 pub fn decode_lenient(text: &[u8]) -> Result<Patch, DecodeError> {
     let operations = match json::parse_literal(text)? {
         Value::Null => Vec::new(),
-        Value::Array(elements) => elements.into_iter().map(Operation::read).collect::<Result<_, _>>()?,
+        Value::Array(elements) => elements
+            .into_iter()
+            .map(Operation::read)
+            .collect::<Result<_, _>>()?,
         other => return Err(DecodeError::NotAList(other.type_name())),
     };
     Ok(Patch { operations })
@@ -73,6 +84,7 @@ impl Operation {
             Value::Null => crate::Map::new(),
             other => return Err(DecodeError::NotAnOperation(other.type_name())),
         };
+
         let unknown = Text::const_new("unknown");
         Ok(Operation {
             kind: text_of(members.get("op")).unwrap_or(unknown),

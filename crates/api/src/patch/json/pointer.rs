@@ -20,16 +20,27 @@ enum Container<'v> {
 pub(super) fn find<'v>(root: &'v mut Value, path: &str) -> Option<Place<'v>> {
     // Whatever stands before the first slash is passed over.
     let (_, below) = path.split_once('/')?;
-    let (parents, key) = below.rsplit_once('/').map_or((None, below), |(parents, key)| (Some(parents), key));
+    let (parents, key) = below
+        .rsplit_once('/')
+        .map_or((None, below), |(parents, key)| (Some(parents), key));
+
     let mut container = Container::of(root)?;
     for part in parents.into_iter().flat_map(|parents| parents.split('/')) {
         container = Container::of(container.into_member(&unescape(part))?)?;
     }
-    Some(Place { container, key: unescape(key) })
+
+    Some(Place {
+        container,
+        key: unescape(key),
+    })
 }
 
 fn unescape(part: &str) -> Text {
-    if part.contains('~') { Text::new(part.replace("~1", "/").replace("~0", "~")) } else { Text::new(part) }
+    if part.contains('~') {
+        Text::new(part.replace("~1", "/").replace("~0", "~"))
+    } else {
+        Text::new(part)
+    }
 }
 
 impl<'v> Container<'v> {
@@ -69,7 +80,8 @@ impl Place<'_> {
         }
     }
 
-    /// Sets a member, or puts an element before the one at the index. `-` is the place behind the last.
+    /// Sets a member, or puts an element before the one at the index. `-` is the place behind the
+    /// last.
     pub(super) fn add(self, value: Value) -> Result<(), PlaceError> {
         match self.container {
             Container::Object(map) => {
@@ -77,11 +89,14 @@ impl Place<'_> {
             }
             Container::List(items) if self.key == "-" => items.push(value),
             Container::List(items) => {
-                let index = parse_int(&self.key)
-                    .map_err(|reason| PlaceError::NoIndexToAdd { key: self.key.clone(), reason })?;
+                let index = parse_int(&self.key).map_err(|reason| PlaceError::NoIndexToAdd {
+                    key: self.key.clone(),
+                    reason,
+                })?;
                 items.insert(within(index, items.len() + 1)?, value);
             }
         }
+
         Ok(())
     }
 
@@ -112,14 +127,21 @@ impl Place<'_> {
 }
 
 fn index_of(key: &Text) -> Result<i64, PlaceError> {
-    parse_int(key).map_err(|reason| PlaceError::NoIndex { key: key.clone(), reason })
+    parse_int(key).map_err(|reason| PlaceError::NoIndex {
+        key: key.clone(),
+        reason,
+    })
 }
 
 /// An index below `len`; a negative one counts from the end.
 fn within(index: i64, len: usize) -> Result<usize, PlaceError> {
     let place = match usize::try_from(index) {
         Ok(index) => Some(index),
-        Err(_) => usize::try_from(index.unsigned_abs()).ok().and_then(|back| len.checked_sub(back)),
+        Err(_) => usize::try_from(index.unsigned_abs())
+            .ok()
+            .and_then(|back| len.checked_sub(back)),
     };
-    place.filter(|place| *place < len).ok_or(PlaceError::OutOfBounds(index))
+    place
+        .filter(|place| *place < len)
+        .ok_or(PlaceError::OutOfBounds(index))
 }

@@ -26,10 +26,12 @@ pub fn between(original: &Map, modified: &Map) -> Map {
             patch.push((Text::new(name), change));
         }
     }
+
     for name in original.keys().filter(|name| !modified.contains_key(name)) {
         steps::count(1);
         patch.push((Text::new(name), Value::Null));
     }
+
     Map::from_members(patch)
 }
 
@@ -50,20 +52,26 @@ fn change(found: &Value, wanted: &Value) -> Option<Value> {
 )]
 fn same(a: &Value, b: &Value) -> bool {
     steps::count(1);
+
     match (a, b) {
         (Value::Int(whole), Value::Float(number)) | (Value::Float(number), Value::Int(whole)) => {
             *whole as f64 == *number
         }
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.0 == b.0 && same(a.1, b.1))
+            a.len() == b.len()
+                && a.iter()
+                    .zip(b.iter())
+                    .all(|(a, b)| a.0 == b.0 && same(a.1, b.1))
         }
         _ => a == b,
     }
 }
 
-/// The patch that brings `current` to `modified` where it differs, and removes what `original` had and `modified` has
-/// no more. What others added to `current` stays.
+/// The patch that brings `current` to `modified` where it differs, and removes what `original` had
+/// and `modified` has no more. What others added to `current` stays.
 pub fn three_way(
     original: &Map,
     modified: &Map,
@@ -72,13 +80,20 @@ pub fn three_way(
 ) -> Result<Map, CreateError> {
     let changes = keep(between(current, modified), Kept::Values);
     let removals = keep(between(original, modified), Kept::Nulls);
-    // The two halves never disagree: one removes what `modified` has not, the other sets what it has. Upstream looks
-    // for a conflict between them all the same.
+
+    // The two halves never disagree: one removes what `modified` has not, the other sets what it
+    // has. Upstream looks for a conflict between them all the same.
     let patch = merge(removals, changes);
-    if preconditions.iter().all(|precondition| precondition.holds(&patch)) {
+    if preconditions
+        .iter()
+        .all(|precondition| precondition.holds(&patch))
+    {
         return Ok(patch);
     }
-    Err(CreateError::Precondition(GoValue(&Value::Object(patch)).to_string()))
+
+    Err(CreateError::Precondition(
+        GoValue(&Value::Object(patch)).to_string(),
+    ))
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -87,15 +102,15 @@ enum Kept {
     Values,
 }
 
-/// Half of a patch: what it removes, or what it sets. An object that is left without members goes, unless it was
-/// given without any.
+/// Half of a patch: what it removes, or what it sets. An object that is left without members goes,
+/// unless it was given without any.
 fn keep(patch: Map, what: Kept) -> Map {
     let members = patch.into_iter().filter_map(|(name, value)| {
         let kept = match value {
             Value::Null => (what == Kept::Nulls).then_some(Value::Null),
-            Value::Object(map) if !map.is_empty() => {
-                Some(keep(map, what)).filter(|map| !map.is_empty()).map(Value::Object)
-            }
+            Value::Object(map) if !map.is_empty() => Some(keep(map, what))
+                .filter(|map| !map.is_empty())
+                .map(Value::Object),
             value => (what == Kept::Values).then_some(value),
         };
         kept.map(|kept| (name, kept))

@@ -1,8 +1,9 @@
 //! Merge patch (RFC 7386): an object whose members replace, and whose nulls remove.
 //!
-//! [`apply`] is what the server does; [`between`] and [`three_way`] make patches, for clients. The habits of upstream's
-//! library: a null member of the document counts as absent, and nulls below a value that is new are left out even
-//! inside lists, but not where a list takes the place of an object.
+//! [`apply`] is what the server does; [`between`] and [`three_way`] make patches, for clients. The
+//! habits of upstream's library: a null member of the document counts as absent, and nulls below a
+//! value that is new are left out even inside lists, but not where a list takes the place of an
+//! object.
 
 mod create;
 #[cfg(test)]
@@ -31,11 +32,17 @@ pub enum DecodeError {
 
 /// Reads a patch and checks it, for requests that want to know of repeated members.
 pub fn decode(text: &[u8]) -> Result<Decoded<Value>, DecodeError> {
-    let strict = document::check_object(text).map_err(DecodeError::Checked)?.strict;
-    Ok(Decoded { patch: decode_lenient(text)?, strict })
+    let strict = document::check_object(text)
+        .map_err(DecodeError::Checked)?
+        .strict;
+    Ok(Decoded {
+        patch: decode_lenient(text)?,
+        strict,
+    })
 }
 
-/// Reads a patch and lets pass what does not matter. A list is taken: it becomes the document, which no type allows.
+/// Reads a patch and lets pass what does not matter. A list is taken: it becomes the document,
+/// which no type allows.
 pub fn decode_lenient(text: &[u8]) -> Result<Value, DecodeError> {
     match parse_literal(text) {
         Ok(patch @ (Value::Object(_) | Value::Array(_))) => Ok(patch),
@@ -65,7 +72,9 @@ fn merge(document: Map, patch: Map) -> Map {
         };
         merged.push((name, value));
     }
+
     merged.extend(present);
+
     Map::from_members(merged)
 }
 
@@ -79,7 +88,9 @@ pub(super) fn advance(
         steps::count(1);
         passed.push(member);
     }
-    present.next_if(|(other, _)| other == name).map(|(_, value)| value)
+    present
+        .next_if(|(other, _)| other == name)
+        .map(|(_, value)| value)
 }
 
 fn merge_value(mut found: Value, change: Value) -> Value {
@@ -94,10 +105,14 @@ fn merge_value(mut found: Value, change: Value) -> Value {
 /// A value without the null members of objects in it. Null elements of lists stay.
 fn without_nulls(value: Value) -> Value {
     steps::count(1);
+
     match value {
         Value::Object(map) => {
             let kept = map.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(kept.map(|(name, value)| (name, without_nulls(value))).collect())
+            Value::Object(
+                kept.map(|(name, value)| (name, without_nulls(value)))
+                    .collect(),
+            )
         }
         Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
         other => other,

@@ -14,21 +14,35 @@ pub(super) fn have_conflicts(ours: &Map, theirs: &Map, schema: Schema<'_>) -> Re
     if ours.get(DIRECTIVE) != theirs.get(DIRECTIVE) {
         return Ok(true);
     }
-    for (name, our) in ours.iter().filter(|(name, _)| !matches!(*name, DIRECTIVE | RETAIN_KEYS)) {
+
+    for (name, our) in ours
+        .iter()
+        .filter(|(name, _)| !matches!(*name, DIRECTIVE | RETAIN_KEYS))
+    {
         steps::count(1);
-        let Some(their) = theirs.get(name) else { continue };
+        let Some(their) = theirs.get(name) else {
+            continue;
+        };
         if member_conflicts(name, our, their, schema)? {
             return Ok(true);
         }
     }
+
     Ok(false)
 }
 
-fn member_conflicts(name: &str, ours: &Value, theirs: &Value, schema: Schema<'_>) -> Result<bool, Error> {
+fn member_conflicts(
+    name: &str,
+    ours: &Value,
+    theirs: &Value,
+    schema: Schema<'_>,
+) -> Result<bool, Error> {
     match (ours, theirs) {
         (Value::Object(ours), theirs) => {
             let member = schema.object(name)?;
-            let Value::Object(theirs) = theirs else { return Ok(true) };
+            let Value::Object(theirs) = theirs else {
+                return Ok(true);
+            };
             if member.patch.replace {
                 return Ok(ours.get(DIRECTIVE) != theirs.get(DIRECTIVE));
             }
@@ -36,7 +50,9 @@ fn member_conflicts(name: &str, ours: &Value, theirs: &Value, schema: Schema<'_>
         }
         (Value::Array(ours), theirs) => {
             let member = schema.list(name)?;
-            let Value::Array(theirs) = theirs else { return Ok(true) };
+            let Value::Array(theirs) = theirs else {
+                return Ok(true);
+            };
             lists_conflict(ours, theirs, &member)
         }
         _ => Ok(ours != theirs),
@@ -51,12 +67,14 @@ fn lists_conflict(ours: &[Value], theirs: &[Value], member: &Member<'_>) -> Resu
     if member.patch.merge {
         return merged_lists_conflict(ours, theirs, member);
     }
+
     if ours.len() != theirs.len() {
         return Ok(true);
     }
     if !objects {
         return Ok(sorted(ours) != sorted(theirs));
     }
+
     for (our, their) in ours.iter().zip(theirs) {
         if let (Value::Object(our), Value::Object(their)) = (our, their)
             && have_conflicts(our, their, member.schema)?
@@ -64,11 +82,20 @@ fn lists_conflict(ours: &[Value], theirs: &[Value], member: &Member<'_>) -> Resu
             return Ok(true);
         }
     }
+
     Ok(false)
 }
 
-fn merged_lists_conflict(ours: &[Value], theirs: &[Value], member: &Member<'_>) -> Result<bool, Error> {
-    let (ours, theirs) = (by_key(ours, member.merge_key())?, by_key(theirs, member.merge_key())?);
+fn merged_lists_conflict(
+    ours: &[Value],
+    theirs: &[Value],
+    member: &Member<'_>,
+) -> Result<bool, Error> {
+    let (ours, theirs) = (
+        by_key(ours, member.merge_key())?,
+        by_key(theirs, member.merge_key())?,
+    );
+
     for (key, our) in &ours {
         steps::count(1);
         if let Some(their) = theirs.get(key)
@@ -77,6 +104,7 @@ fn merged_lists_conflict(ours: &[Value], theirs: &[Value], member: &Member<'_>) 
             return Ok(true);
         }
     }
+
     Ok(false)
 }
 
@@ -84,7 +112,9 @@ fn merged_lists_conflict(ours: &[Value], theirs: &[Value], member: &Member<'_>) 
 fn by_key<'v>(list: &'v [Value], merge_key: &str) -> Result<HashMap<String, &'v Map>, Error> {
     let mut found = HashMap::with_capacity(list.len());
     for map in list.iter().filter_map(Value::as_object) {
-        let key = map.get(merge_key).ok_or_else(|| Error::no_key_to_compare(map, merge_key))?;
+        let key = map
+            .get(merge_key)
+            .ok_or_else(|| Error::no_key_to_compare(map, merge_key))?;
         found.insert(GoString(key).to_string(), map);
     }
     Ok(found)
@@ -92,7 +122,10 @@ fn by_key<'v>(list: &'v [Value], merge_key: &str) -> Result<HashMap<String, &'v 
 
 /// Scalars as a set, in the order of their printed forms.
 fn sorted(list: &[Value]) -> Vec<String> {
-    let mut texts: Vec<String> = list.iter().map(|scalar| GoValue(scalar).to_string()).collect();
+    let mut texts: Vec<String> = list
+        .iter()
+        .map(|scalar| GoValue(scalar).to_string())
+        .collect();
     texts.sort();
     texts.dedup();
     texts

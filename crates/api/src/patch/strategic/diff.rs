@@ -16,27 +16,47 @@ pub(super) struct Diff {
     pub(super) changes: bool,
     /// What the original has and the modified object has not.
     pub(super) removals: bool,
-    /// The object at hand is one whose members exclude each other: `$retainKeys` says which are to stay.
+    /// The object at hand is one whose members exclude each other: `$retainKeys` says which are to
+    /// stay.
     pub(super) retain_keys: bool,
 }
 
 impl Diff {
-    pub(super) fn objects(self, original: &Map, modified: &Map, schema: Schema<'_>) -> Result<Map, Error> {
+    pub(super) fn objects(
+        self,
+        original: &Map,
+        modified: &Map,
+        schema: Schema<'_>,
+    ) -> Result<Map, Error> {
         let mut patch: Vec<(Text, Value)> = Vec::new();
         for (name, wanted) in modified.iter() {
             steps::count(1);
+
             match original.get(name) {
                 Some(found) => {
-                    self.member(name, opened(found).as_ref(), opened(wanted).as_ref(), schema, &mut patch)?;
+                    self.member(
+                        name,
+                        opened(found).as_ref(),
+                        opened(wanted).as_ref(),
+                        schema,
+                        &mut patch,
+                    )?;
                 }
                 None if self.changes => patch.push((Text::new(name), wanted.clone())),
                 None => {}
             }
         }
-        let gone = || original.iter().filter(|(name, _)| !modified.contains_key(name));
+
+        let gone = || {
+            original
+                .iter()
+                .filter(|(name, _)| !modified.contains_key(name))
+        };
+
         if self.removals {
             patch.extend(gone().map(|(name, _)| (Text::new(name), Value::Null)));
         }
+
         if self.retain_keys && (!patch.is_empty() || gone().any(|(_, value)| !value.is_null())) {
             let kept = modified.iter().filter(|(_, value)| !value.is_null());
             let kept: Vec<Value> = kept.map(|(name, _)| Value::string(name)).collect();
@@ -44,6 +64,7 @@ impl Diff {
                 patch.push((Text::const_new(RETAIN_KEYS), Value::Array(kept)));
             }
         }
+
         Ok(Map::from_members(patch))
     }
 
@@ -58,6 +79,7 @@ impl Diff {
         if name == DIRECTIVE {
             return directive(found, wanted, patch);
         }
+
         match (found, wanted) {
             (Value::Object(found), Value::Object(wanted)) => {
                 self.object_member(name, found, wanted, schema, patch)
@@ -88,17 +110,24 @@ impl Diff {
             Err(_) if found == wanted => return Ok(()),
             Err(unknown) => return Err(unknown),
         };
+
         if member.patch.replace {
             if self.changes {
                 patch.push((Text::new(name), Value::Object(wanted.clone())));
             }
             return Ok(());
         }
-        let below = Diff { retain_keys: member.patch.retain_keys, ..self };
+
+        let below = Diff {
+            retain_keys: member.patch.retain_keys,
+            ..self
+        };
+
         let change = below.objects(found, wanted, member.schema)?;
         if !change.is_empty() {
             patch.push((Text::new(name), Value::Object(change)));
         }
+
         Ok(())
     }
 
@@ -115,14 +144,25 @@ impl Diff {
             Err(_) if found == wanted => return Ok(()),
             Err(unknown) => return Err(unknown),
         };
+
         if !member.patch.merge {
             if self.changes && found != wanted {
                 patch.push((Text::new(name), Value::Array(wanted.to_vec())));
             }
             return Ok(());
         }
-        let below = Diff { retain_keys: member.patch.retain_keys, ..self };
-        let ListDiff { changes, deletions, order } = diff_lists::between(below, found, wanted, &member)?;
+
+        let below = Diff {
+            retain_keys: member.patch.retain_keys,
+            ..self
+        };
+
+        let ListDiff {
+            changes,
+            deletions,
+            order,
+        } = diff_lists::between(below, found, wanted, &member)?;
+
         for (name, list) in [
             (Text::new(name), changes),
             (Text::from(format!("{DELETE_FROM_LIST}/{name}")), deletions),
@@ -132,6 +172,7 @@ impl Diff {
                 patch.push((name, Value::Array(list)));
             }
         }
+
         Ok(())
     }
 }

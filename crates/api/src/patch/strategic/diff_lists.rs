@@ -1,7 +1,8 @@
 //! The difference of two lists that are merged.
 //!
-//! Upstream sorts both by the printed form of their keys and walks them side by side; so must we, because it shows in
-//! the order of deletions and in which of several elements with one key is compared with which.
+//! Upstream sorts both by the printed form of their keys and walks them side by side; so must we,
+//! because it shows in the order of deletions and in which of several elements with one key is
+//! compared with which.
 
 use super::diff::Diff;
 use super::key::{Identity, Key, Ranks, are_objects};
@@ -31,9 +32,18 @@ pub(super) fn between(
     member: &Member<'_>,
 ) -> Result<ListDiff, Error> {
     if original.is_empty() {
-        let changes = if diff.changes { modified.to_vec() } else { Vec::new() };
-        return Ok(ListDiff { changes, ..ListDiff::default() });
+        let changes = if diff.changes {
+            modified.to_vec()
+        } else {
+            Vec::new()
+        };
+
+        return Ok(ListDiff {
+            changes,
+            ..ListDiff::default()
+        });
     }
+
     if are_objects(&[original, modified])? {
         objects(diff, original, modified, member)
     } else {
@@ -49,18 +59,35 @@ fn objects(
 ) -> Result<ListDiff, Error> {
     let merge_key = member.merge_key();
     let identity = Identity::Member(merge_key);
-    if original == modified && original.iter().all(|element| element.get(merge_key).is_some()) {
+
+    if original == modified
+        && original
+            .iter()
+            .all(|element| element.get(merge_key).is_some())
+    {
         return Ok(ListDiff::default());
     }
-    let (found, wanted) = (sorted_objects(original, merge_key)?, sorted_objects(modified, merge_key)?);
+
+    let (found, wanted) = (
+        sorted_objects(original, merge_key)?,
+        sorted_objects(modified, merge_key)?,
+    );
+
     let mut changed: Vec<Keyed> = Vec::new();
     let mut deleted = Vec::new();
+
     let mut pairs = SideBySide::of(&found, &wanted);
     loop {
         // An element without the key is an error when its turn comes, not before.
-        if let Some(nameless) = pairs.heads().into_iter().flatten().find(|entry| !entry.named) {
+        if let Some(nameless) = pairs
+            .heads()
+            .into_iter()
+            .flatten()
+            .find(|entry| !entry.named)
+        {
             return Err(Error::no_merge_key(nameless.map, merge_key));
         }
+
         let Some(pair) = pairs.next() else { break };
         match pair {
             (Some(found), Some(wanted)) => {
@@ -82,15 +109,29 @@ fn objects(
             _ => {}
         }
     }
+
     let changed = lists::in_order(changed, &Ranks::of(modified, identity));
     let mut changes: Vec<Value> = changed.into_iter().map(|(_, element)| element).collect();
     changes.append(&mut deleted);
     let same_order = original.len() == modified.len()
-        && original.iter().zip(modified).all(|(a, b)| same_key(a.get(merge_key), b.get(merge_key)));
+        && original
+            .iter()
+            .zip(modified)
+            .all(|(a, b)| same_key(a.get(merge_key), b.get(merge_key)));
+
     let differs = !changes.is_empty();
     let order_matters = (diff.changes && (differs || !same_order)) || (diff.removals && differs);
-    let order = if diff.element_order && order_matters { keys_only(modified, merge_key) } else { Vec::new() };
-    Ok(ListDiff { changes, order, ..ListDiff::default() })
+    let order = if diff.element_order && order_matters {
+        keys_only(modified, merge_key)
+    } else {
+        Vec::new()
+    };
+
+    Ok(ListDiff {
+        changes,
+        order,
+        ..ListDiff::default()
+    })
 }
 
 fn same_key(a: Option<&Value>, b: Option<&Value>) -> bool {
@@ -100,30 +141,47 @@ fn same_key(a: Option<&Value>, b: Option<&Value>) -> bool {
 /// Elements with nothing but their key.
 fn keys_only(list: &[Value], merge_key: &str) -> Vec<Value> {
     let keys = list.iter().filter_map(|element| element.get(merge_key));
-    keys.map(|key| Value::Object([(Text::new(merge_key), key.clone())].into_iter().collect())).collect()
+    keys.map(|key| Value::Object([(Text::new(merge_key), key.clone())].into_iter().collect()))
+        .collect()
 }
 
 fn scalars(diff: Diff, original: &[Value], modified: &[Value]) -> ListDiff {
     let (found, wanted) = (sorted_scalars(original), sorted_scalars(modified));
     let mut changed: Vec<Keyed> = Vec::new();
+
     let mut deletions: Vec<Value> = Vec::new();
     for pair in SideBySide::of(&found, &wanted) {
         match pair {
-            (None, Some(added)) if diff.changes => changed.push((Key::of(added.key), added.key.clone())),
+            (None, Some(added)) if diff.changes => {
+                changed.push((Key::of(added.key), added.key.clone()))
+            }
             (Some(gone), None) if diff.removals => deletions.push(gone.key.clone()),
             _ => {}
         }
     }
+
     let changed = lists::in_order(changed, &Ranks::of(modified, Identity::Itself));
     let deletions = once_each(deletions);
-    // Upstream compares with the sorted list: one that is not in the order of its scalars always counts as changed.
+
+    // Upstream compares with the sorted list: one that is not in the order of its scalars always
+    // counts as changed.
     let differs = !found.iter().map(|entry| entry.key).eq(modified);
     let order_matters = (diff.removals && !deletions.is_empty()) || (diff.changes && differs);
-    let order = if diff.element_order && order_matters { modified.to_vec() } else { Vec::new() };
-    ListDiff { changes: changed.into_iter().map(|(_, scalar)| scalar).collect(), deletions, order }
+    let order = if diff.element_order && order_matters {
+        modified.to_vec()
+    } else {
+        Vec::new()
+    };
+
+    ListDiff {
+        changes: changed.into_iter().map(|(_, scalar)| scalar).collect(),
+        deletions,
+        order,
+    }
 }
 
-/// Each scalar once; the last of the list takes the place of one that was there before, as upstream does it.
+/// Each scalar once; the last of the list takes the place of one that was there before, as upstream
+/// does it.
 fn once_each(mut list: Vec<Value>) -> Vec<Value> {
     let mut seen = HashSet::new();
     let mut place = 0;
@@ -149,20 +207,36 @@ struct Entry<'v> {
 
 fn sorted_objects<'v>(list: &'v [Value], merge_key: &str) -> Result<Vec<Entry<'v>>, Error> {
     static NO_KEY: Value = Value::Null;
+
     let mut entries = Vec::with_capacity(list.len());
     for element in list {
-        let map = element.as_object().ok_or_else(|| Error::not_a_map(element))?;
+        let map = element
+            .as_object()
+            .ok_or_else(|| Error::not_a_map(element))?;
         let found = map.get(merge_key);
+
         let key = found.unwrap_or(&NO_KEY);
-        entries.push(Entry { text: text_of(key), key, named: found.is_some(), map });
+        entries.push(Entry {
+            text: text_of(key),
+            key,
+            named: found.is_some(),
+            map,
+        });
     }
+
     sort(&mut entries);
+
     Ok(entries)
 }
 
 fn sorted_scalars(list: &[Value]) -> Vec<Entry<'_>> {
     static NO_MEMBERS: Map = Map::new();
-    let entries = list.iter().map(|key| Entry { text: text_of(key), key, named: true, map: &NO_MEMBERS });
+    let entries = list.iter().map(|key| Entry {
+        text: text_of(key),
+        key,
+        named: true,
+        map: &NO_MEMBERS,
+    });
     let mut entries = entries.collect::<Vec<_>>();
     sort(&mut entries);
     entries
@@ -175,7 +249,8 @@ fn text_of(key: &Value) -> Text {
     }
 }
 
-/// By text. Of elements with one text the last comes first: upstream's sort does that to short lists.
+/// By text. Of elements with one text the last comes first: upstream's sort does that to short
+/// lists.
 fn sort(entries: &mut [Entry<'_>]) {
     entries.reverse();
     entries.sort_by(|a, b| {
@@ -216,7 +291,9 @@ impl<'e, 'v> Iterator for SideBySide<'e, 'v> {
             [found, wanted] => (found, wanted),
         };
         self.found = &self.found[usize::from(found.is_some())..];
+
         self.wanted = &self.wanted[usize::from(wanted.is_some())..];
+
         Some((found, wanted))
     }
 }

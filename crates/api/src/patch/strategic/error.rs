@@ -5,8 +5,8 @@ use crate::{Map, Text, Value};
 
 /// Why there is no result.
 ///
-/// To the server, the three bad formats are the client's fault (400), lists of lists cannot be processed (422), and
-/// everything else is, as upstream has it, an internal error (500).
+/// To the server, the three bad formats are the client's fault (400), lists of lists cannot be
+/// processed (422), and everything else is, as upstream has it, an internal error (500).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("invalid patch format of primitive list")]
@@ -20,7 +20,10 @@ pub enum Error {
     #[error("map: {element} does not contain declared merge key: {key}")]
     NoMergeKey { element: String, key: Text },
     #[error("expected a {expected}, but received a {received}")]
-    UnexpectedType { expected: &'static str, received: &'static str },
+    UnexpectedType {
+        expected: &'static str,
+        received: &'static str,
+    },
     #[error("unknown patch type: {directive} in map: {map}")]
     UnknownDirective { directive: String, map: String },
     #[error("invalid value for special key: $patch")]
@@ -37,11 +40,16 @@ pub enum Error {
     ListWithoutKey(&'static str),
     #[error("The order in patch list:\n{patch}\n doesn't match $setElementOrder list:\n{order}\n")]
     OrderMismatch { patch: String, order: String },
-    #[error("{0} and {1} are not deep equal: this may happen when calculating the 3-way diff patch")]
+    #[error(
+        "{0} and {1} are not deep equal: this may happen when calculating the 3-way diff patch"
+    )]
     RetainKeysDiffer(String, String),
     #[error("merging an object in json but data type is not struct, instead is: {0}")]
     NotAStruct(&'static str),
-    #[error("unable to find api field in struct {of} for the json field {}", Quoted(field))]
+    #[error(
+        "unable to find api field in struct {of} for the json field {}",
+        Quoted(field)
+    )]
     UnknownField { of: String, field: Text },
     #[error("expected slice or array type, but got: struct")]
     NotAList,
@@ -57,23 +65,38 @@ pub enum Error {
 
 impl Error {
     pub(super) fn no_merge_key(element: &Map, key: &str) -> Error {
-        Error::NoMergeKey { element: printed(element), key: Text::new(key) }
+        Error::NoMergeKey {
+            element: printed(element),
+            key: Text::new(key),
+        }
     }
 
     pub(super) fn no_key_to_compare(element: &Map, key: &str) -> Error {
-        Error::NoKeyToCompare { key: Text::new(key), element: printed(element) }
+        Error::NoKeyToCompare {
+            key: Text::new(key),
+            element: printed(element),
+        }
     }
 
     pub(super) fn not_a_map(found: &Value) -> Error {
-        Error::UnexpectedType { expected: MAP_TYPE, received: type_of(found) }
+        Error::UnexpectedType {
+            expected: MAP_TYPE,
+            received: type_of(found),
+        }
     }
 
     pub(super) fn not_a_list(found: &Value) -> Error {
-        Error::UnexpectedType { expected: LIST_TYPE, received: type_of(found) }
+        Error::UnexpectedType {
+            expected: LIST_TYPE,
+            received: type_of(found),
+        }
     }
 
     pub(super) fn unknown_directive(directive: &Value, map: &Map) -> Error {
-        Error::UnknownDirective { directive: GoString(directive).to_string(), map: printed(map) }
+        Error::UnknownDirective {
+            directive: GoString(directive).to_string(),
+            map: printed(map),
+        }
     }
 
     pub(super) fn mixed(lists: &[&[Value]]) -> Error {
@@ -81,7 +104,10 @@ impl Error {
     }
 
     pub(super) fn order_mismatch(patch: &[Value], order: &[Value]) -> Error {
-        Error::OrderMismatch { patch: GoList(patch).to_string(), order: GoList(order).to_string() }
+        Error::OrderMismatch {
+            patch: GoList(patch).to_string(),
+            order: GoList(order).to_string(),
+        }
     }
 }
 
@@ -91,11 +117,19 @@ fn printed(map: &Map) -> String {
 
 /// Several lists, one after the other, as upstream prints a list of lists.
 fn printed_lists(lists: &[&[Value]]) -> String {
-    let all = lists.iter().map(|items| GoList(items).to_string()).collect::<Vec<_>>();
+    let all = lists
+        .iter()
+        .map(|items| GoList(items).to_string())
+        .collect::<Vec<_>>();
     format!("[{}]", all.join(" "))
 }
 
-/// The type of what was found. Null has none, and upstream's message shows that it was not prepared for it.
+/// The type of what was found. Null has none, and upstream's message shows that it was not prepared
+/// for it.
 fn type_of(found: &Value) -> &'static str {
-    if found.is_null() { "%!s(<nil>)" } else { go_type(found) }
+    if found.is_null() {
+        "%!s(<nil>)"
+    } else {
+        go_type(found)
+    }
 }

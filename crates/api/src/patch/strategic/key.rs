@@ -1,4 +1,5 @@
-//! Telling the elements of a list apart: by the value of their merge key, or by themselves if they are scalars.
+//! Telling the elements of a list apart: by the value of their merge key, or by themselves if they
+//! are scalars.
 
 use std::collections::HashMap;
 
@@ -40,7 +41,11 @@ pub(super) enum Identity<'k> {
 
 impl<'k> Identity<'k> {
     pub(super) fn by(merge_key: &'k str) -> Identity<'k> {
-        if merge_key.is_empty() { Identity::Itself } else { Identity::Member(merge_key) }
+        if merge_key.is_empty() {
+            Identity::Itself
+        } else {
+            Identity::Member(merge_key)
+        }
     }
 
     /// The element's key, without which nothing can be done with it.
@@ -48,8 +53,12 @@ impl<'k> Identity<'k> {
         match self {
             Identity::Itself => Ok(Key::of(element)),
             Identity::Member(name) => {
-                let map = element.as_object().ok_or_else(|| Error::not_a_map(element))?;
-                map.get(name).map(Key::of).ok_or_else(|| Error::no_merge_key(map, name))
+                let map = element
+                    .as_object()
+                    .ok_or_else(|| Error::not_a_map(element))?;
+                map.get(name)
+                    .map(Key::of)
+                    .ok_or_else(|| Error::no_merge_key(map, name))
             }
         }
     }
@@ -98,7 +107,10 @@ impl Ranks {
     pub(super) fn get(&self, key: &Option<Key>) -> Option<usize> {
         let key = key.as_ref()?;
         match self {
-            Ranks::Few(few) => few.iter().find(|(other, _)| other == key).map(|(_, place)| *place),
+            Ranks::Few(few) => few
+                .iter()
+                .find(|(other, _)| other == key)
+                .map(|(_, place)| *place),
             Ranks::Many(many) => many.get(key).copied(),
         }
     }
@@ -126,16 +138,21 @@ impl Ranks {
 /// Whether the elements of merged lists are objects. They must be of one sort.
 pub(super) fn are_objects(lists: &[&[Value]]) -> Result<bool, Error> {
     let mut elements = lists.iter().flat_map(|list| list.iter());
-    let Some(first) = elements.next() else { return Err(Error::NoElements) };
+    let Some(first) = elements.next() else {
+        return Err(Error::NoElements);
+    };
     match first {
         Value::Array(_) => return Err(Error::ListOfLists),
         Value::Null => return Err(Error::mixed(lists)),
         _ => {}
     }
+
     let sort = std::mem::discriminant(first);
     steps::count(lists.iter().map(|list| list.len()).sum());
+
     if elements.any(|element| std::mem::discriminant(element) != sort) {
         return Err(Error::mixed(lists));
     }
+
     Ok(matches!(first, Value::Object(_)))
 }

@@ -1,8 +1,9 @@
 //! Merging lists, and which element comes where afterwards.
 //!
-//! The order of a merged list: elements that the patch names are in the patch's order, all others in the object's, and
-//! between the two an element of the object goes first only if it stood before in the object too. So what a patch adds
-//! comes to the front, and what it changes stays where it was.
+//! The order of a merged list: elements that the patch names are in the patch's order, all others
+//! in the object's, and between the two an element of the object goes first only if it stood before
+//! in the object too. So what a patch adds comes to the front, and what it changes stays where it
+//! was.
 
 use super::key::{Identity, Key, Ranks, are_objects};
 use super::merge::{Merge, keys};
@@ -16,8 +17,8 @@ use std::collections::HashSet;
 #[derive(Default)]
 pub(super) struct Merged {
     pub(super) list: Vec<Value>,
-    /// Where elements stand in the list of the object. An element that the patch adds stands in the place, at the end,
-    /// that one it deletes left free: `$setElementOrder` depends on that.
+    /// Where elements stand in the list of the object. An element that the patch adds stands in the
+    /// place, at the end, that one it deletes left free: `$setElementOrder` depends on that.
     pub(super) standing: Ranks,
 }
 
@@ -34,16 +35,25 @@ pub(super) fn merge(
     if are_objects(&[&list, &patch])? {
         return merge_objects(mode, list, patch, member);
     }
+
     let identity = Identity::by(member.merge_key());
     let (wanted, standing) = (Ranks::of(&patch, identity), Ranks::of(&list, identity));
     let mut seen = HashSet::new();
     let mut all: Vec<Value> = list.into_iter().chain(patch).collect();
     all.retain(|element| Key::of(element).is_none_or(|key| seen.insert(key)));
-    Ok(Merged { list: arrange(keyed(all, identity)?, &wanted, &standing), standing })
+
+    Ok(Merged {
+        list: arrange(keyed(all, identity)?, &wanted, &standing),
+        standing,
+    })
 }
 
 /// Takes the elements of one list out of another.
-pub(super) fn delete(list: &mut Vec<Value>, doomed: &[Value], member: &Member<'_>) -> Result<(), Error> {
+pub(super) fn delete(
+    list: &mut Vec<Value>,
+    doomed: &[Value],
+    member: &Member<'_>,
+) -> Result<(), Error> {
     if list.is_empty() && doomed.is_empty() {
         return Ok(());
     }
@@ -67,18 +77,24 @@ fn merge_objects(
     if merge_key.is_empty() {
         return Err(Error::ListWithoutKey(member.schema.kind()));
     }
+
     let identity = Identity::Member(merge_key);
     let before = list.len();
     let (mut list, patch) = obey_directives(list, patch, merge_key)?;
     let (wanted, mut standing) = (Ranks::of(&patch, identity), Ranks::of(&list, identity));
     let mut added = Ranks::default();
     let first_added = list.len();
+
     for element in patch {
         let key = identity.required(&element)?;
-        let Value::Object(element) = element else { return Err(Error::not_a_map(&element)) };
+        let Value::Object(element) = element else {
+            return Err(Error::not_a_map(&element));
+        };
         match standing.get(&key).or_else(|| added.get(&key)) {
             Some(place) => {
-                let Value::Object(found) = list[place].take() else { return Err(Error::mixed(&[&list])) };
+                let Value::Object(found) = list[place].take() else {
+                    return Err(Error::mixed(&[&list]));
+                };
                 list[place] = Value::Object(mode.objects(found, element, member.schema)?);
             }
             None => {
@@ -89,15 +105,22 @@ fn merge_objects(
             }
         }
     }
+
     let freed = before.saturating_sub(first_added);
-    let in_freed_places: Vec<Option<Key>> =
-        list[first_added..].iter().take(freed).map(|element| identity.find(element)).collect();
+    let in_freed_places: Vec<Option<Key>> = list[first_added..]
+        .iter()
+        .take(freed)
+        .map(|element| identity.find(element))
+        .collect();
+
     let list = arrange(keyed(list, identity)?, &wanted, &standing);
+
     for (place, key) in in_freed_places.into_iter().enumerate() {
         if let Some(key) = key {
             standing.insert(key, first_added + place);
         }
     }
+
     Ok(Merged { list, standing })
 }
 
@@ -109,13 +132,16 @@ fn obey_directives(
 ) -> Result<(Vec<Value>, Vec<Value>), Error> {
     let mut doomed = HashSet::new();
     let mut replace = false;
+
     let mut plain = Vec::with_capacity(patch.len());
     for element in patch {
         match directive(&element) {
             None => plain.push(element),
             Some((directive, map)) => match directive.as_str() {
                 Some("delete") => {
-                    let key = map.get(merge_key).ok_or_else(|| Error::no_merge_key(map, merge_key))?;
+                    let key = map
+                        .get(merge_key)
+                        .ok_or_else(|| Error::no_merge_key(map, merge_key))?;
                     doomed.extend(Key::of(key));
                 }
                 Some("replace") => replace = true,
@@ -124,12 +150,24 @@ fn obey_directives(
             },
         }
     }
+
     if replace {
         return Ok((plain, Vec::new()));
     }
+
     let identity = Identity::Member(merge_key);
-    let stays = |element: &Value| identity.find(element).is_none_or(|key| !doomed.contains(&key));
-    let list = if doomed.is_empty() { list } else { list.into_iter().filter(stays).collect() };
+    let stays = |element: &Value| {
+        identity
+            .find(element)
+            .is_none_or(|key| !doomed.contains(&key))
+    };
+
+    let list = if doomed.is_empty() {
+        list
+    } else {
+        list.into_iter().filter(stays).collect()
+    };
+
     Ok((list, plain))
 }
 
@@ -149,14 +187,19 @@ pub(super) type Keyed = (Option<Key>, Value);
 /// Every element with its key, which each must have.
 pub(super) fn keyed(list: Vec<Value>, identity: Identity<'_>) -> Result<Vec<Keyed>, Error> {
     steps::count(list.len());
-    list.into_iter().map(|element| Ok((identity.required(&element)?, element))).collect()
+    list.into_iter()
+        .map(|element| Ok((identity.required(&element)?, element)))
+        .collect()
 }
 
-/// Puts a merged list in order: `wanted` ranks what the patch names, `standing` what the object had.
+/// Puts a merged list in order: `wanted` ranks what the patch names, `standing` what the object
+/// had.
 pub(super) fn arrange(list: Vec<Keyed>, wanted: &Ranks, standing: &Ranks) -> Vec<Value> {
-    let (named, others): (Vec<Keyed>, Vec<Keyed>) =
-        list.into_iter().partition(|(key, _)| wanted.get(key).is_some());
+    let (named, others): (Vec<Keyed>, Vec<Keyed>) = list
+        .into_iter()
+        .partition(|(key, _)| wanted.get(key).is_some());
     let mut arranged = Vec::with_capacity(named.len() + others.len());
+
     let mut others = in_order(others, standing).into_iter().peekable();
     for (key, element) in in_order(named, wanted) {
         let rank = standing.get(&key);
@@ -167,16 +210,20 @@ pub(super) fn arrange(list: Vec<Keyed>, wanted: &Ranks, standing: &Ranks) -> Vec
         }
         arranged.push(element);
     }
+
     arranged.extend(others.map(|(_, element)| element));
+
     arranged
 }
 
 /// Sorted by rank; deletions come last, as they were.
 ///
-/// Only an order that names nothing at all leaves elements without a rank. Where upstream's sort leaves those: the
-/// ones before the first with a rank at the end, the others in front, each in reverse.
+/// Only an order that names nothing at all leaves elements without a rank. Where upstream's sort
+/// leaves those: the ones before the first with a rank at the end, the others in front, each in
+/// reverse.
 pub(super) fn in_order(list: Vec<Keyed>, ranks: &Ranks) -> Vec<Keyed> {
-    let (mut ranked, mut front, mut back, mut deletions) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut ranked, mut front, mut back, mut deletions) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for keyed in list {
         match ranks.get(&keyed.0) {
             _ if deletes(&keyed.1) => deletions.push(keyed),
@@ -185,10 +232,18 @@ pub(super) fn in_order(list: Vec<Keyed>, ranks: &Ranks) -> Vec<Keyed> {
             None => front.push(keyed),
         }
     }
+
     ranked.sort_by(|a, b| {
         steps::count(1);
         a.0.cmp(&b.0)
     });
+
     let ranked = ranked.into_iter().map(|(_, keyed)| keyed);
-    front.into_iter().rev().chain(ranked).chain(back.into_iter().rev()).chain(deletions).collect()
+    front
+        .into_iter()
+        .rev()
+        .chain(ranked)
+        .chain(back.into_iter().rev())
+        .chain(deletions)
+        .collect()
 }

@@ -1,7 +1,8 @@
 //! Strategic merge patch: a merge patch that knows which lists are sets and maps in disguise.
 //!
-//! The catalogue says of each field how it is patched: lists of objects are merged by a key of their elements, lists of
-//! scalars as sets, and the rest is replaced. A patch may also hold directives, which are members with a `$`:
+//! The catalogue says of each field how it is patched: lists of objects are merged by a key of
+//! their elements, lists of scalars as sets, and the rest is replaced. A patch may also hold
+//! directives, which are members with a `$`:
 //!
 //! | | |
 //! |---|---|
@@ -11,12 +12,15 @@
 //! | `$deleteFromPrimitiveList/FIELD: […]` | these scalars go |
 //! | `$setElementOrder/FIELD: […]` | the order that the list has afterwards |
 //!
-//! Two directions. [`apply`] puts a patch into an object ([`merge`](self) for objects, `lists` for lists, `order` for
-//! what comes where), and [`restore`] sees whether what came out is of its type still. [`between`] and [`three_way`] compute patches, for clients (`diff`, `diff_lists`); a three-way
-//! patch is two differences, of which one is merged into the other, so it needs the first direction too.
+//! Two directions. [`apply`] puts a patch into an object ([`merge`](self) for objects, `lists` for
+//! lists, `order` for what comes where), and [`restore`] sees whether what came out is of its type
+//! still. [`between`] and [`three_way`] compute patches, for clients (`diff`, `diff_lists`); a
+//! three-way patch is two differences, of which one is merged into the other, so it needs the first
+//! direction too.
 //!
-//! Everything is linear in the size of its inputs but for sorting: elements are found by hashed keys. Where upstream
-//! panics (null elements in a merged list, keys that are objects), this refuses.
+//! Everything is linear in the size of its inputs but for sorting: elements are found by hashed
+//! keys. Where upstream panics (null elements in a merged list, keys that are objects), this
+//! refuses.
 
 mod conflicts;
 mod diff;
@@ -54,7 +58,10 @@ pub fn decode(text: &[u8]) -> Result<Decoded<Map>, DecodeError> {
         // `null` changes nothing.
         _ => Map::new(),
     };
-    Ok(Decoded { patch, strict: decoded.strict })
+    Ok(Decoded {
+        patch,
+        strict: decoded.strict,
+    })
 }
 
 /// The object with the patch put into it.
@@ -69,16 +76,26 @@ pub fn between(
     of: Struct<'_>,
     preconditions: &[Precondition<'_>],
 ) -> Result<Map, Error> {
-    let all = Diff { element_order: true, changes: true, removals: true, retain_keys: false };
+    let all = Diff {
+        element_order: true,
+        changes: true,
+        removals: true,
+        retain_keys: false,
+    };
     let patch = all.objects(original, modified, Schema::of(of.node()))?;
     check(patch, preconditions)
 }
 
 fn check(patch: Map, preconditions: &[Precondition<'_>]) -> Result<Map, Error> {
-    if preconditions.iter().all(|precondition| precondition.holds(&patch)) {
+    if preconditions
+        .iter()
+        .all(|precondition| precondition.holds(&patch))
+    {
         return Ok(patch);
     }
-    Err(Error::Precondition(GoValue(&Value::Object(patch)).to_string()))
+    Err(Error::Precondition(
+        GoValue(&Value::Object(patch)).to_string(),
+    ))
 }
 
 const DIRECTIVE: &str = "$patch";

@@ -8,8 +8,8 @@ use super::{DIRECTIVE, Error};
 use crate::fuzz::steps;
 use crate::{Map, Value};
 
-/// Merges the lists that object and patch have for a field, and puts the result in the `wanted` order. Elements that
-/// the order does not name keep theirs.
+/// Merges the lists that object and patch have for a field, and puts the result in the `wanted`
+/// order. Elements that the order does not name keep theirs.
 pub(super) fn set(
     mode: Merge,
     field: &str,
@@ -21,41 +21,63 @@ pub(super) fn set(
     let list = match object.get_mut(field) {
         Some(found) => {
             *found = plain(found.take());
-            Some(found.as_array_mut().map(std::mem::take).ok_or_else(|| Error::not_a_list(found))?)
+            Some(
+                found
+                    .as_array_mut()
+                    .map(std::mem::take)
+                    .ok_or_else(|| Error::not_a_list(found))?,
+            )
         }
         None => None,
     };
+
     let patch = match change.as_deref_mut() {
         Some(Change::Patch(Value::Array(patch))) => Some(std::mem::take(patch)),
         Some(Change::Patch(other)) => return Err(Error::not_a_list(other)),
         _ => None,
     };
+
     let member = schema.list(field)?;
     let identity = Identity::by(member.merge_key());
     check_order(patch.as_deref().unwrap_or_default(), wanted, identity)?;
-    let one_sort = are_objects(&[list.as_deref().unwrap_or_default(), patch.as_deref().unwrap_or_default()]);
+    let one_sort = are_objects(&[
+        list.as_deref().unwrap_or_default(),
+        patch.as_deref().unwrap_or_default(),
+    ]);
+
     let standing = Ranks::of(list.as_deref().unwrap_or_default(), identity);
     let had_keys = keys_are_given(list.as_deref().unwrap_or_default(), identity);
+
     let merged = match (list, patch) {
         (None, None) => return Ok(()),
         (Some(list), None) => Merged { list, standing },
-        (None, Some(patch)) => {
-            Merged { list: patch.into_iter().filter_map(without_directives).collect(), standing }
+        (None, Some(patch)) => Merged {
+            list: patch.into_iter().filter_map(without_directives).collect(),
+            standing,
+        },
+        (Some(list), Some(patch)) if member.patch.merge => {
+            lists::merge(mode, list, patch, &member)?
         }
-        (Some(list), Some(patch)) if member.patch.merge => lists::merge(mode, list, patch, &member)?,
-        (Some(_), Some(patch)) => Merged { list: patch, standing },
+        (Some(_), Some(patch)) => Merged {
+            list: patch,
+            standing,
+        },
     };
     let ordered = Value::Array(put_in_order(merged, wanted, identity, one_sort, had_keys)?);
-    // From here on it is the object's, old or new: what `$deleteFromPrimitiveList` names goes out of it.
+
+    // From here on it is the object's, old or new: what `$deleteFromPrimitiveList` names goes out
+    // of it.
     object.insert(field, ordered);
+
     if let Some(change) = change {
         *change = Change::Done;
     }
+
     Ok(())
 }
 
-/// `one_sort`: whether object and patch have objects in their lists. `had_keys`: whether those of the object have keys,
-/// which matters even if they are gone by now.
+/// `one_sort`: whether object and patch have objects in their lists. `had_keys`: whether those of
+/// the object have keys, which matters even if they are gone by now.
 fn put_in_order(
     merged: Merged,
     wanted: &[Value],
@@ -73,18 +95,26 @@ fn put_in_order(
             }
         }
         Identity::Member(_) => {
-            if let Some(place) = wanted.iter().position(|element| element.as_object().is_none())
+            if let Some(place) = wanted
+                .iter()
+                .position(|element| element.as_object().is_none())
                 && !list.is_empty()
             {
                 return Err(Error::OrderIsNoMap(place));
             }
         }
     }
+
     if one_sort? {
         keys_are_given(wanted, identity)?;
         had_keys?;
     }
-    Ok(lists::arrange(list, &Ranks::of(wanted, identity), &standing))
+
+    Ok(lists::arrange(
+        list,
+        &Ranks::of(wanted, identity),
+        &standing,
+    ))
 }
 
 /// Every element must be an object with the key, even where the type names none.
@@ -93,9 +123,16 @@ fn keys_are_given(list: &[Value], identity: Identity<'_>) -> Result<(), Error> {
         Identity::Itself => "",
         Identity::Member(name) => name,
     };
+
     list.iter().try_for_each(|element| {
-        let map = element.as_object().ok_or_else(|| Error::not_a_map(element))?;
-        if map.contains_key(name) { Ok(()) } else { Err(Error::no_merge_key(map, name)) }
+        let map = element
+            .as_object()
+            .ok_or_else(|| Error::not_a_map(element))?;
+        if map.contains_key(name) {
+            Ok(())
+        } else {
+            Err(Error::no_merge_key(map, name))
+        }
     })
 }
 
@@ -104,10 +141,12 @@ fn check_order(patch: &[Value], wanted: &[Value], identity: Identity<'_>) -> Res
     if patch.is_empty() || wanted.is_empty() {
         return Ok(());
     }
+
     let mut ahead = wanted.iter();
     for element in patch {
         steps::count(1);
         let directive = element.get(DIRECTIVE);
+
         if identity != Identity::Itself && element.as_object().is_none() {
             return Err(Error::not_a_map(element));
         }
@@ -117,8 +156,11 @@ fn check_order(patch: &[Value], wanted: &[Value], identity: Identity<'_>) -> Res
         if directive.is_some() && !ahead.as_slice().is_empty() {
             continue;
         }
+
         loop {
-            let Some(next) = ahead.next() else { return Err(Error::order_mismatch(patch, wanted)) };
+            let Some(next) = ahead.next() else {
+                return Err(Error::order_mismatch(patch, wanted));
+            };
             steps::count(1);
             let key = identity.required(element)?;
             if key.is_some() && key == identity.required(next)? {
@@ -126,5 +168,6 @@ fn check_order(patch: &[Value], wanted: &[Value], identity: Identity<'_>) -> Res
             }
         }
     }
+
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! Whether a merged tree is an object of its type, in the words of upstream's conversion of trees.
 //!
-//! Strategic merge works on trees without types; upstream makes a struct of the result member by member, not through
-//! text, so what does not fit is told otherwise than a decoder would. Numbers are converted as its language converts
-//! them: a whole float is an integer, and one of 64 bits is cut to the 32 that there is room for.
+//! Strategic merge works on trees without types; upstream makes a struct of the result member by
+//! member, not through text, so what does not fit is told otherwise than a decoder would. Numbers
+//! are converted as its language converts them: a whole float is an integer, and one of 64 bits is
+//! cut to the 32 that there is room for.
 
 use crate::catalog::{Node, Shape, Struct};
 use crate::codec::json::{self, go_names};
@@ -12,7 +13,10 @@ use crate::{Map, Path, Value};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     #[error("cannot restore {into} from {found}")]
-    Container { into: &'static str, found: &'static str },
+    Container {
+        into: &'static str,
+        found: &'static str,
+    },
     #[error("cannot restore struct from: {found}")]
     Struct { found: &'static str },
     #[error("cannot convert {found} to {wanted}")]
@@ -26,8 +30,8 @@ pub enum RestoreError {
     Own(String),
 }
 
-/// Checks the members of an object of the given type, and brings its numbers into their range. Members that the type
-/// does not have stay.
+/// Checks the members of an object of the given type, and brings its numbers into their range.
+/// Members that the type does not have stay.
 pub fn restore(object: &mut Map, of: Struct<'_>) -> Result<(), RestoreError> {
     members(object, of, &Path::Root)
 }
@@ -51,6 +55,7 @@ fn value(
     if found.is_null() {
         return Ok(());
     }
+
     match (node.shape, found) {
         (Shape::Struct(id), Value::Object(map)) => members(map, node.page.struct_of(id), path),
         (Shape::Struct(_), found) => Err(RestoreError::Struct { found: kind(found) }),
@@ -62,7 +67,10 @@ fn value(
                 .zip(map.values_mut())
                 .try_for_each(|(name, element)| value(element, item, &path.key(name), within))
         }
-        (Shape::Map(_), found) => Err(RestoreError::Container { into: "map", found: kind(found) }),
+        (Shape::Map(_), found) => Err(RestoreError::Container {
+            into: "map",
+            found: kind(found),
+        }),
         (Shape::List(_) | Shape::Strings, Value::Array(items)) => {
             let item = node.item().expect("a list has items");
             items
@@ -70,14 +78,19 @@ fn value(
                 .enumerate()
                 .try_for_each(|(place, element)| value(element, item, &path.index(place), within))
         }
-        (Shape::List(_) | Shape::Strings, found) => {
-            Err(RestoreError::Container { into: "slice", found: kind(found) })
-        }
+        (Shape::List(_) | Shape::Strings, found) => Err(RestoreError::Container {
+            into: "slice",
+            found: kind(found),
+        }),
         (Shape::Bytes, Value::String(text)) => {
             let own = json::decode(&json::to_vec(&Value::String(text.clone())), Some(node));
-            own.map(drop).map_err(|error| RestoreError::Bytes(error.to_string()))
+            own.map(drop)
+                .map_err(|error| RestoreError::Bytes(error.to_string()))
         }
-        (Shape::Bytes, found) => Err(RestoreError::Container { into: "slice", found: kind(found) }),
+        (Shape::Bytes, found) => Err(RestoreError::Container {
+            into: "slice",
+            found: kind(found),
+        }),
         (Shape::String | Shape::Bool | Shape::Int32 | Shape::Int64 | Shape::Double, found) => {
             let named = || go_names::type_at(node, path, within);
             scalar(found, node.shape, named)
@@ -85,12 +98,17 @@ fn value(
         (Shape::Raw(_), _) => Ok(()),
         (_, found) => {
             let own = json::decode(&json::to_vec(found), Some(node));
-            own.map(drop).map_err(|error| RestoreError::Own(error.to_string()))
+            own.map(drop)
+                .map_err(|error| RestoreError::Own(error.to_string()))
         }
     }
 }
 
-fn scalar(found: &mut Value, shape: Shape, named: impl FnOnce() -> String) -> Result<(), RestoreError> {
+fn scalar(
+    found: &mut Value,
+    shape: Shape,
+    named: impl FnOnce() -> String,
+) -> Result<(), RestoreError> {
     let wanted = match shape {
         Shape::String => "string",
         Shape::Bool => "bool",
@@ -98,6 +116,7 @@ fn scalar(found: &mut Value, shape: Shape, named: impl FnOnce() -> String) -> Re
         Shape::Int64 => "int64",
         _ => "float64",
     };
+
     match (shape, &*found) {
         (Shape::String, Value::String(_))
         | (Shape::Bool, Value::Bool(_))
@@ -105,15 +124,30 @@ fn scalar(found: &mut Value, shape: Shape, named: impl FnOnce() -> String) -> Re
         | (Shape::Double, Value::Int(_) | Value::Float(_)) => {}
         (Shape::Int32, Value::Int(number)) => *found = Value::Int(cut(*number)),
         (Shape::Int32 | Shape::Int64, Value::Float(number)) => match whole(*number) {
-            Some(whole) => *found = Value::Int(if shape == Shape::Int32 { cut(whole) } else { whole }),
-            None => return Err(RestoreError::Number { found: "float64", wanted: named() }),
+            Some(whole) => {
+                *found = Value::Int(if shape == Shape::Int32 {
+                    cut(whole)
+                } else {
+                    whole
+                })
+            }
+            None => {
+                return Err(RestoreError::Number {
+                    found: "float64",
+                    wanted: named(),
+                });
+            }
         },
         // To upstream's language a number could be a text: the character of that number.
         (Shape::String, Value::Int(_)) => {
-            return Err(RestoreError::Number { found: "int64", wanted: named() });
+            return Err(RestoreError::Number {
+                found: "int64",
+                wanted: named(),
+            });
         }
         _ => return Err(RestoreError::Scalar { wanted }),
     }
+
     Ok(())
 }
 
@@ -124,8 +158,11 @@ fn cut(number: i64) -> i64 {
 }
 
 fn whole(number: f64) -> Option<i64> {
-    // Exact: a float without a fraction is written as an integer, and one beyond 64 bits does not parse.
-    (number == number.trunc()).then(|| format!("{number:.0}").parse().ok()).flatten()
+    // Exact: a float without a fraction is written as an integer, and one beyond 64 bits does not
+    // parse.
+    (number == number.trunc())
+        .then(|| format!("{number:.0}").parse().ok())
+        .flatten()
 }
 
 /// What upstream's language calls the sort of value that was found.

@@ -32,13 +32,17 @@ impl<'p> Schema<'p> {
     /// The member of that name, which is an object on both sides.
     pub(super) fn object(self, name: &str) -> Result<Member<'p>, Error> {
         let field = self.field(name)?;
-        Ok(Member { schema: Schema { node: field.node() }, patch: &field.extra().patch })
+        Ok(Member {
+            schema: Schema { node: field.node() },
+            patch: &field.extra().patch,
+        })
     }
 
     /// The member of that name, which is a list on both sides.
     pub(super) fn list(self, name: &str) -> Result<Member<'p>, Error> {
         let field = self.field(name)?;
         let patch = &field.extra().patch;
+
         let node = field.node();
         match node.shape {
             Shape::List(_) | Shape::Strings => {
@@ -46,11 +50,20 @@ impl<'p> Schema<'p> {
                 if matches!(item.shape, Shape::List(_) | Shape::Strings | Shape::Bytes) {
                     return Err(Error::ListOfListsDeclared);
                 }
-                Ok(Member { schema: Schema { node: item }, patch })
+                Ok(Member {
+                    schema: Schema { node: item },
+                    patch,
+                })
             }
             // Upstream looks through one pointer, whatever it leads to.
-            Shape::Bytes => Ok(Member { schema: self, patch }),
-            _ if field.field.presence.pointer() => Ok(Member { schema: Schema { node }, patch }),
+            Shape::Bytes => Ok(Member {
+                schema: self,
+                patch,
+            }),
+            _ if field.field.presence.pointer() => Ok(Member {
+                schema: Schema { node },
+                patch,
+            }),
             _ => Err(Error::NotAList),
         }
     }
@@ -71,17 +84,32 @@ impl<'p> Schema<'p> {
     }
 
     fn field(self, name: &str) -> Result<FieldRef<'p>, Error> {
-        let unknown = |of: String| Error::UnknownField { of, field: Text::new(name) };
+        let unknown = |of: String| Error::UnknownField {
+            of,
+            field: Text::new(name),
+        };
+
         let Some(of) = self.node.as_struct() else {
             return Err(match self.kind() {
                 // A struct to upstream, without members that anybody could name.
-                "struct" => unknown(self.node.go_type().rsplit('.').next().unwrap_or_default().to_string()),
+                "struct" => unknown(
+                    self.node
+                        .go_type()
+                        .rsplit('.')
+                        .next()
+                        .unwrap_or_default()
+                        .to_string(),
+                ),
                 kind => Error::NotAStruct(kind),
             });
         };
+
         // Upstream takes a name in another case where none fits.
-        let field =
-            of.field(name).or_else(|| of.iter().find(|field| field.name().eq_ignore_ascii_case(name)));
+        let field = of.field(name).or_else(|| {
+            of.iter()
+                .find(|field| field.name().eq_ignore_ascii_case(name))
+        });
+
         field.ok_or_else(|| unknown(of.short_name().to_string()))
     }
 }

@@ -19,8 +19,8 @@ pub enum Overwrite {
     No,
 }
 
-/// The patch that brings `current` to `modified` where it differs, and removes what `original` had and `modified` has
-/// no more. What others added to `current` stays.
+/// The patch that brings `current` to `modified` where it differs, and removes what `original` had
+/// and `modified` has no more. What others added to `current` stays.
 pub fn three_way(
     original: &Map,
     modified: &Map,
@@ -30,19 +30,46 @@ pub fn three_way(
     preconditions: &[Precondition<'_>],
 ) -> Result<Map, Error> {
     let schema = Schema::of(of.node());
-    let changes = Diff { element_order: true, changes: true, removals: false, retain_keys: false };
-    let removals = Diff { element_order: true, changes: false, removals: true, retain_keys: false };
+    let changes = Diff {
+        element_order: true,
+        changes: true,
+        removals: false,
+        retain_keys: false,
+    };
+
+    let removals = Diff {
+        element_order: true,
+        changes: false,
+        removals: true,
+        retain_keys: false,
+    };
+
     let changes = changes.objects(current, modified, schema)?;
     let removals = removals.objects(original, modified, schema)?;
-    let patch = check(Merge::Patches.objects(removals, changes, schema)?, preconditions)?;
+    let patch = check(
+        Merge::Patches.objects(removals, changes, schema)?,
+        preconditions,
+    )?;
+
     if overwrite == Overwrite::Yes {
         return Ok(patch);
     }
-    let all = Diff { element_order: false, changes: true, removals: true, retain_keys: false };
+
+    let all = Diff {
+        element_order: false,
+        changes: true,
+        removals: true,
+        retain_keys: false,
+    };
+
     let theirs = all.objects(original, current, schema)?;
     if have_conflicts(&patch, &theirs, schema)? {
-        return Err(Error::Conflict { patch: yaml_of(patch), changes: yaml_of(theirs) });
+        return Err(Error::Conflict {
+            patch: yaml_of(patch),
+            changes: yaml_of(theirs),
+        });
     }
+
     Ok(patch)
 }
 

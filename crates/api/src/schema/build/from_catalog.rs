@@ -1,29 +1,47 @@
 //! From the catalogue to nodes: a built-in kind as the schema it is.
 //!
-//! A field has a node of its own, because its default, list type and values are the field's, not the type's. The
-//! members of a struct are the type's and shared by all fields of that type, so types that contain themselves end.
+//! A field has a node of its own, because its default, list type and values are the field's, not
+//! the type's. The members of a struct are the type's and shared by all fields of that type, so
+//! types that contain themselves end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::super::Schema;
 use super::super::node::{Additional, Checks, Node, NodeId, Property, Type, Types, Unset};
-use crate::catalog::{Extra, FieldRef, Kind, Node as Shaped, Page, Resource, Shape, Struct, TypeId};
+use crate::catalog::{
+    Extra, FieldRef, Kind, Node as Shaped, Page, Resource, Shape, Struct, TypeId,
+};
 use crate::codec::json;
 use crate::{Text, Value};
 
 /// Compiles the schema of a kind. `resource` adds the defaults that hold for this kind only.
 pub fn for_kind(page: &Page, kind: &Kind, resource: Option<&Resource>) -> Schema {
-    let mut builder = Builder { nodes: Vec::new(), structs: HashMap::new(), unfinished: Vec::new() };
+    let mut builder = Builder {
+        nodes: Vec::new(),
+        structs: HashMap::new(),
+        unfinished: Vec::new(),
+    };
     let root = builder.shape(page.root(kind).node());
+
     while let Some((node, of)) = builder.unfinished.pop() {
         builder.finish(node, page.struct_of(of));
     }
-    let mut schema = Schema { nodes: builder.nodes, root };
-    for (path, default) in resource.map(|resource| &*resource.defaults).unwrap_or_default() {
+
+    let mut schema = Schema {
+        nodes: builder.nodes,
+        root,
+    };
+
+    for (path, default) in resource
+        .map(|resource| &*resource.defaults)
+        .unwrap_or_default()
+    {
         schema.set_default(path, value_of(default));
     }
+
     schema.settle_flags();
+
     schema
 }
 
@@ -51,11 +69,16 @@ impl Builder {
                 fields
             }
         };
-        let required =
-            of.iter().filter(|field| field.field.presence.required()).map(|field| Text::new(field.name()));
+
+        let required = of
+            .iter()
+            .filter(|field| field.field.presence.required())
+            .map(|field| Text::new(field.name()));
         let required: Vec<Text> = required.collect();
+
         let node = &mut self.nodes[id.place()];
         node.properties = properties;
+
         if !required.is_empty() {
             node.checks.get_or_insert_default().required = required;
         }
@@ -65,24 +88,34 @@ impl Builder {
         let node = self.shape(field.node());
         let extra = field.extra();
         let of = &mut self.nodes[node.place()];
+
         let presence = field.field.presence;
         of.unset = match field.field.shape {
             _ if presence.pointer() => Unset::Null,
             Shape::Struct(_) => Unset::Never,
             _ => Unset::Zero,
         };
+
         of.default = extra.default.as_ref().map(|text| value_of(text));
         of.milli = extra.milli;
         of.list = extra.list.clone();
         of.map = extra.map.or(of.map);
         let allowed = enumeration(extra, !presence.pointer());
+
         let listed = of.items.or(of.additional.node());
         if !allowed.is_empty() {
             // The values of a list or map are those of its elements.
             let place = listed.unwrap_or(node).place();
-            self.nodes[place].checks = Some(Box::new(Checks { enumeration: allowed, ..Checks::default() }));
+            self.nodes[place].checks = Some(Box::new(Checks {
+                enumeration: allowed,
+                ..Checks::default()
+            }));
         }
-        Property { name: Text::new(field.name()), node }
+
+        Property {
+            name: Text::new(field.name()),
+            node,
+        }
     }
 
     /// What the elements of a list or map are.
@@ -95,7 +128,12 @@ impl Builder {
     }
 
     fn shape(&mut self, shaped: Shaped<'_>) -> NodeId {
-        let of = |types: Types| Node { types, nullable: true, ..Node::default() };
+        let of = |types: Types| Node {
+            types,
+            nullable: true,
+            ..Node::default()
+        };
+
         let one = |one: Type| of(Types::One(one));
         match shaped.shape {
             Shape::String | Shape::Bytes | Shape::Time | Shape::MicroTime | Shape::Duration => {
@@ -110,7 +148,10 @@ impl Builder {
             | Shape::Raw(_)
             | Shape::SchemaOrArray(_)
             | Shape::SchemaOrBool(_)
-            | Shape::SchemaOrStrings(_) => self.push(Node { preserve: true, ..of(Types::Any) }),
+            | Shape::SchemaOrStrings(_) => self.push(Node {
+                preserve: true,
+                ..of(Types::Any)
+            }),
             Shape::Strings | Shape::List(_) => {
                 let id = self.push(one(Type::Array));
                 let item = self.element(shaped.item().expect("a list has items"));
@@ -126,7 +167,10 @@ impl Builder {
             Shape::Struct(of_type) => {
                 let atomic = shaped.page.struct_of(of_type).declared.atomic;
                 let map = atomic.then_some(crate::catalog::MapType::Atomic);
-                let id = self.push(Node { map, ..one(Type::Object) });
+                let id = self.push(Node {
+                    map,
+                    ..one(Type::Object)
+                });
                 self.unfinished.push((id, of_type));
                 id
             }
@@ -136,7 +180,11 @@ impl Builder {
 
 /// The values allowed; a field that is no pointer may also be empty.
 fn enumeration(extra: &Extra, or_empty: bool) -> Vec<Value> {
-    let mut values: Vec<Value> = extra.enumeration.iter().map(|text| Value::String(text.clone())).collect();
+    let mut values: Vec<Value> = extra
+        .enumeration
+        .iter()
+        .map(|text| Value::String(text.clone()))
+        .collect();
     if or_empty && !values.is_empty() {
         values.push(Value::string(""));
     }
@@ -148,8 +196,8 @@ fn value_of(text: &str) -> Value {
 }
 
 impl Schema {
-    /// Gives the field at a path a default of its own: the nodes on the way are copied, so that other fields of the
-    /// same types keep theirs.
+    /// Gives the field at a path a default of its own: the nodes on the way are copied, so that
+    /// other fields of the same types keep theirs.
     fn set_default(&mut self, path: &str, default: Value) {
         let mut at = self.root;
         for name in path.split('.') {
@@ -163,6 +211,7 @@ impl Schema {
             self.nodes[at.place()].properties = members.into();
             at = copy;
         }
+
         self.nodes[at.place()].default = Some(default);
     }
 }

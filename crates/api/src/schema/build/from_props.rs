@@ -1,7 +1,9 @@
 //! From `JSONSchemaProps` to nodes, one node for each schema.
 
 use super::super::format::Format;
-use super::super::node::{Additional, Bound, Checks, Node, NodeId, Property, Rule, Type, Types, Unset};
+use super::super::node::{
+    Additional, Bound, Checks, Node, NodeId, Property, Rule, Type, Types, Unset,
+};
 use super::super::props::{Props, Sub};
 use super::super::{Pattern, Schema};
 use super::BuildError;
@@ -12,15 +14,21 @@ use crate::{Text, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Purpose {
     Objects,
-    /// The defaults within the schema itself. Upstream validates them with formats that it does not know left in
-    /// place, and with nothing asked of an int-or-string.
+    /// The defaults within the schema itself. Upstream validates them with formats that it does not
+    /// know left in place, and with nothing asked of an int-or-string.
     Defaults,
 }
 
 pub(in super::super) fn build(props: Props<'_>, purpose: Purpose) -> Result<Schema, BuildError> {
-    let mut builder = Builder { nodes: Vec::new(), purpose };
+    let mut builder = Builder {
+        nodes: Vec::new(),
+        purpose,
+    };
     let root = builder.node(props)?;
-    let mut schema = Schema { nodes: builder.nodes, root };
+    let mut schema = Schema {
+        nodes: builder.nodes,
+        root,
+    };
     schema.settle_flags();
     Ok(schema)
 }
@@ -32,25 +40,33 @@ struct Builder {
 
 impl Builder {
     fn node(&mut self, props: Props<'_>) -> Result<NodeId, BuildError> {
-        let id =
-            NodeId(u32::try_from(self.nodes.len()).expect("a schema has fewer nodes than bytes of memory"));
+        let id = NodeId(
+            u32::try_from(self.nodes.len()).expect("a schema has fewer nodes than bytes of memory"),
+        );
         self.nodes.push(Node::default());
         let types = self.types(props);
         let checks = self.checks(props, &types)?;
+
         let mut properties = Vec::with_capacity(props.named("properties").len());
         for (name, below) in props.named("properties") {
-            properties.push(Property { name: Text::new(name), node: self.node(below)? });
+            properties.push(Property {
+                name: Text::new(name),
+                node: self.node(below)?,
+            });
         }
+
         let additional = match props.additional() {
             Sub::Absent | Sub::Many(_) => Additional::Unsaid,
             Sub::Bool(false) => Additional::Refused,
             Sub::Bool(true) => Additional::Any,
             Sub::One(below) => Additional::Node(self.node(below)?),
         };
+
         let items = match props.items() {
             Sub::One(below) => Some(self.node(below)?),
             _ => None,
         };
+
         self.nodes[id.place()] = Node {
             types,
             nullable: props.flag("nullable"),
@@ -64,9 +80,14 @@ impl Builder {
             list: list_type(props),
             map: map_type(props),
             checks,
-            rules: props.elements("x-kubernetes-validations").iter().map(rule).collect(),
+            rules: props
+                .elements("x-kubernetes-validations")
+                .iter()
+                .map(rule)
+                .collect(),
             ..Node::default()
         };
+
         Ok(id)
     }
 
@@ -80,11 +101,16 @@ impl Builder {
         }
     }
 
-    fn checks(&mut self, props: Props<'_>, types: &Types) -> Result<Option<Box<Checks>>, BuildError> {
+    fn checks(
+        &mut self,
+        props: Props<'_>,
+        types: &Types,
+    ) -> Result<Option<Box<Checks>>, BuildError> {
         let format_name = match props.text("format") {
             name if self.purpose == Purpose::Objects && !Format::is_supported(name, types) => "",
             name => name,
         };
+
         let mut checks = Checks {
             format_name: Text::new(format_name),
             format: Format::named(format_name),
@@ -104,9 +130,14 @@ impl Builder {
             ..Checks::default()
         };
         checks.all_of = self.branches(props, "allOf")?;
+
         checks.any_of = self.branches(props, "anyOf")?;
         checks.one_of = self.branches(props, "oneOf")?;
-        checks.not = props.schema("not").map(|below| self.node(below)).transpose()?;
+        checks.not = props
+            .schema("not")
+            .map(|below| self.node(below))
+            .transpose()?;
+
         Ok(checks.any().then(|| Box::new(checks)))
     }
 
@@ -126,6 +157,7 @@ impl Checks {
             self.min_properties,
             self.max_properties,
         ];
+
         let branches = [&self.all_of, &self.any_of, &self.one_of];
         !self.format_name.is_empty()
             || lengths.iter().any(Option::is_some)
@@ -147,18 +179,26 @@ fn pattern(props: Props<'_>) -> Result<Option<Pattern>, BuildError> {
         return Ok(None);
     }
     let compiled = Pattern::new(text);
-    compiled.map(Some).map_err(|source| BuildError::Pattern { pattern: text.to_owned(), source })
+    compiled.map(Some).map_err(|source| BuildError::Pattern {
+        pattern: text.to_owned(),
+        source,
+    })
 }
 
 fn bound(props: Props<'_>, name: &str, exclusive: &str) -> Option<Bound> {
-    props.number(name).map(|value| Bound { value, exclusive: props.flag(exclusive) })
+    props.number(name).map(|value| Bound {
+        value,
+        exclusive: props.flag(exclusive),
+    })
 }
 
 fn list_type(props: Props<'_>) -> Option<ListType> {
     match props.text("x-kubernetes-list-type") {
         "atomic" => Some(ListType::Atomic),
         "set" => Some(ListType::Set),
-        "map" => Some(ListType::Map(props.texts("x-kubernetes-list-map-keys").into())),
+        "map" => Some(ListType::Map(
+            props.texts("x-kubernetes-list-map-keys").into(),
+        )),
         _ => None,
     }
 }

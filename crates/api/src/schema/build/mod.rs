@@ -1,4 +1,5 @@
-//! Compiling schemas: of custom resources from what their authors wrote, of built-in kinds from the catalogue.
+//! Compiling schemas: of custom resources from what their authors wrote, of built-in kinds from the
+//! catalogue.
 
 mod from_catalog;
 mod from_props;
@@ -9,11 +10,15 @@ pub(super) use from_props::{Purpose, build};
 use super::node::{Additional, Flags, Node, NodeId, Types, Unset};
 use super::{PatternError, Props, Schema};
 
-/// Why a schema cannot be compiled. A definition that passed [`super::check`] can, but for its regular expressions.
+/// Why a schema cannot be compiled. A definition that passed [`super::check`] can, but for its
+/// regular expressions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     #[error("pattern {pattern:?}")]
-    Pattern { pattern: String, source: PatternError },
+    Pattern {
+        pattern: String,
+        source: PatternError,
+    },
 }
 
 impl Schema {
@@ -30,19 +35,23 @@ impl Schema {
     /// Defaults of old definitions may hold what their own schema does not know.
     fn prune_defaults(&mut self) {
         for place in 0..self.nodes.len() {
-            let Some(mut default) = self.nodes[place].default.take() else { continue };
+            let Some(mut default) = self.nodes[place].default.take() else {
+                continue;
+            };
             let node = &self.nodes[place];
             self.prune_below(&mut default, Some(node), node.embedded);
             self.nodes[place].default = Some(default);
         }
     }
 
-    /// Works out what concerns each node or something below it. Types of the catalogue may contain themselves, so
-    /// this goes on until nothing changes; parents stand before their children, so one round is the rule.
+    /// Works out what concerns each node or something below it. Types of the catalogue may contain
+    /// themselves, so this goes on until nothing changes; parents stand before their children, so
+    /// one round is the rule.
     fn settle_flags(&mut self) {
         for node in &mut self.nodes {
             node.flags = own_flags(node);
         }
+
         loop {
             let mut changed = false;
             for place in (0..self.nodes.len()).rev() {
@@ -53,36 +62,51 @@ impl Schema {
                 changed |= flags != self.nodes[place].flags;
                 self.nodes[place].flags = flags;
             }
+
             if !changed {
                 break;
             }
         }
+
         self.settle_filled();
     }
 
-    /// Works out which properties of each node are filled in: those with a default, and structs that are values and
-    /// have such properties themselves.
+    /// Works out which properties of each node are filled in: those with a default, and structs
+    /// that are values and have such properties themselves.
     fn settle_filled(&mut self) {
         let mut known = vec![None; self.nodes.len()];
         for place in 0..self.nodes.len() {
             let properties = self.nodes[place].properties.clone();
-            let filled = properties.iter().enumerate().filter(|(_, of)| self.is_filled(of.node, &mut known));
-            let places = filled.map(|(at, _)| u16::try_from(at).expect("a struct has few fields")).collect();
+            let filled = properties
+                .iter()
+                .enumerate()
+                .filter(|(_, of)| self.is_filled(of.node, &mut known));
+
+            let places = filled
+                .map(|(at, _)| u16::try_from(at).expect("a struct has few fields"))
+                .collect();
             self.nodes[place].filled = places;
         }
     }
 
     fn is_filled(&self, id: NodeId, known: &mut [Option<bool>]) -> bool {
         let node = self.node(id);
-        if node.default.is_some() || node.unset != Unset::Never || !node.flags.has(Flags::DEFAULTS) {
+        if node.default.is_some() || node.unset != Unset::Never || !node.flags.has(Flags::DEFAULTS)
+        {
             return node.default.is_some();
         }
+
         if let Some(filled) = known[id.place()] {
             return filled;
         }
+
         // A struct that is a value cannot contain itself, so this ends.
-        let filled = node.properties.iter().any(|below| self.is_filled(below.node, known));
+        let filled = node
+            .properties
+            .iter()
+            .any(|below| self.is_filled(below.node, known));
         known[id.place()] = Some(filled);
+
         filled
     }
 }
@@ -94,19 +118,28 @@ fn own_flags(node: &Node) -> Flags {
             flags.add(flag);
         }
     };
-    let checked = node.types != Types::Any || node.checks.is_some() || node.additional == Additional::Refused;
+
+    let checked =
+        node.types != Types::Any || node.checks.is_some() || node.additional == Additional::Refused;
     set(checked, Flags::CHECKS);
+
     set(node.default.is_some() || node.milli, Flags::DEFAULTS);
     set(
-        matches!(node.list, Some(crate::catalog::ListType::Set | crate::catalog::ListType::Map(_))),
+        matches!(
+            node.list,
+            Some(crate::catalog::ListType::Set | crate::catalog::ListType::Map(_))
+        ),
         Flags::LISTS,
     );
+
     set(node.embedded, Flags::EMBEDDED);
     set(!node.rules.is_empty(), Flags::RULES);
+
     // Members that may be anything are kept, but nothing in them is known.
     let unknown_below = matches!(node.additional, Additional::Any | Additional::Refused);
     set(!node.preserve || unknown_below, Flags::PRUNES);
     set(!node.nullable && node.default.is_none(), Flags::NULLS);
+
     flags
 }
 

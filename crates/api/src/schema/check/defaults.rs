@@ -1,6 +1,7 @@
 //! Defaults: each is valid under its own schema and holds nothing that would be pruned.
 //!
-//! A default inside of metadata is judged with the object around it, which consists of nothing else.
+//! A default inside of metadata is judged with the object around it, which consists of nothing
+//! else.
 
 use super::super::build::{Purpose, build};
 use super::super::node::{Node, NodeId};
@@ -11,16 +12,35 @@ use crate::{Map, Text, Value};
 
 /// What is wrong with the defaults of a schema that was compiled for its defaults.
 pub(super) fn check(schema: &Schema, pruned: bool, at: &Path<'_>) -> FieldErrors {
-    let mut walk = Walk { schema, pruned, errors: FieldErrors::default() };
-    walk.node(schema.root, Around { root: schema.root, steps: &Step::Root, metadata: false }, true, at);
+    let mut walk = Walk {
+        schema,
+        pruned,
+        errors: FieldErrors::default(),
+    };
+
+    walk.node(
+        schema.root,
+        Around {
+            root: schema.root,
+            steps: &Step::Root,
+            metadata: false,
+        },
+        true,
+        at,
+    );
+
     walk.errors
 }
 
 /// Whether some default of an old definition holds what would be pruned.
 pub(super) fn any_unpruned(props: Props<'_>) -> bool {
-    let Ok(schema) = build(props, Purpose::Defaults) else { return false };
+    let Ok(schema) = build(props, Purpose::Defaults) else {
+        return false;
+    };
     schema.nodes.iter().any(|node| {
-        let Some(default) = &node.default else { return false };
+        let Some(default) = &node.default else {
+            return false;
+        };
         let mut left = default.clone();
         schema.prune_below(&mut left, Some(node), node.embedded);
         left != *default
@@ -54,10 +74,16 @@ impl Walk<'_> {
     fn node(&mut self, id: NodeId, mut around: Around<'_>, resource: bool, at: &Path<'_>) {
         let schema = self.schema;
         let node = schema.node(id);
+
         let resource = resource || node.embedded;
         if resource {
-            around = Around { root: id, steps: &Step::Root, metadata: false };
+            around = Around {
+                root: id,
+                steps: &Step::Root,
+                metadata: false,
+            };
         }
+
         if let Some(default) = &node.default {
             let place = at.field("default");
             let errors = if around.metadata {
@@ -67,25 +93,41 @@ impl Walk<'_> {
             };
             self.errors.extend(errors);
         }
+
         if let Some(items) = node.items {
             self.node(
                 items,
-                Around { steps: &Step::Element(around.steps), ..around },
+                Around {
+                    steps: &Step::Element(around.steps),
+                    ..around
+                },
                 false,
                 &at.field("items"),
             );
         }
+
         let properties = at.field("properties");
         for property in node.properties.iter() {
             let metadata = around.metadata || (resource && prune::is_meta(&property.name));
-            let below = Around { steps: &Step::Member(around.steps, &property.name), metadata, ..around };
+            let below = Around {
+                steps: &Step::Member(around.steps, &property.name),
+                metadata,
+                ..around
+            };
             self.node(property.node, below, false, &properties.key(&property.name));
         }
     }
 
-    fn in_metadata(&self, id: NodeId, default: &Value, around: Around<'_>, at: &Path<'_>) -> FieldErrors {
+    fn in_metadata(
+        &self,
+        id: NodeId,
+        default: &Value,
+        around: Around<'_>,
+        at: &Path<'_>,
+    ) -> FieldErrors {
         let schema = self.schema;
         let root = schema.node(around.root);
+
         let mut object = surrounded(default.clone(), around.steps);
         let wrong = |error: String| {
             FieldErrors::from(FieldError::invalid(
@@ -94,37 +136,51 @@ impl Walk<'_> {
                 format!("must result in valid metadata: {error}"),
             ))
         };
+
         if let Err(error) = schema.coerce_node(&mut object, root, true, false, &Path::Root) {
             return wrong(error.to_string());
         }
+
         let errors = schema.validate_embedded_node(&object, root, true, &Path::Root);
         if !errors.is_empty() {
             return wrong(errors.to_string());
         }
+
         schema.validate_node(id, default, at)
     }
 
     fn elsewhere(&self, id: NodeId, default: &Value, resource: bool, at: &Path<'_>) -> FieldErrors {
         let schema = self.schema;
         let node: &Node = schema.node(id);
+
         let mut errors = FieldErrors::default();
         if self.pruned {
             let mut left = default.clone();
             schema.prune_below(&mut left, Some(node), resource);
+
             if left != *default {
-                errors.push(FieldError::invalid(at, shown(default), "must not have unknown fields"));
+                errors.push(FieldError::invalid(
+                    at,
+                    shown(default),
+                    "must not have unknown fields",
+                ));
             }
         }
+
         let mut coerced = default.clone();
         match schema.coerce_node(&mut coerced, node, resource, false, at) {
             Err(error) => errors.push(error),
             Ok(_) => {
                 let embedded = schema.validate_embedded_node(&coerced, node, resource, at);
-                let found =
-                    if embedded.is_empty() { schema.validate_node(id, &coerced, at) } else { embedded };
+                let found = if embedded.is_empty() {
+                    schema.validate_node(id, &coerced, at)
+                } else {
+                    embedded
+                };
                 errors.extend(found);
             }
         }
+
         errors
     }
 }
@@ -132,12 +188,15 @@ impl Walk<'_> {
 /// A value with the object around it, which has a type for the purpose.
 fn surrounded(value: Value, steps: &Step<'_>) -> Value {
     match steps {
-        Step::Member(up, name) => {
-            surrounded(Value::Object([(Text::new(name), value)].into_iter().collect()), up)
-        }
+        Step::Member(up, name) => surrounded(
+            Value::Object([(Text::new(name), value)].into_iter().collect()),
+            up,
+        ),
         Step::Element(up) => surrounded(Value::Array(vec![value]), up),
         Step::Root => {
-            let Value::Object(mut map) = value else { return value };
+            let Value::Object(mut map) = value else {
+                return value;
+            };
             typed(&mut map);
             Value::Object(map)
         }

@@ -1,4 +1,5 @@
-//! Paths that CEL rules and selectable fields name: `.spec.size`, `.labels['a.b']`. They must lead to something.
+//! Paths that CEL rules and selectable fields name: `.spec.size`, `.labels['a.b']`. They must lead
+//! to something.
 
 use super::super::Props;
 use super::super::props::Sub;
@@ -28,6 +29,7 @@ pub fn field_path<'a>(
 ) -> Result<(Props<'a>, Vec<String>), FieldPathError> {
     let mut tokens = Tokens(path);
     let mut names = Vec::new();
+
     let mut at = props;
     while let Some(token) = tokens.next() {
         let name = match token {
@@ -37,7 +39,9 @@ pub fn field_path<'a>(
             other => return Err(FieldPathError::NoStep(other.to_owned())),
         };
         at = step(at, &name).ok_or(FieldPathError::NoField)?;
+
         names.push(name);
+
         if token == "[" {
             match tokens.next().ok_or(FieldPathError::End)? {
                 "]" => {}
@@ -45,6 +49,7 @@ pub fn field_path<'a>(
             }
         }
     }
+
     Ok((at, names))
 }
 
@@ -60,9 +65,12 @@ fn step<'a>(props: Props<'a>, name: &str) -> Option<Props<'a>> {
 
 /// What stands between single quotes.
 fn quoted(token: &str) -> Result<String, FieldPathError> {
-    let inside = token.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    let inside = token
+        .strip_prefix('\'')
+        .and_then(|rest| rest.strip_suffix('\''));
     let inside = inside.ok_or_else(|| FieldPathError::NoString(token.to_owned()))?;
     let mut text = String::with_capacity(inside.len());
+
     let mut characters = inside.chars();
     while let Some(character) = characters.next() {
         text.push(match character {
@@ -80,6 +88,7 @@ fn quoted(token: &str) -> Result<String, FieldPathError> {
             other => other,
         });
     }
+
     Ok(text)
 }
 
@@ -94,13 +103,19 @@ impl<'t> Iterator for Tokens<'t> {
         let end = match bytes.first()? {
             b'.' | b'[' | b']' => 1,
             b'\'' => {
-                let close = (1..bytes.len()).find(|at| bytes[*at] == b'\'' && bytes[at - 1] != b'\\');
+                let close =
+                    (1..bytes.len()).find(|at| bytes[*at] == b'\'' && bytes[at - 1] != b'\\');
                 close.map_or(bytes.len(), |close| close + 1)
             }
-            _ => bytes.iter().position(|byte| matches!(byte, b'.' | b'[' | b']')).unwrap_or(bytes.len()),
+            _ => bytes
+                .iter()
+                .position(|byte| matches!(byte, b'.' | b'[' | b']'))
+                .unwrap_or(bytes.len()),
         };
+
         let (token, rest) = self.0.split_at(end);
         self.0 = rest;
+
         Some(token)
     }
 }

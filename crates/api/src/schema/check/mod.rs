@@ -1,9 +1,10 @@
-//! Checking a schema itself, before a definition with it is accepted. The words and their order are upstream's.
+//! Checking a schema itself, before a definition with it is accepted. The words and their order are
+//! upstream's.
 //!
-//! Three readings of the same text. `structural`: every value has one type, said outside of logic, and logic restricts
-//! nothing else. `defaults`: every default is valid under its own schema. `openapi`: which parts of OpenAPI are allowed
-//! where, and what list and map types ask for. Upstream reads in this order, leaves out the second where the first
-//! failed, and so do we.
+//! Three readings of the same text. `structural`: every value has one type, said outside of logic,
+//! and logic restricts nothing else. `defaults`: every default is valid under its own schema.
+//! `openapi`: which parts of OpenAPI are allowed where, and what list and map types ask for.
+//! Upstream reads in this order, leaves out the second where the first failed, and so do we.
 
 mod conversion;
 mod defaults;
@@ -21,7 +22,8 @@ use crate::Value;
 use crate::field_error::{FieldError, FieldErrors, as_json};
 use crate::value::Path;
 
-/// What is asked of a schema. An update does not ask for what the old definition did not have either.
+/// What is asked of a schema. An update does not ask for what the old definition did not have
+/// either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demands {
     pub structural: bool,
@@ -60,12 +62,18 @@ pub fn schema(props: Props<'_>, with_status: bool, demands: Demands, at: &Path<'
     if with_status {
         errors.extend(at_root_with_status(props, at));
     }
+
     if props.flag("nullable") {
-        errors.push(FieldError::forbidden(&at.field("nullable"), "nullable cannot be true at the root"));
+        errors.push(FieldError::forbidden(
+            &at.field("nullable"),
+            "nullable cannot be true at the root",
+        ));
     }
+
     let mut fault = None;
     if demands.structural {
         fault = conversion::fault(props);
+
         if fault.is_none() {
             let before = errors.len();
             errors.extend(structural::check(props, at));
@@ -77,14 +85,18 @@ pub fn schema(props: Props<'_>, with_status: bool, demands: Demands, at: &Path<'
             }
         }
     }
+
     errors.extend(openapi::check(props, demands, at));
+
     if let Some(fault) = fault.filter(|_| errors.is_empty()) {
         errors.push(FieldError::invalid_str(at, "", fault));
     }
+
     errors
 }
 
-/// What all patterns of a schema weigh together ([`super::Pattern::weight`]); what is none weighs nothing.
+/// What all patterns of a schema weigh together ([`super::Pattern::weight`]); what is none weighs
+/// nothing.
 pub fn pattern_weight(props: Props<'_>) -> usize {
     let sum = Cell::new(0_usize);
     openapi::any(props, &|props: Props<'_>| {
@@ -107,11 +119,20 @@ pub fn is_structural(props: Props<'_>) -> bool {
     conversion::fault(props).is_none() && structural::check(props, &Path::Root).is_empty()
 }
 
-/// The schema of the status is taken out of the root, so the root may not say anything that would be lost.
+/// The schema of the status is taken out of the root, so the root may not say anything that would
+/// be lost.
 fn at_root_with_status(props: Props<'_>, at: &Path<'_>) -> Option<FieldError> {
     const BEFORE_TYPE: [&str; 3] = ["id", "$schema", "$ref"];
-    let all =
-        || Value::Object(props.set_members().map(|(name, value)| (name.into(), value.clone())).collect());
+
+    let all = || {
+        Value::Object(
+            props
+                .set_members()
+                .map(|(name, value)| (name.into(), value.clone()))
+                .collect(),
+        )
+    };
+
     let lost = || {
         let detail = format!(
             "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
@@ -119,16 +140,25 @@ fn at_root_with_status(props: Props<'_>, at: &Path<'_>) -> Option<FieldError> {
         );
         FieldError::invalid(at, as_json(&all()), detail)
     };
-    if props.set_members().any(|(name, _)| BEFORE_TYPE.contains(&name)) {
+
+    if props
+        .set_members()
+        .any(|(name, _)| BEFORE_TYPE.contains(&name))
+    {
         return Some(lost());
     }
+
     let of = props.text("type");
     if !of.is_empty() && of != "object" {
         let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
         return Some(FieldError::invalid_str(&at.field("type"), of, detail));
     }
+
     let allowed = |name: &str| ALLOWED_WITH_STATUS.iter().any(|(_, known)| *known == name);
-    props.set_members().any(|(name, _)| !allowed(name)).then(lost)
+    props
+        .set_members()
+        .any(|(name, _)| !allowed(name))
+        .then(lost)
 }
 
 /// Upstream's name for a field, which its message has, and its JSON name.
@@ -153,6 +183,9 @@ const ALLOWED_WITH_STATUS: [(&str, &str); 22] = [
     ("Properties", "properties"),
     ("ExternalDocs", "externalDocs"),
     ("Example", "example"),
-    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields"),
+    (
+        "XPreserveUnknownFields",
+        "x-kubernetes-preserve-unknown-fields",
+    ),
     ("XValidations", "x-kubernetes-validations"),
 ];

@@ -1,4 +1,5 @@
-//! Structural schemas: each value's type is said once, outside of `allOf`, `anyOf`, `oneOf` and `not`.
+//! Structural schemas: each value's type is said once, outside of `allOf`, `anyOf`, `oneOf` and
+//! `not`.
 
 use super::super::Pattern;
 use super::super::props::{Props, Sub};
@@ -25,29 +26,42 @@ fn invariants(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut FieldE
     if errors.is_full() {
         return;
     }
+
     let items = props.items().one();
     if props.text("type") == "array" && items.is_none() {
-        errors.push(FieldError::required(&at.field("items"), "must be specified"));
+        errors.push(FieldError::required(
+            &at.field("items"),
+            "must be specified",
+        ));
     }
+
     if let Some(items) = items {
         invariants(items, Level::Item, &at.field("items"), errors);
     }
+
     let properties = at.field("properties");
     for (name, below) in props.named("properties") {
         invariants(below, Level::Field, &properties.key(name), errors);
     }
+
     let additional = at.field("additionalProperties");
     if !props.additional().is_absent() && level == Level::Root {
-        errors.push(FieldError::forbidden(&additional, "must not be used at the root"));
+        errors.push(FieldError::forbidden(
+            &additional,
+            "must not be used at the root",
+        ));
     }
+
     if let Some(below) = props.additional().one() {
         invariants(below, Level::Field, &additional, errors);
     }
+
     extensions(props, at, errors);
     let typed_first = props.schemas("allOf").next().is_some_and(is_int_or_string);
     logic(props, is_int_or_string(props), typed_first, at, errors);
     types(props, level, at, errors);
     metadata(props, level, at, errors);
+
     if is_embedded(props) && !preserves(props) && props.named("properties").len() == 0 {
         let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
         errors.push(FieldError::required(&properties, detail));
@@ -58,10 +72,18 @@ fn extensions(props: Props<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
     if !props.flag("x-kubernetes-int-or-string") {
         return;
     }
+
     let detail = "must be false if x-kubernetes-int-or-string is true";
-    for name in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
+    for name in [
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-embedded-resource",
+    ] {
         if props.flag(name) {
-            errors.push(FieldError::invalid(&at.field(name), "true".to_owned(), detail));
+            errors.push(FieldError::invalid(
+                &at.field(name),
+                "true".to_owned(),
+                detail,
+            ));
         }
     }
 }
@@ -83,12 +105,21 @@ fn types(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut FieldErrors
         };
         errors.push(FieldError::required(&place, detail));
     }
+
     if is_embedded(props) && !props.additional().is_absent() {
         let detail = "must not be used if x-kubernetes-embedded-resource is set";
-        errors.push(FieldError::forbidden(&at.field("additionalProperties"), detail));
+        errors.push(FieldError::forbidden(
+            &at.field("additionalProperties"),
+            detail,
+        ));
     }
+
     if level == Level::Root && !of.is_empty() && of != "object" {
-        errors.push(FieldError::invalid_str(&place, of, "must be object at the root"));
+        errors.push(FieldError::invalid_str(
+            &place,
+            of,
+            "must be object at the root",
+        ));
     }
 }
 
@@ -99,61 +130,96 @@ fn metadata(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut FieldErr
     for name in ["kind", "apiVersion"] {
         let found = props.property(name).map(|below| below.text("type"));
         if let Some(of) = found.filter(|of| resource && *of != "string") {
-            errors.push(FieldError::invalid_str(&properties.key(name).field("type"), of, "must be string"));
+            errors.push(FieldError::invalid_str(
+                &properties.key(name).field("type"),
+                of,
+                "must be string",
+            ));
         }
     }
-    let Some(metadata) = props.property("metadata") else { return };
+
+    let Some(metadata) = props.property("metadata") else {
+        return;
+    };
+
     let place = properties.key("metadata");
     if resource && metadata.text("type") != "object" {
-        errors.push(FieldError::invalid_str(&place.field("type"), metadata.text("type"), "must be object"));
+        errors.push(FieldError::invalid_str(
+            &place.field("type"),
+            metadata.text("type"),
+            "must be object",
+        ));
     }
+
     let named_only = metadata.set_members().all(|(name, _)| match name {
         "type" | "default" => true,
-        "properties" => metadata.named("properties").all(|(name, _)| matches!(name, "name" | "generateName")),
+        "properties" => metadata
+            .named("properties")
+            .all(|(name, _)| matches!(name, "name" | "generateName")),
         _ => false,
     });
+
     if level == Level::Root && !named_only {
         let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
         errors.push(FieldError::forbidden(&place, detail));
     }
 }
 
-/// `typed`: its `anyOf` only says that an int-or-string is one. `typed_first`: the same of its first `allOf`.
-fn logic(props: Props<'_>, typed: bool, typed_first: bool, at: &Path<'_>, errors: &mut FieldErrors) {
+/// `typed`: its `anyOf` only says that an int-or-string is one. `typed_first`: the same of its
+/// first `allOf`.
+fn logic(
+    props: Props<'_>,
+    typed: bool,
+    typed_first: bool,
+    at: &Path<'_>,
+    errors: &mut FieldErrors,
+) {
     let any = at.field("anyOf");
     for (index, branch) in props.schemas("anyOf").enumerate().filter(|_| !typed) {
         nested(branch, false, &any.index(index), errors);
     }
+
     let all = at.field("allOf");
     for (index, branch) in props.schemas("allOf").enumerate() {
         nested(branch, typed_first && index == 0, &all.index(index), errors);
     }
+
     let one = at.field("oneOf");
     for (index, branch) in props.schemas("oneOf").enumerate() {
         nested(branch, false, &one.index(index), errors);
     }
+
     if let Some(branch) = props.schema("not") {
         nested(branch, false, &at.field("not"), errors);
     }
+
     let pattern = props.text("pattern");
-    if let Some(error) =
-        Some(pattern).filter(|text| !text.is_empty()).and_then(|text| Pattern::new(text).err())
+    if let Some(error) = Some(pattern)
+        .filter(|text| !text.is_empty())
+        .and_then(|text| Pattern::new(text).err())
     {
         let detail = format!("must be a valid regular expression, but isn't: {error}");
-        errors.push(FieldError::invalid_str(&at.field("pattern"), pattern, detail));
+        errors.push(FieldError::invalid_str(
+            &at.field("pattern"),
+            pattern,
+            detail,
+        ));
     }
 }
 
 /// A schema inside of logic: it restricts values, and says nothing else about them.
 fn nested(props: Props<'_>, typed: bool, at: &Path<'_>, errors: &mut FieldErrors) {
     logic(props, typed, false, at, errors);
+
     if let Some(items) = props.items().one() {
         nested(items, false, &at.field("items"), errors);
     }
+
     let properties = at.field("properties");
     for (name, below) in props.named("properties") {
         nested(below, false, &properties.key(name), errors);
     }
+
     let additional = !matches!(props.additional(), Sub::Absent | Sub::Bool(false));
     let said = [
         ("type", !props.text("type").is_empty(), EMPTY),
@@ -162,16 +228,42 @@ fn nested(props: Props<'_>, typed: bool, at: &Path<'_>, errors: &mut FieldErrors
         ("title", !props.text("title").is_empty(), EMPTY),
         ("description", !props.text("description").is_empty(), EMPTY),
         ("nullable", props.flag("nullable"), FALSE),
-        ("x-kubernetes-preserve-unknown-fields", preserves(props), FALSE),
+        (
+            "x-kubernetes-preserve-unknown-fields",
+            preserves(props),
+            FALSE,
+        ),
         ("x-kubernetes-embedded-resource", is_embedded(props), FALSE),
-        ("x-kubernetes-int-or-string", props.flag("x-kubernetes-int-or-string"), FALSE),
-        ("x-kubernetes-list-map-keys", !props.elements("x-kubernetes-list-map-keys").is_empty(), EMPTY),
-        ("x-kubernetes-list-type", props.optional_text("x-kubernetes-list-type").is_some(), UNDEFINED),
-        ("x-kubernetes-map-type", props.optional_text("x-kubernetes-map-type").is_some(), UNDEFINED),
-        ("x-kubernetes-validations", !props.elements("x-kubernetes-validations").is_empty(), EMPTY),
+        (
+            "x-kubernetes-int-or-string",
+            props.flag("x-kubernetes-int-or-string"),
+            FALSE,
+        ),
+        (
+            "x-kubernetes-list-map-keys",
+            !props.elements("x-kubernetes-list-map-keys").is_empty(),
+            EMPTY,
+        ),
+        (
+            "x-kubernetes-list-type",
+            props.optional_text("x-kubernetes-list-type").is_some(),
+            UNDEFINED,
+        ),
+        (
+            "x-kubernetes-map-type",
+            props.optional_text("x-kubernetes-map-type").is_some(),
+            UNDEFINED,
+        ),
+        (
+            "x-kubernetes-validations",
+            !props.elements("x-kubernetes-validations").is_empty(),
+            EMPTY,
+        ),
     ];
+
     let wrong = said.into_iter().filter(|(_, found, _)| *found);
     errors.extend(wrong.map(|(name, _, detail)| FieldError::forbidden(&at.field(name), detail)));
+
     if props.property("metadata").is_some() {
         let detail = "must not be specified in a nested context";
         errors.push(FieldError::forbidden(&properties.key("metadata"), detail));
@@ -205,9 +297,13 @@ fn complete_branch(
     errors: &mut FieldErrors,
 ) {
     let Some(outside) = outside else {
-        return errors.push(FieldError::required(place, format!("because it is defined in {spoken_of}")));
+        return errors.push(FieldError::required(
+            place,
+            format!("because it is defined in {spoken_of}"),
+        ));
     };
     complete(branch, Some(outside), place, spoken_of, errors);
+
     if let Some(items) = branch.items().one() {
         complete_branch(
             items,
@@ -217,18 +313,29 @@ fn complete_branch(
             errors,
         );
     }
+
     let (place, spoken_of) = (place.field("properties"), spoken_of.field("properties"));
     for (name, below) in branch.named("properties") {
-        complete_branch(below, outside.property(name), &place.key(name), &spoken_of.key(name), errors);
+        complete_branch(
+            below,
+            outside.property(name),
+            &place.key(name),
+            &spoken_of.key(name),
+            errors,
+        );
     }
 }
 
 /// `anyOf` says `integer` or `string`, and nothing else.
 fn is_int_or_string(props: Props<'_>) -> bool {
-    let only = |branch: Props<'_>, of: &str| branch.text("type") == of && branch.set_members().count() == 1;
+    let only = |branch: Props<'_>, of: &str| {
+        branch.text("type") == of && branch.set_members().count() == 1
+    };
     let mut branches = props.schemas("anyOf");
     branches.len() == 2
-        && branches.next().is_some_and(|branch| only(branch, "integer"))
+        && branches
+            .next()
+            .is_some_and(|branch| only(branch, "integer"))
         && branches.next().is_some_and(|branch| only(branch, "string"))
 }
 

@@ -1,4 +1,5 @@
-//! One address as mail headers have it: `a@b.c`, `"x y"@[::1]`, `Some Name <a@b.c> (comment)`, a group of one.
+//! One address as mail headers have it: `a@b.c`, `"x y"@[::1]`, `Some Name <a@b.c> (comment)`, a
+//! group of one.
 
 use std::net::IpAddr;
 
@@ -17,30 +18,39 @@ impl Reader<'_> {
     fn address(&mut self, group: bool) -> Option<usize> {
         self.skip_space();
         let start = *self;
+
         if self.mailbox() {
             self.skip_space();
             let commented = !self.consume('(') || self.comment();
             return commented.then_some(1);
         }
+
         *self = start;
+
         if !self.0.starts_with('<') && !self.phrase() {
             return None;
         }
+
         self.skip_space();
+
         if group && self.consume(':') {
             return self.group();
         }
+
         (self.consume('<') && self.mailbox() && self.consume('>')).then_some(1)
     }
 
     fn group(&mut self) -> Option<usize> {
         self.skip_space();
+
         if self.consume(';') {
             return Some(0);
         }
+
         let mut count = 0;
         loop {
             count += self.address(false)?;
+
             if !self.skip_comments() {
                 return None;
             }
@@ -60,15 +70,21 @@ impl Reader<'_> {
             true => self.quoted().is_some_and(|length| length > 0),
             false => self.atom().is_some_and(is_well_dotted),
         };
+
         if !local || !self.consume('@') {
             return false;
         }
+
         self.skip_space();
+
         if self.consume('[') {
-            let Some((inside, rest)) = self.0.split_once(']') else { return false };
+            let Some((inside, rest)) = self.0.split_once(']') else {
+                return false;
+            };
             self.0 = rest;
             return inside.parse::<IpAddr>().is_ok();
         }
+
         self.atom().is_some_and(is_well_dotted)
     }
 
@@ -79,23 +95,29 @@ impl Reader<'_> {
             if words > 0 && !self.skip_comments() {
                 return false;
             }
+
             self.skip_space();
             let start = *self;
             let word = match self.0.starts_with('"') {
                 true => self.quoted().is_some(),
                 false => self.atom().is_some(),
             };
+
             if !word {
                 *self = start;
                 // Nothing at all is a phrase to upstream, too; what must follow it is missing then.
                 return words > 0 || self.0.is_empty();
             }
+
             words += 1;
         }
     }
 
     fn atom(&mut self) -> Option<&str> {
-        let end = self.0.find(|character| !is_atom(character)).unwrap_or(self.0.len());
+        let end = self
+            .0
+            .find(|character| !is_atom(character))
+            .unwrap_or(self.0.len());
         let (atom, rest) = self.0.split_at(end);
         self.0 = rest;
         (!atom.is_empty()).then_some(atom)
@@ -117,6 +139,7 @@ impl Reader<'_> {
                 _ => return None,
             }
         }
+
         None
     }
 
@@ -147,12 +170,15 @@ impl Reader<'_> {
                 ')' => depth -= 1,
                 _ => {}
             }
+
             if depth == 0 {
                 self.0 = &self.0[at + 1..];
                 return true;
             }
         }
+
         self.0 = "";
+
         false
     }
 

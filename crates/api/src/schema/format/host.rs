@@ -15,8 +15,12 @@ pub(super) fn is_ipv6(text: &str) -> bool {
 }
 
 pub(super) fn is_cidr(text: &str) -> bool {
-    let Some((address, length)) = text.split_once('/') else { return false };
-    let Some(ip) = sloppy_ip(address) else { return false };
+    let Some((address, length)) = text.split_once('/') else {
+        return false;
+    };
+    let Some(ip) = sloppy_ip(address) else {
+        return false;
+    };
     let longest = if ip.is_ipv4() { 32 } else { 128 };
     number(length).is_some_and(|length| length <= longest)
 }
@@ -28,7 +32,10 @@ fn sloppy_ip(text: &str) -> Option<IpAddr> {
             return text.parse().ok();
         }
         let [a, b, c, d] = dotted(last)?;
-        return format!("{front}:{a}.{b}.{c}.{d}").parse::<Ipv6Addr>().ok().map(IpAddr::V6);
+        return format!("{front}:{a}.{b}.{c}.{d}")
+            .parse::<Ipv6Addr>()
+            .ok()
+            .map(IpAddr::V6);
     }
     dotted(text).map(IpAddr::from)
 }
@@ -51,11 +58,19 @@ fn number(digits: &str) -> Option<u32> {
 /// 6, 8 or 20 bytes in hexadecimal, pairs joined by `:` or `-`, or fours by `.`.
 pub(super) fn is_mac(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let width = if bytes.get(2).is_some_and(|byte| matches!(byte, b':' | b'-')) { 2 } else { 4 };
-    let Some(separator) = bytes.get(width) else { return false };
+    let width = if bytes.get(2).is_some_and(|byte| matches!(byte, b':' | b'-')) {
+        2
+    } else {
+        4
+    };
+
+    let Some(separator) = bytes.get(width) else {
+        return false;
+    };
     if width == 4 && *separator != b'.' {
         return false;
     }
+
     let mut groups = 0;
     for group in bytes.split(|byte| byte == separator) {
         if group.len() != width || !group.iter().all(u8::is_ascii_hexdigit) {
@@ -63,10 +78,12 @@ pub(super) fn is_mac(text: &str) -> bool {
         }
         groups += 1;
     }
+
     matches!(groups * width / 2, 6 | 8 | 20)
 }
 
-/// One label, or labels and a top-level domain of letters. Letters and symbols of every script are welcome.
+/// One label, or labels and a top-level domain of letters. Letters and symbols of every script are
+/// welcome.
 pub(super) fn is_hostname(text: &str) -> bool {
     let short_parts = text.split('.').all(|part| part.len() <= 63);
     text.len() <= 255 && short_parts && (is_single_label(text) || is_domain(text))
@@ -82,15 +99,20 @@ fn is_single_label(text: &str) -> bool {
 }
 
 fn is_domain(text: &str) -> bool {
-    let Some((labels, top)) = text.rsplit_once('.') else { return false };
+    let Some((labels, top)) = text.rsplit_once('.') else {
+        return false;
+    };
     let is_label = |label: &str| {
-        let inside = label.chars().all(|character| character == '-' || is_word(character));
+        let inside = label
+            .chars()
+            .all(|character| character == '-' || is_word(character));
         inside
             && !label.is_empty()
             && !label.starts_with('-')
             && !label.ends_with('-')
             && label.chars().count() <= 63
     };
+
     let letters = top.chars().count();
     (2..=63).contains(&letters) && top.chars().all(is_letter) && labels.split('.').all(is_label)
 }
@@ -109,6 +131,7 @@ fn is_letter(character: char) -> bool {
     }
 }
 
-static LETTER: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\p{L}").expect("a class of letters"));
+static LETTER: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\p{L}").expect("a class of letters"));
 static LETTER_OR_SYMBOL: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"[\p{L}\p{S}]").expect("a class of letters and symbols"));

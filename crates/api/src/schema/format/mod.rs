@@ -1,4 +1,5 @@
-//! String formats: what `format: ipv4` asks of a text. Which there are, and what each accepts, is upstream's.
+//! String formats: what `format: ipv4` asks of a text. Which there are, and what each accepts, is
+//! upstream's.
 
 mod code;
 mod email;
@@ -74,13 +75,18 @@ impl Format {
     /// The format of that name, however it is dashed.
     pub fn named(name: &str) -> Option<Format> {
         let plain = name.replace('-', "");
-        NAMES.iter().find(|(known, _)| *known == plain).map(|(_, format)| *format)
+        NAMES
+            .iter()
+            .find(|(known, _)| *known == plain)
+            .map(|(_, format)| *format)
     }
 
     /// Whether the name of a format says anything about values of these types. Others are ignored.
     pub fn is_supported(name: &str, types: &Types) -> bool {
         match types {
-            Types::Any | Types::IntOrString | Types::One(Type::String) => Format::named(name).is_some(),
+            Types::Any | Types::IntOrString | Types::One(Type::String) => {
+                Format::named(name).is_some()
+            }
             Types::One(Type::Integer) => matches!(name, "int32" | "int64"),
             Types::One(Type::Number) => matches!(name, "float" | "double"),
             _ => false,
@@ -90,7 +96,9 @@ impl Format {
     /// Whether a text is of this format.
     pub fn matches(self, text: &str) -> bool {
         match self {
-            Format::BsonObjectId => text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
+            Format::BsonObjectId => {
+                text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+            }
             Format::Byte => code::is_base64(text),
             Format::Cidr => host::is_cidr(text),
             Format::CreditCard => code::is_credit_card(text),

@@ -8,11 +8,15 @@ pub(super) fn is_date(text: &str) -> bool {
     if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
         return false;
     }
-    let (Some(year), Some(month), Some(day)) =
-        (number(&bytes[..4]), number(&bytes[5..7]), number(&bytes[8..]))
-    else {
+
+    let (Some(year), Some(month), Some(day)) = (
+        number(&bytes[..4]),
+        number(&bytes[5..7]),
+        number(&bytes[8..]),
+    ) else {
         return false;
     };
+
     (1..=12).contains(&month) && (1..=days_in(year, month)).contains(&day)
 }
 
@@ -26,20 +30,27 @@ fn days_in(year: u32, month: u32) -> u32 {
 }
 
 fn number(digits: &[u8]) -> Option<u32> {
-    let digit = |number: u32, byte: &u8| byte.is_ascii_digit().then(|| number * 10 + u32::from(byte - b'0'));
+    let digit = |number: u32, byte: &u8| {
+        byte.is_ascii_digit()
+            .then(|| number * 10 + u32::from(byte - b'0'))
+    };
     digits.iter().try_fold(0, digit)
 }
 
 /// A date, `T`, and a time with a zone. What follows another `T` is not looked at.
 pub(super) fn is_date_time(text: &str) -> bool {
     let mut parts = text.split(['t', 'T']);
-    let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
+    let (Some(date), Some(time)) = (parts.next(), parts.next()) else {
+        return false;
+    };
     is_date(date) && is_time(time)
 }
 
 /// `15:04:05.999Z`, `15:04:05+01:00`. Any character may stand before the fraction.
 fn is_time(text: &str) -> bool {
-    let Some((clock, rest)) = text.split_at_checked(8) else { return false };
+    let Some((clock, rest)) = text.split_at_checked(8) else {
+        return false;
+    };
     let clock = clock.as_bytes();
     let in_range = |digits: &[u8], limit: u32| number(digits).is_some_and(|number| number <= limit);
     let good = clock[2] == b':'
@@ -73,7 +84,8 @@ pub(super) fn is_duration(text: &str) -> bool {
     parse_duration(text).is_ok() || names_a_duration(text)
 }
 
-/// Looks for numbers with units. One that is too large spoils the text, an unknown unit does not count.
+/// Looks for numbers with units. One that is too large spoils the text, an unknown unit does not
+/// count.
 fn names_a_duration(text: &str) -> bool {
     let mut found = false;
     let mut rest = text;
@@ -81,23 +93,32 @@ fn names_a_duration(text: &str) -> bool {
         let behind = rest[start..].trim_start_matches(|digit: char| digit.is_ascii_digit());
         let digits = &rest[start..rest.len() - behind.len()];
         let word = behind.trim_start_matches(['\t', '\n', '\x0c', '\r', ' ']);
-        rest = word.trim_start_matches(|letter: char| letter.is_ascii_alphabetic() || letter == 'µ');
+        rest =
+            word.trim_start_matches(|letter: char| letter.is_ascii_alphabetic() || letter == 'µ');
+
         let unit = &word[..word.len() - rest.len()];
         if unit.is_empty() {
             rest = behind;
             continue;
         }
+
         if digits.parse::<i64>().is_err() {
             return false;
         }
+
         found |= is_unit(&unit.to_ascii_lowercase());
     }
+
     found
 }
 
 /// The long names may go on: `seconds`, `weekly`.
 fn is_unit(unit: &str) -> bool {
-    const SHORT: [&str; 12] = ["ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk", "sec"];
-    const LONG: [&str; 8] = ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];
+    const SHORT: [&str; 12] = [
+        "ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk", "sec",
+    ];
+    const LONG: [&str; 8] = [
+        "nano", "micro", "milli", "sec", "min", "hour", "day", "week",
+    ];
     SHORT.contains(&unit) || LONG.iter().any(|long| unit.starts_with(long))
 }

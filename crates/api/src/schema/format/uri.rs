@@ -9,16 +9,22 @@ pub(super) fn is_request_uri(text: &str) -> bool {
     if text == "*" {
         return true;
     }
-    let Some((scheme, rest)) = scheme(text) else { return false };
+
+    let Some((scheme, rest)) = scheme(text) else {
+        return false;
+    };
+
     let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
     if !rest.starts_with('/') {
         // Without slashes what follows a scheme is opaque.
         return !scheme.is_empty();
     }
+
     let (authority, path) = match rest.strip_prefix("//").filter(|_| !scheme.is_empty()) {
         Some(behind) => behind.split_at(behind.find('/').unwrap_or(behind.len())),
         None => ("", rest),
     };
+
     is_authority(authority, scheme) && is_escaped(path)
 }
 
@@ -38,18 +44,23 @@ fn scheme(text: &str) -> Option<(&str, &str)> {
 fn is_authority(text: &str, scheme: &str) -> bool {
     match text.rsplit_once('@') {
         None => is_host(text, scheme),
-        Some((user, host)) => is_host(host, scheme) && is_user(user) && user.splitn(2, ':').all(is_escaped),
+        Some((user, host)) => {
+            is_host(host, scheme) && is_user(user) && user.splitn(2, ':').all(is_escaped)
+        }
     }
 }
 
 fn is_user(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte))
+    text.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte))
 }
 
 fn is_host(host: &str, scheme: &str) -> bool {
     match host.rfind('[') {
         Some(0) => {
-            let Some(end) = host.rfind(']') else { return false };
+            let Some(end) = host.rfind(']') else {
+                return false;
+            };
             is_port(&host[end + 1..]) && is_bracketed(&host[1..end])
         }
         Some(_) => false,
@@ -67,7 +78,8 @@ fn is_bracketed(inside: &str) -> bool {
         Some((address, zone)) => (address, Some(zone)),
         None => (inside, None),
     };
-    let good_zone = zone.is_none_or(|zone| !zone.is_empty() && is_escaped(zone) && is_host_text(zone));
+    let good_zone =
+        zone.is_none_or(|zone| !zone.is_empty() && is_escaped(zone) && is_host_text(zone));
     good_zone && address.parse::<Ipv6Addr>().is_ok()
 }
 
@@ -82,12 +94,22 @@ fn is_port(text: &str) -> bool {
 fn is_host_text(text: &str) -> bool {
     let bytes = text.as_bytes();
     let plain = |byte: &u8| {
-        !byte.is_ascii() || byte.is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:[]<>\"%".contains(byte)
+        !byte.is_ascii()
+            || byte.is_ascii_alphanumeric()
+            || b"-_.~!$&'()*+,;=:[]<>\"%".contains(byte)
     };
-    let escapes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%').map(|(at, _)| &bytes[at..]);
+
+    let escapes = bytes
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b'%')
+        .map(|(at, _)| &bytes[at..]);
+
     let allowed = |escape: &[u8]| {
-        escape.starts_with(b"%25") || matches!(escape.get(1), Some(b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F'))
+        escape.starts_with(b"%25")
+            || matches!(escape.get(1), Some(b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F'))
     };
+
     is_escaped(text) && bytes.iter().all(plain) && escapes.into_iter().all(allowed)
 }
 
@@ -98,5 +120,8 @@ fn is_escaped(text: &str) -> bool {
         let digits = bytes.get(at + 1..at + 3);
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     };
-    bytes.iter().enumerate().all(|(at, byte)| *byte != b'%' || whole(at))
+    bytes
+        .iter()
+        .enumerate()
+        .all(|(at, byte)| *byte != b'%' || whole(at))
 }

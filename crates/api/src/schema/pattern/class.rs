@@ -11,7 +11,10 @@ pub(super) const NOTHING: &str = "[a&&b]";
 
 /// Writes a character that stands for itself.
 pub(super) fn write_literal(out: &mut String, character: char) {
-    if character.is_ascii_alphanumeric() || !character.is_ascii() || matches!(character, '_' | '/' | ' ') {
+    if character.is_ascii_alphanumeric()
+        || !character.is_ascii()
+        || matches!(character, '_' | '/' | ' ')
+    {
         out.push(character);
     } else {
         write_code(out, character);
@@ -30,12 +33,15 @@ pub(super) fn bracketed(text: &str) -> Result<(String, &str), PatternError> {
         out.push('^');
         rest = behind;
     }
+
     let opened = out.len();
+
     // Behind the last end of a name there is none, however often one begins.
     let names = text.rfind(":]").map_or(0, |end| text.len() - end);
     let mut first = true;
     while first || !rest.starts_with(']') {
         first = false;
+
         if let Some((name, behind)) = posix(rest, names)? {
             out.push_str(name);
             rest = behind;
@@ -46,11 +52,14 @@ pub(super) fn bracketed(text: &str) -> Result<(String, &str), PatternError> {
             rest = range(&mut out, rest, text)?;
         }
     }
+
     if out.len() == opened {
         // Only halves of pairs: nothing, or everything.
         out.push_str(NOTHING);
     }
+
     out.push(']');
+
     Ok((out, &rest[1..]))
 }
 
@@ -64,6 +73,7 @@ fn range<'t>(out: &mut String, text: &'t str, class: &str) -> Result<&'t str, Pa
             return Err(PatternError::new(RANGE, &text[..text.len() - rest.len()]));
         }
     }
+
     // Halves of pairs are no characters: the range begins behind them, or ends before.
     let low = char::from_u32(low).unwrap_or('\u{e000}');
     let high = char::from_u32(high).unwrap_or('\u{d7ff}');
@@ -72,6 +82,7 @@ fn range<'t>(out: &mut String, text: &'t str, class: &str) -> Result<&'t str, Pa
         out.push('-');
         write_code(out, high);
     }
+
     Ok(rest)
 }
 
@@ -85,12 +96,21 @@ fn member<'t>(text: &'t str, class: &str) -> Result<(u32, &'t str), PatternError
 
 /// `[:alpha:]`, `[:^digit:]`.
 fn posix(text: &str, names: usize) -> Result<Option<(&str, &str)>, PatternError> {
-    let named = text.strip_prefix("[:").filter(|rest| rest.len() >= names && names > 0);
-    let Some(end) = named.and_then(|rest| rest.find(":]")) else { return Ok(None) };
+    let named = text
+        .strip_prefix("[:")
+        .filter(|rest| rest.len() >= names && names > 0);
+    let Some(end) = named.and_then(|rest| rest.find(":]")) else {
+        return Ok(None);
+    };
     let (whole, rest) = text.split_at(end + 4);
     let name = &whole[2..end + 2];
+
     let known = POSIX.contains(&name.strip_prefix('^').unwrap_or(name));
-    if known { Ok(Some((whole, rest))) } else { Err(PatternError::new(RANGE, whole)) }
+    if known {
+        Ok(Some((whole, rest)))
+    } else {
+        Err(PatternError::new(RANGE, whole))
+    }
 }
 
 /// `\d`, `\pL`, `\p{Greek}` and the like, and what follows.
@@ -115,7 +135,8 @@ pub(super) fn ranges(written: &str) -> usize {
     1 + written.matches('-').count() + LETTERS * letters + OTHERS * named.saturating_sub(letters)
 }
 
-/// Whether there is a category or a script of the name. Those that are there are asked for again and again.
+/// Whether there is a category or a script of the name. Those that are there are asked for again
+/// and again.
 fn is_known(class: &str) -> bool {
     static KNOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,37 +155,56 @@ const LETTERS: usize = 650;
 const OTHERS: usize = 250;
 
 fn unicode(text: &str) -> Result<Option<(String, &str)>, PatternError> {
-    let Some(first) = text[2..].chars().next() else { return Ok(None) };
+    let Some(first) = text[2..].chars().next() else {
+        return Ok(None);
+    };
     let (name, rest) = if first == '{' {
-        let Some(end) = text.find('}') else { return Err(PatternError::new(RANGE, text)) };
+        let Some(end) = text.find('}') else {
+            return Err(PatternError::new(RANGE, text));
+        };
         (&text[3..end], &text[end + 1..])
     } else {
         text[2..].split_at(first.len_utf8())
     };
     let written = &text[..text.len() - rest.len()];
+
     let negated = text.starts_with("\\P") != name.starts_with('^');
     let name = name.strip_prefix('^').unwrap_or(name);
     let letter = if negated { 'P' } else { 'p' };
-    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' '));
+    let plain = name
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' '));
+
     // Go knows categories and scripts, and these three.
     let spellings = match name.to_ascii_lowercase().as_str() {
         "any" | "ascii" | "assigned" => vec![format!("\\{letter}{{{name}}}")],
         _ if plain && !name.is_empty() => {
-            vec![format!("\\{letter}{{gc={name}}}"), format!("\\{letter}{{sc={name}}}")]
+            vec![
+                format!("\\{letter}{{gc={name}}}"),
+                format!("\\{letter}{{sc={name}}}"),
+            ]
         }
         _ => Vec::new(),
     };
     let known = spellings.into_iter().find(|class| is_known(class));
-    known.map(|class| Some((class, rest))).ok_or_else(|| PatternError::new(RANGE, written))
+
+    known
+        .map(|class| Some((class, rest)))
+        .ok_or_else(|| PatternError::new(RANGE, written))
 }
 
 /// An escaped character's number, and what follows.
 pub(super) fn character(text: &str) -> Result<(u32, &str), PatternError> {
     let Some(escaped) = text[1..].chars().next() else {
-        return Err(PatternError::new("trailing backslash at end of expression", ""));
+        return Err(PatternError::new(
+            "trailing backslash at end of expression",
+            "",
+        ));
     };
     let rest = &text[1 + escaped.len_utf8()..];
-    let bad = |rest: &str| PatternError::new("invalid escape sequence", &text[..text.len() - rest.len()]);
+
+    let bad =
+        |rest: &str| PatternError::new("invalid escape sequence", &text[..text.len() - rest.len()]);
     let control = match escaped {
         'a' => 0x07,
         'f' => 0x0c,
@@ -174,25 +214,42 @@ pub(super) fn character(text: &str) -> Result<(u32, &str), PatternError> {
         'v' => 0x0b,
         'x' => return hexadecimal(rest).map_err(bad),
         '0' => return Ok(octal(&text[1..])),
-        '1'..='7' if rest.starts_with(|digit| matches!(digit, '0'..='7')) => return Ok(octal(&text[1..])),
+        '1'..='7' if rest.starts_with(|digit| matches!(digit, '0'..='7')) => {
+            return Ok(octal(&text[1..]));
+        }
         other if other.is_ascii() && !other.is_ascii_alphanumeric() => u32::from(other),
         _ => return Err(bad(rest)),
     };
+
     Ok((control, rest))
 }
 
 /// Up to three digits.
 fn octal(text: &str) -> (u32, &str) {
-    let length = text.bytes().take(3).take_while(|byte| matches!(byte, b'0'..=b'7')).count();
+    let length = text
+        .bytes()
+        .take(3)
+        .take_while(|byte| matches!(byte, b'0'..=b'7'))
+        .count();
+
     let (digits, rest) = text.split_at(length);
-    (digits.bytes().fold(0, |number, digit| number * 8 + u32::from(digit - b'0')), rest)
+    (
+        digits
+            .bytes()
+            .fold(0, |number, digit| number * 8 + u32::from(digit - b'0')),
+        rest,
+    )
 }
 
 /// `41`, or `{1F600}`; in the error what was not read.
 fn hexadecimal(text: &str) -> Result<(u32, &str), &str> {
     let after = |from: &'_ str, characters: usize| -> usize {
-        from.chars().take(characters).map(char::len_utf8).sum::<usize>()
+        from.chars()
+            .take(characters)
+            .map(char::len_utf8)
+            .sum::<usize>()
     };
+
     if let Some(inside) = text.strip_prefix('{') {
         let mut number = 0u32;
         for (at, character) in inside.char_indices() {
@@ -203,9 +260,16 @@ fn hexadecimal(text: &str) -> Result<(u32, &str), &str> {
                 _ => return Err(behind),
             }
         }
+
         return Err("");
     }
-    let digits: Vec<Option<u32>> = text.chars().take(2).map(|character| character.to_digit(16)).collect();
+
+    let digits: Vec<Option<u32>> = text
+        .chars()
+        .take(2)
+        .map(|character| character.to_digit(16))
+        .collect();
+
     let rest = &text[after(text, 2)..];
     match digits.as_slice() {
         [Some(high), Some(low)] => Ok((high * 16 + low, rest)),
@@ -215,6 +279,6 @@ fn hexadecimal(text: &str) -> Result<(u32, &str), &str> {
 
 const RANGE: &str = "invalid character class range";
 const POSIX: [&str; 14] = [
-    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
-    "upper", "word", "xdigit",
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
+    "space", "upper", "word", "xdigit",
 ];

@@ -1,10 +1,11 @@
 //! Regular expressions in Go's syntax, matched in time linear in the text.
 //!
-//! Authors write for Go's `regexp`, and its complaints are part of the API. `translate` reads that syntax, complains in
-//! those words, and writes the same expression for the `regex` crate, which keeps Go's promise: no expression, however
-//! hostile, takes more than linear time. What would be large there, because it counts classes of many characters, is
-//! `wide`. An expression is read when it is made, and compiled when it is first used; what it may cost is bounded by what
-//! Go takes, and [`Pattern::weight`] says what it is, so that the sum of several can be bounded too.
+//! Authors write for Go's `regexp`, and its complaints are part of the API. `translate` reads that
+//! syntax, complains in those words, and writes the same expression for the `regex` crate, which
+//! keeps Go's promise: no expression, however hostile, takes more than linear time. What would be
+//! large there, because it counts classes of many characters, is `wide`. An expression is read when
+//! it is made, and compiled when it is first used; what it may cost is bounded by what Go takes,
+//! and [`Pattern::weight`] says what it is, so that the sum of several can be bounded too.
 
 mod class;
 mod translate;
@@ -45,7 +46,11 @@ impl Pattern {
     /// The text breaks Go's syntax, or is too large for Go.
     pub fn new(text: &str) -> Result<Pattern, PatternError> {
         let translated = translate::translate(text)?;
-        Ok(Pattern { text: text.into(), translated, compiled: OnceLock::new() })
+        Ok(Pattern {
+            text: text.into(),
+            translated,
+            compiled: OnceLock::new(),
+        })
     }
 
     /// The text it was made of.
@@ -79,13 +84,17 @@ impl Pattern {
                 return Compiled::Small(regex);
             }
         }
+
         Wide::new(text, PARSER_NESTING, 2 * MAX_STEPS).map_or(Compiled::Never, Compiled::Wide)
     }
 }
 
 impl PatternError {
     fn new(fault: &'static str, at: &str) -> PatternError {
-        PatternError { fault, at: at.to_owned() }
+        PatternError {
+            fault,
+            at: at.to_owned(),
+        }
     }
 }
 
@@ -153,17 +162,24 @@ mod tests {
             "é",
             "[é-ü]+",
         ];
+
         let texts = [
-            "", "a", "b", "ab", "aab", "abab", "aaa", "aaaa", "c", "foo", "a foo b", "afoo", "xx\nb", "a\nb",
-            "αβ", "É", "éü", "123-4567", "😀", "AB", "cd", "y", "abcabc", "-",
+            "", "a", "b", "ab", "aab", "abab", "aaa", "aaaa", "c", "foo", "a foo b", "afoo",
+            "xx\nb", "a\nb", "αβ", "É", "éü", "123-4567", "😀", "AB", "cd", "y", "abcabc", "-",
         ];
+
         for pattern in patterns {
             let pattern = pattern.replace("\\\\", "\\");
             let translated = translate::translate(&pattern).unwrap();
             let small = Regex::new(&translated.text).unwrap();
+
             let wide = Wide::new(&translated.text, PARSER_NESTING, MAX_STEPS).unwrap();
             for text in texts {
-                assert_eq!(wide.is_match(text), small.is_match(text), "{pattern:?} on {text:?}");
+                assert_eq!(
+                    wide.is_match(text),
+                    small.is_match(text),
+                    "{pattern:?} on {text:?}"
+                );
             }
         }
     }

@@ -1,8 +1,9 @@
 //! From Go's syntax to the `regex` crate's.
 //!
-//! Most of it is the same. What differs: Go's `\d`, `\w`, `\s`, `\b` know ASCII only; `{` that counts nothing and `[`,
-//! `&&`, `--` in a class are ordinary characters; there are `\Q…\E` and octal escapes; repetitions are not repeated,
-//! and count to 1000 at most, all told. Captures are not wanted, so every group is a plain one.
+//! Most of it is the same. What differs: Go's `\d`, `\w`, `\s`, `\b` know ASCII only; `{` that
+//! counts nothing and `[`, `&&`, `--` in a class are ordinary characters; there are `\Q…\E` and
+//! octal escapes; repetitions are not repeated, and count to 1000 at most, all told. Captures are
+//! not wanted, so every group is a plain one.
 
 use super::class;
 use super::{DEEP, LARGE, MAX_NESTING, MAX_RANGES, MAX_STEPS, PatternError};
@@ -31,19 +32,33 @@ pub(super) fn translate(text: &str) -> Result<Translated, PatternError> {
         groups: vec![Group::default()],
     };
     translator.run()?;
+
     if translator.groups.len() > 1 {
         return Err(PatternError::new("missing closing )", text));
     }
-    let Size { steps, copied, height } = translator.groups.pop().unwrap_or_default().size();
+
+    let Size {
+        steps,
+        copied,
+        height,
+    } = translator.groups.pop().unwrap_or_default().size();
+
     let (text, ranges) = (translator.out.into(), translator.ranges);
-    Ok(Translated { text, steps, ranges, copied, height })
+    Ok(Translated {
+        text,
+        steps,
+        ranges,
+        copied,
+        height,
+    })
 }
 
 struct Translator<'t> {
     whole: &'t str,
     rest: &'t str,
     out: String,
-    /// The length of the flags at the end of `out`: what is repeated behind them is the piece before them.
+    /// The length of the flags at the end of `out`: what is repeated behind them is the piece
+    /// before them.
     flags: usize,
     /// How many ranges the classes have so far.
     ranges: usize,
@@ -62,7 +77,11 @@ struct Size {
 impl Size {
     /// Of one character, or a class of so many ranges.
     fn of(ranges: usize) -> Size {
-        Size { steps: 1, copied: ranges, height: 1 }
+        Size {
+            steps: 1,
+            copied: ranges,
+            height: 1,
+        }
     }
 
     fn and(self, other: Size) -> Size {
@@ -75,7 +94,11 @@ impl Size {
 
     fn times(self, times: usize) -> Size {
         Size {
-            steps: self.steps.saturating_add(1).saturating_mul(times).saturating_add(2),
+            steps: self
+                .steps
+                .saturating_add(1)
+                .saturating_mul(times)
+                .saturating_add(2),
             copied: self.copied.saturating_mul(times),
             height: self.height + 1,
         }
@@ -99,9 +122,12 @@ struct Group {
 impl Group {
     fn size(&self) -> Size {
         let mut size = self.before.and(self.last_size);
-        size.steps = size.steps.saturating_add(self.alternatives + 2 * usize::from(self.captures));
-        size.height +=
-            usize::from(self.pieces > 1) + usize::from(self.alternatives > 0) + usize::from(self.captures);
+        size.steps = size
+            .steps
+            .saturating_add(self.alternatives + 2 * usize::from(self.captures));
+        size.height += usize::from(self.pieces > 1)
+            + usize::from(self.alternatives > 0)
+            + usize::from(self.captures);
         size
     }
 }
@@ -131,8 +157,10 @@ impl<'t> Translator<'t> {
                 }
                 _ => self.piece(first)?,
             }
+
             last_repeat = None;
         }
+
         Ok(())
     }
 
@@ -166,6 +194,7 @@ impl<'t> Translator<'t> {
                 return self.literal(other);
             }
         }
+
         Ok(())
     }
 
@@ -175,7 +204,12 @@ impl<'t> Translator<'t> {
             Some(b'z') => "\\z",
             Some(b'b') => "(?-u:\\b)",
             Some(b'B') => "(?-u:\\B)",
-            Some(b'C') => return Err(PatternError::new("invalid escape sequence", &self.rest[..2])),
+            Some(b'C') => {
+                return Err(PatternError::new(
+                    "invalid escape sequence",
+                    &self.rest[..2],
+                ));
+            }
             Some(b'Q') => return self.quoted(),
             _ => {
                 if let Some((class, rest)) = class::escaped(self.rest)? {
@@ -187,15 +221,20 @@ impl<'t> Translator<'t> {
                 return self.code_point(character);
             }
         };
+
         self.skip(2);
         self.atom(place)
     }
 
     /// `\Q…\E`: everything between stands for itself.
     fn quoted(&mut self) -> Result<(), PatternError> {
-        let (inside, rest) = self.rest[2..].split_once("\\E").unwrap_or((&self.rest[2..], ""));
+        let (inside, rest) = self.rest[2..]
+            .split_once("\\E")
+            .unwrap_or((&self.rest[2..], ""));
         self.rest = rest;
-        inside.chars().try_for_each(|character| self.literal(character))
+        inside
+            .chars()
+            .try_for_each(|character| self.literal(character))
     }
 
     /// `(?…`: a named group, or flags, for a group or from here on.
@@ -206,15 +245,21 @@ impl<'t> Translator<'t> {
         } else {
             (text.len() > 3 && text[2..].starts_with('<')).then_some(3)
         };
+
         if let Some(start) = named {
-            let Some(end) = text.find('>') else { return Err(PatternError::new(NAMED, text)) };
+            let Some(end) = text.find('>') else {
+                return Err(PatternError::new(NAMED, text));
+            };
+
             let name = text.get(start..end).unwrap_or_default();
             if name.is_empty() || !name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()) {
                 return Err(PatternError::new(NAMED, &text[..=end]));
             }
+
             self.rest = &text[end + 1..];
             return self.open("(?:", true);
         }
+
         let mut minus = false;
         let mut flagged = false;
         for (at, character) in text.char_indices().skip(2) {
@@ -224,6 +269,7 @@ impl<'t> Translator<'t> {
                 '-' if !minus => (minus, flagged) = (true, false),
                 ':' | ')' if !minus || flagged => {
                     self.rest = &text[end..];
+
                     // `(?)` changes nothing, and the `regex` crate does not know it.
                     match &text[..end] {
                         "(?)" => {}
@@ -233,11 +279,13 @@ impl<'t> Translator<'t> {
                             self.flags += flags.len();
                         }
                     }
+
                     return Ok(());
                 }
                 _ => return Err(PatternError::new(PERL, &text[..end])),
             }
         }
+
         Err(PatternError::new(PERL, text))
     }
 
@@ -247,7 +295,10 @@ impl<'t> Translator<'t> {
         }
         self.out.push_str(written);
         self.flags = 0;
-        self.groups.push(Group { captures, ..Group::default() });
+        self.groups.push(Group {
+            captures,
+            ..Group::default()
+        });
         Ok(())
     }
 
@@ -291,23 +342,38 @@ impl<'t> Translator<'t> {
         if self.rest.starts_with('?') {
             self.skip(1);
         }
+
         let up_to_here = |start: &'t str| &start[..start.len() - self.rest.len()];
         if let Some(start) = last {
-            return Err(PatternError::new("invalid nested repetition operator", up_to_here(start)));
+            return Err(PatternError::new(
+                "invalid nested repetition operator",
+                up_to_here(start),
+            ));
         }
+
         let written = up_to_here(before);
-        let group = self.groups.last_mut().expect("the whole expression is a group");
+        let group = self
+            .groups
+            .last_mut()
+            .expect("the whole expression is a group");
+
         let Some(copies) = group.last else {
-            return Err(PatternError::new("missing argument to repetition operator", written));
+            return Err(PatternError::new(
+                "missing argument to repetition operator",
+                written,
+            ));
         };
+
         let copies = copies.max(1) * times.unwrap_or(1).max(1);
         if times.is_some_and(|times| times >= 2) && copies > MAX_COUNT {
             return Err(PatternError::new("invalid repeat count", written));
         }
+
         group.last = Some(copies);
         group.copies = group.copies.max(copies);
         group.last_size = group.last_size.times(times.unwrap_or(1).max(1) as usize);
         self.out.insert_str(self.out.len() - self.flags, written);
+
         self.check_size()
     }
 
@@ -355,7 +421,9 @@ impl<'t> Translator<'t> {
     }
 
     fn group(&mut self) -> &mut Group {
-        self.groups.last_mut().expect("the whole expression is a group")
+        self.groups
+            .last_mut()
+            .expect("the whole expression is a group")
     }
 
     fn skip(&mut self, bytes: usize) {
@@ -363,7 +431,8 @@ impl<'t> Translator<'t> {
     }
 }
 
-/// `{3}`, `{3,}`, `{3,5}`: least, most and length. A number too large to read is None; `{` may also count nothing.
+/// `{3}`, `{3,}`, `{3,5}`: least, most and length. A number too large to read is None; `{` may also
+/// count nothing.
 fn counted(text: &str) -> Option<(Option<u32>, Option<Option<u32>>, usize)> {
     let (low, rest) = number(&text[1..])?;
     let (high, rest) = match rest.strip_prefix(',') {
@@ -375,6 +444,7 @@ fn counted(text: &str) -> Option<(Option<u32>, Option<Option<u32>>, usize)> {
             (Some(Some(high.unwrap_or(u32::MAX))), rest)
         }
     };
+
     let rest = rest.strip_prefix('}')?;
     Some((low, high, text.len() - rest.len()))
 }

@@ -1,8 +1,8 @@
 //! Expressions with large classes of characters, many times over: `[\pL]{0,200}`.
 //!
-//! The `regex` crate works on bytes, and needs hundreds of states for each copy of such a class. Here a step is a character,
-//! as in Go, and all copies of a class share its ranges. All ways through the expression are followed side by side, so a
-//! match takes time linear in the text.
+//! The `regex` crate works on bytes, and needs hundreds of states for each copy of such a class.
+//! Here a step is a character, as in Go, and all copies of a class share its ranges. All ways
+//! through the expression are followed side by side, so a match takes time linear in the text.
 
 use std::collections::HashMap;
 
@@ -33,30 +33,59 @@ const OPEN: u32 = u32::MAX;
 impl Wide {
     /// Compiles what `translate` wrote; `None`: it is too deep, or has more than `most` steps.
     pub(super) fn new(translated: &str, nesting: u32, most: usize) -> Option<Wide> {
-        let hir = ParserBuilder::new().nest_limit(nesting).build().parse(translated).ok()?;
-        let mut compiler = Compiler { steps: Vec::new(), classes: Vec::new(), known: HashMap::new(), most };
+        let hir = ParserBuilder::new()
+            .nest_limit(nesting)
+            .build()
+            .parse(translated)
+            .ok()?;
+
+        let mut compiler = Compiler {
+            steps: Vec::new(),
+            classes: Vec::new(),
+            known: HashMap::new(),
+            most,
+        };
         compiler.add(&hir)?;
+
         compiler.push(Step::Matched)?;
-        Some(Wide { steps: compiler.steps, classes: compiler.classes })
+
+        Some(Wide {
+            steps: compiler.steps,
+            classes: compiler.classes,
+        })
     }
 
     /// Whether it matches somewhere in `text`.
     pub(super) fn is_match(&self, text: &str) -> bool {
-        let mut run = Run { wide: self, seen: vec![0; self.steps.len()], round: 0, rest: Vec::new() };
+        let mut run = Run {
+            wide: self,
+            seen: vec![0; self.steps.len()],
+            round: 0,
+            rest: Vec::new(),
+        };
+
         let (mut now, mut next) = (Vec::new(), Vec::new());
         let mut before = None;
         for after in text.chars().map(Some).chain([None]) {
             run.begin();
+
             // What goes on from before, and what begins here.
             for at in next.drain(..).chain([0]) {
                 if run.follow(at, before, after, &mut now) {
                     return true;
                 }
             }
+
             let Some(character) = after else { return false };
-            next.extend(now.drain(..).filter(|at| self.reads(*at, character)).map(|at: u32| at + 1));
+            next.extend(
+                now.drain(..)
+                    .filter(|at| self.reads(*at, character))
+                    .map(|at: u32| at + 1),
+            );
+
             before = after;
         }
+
         false
     }
 
@@ -66,7 +95,9 @@ impl Wide {
             Step::Class(class) => {
                 let ranges = &self.classes[class as usize];
                 let place = ranges.partition_point(|(_, last)| *last < character);
-                ranges.get(place).is_some_and(|(first, _)| *first <= character)
+                ranges
+                    .get(place)
+                    .is_some_and(|(first, _)| *first <= character)
             }
             Step::Split(..) | Step::Look(_) | Step::Matched => false,
         }
@@ -91,7 +122,8 @@ impl Run<'_> {
         self.round += 1;
     }
 
-    /// Adds the steps that can be reached from one without reading anything; true: the end is among them.
+    /// Adds the steps that can be reached from one without reading anything; true: the end is among
+    /// them.
     fn follow(
         &mut self,
         from: u32,
@@ -100,10 +132,12 @@ impl Run<'_> {
         reached: &mut Vec<u32>,
     ) -> bool {
         self.rest.push(from);
+
         while let Some(at) = self.rest.pop() {
             if std::mem::replace(&mut self.seen[at as usize], self.round) == self.round {
                 continue;
             }
+
             match self.wide.steps[at as usize] {
                 Step::Matched => {
                     self.rest.clear();
@@ -115,13 +149,16 @@ impl Run<'_> {
                 Step::Character(_) | Step::Class(_) => reached.push(at),
             }
         }
+
         false
     }
 }
 
-/// Whether something holds between two characters. Of those that depend on words, Go has the ones that know ASCII only.
+/// Whether something holds between two characters. Of those that depend on words, Go has the ones
+/// that know ASCII only.
 fn holds(look: Look, before: Option<char>, after: Option<char>) -> bool {
-    let is_word = |character: Option<char>| character.is_some_and(|c| c == '_' || c.is_ascii_alphanumeric());
+    let is_word =
+        |character: Option<char>| character.is_some_and(|c| c == '_' || c.is_ascii_alphanumeric());
     match look {
         Look::Start => before.is_none(),
         Look::End => after.is_none(),
@@ -182,25 +219,33 @@ impl Compiler {
             }
             HirKind::Alternation(branches) => self.alternate(branches)?,
         }
+
         Some(())
     }
 
     fn class(&mut self, class: &Class) -> Option<u32> {
         let ranges: Box<[(char, char)]> = match class {
-            Class::Unicode(class) => {
-                class.ranges().iter().map(|range| (range.start(), range.end())).collect()
-            }
+            Class::Unicode(class) => class
+                .ranges()
+                .iter()
+                .map(|range| (range.start(), range.end()))
+                .collect(),
             Class::Bytes(class) => {
                 let ranges = class.ranges().iter().filter(|range| range.end().is_ascii());
-                ranges.map(|range| (char::from(range.start()), char::from(range.end()))).collect()
+                ranges
+                    .map(|range| (char::from(range.start()), char::from(range.end())))
+                    .collect()
             }
         };
+
         if let Some(known) = self.known.get(&ranges) {
             return Some(*known);
         }
+
         let place = u32::try_from(self.classes.len()).ok()?;
         self.classes.push(ranges.clone());
         self.known.insert(ranges, place);
+
         Some(place)
     }
 
@@ -208,6 +253,7 @@ impl Compiler {
         for _ in 0..repetition.min {
             self.add(&repetition.sub)?;
         }
+
         match repetition.max {
             None => {
                 let split = self.push(Step::Split(OPEN, OPEN))?;
@@ -225,10 +271,12 @@ impl Compiler {
                     ends.push(split);
                     self.add(&repetition.sub)?;
                 }
+
                 let end = self.here();
                 ends.into_iter().for_each(|split| self.lead(split, end));
             }
         }
+
         Some(())
     }
 
@@ -236,21 +284,30 @@ impl Compiler {
         let mut ends = Vec::new();
         for (place, branch) in branches.iter().enumerate() {
             let last = place + 1 == branches.len();
-            let split = if last { None } else { Some(self.push(Step::Split(OPEN, OPEN))?) };
+            let split = if last {
+                None
+            } else {
+                Some(self.push(Step::Split(OPEN, OPEN))?)
+            };
+
             if let Some(split) = split {
                 self.lead(split, split + 1);
             }
+
             self.add(branch)?;
+
             if let Some(split) = split {
                 ends.push(self.push(Step::Split(OPEN, OPEN))?);
                 self.lead(split, self.here());
             }
         }
+
         let end = self.here();
         for split in ends {
             self.lead(split, end);
             self.lead(split, end);
         }
+
         Some(())
     }
 }

@@ -1,4 +1,5 @@
-//! Lists that are sets or maps, and objects within objects: what upstream says about their values, as recorded.
+//! Lists that are sets or maps, and objects within objects: what upstream says about their values,
+//! as recorded.
 
 use super::values::{Row, check};
 
@@ -17,13 +18,25 @@ const LISTS: &[Row] = &[
         r#"{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}"#,
         &[
             (r#"["a","b"]"#, &[]),
-            (r#"["a","b","a","a","b"]"#, &[r#"x[2]: Duplicate value: "a""#, r#"x[4]: Duplicate value: "b""#]),
+            (
+                r#"["a","b","a","a","b"]"#,
+                &[
+                    r#"x[2]: Duplicate value: "a""#,
+                    r#"x[4]: Duplicate value: "b""#,
+                ],
+            ),
             ("[]", &[]),
         ],
     ),
     (
         r#"{"type":"array","x-kubernetes-list-type":"set","items":{"type":"object","x-kubernetes-map-type":"atomic","x-kubernetes-preserve-unknown-fields":true}}"#,
-        &[(r#"[{"a":1},{"a":1}]"#, &[r#"x[1]: Duplicate value: {"a":1}"#]), (r#"[{"a":1},{"a":2}]"#, &[])],
+        &[
+            (
+                r#"[{"a":1},{"a":1}]"#,
+                &[r#"x[1]: Duplicate value: {"a":1}"#],
+            ),
+            (r#"[{"a":1},{"a":2}]"#, &[]),
+        ],
     ),
     (
         r#"{"type":"array","x-kubernetes-list-type":"atomic","items":{"type":"string"}}"#,
@@ -33,8 +46,18 @@ const LISTS: &[Row] = &[
         r#"{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"type":"object","required":["k"],"properties":{"k":{"type":"string"},"v":{"type":"integer"}}}}"#,
         &[
             (r#"[{"k":"a"},{"k":"b"}]"#, &[]),
-            (r#"[{"k":"a"},{"k":"a","v":1}]"#, &[r#"x[1]: Duplicate value: {"k":"a"}"#]),
-            ("[{},{}]", &["x[0].k: Required value", "x[1].k: Required value", "x[1]: Duplicate value: {}"]),
+            (
+                r#"[{"k":"a"},{"k":"a","v":1}]"#,
+                &[r#"x[1]: Duplicate value: {"k":"a"}"#],
+            ),
+            (
+                "[{},{}]",
+                &[
+                    "x[0].k: Required value",
+                    "x[1].k: Required value",
+                    "x[1]: Duplicate value: {}",
+                ],
+            ),
             (
                 "[1]",
                 &[
@@ -64,7 +87,10 @@ const LISTS: &[Row] = &[
         r#"{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k","p"],"items":{"type":"object","required":["k"],"properties":{"k":{"type":"string"},"p":{"type":"string","default":"TCP"}}}}"#,
         &[
             (r#"[{"k":"a"},{"k":"a","p":"UDP"}]"#, &[]),
-            (r#"[{"k":"a"},{"k":"a","p":"TCP"}]"#, &[r#"x[1]: Duplicate value: {"k":"a","p":"TCP"}"#]),
+            (
+                r#"[{"k":"a"},{"k":"a","p":"TCP"}]"#,
+                &[r#"x[1]: Duplicate value: {"k":"a","p":"TCP"}"#],
+            ),
         ],
     ),
     (
@@ -76,8 +102,14 @@ const LISTS: &[Row] = &[
 const EMBEDDED: &[Row] = &[(
     r#"{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}"#,
     &[
-        (r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"q":1}}"#, &[]),
-        ("{}", &["x.apiVersion: Required value", "x.kind: Required value"]),
+        (
+            r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"q":1}}"#,
+            &[],
+        ),
+        (
+            "{}",
+            &["x.apiVersion: Required value", "x.kind: Required value"],
+        ),
         (
             r#"{"apiVersion":"","kind":""}"#,
             &[

@@ -1,5 +1,5 @@
-//! Tables of cases through a few `check` functions. Complaints about one object come in no order that upstream
-//! promises, so they are compared sorted.
+//! Tables of cases through a few `check` functions. Complaints about one object come in no order
+//! that upstream promises, so they are compared sorted.
 
 mod formats;
 mod lists;
@@ -17,18 +17,31 @@ use crate::value::Path;
 
 /// A value under the member `x` of an object.
 fn check_value(schema: &str, value: &str, expected: &[&str]) {
-    let schema = compiled(&format!(r#"{{"type":"object","properties":{{"x":{schema}}}}}"#));
+    let schema = compiled(&format!(
+        r#"{{"type":"object","properties":{{"x":{schema}}}}}"#
+    ));
     let mut object = tree(&format!(r#"{{"x":{value}}}"#));
     admit(&schema, &mut object);
+
     let mut errors = schema.validate(&object, &Path::Root);
     errors.extend(schema.validate_embedded(&object));
     errors.extend(schema.validate_lists(&object));
-    assert_eq!(sorted(&errors), sorted_texts(expected), "{value} under {:?}", schema.root());
+    assert_eq!(
+        sorted(&errors),
+        sorted_texts(expected),
+        "{value} under {:?}",
+        schema.root()
+    );
 }
 
 fn check_schema(schema: &str, expected: &[&str]) {
     let tree = tree(schema);
-    let errors = check::schema(Props::of(&tree), false, Demands::ALL, &Path::Root.field("s"));
+    let errors = check::schema(
+        Props::of(&tree),
+        false,
+        Demands::ALL,
+        &Path::Root.field("s"),
+    );
     assert_eq!(sorted(&errors), sorted_texts(expected), "{schema}");
 }
 
@@ -37,8 +50,16 @@ fn check_object(schema: &str, sent: &str, expected: &str, unknown: &[&str]) {
     let mut object = tree(sent);
     assert_eq!(admit(&schema, &mut object), unknown, "{sent}");
     assert_eq!(json::to_string(&object), expected, "{sent}");
-    assert!(admit(&schema, &mut object).is_empty(), "a second time nothing is unknown");
-    assert_eq!(json::to_string(&object), expected, "a second time nothing changes");
+    assert!(
+        admit(&schema, &mut object).is_empty(),
+        "a second time nothing is unknown"
+    );
+
+    assert_eq!(
+        json::to_string(&object),
+        expected,
+        "a second time nothing changes"
+    );
 }
 
 fn check_update(schema: &str, old: &str, new: &str, expected: &[&str]) {

@@ -1,4 +1,5 @@
-//! Objects on their way in, and what upstream makes of them: pruned, rid of nulls, coerced, defaulted.
+//! Objects on their way in, and what upstream makes of them: pruned, rid of nulls, coerced,
+//! defaulted.
 
 use super::{check_object, check_update, compiled, tree};
 use crate::codec::json;
@@ -24,18 +25,24 @@ fn an_embedded_object_of_wrong_types_is_refused_when_sent_and_mended_when_read()
         r#"{"type":"object","properties":{"x":{"type":"object","x-kubernetes-embedded-resource":true,
         "x-kubernetes-preserve-unknown-fields":true}}}"#,
     );
+
     let check = |sent: &str, refusal: &str, mended: &str| {
         let mut object = tree(sent);
-        assert_eq!(schema.coerce(&mut object, false).unwrap_err().to_string(), refusal);
+        assert_eq!(
+            schema.coerce(&mut object, false).unwrap_err().to_string(),
+            refusal
+        );
         let mut object = tree(sent);
         assert_eq!(schema.coerce(&mut object, true), Ok(Vec::new()), "{sent}");
         assert_eq!(json::to_string(&object), mended);
     };
+
     check(
         r#"{"x":{"apiVersion":"v1","kind":5,"more":true}}"#,
         "x.kind: Invalid value: 5: must be a string",
         r#"{"x":{"apiVersion":"v1","more":true}}"#,
     );
+
     check(
         r#"{"x":{"metadata":{"name":"a","labels":{"b":1},"generation":"2"}}}"#,
         concat!(
@@ -44,6 +51,7 @@ fn an_embedded_object_of_wrong_types_is_refused_when_sent_and_mended_when_read()
         ),
         r#"{"x":{"metadata":{"name":"a"}}}"#,
     );
+
     check(
         r#"{"x":{"metadata":[]}}"#,
         "x.metadata: Invalid value: []: json: cannot unmarshal array into Go value of type v1.ObjectMeta",
@@ -59,16 +67,38 @@ fn rules_have_their_place_in_the_compiled_schema() {
         {"rule":"true","messageExpression":"'x'"}]}},"b":{"type":"string"}}}"#,
     );
     let list = schema.member(schema.root(), "a").unwrap();
-    let [first, second] = &*schema.item(list).unwrap().rules else { panic!("two rules") };
-    assert_eq!((first.rule.as_str(), first.message.as_str()), ("self.min <= self.max", "m"));
+
+    let [first, second] = &*schema.item(list).unwrap().rules else {
+        panic!("two rules")
+    };
     assert_eq!(
-        (first.reason.as_deref(), first.field_path.as_str(), first.optional_old_self),
+        (first.rule.as_str(), first.message.as_str()),
+        ("self.min <= self.max", "m")
+    );
+
+    assert_eq!(
+        (
+            first.reason.as_deref(),
+            first.field_path.as_str(),
+            first.optional_old_self
+        ),
         (Some("FieldValueForbidden"), ".min", Some(true))
     );
-    assert_eq!((second.rule.as_str(), second.message_expression.as_str()), ("true", "'x'"));
+
+    assert_eq!(
+        (second.rule.as_str(), second.message_expression.as_str()),
+        ("true", "'x'")
+    );
+
     // Whoever evaluates them finds the way, and need not go where there are none.
     assert!(schema.root().flags.has(Flags::RULES) && list.flags.has(Flags::RULES));
-    assert!(!schema.member(schema.root(), "b").unwrap().flags.has(Flags::RULES));
+    assert!(
+        !schema
+            .member(schema.root(), "b")
+            .unwrap()
+            .flags
+            .has(Flags::RULES)
+    );
 }
 
 /// Schema, what is sent, what it becomes, which fields are unknown.

@@ -1,4 +1,5 @@
-//! Schemas, and what upstream says about them. Every expectation was recorded from there; `s` is the place of the schema.
+//! Schemas, and what upstream says about them. Every expectation was recorded from there; `s` is
+//! the place of the schema.
 
 use super::check_schema;
 
@@ -48,9 +49,18 @@ fn check(rows: &[Row]) {
 
 const SHAPE: &[Row] = &[
     (r#"{"type":"object"}"#, &[]),
-    ("{}", &["s.type: Required value: must not be empty at the root"]),
-    (r#"{"type":"string"}"#, &[r#"s.type: Invalid value: "string": must be object at the root"#]),
-    (r#"{"type":"object","nullable":true}"#, &["s.nullable: Forbidden: nullable cannot be true at the root"]),
+    (
+        "{}",
+        &["s.type: Required value: must not be empty at the root"],
+    ),
+    (
+        r#"{"type":"string"}"#,
+        &[r#"s.type: Invalid value: "string": must be object at the root"#],
+    ),
+    (
+        r#"{"type":"object","nullable":true}"#,
+        &["s.nullable: Forbidden: nullable cannot be true at the root"],
+    ),
     (
         r#"{"type":"object","additionalProperties":{"type":"string"}}"#,
         &["s.additionalProperties: Forbidden: must not be used at the root"],
@@ -82,7 +92,9 @@ const SHAPE: &[Row] = &[
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"array","items":{}}}}"#,
-        &["s.properties[x].items.type: Required value: must not be empty for specified array items"],
+        &[
+            "s.properties[x].items.type: Required value: must not be empty for specified array items",
+        ],
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"array","items":[{"type":"string"}]}}}"#,
@@ -92,7 +104,10 @@ const SHAPE: &[Row] = &[
         r#"{"type":"object","properties":{"x":{"type":"array","items":{"type":"array","items":{"type":"string"}}}}}"#,
         &[],
     ),
-    (r#"{"type":"object","properties":{"x":{"x-kubernetes-preserve-unknown-fields":true}}}"#, &[]),
+    (
+        r#"{"type":"object","properties":{"x":{"x-kubernetes-preserve-unknown-fields":true}}}"#,
+        &[],
+    ),
     (
         r#"{"type":"object","properties":{"x":{"x-kubernetes-preserve-unknown-fields":false}}}"#,
         &[
@@ -163,8 +178,14 @@ const SHAPE: &[Row] = &[
 ];
 
 const EXTENSIONS: &[Row] = &[
-    (r#"{"type":"object","properties":{"x":{"x-kubernetes-int-or-string":true}}}"#, &[]),
-    (r#"{"type":"object","properties":{"x":{"x-kubernetes-int-or-string":true,"type":"integer"}}}"#, &[]),
+    (
+        r#"{"type":"object","properties":{"x":{"x-kubernetes-int-or-string":true}}}"#,
+        &[],
+    ),
+    (
+        r#"{"type":"object","properties":{"x":{"x-kubernetes-int-or-string":true,"type":"integer"}}}"#,
+        &[],
+    ),
     (
         r#"{"type":"object","properties":{"x":{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}]}}}"#,
         &[],
@@ -206,7 +227,9 @@ const EXTENSIONS: &[Row] = &[
     ),
     (
         r#"{"type":"object","properties":{"x":{"x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}"#,
-        &["s.properties[x].type: Required value: must be object if x-kubernetes-embedded-resource is true"],
+        &[
+            "s.properties[x].type: Required value: must be object if x-kubernetes-embedded-resource is true",
+        ],
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"array","items":{"type":"string"},"x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}"#,
@@ -231,17 +254,26 @@ const EXTENSIONS: &[Row] = &[
 ];
 
 const LOGIC: &[Row] = &[
-    (r#"{"type":"object","properties":{"x":{"type":"string","allOf":[{"minLength":2}]}}}"#, &[]),
+    (
+        r#"{"type":"object","properties":{"x":{"type":"string","allOf":[{"minLength":2}]}}}"#,
+        &[],
+    ),
     (
         r#"{"type":"object","properties":{"x":{"type":"string","allOf":[{"type":"string"}]}}}"#,
         &["s.properties[x].allOf[0].type: Forbidden: must be empty to be structural"],
     ),
-    (r#"{"type":"object","properties":{"x":{"type":"string","anyOf":[{"minLength":2}]}}}"#, &[]),
+    (
+        r#"{"type":"object","properties":{"x":{"type":"string","anyOf":[{"minLength":2}]}}}"#,
+        &[],
+    ),
     (
         r#"{"type":"object","properties":{"x":{"type":"string","anyOf":[{"type":"string"}]}}}"#,
         &["s.properties[x].anyOf[0].type: Forbidden: must be empty to be structural"],
     ),
-    (r#"{"type":"object","properties":{"x":{"type":"string","oneOf":[{"minLength":2}]}}}"#, &[]),
+    (
+        r#"{"type":"object","properties":{"x":{"type":"string","oneOf":[{"minLength":2}]}}}"#,
+        &[],
+    ),
     (
         r#"{"type":"object","properties":{"x":{"type":"string","oneOf":[{"type":"string"}]}}}"#,
         &["s.properties[x].oneOf[0].type: Forbidden: must be empty to be structural"],
@@ -268,7 +300,9 @@ const LOGIC: &[Row] = &[
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"string","not":{"additionalProperties":true}}}}"#,
-        &["s.properties[x].not.additionalProperties: Forbidden: must be undefined to be structural"],
+        &[
+            "s.properties[x].not.additionalProperties: Forbidden: must be undefined to be structural",
+        ],
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"string","not":{"x-kubernetes-preserve-unknown-fields":true}}}}"#,
@@ -278,11 +312,15 @@ const LOGIC: &[Row] = &[
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"string","not":{"x-kubernetes-embedded-resource":true}}}}"#,
-        &["s.properties[x].not.x-kubernetes-embedded-resource: Forbidden: must be false to be structural"],
+        &[
+            "s.properties[x].not.x-kubernetes-embedded-resource: Forbidden: must be false to be structural",
+        ],
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"string","not":{"x-kubernetes-int-or-string":true}}}}"#,
-        &["s.properties[x].not.x-kubernetes-int-or-string: Forbidden: must be false to be structural"],
+        &[
+            "s.properties[x].not.x-kubernetes-int-or-string: Forbidden: must be false to be structural",
+        ],
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"string","not":{"x-kubernetes-list-map-keys":["a"]}}}}"#,
@@ -309,7 +347,9 @@ const LOGIC: &[Row] = &[
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"string","not":{"x-kubernetes-validations":[{"rule":"true"}]}}}}"#,
-        &["s.properties[x].not.x-kubernetes-validations: Forbidden: must be empty to be structural"],
+        &[
+            "s.properties[x].not.x-kubernetes-validations: Forbidden: must be empty to be structural",
+        ],
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"properties":{"a":{"minLength":2,"pattern":"["},"metadata":{}}}]}}}"#,
@@ -447,7 +487,9 @@ const TOPOLOGY: &[Row] = &[
     ),
     (
         r#"{"type":"object","properties":{"x":{"x-kubernetes-preserve-unknown-fields":true,"x-kubernetes-list-type":"set"}}}"#,
-        &["s.properties[x].type: Required value: must be array if x-kubernetes-list-type is specified"],
+        &[
+            "s.properties[x].type: Required value: must be array if x-kubernetes-list-type is specified",
+        ],
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"type":"string"}}}}"#,
@@ -497,9 +539,14 @@ const TOPOLOGY: &[Row] = &[
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string","nullable":true}}}}"#,
-        &["s.properties[x].items.nullable: Forbidden: cannot be nullable when x-kubernetes-list-type is set"],
+        &[
+            "s.properties[x].items.nullable: Forbidden: cannot be nullable when x-kubernetes-list-type is set",
+        ],
     ),
-    (r#"{"type":"object","properties":{"x":{"type":"object","x-kubernetes-map-type":"atomic"}}}"#, &[]),
+    (
+        r#"{"type":"object","properties":{"x":{"type":"object","x-kubernetes-map-type":"atomic"}}}"#,
+        &[],
+    ),
     (
         r#"{"type":"object","properties":{"x":{"type":"object","x-kubernetes-map-type":"odd"}}}"#,
         &[
@@ -514,15 +561,22 @@ const TOPOLOGY: &[Row] = &[
     ),
     (
         r#"{"type":"object","properties":{"x":{"x-kubernetes-preserve-unknown-fields":true,"x-kubernetes-map-type":"granular"}}}"#,
-        &["s.properties[x].type: Required value: must be object if x-kubernetes-map-type is specified"],
+        &[
+            "s.properties[x].type: Required value: must be object if x-kubernetes-map-type is specified",
+        ],
     ),
 ];
 
 const DEFAULTS: &[Row] = &[
-    (r#"{"type":"object","properties":{"x":{"type":"string","default":"a"}}}"#, &[]),
+    (
+        r#"{"type":"object","properties":{"x":{"type":"string","default":"a"}}}"#,
+        &[],
+    ),
     (
         r#"{"type":"object","properties":{"x":{"type":"string","default":5}}}"#,
-        &[r#"s.properties[x].default: Invalid value: "integer":  in body must be of type string: "integer""#],
+        &[
+            r#"s.properties[x].default: Invalid value: "integer":  in body must be of type string: "integer""#,
+        ],
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"string","maxLength":1,"default":"ab"}}}"#,
@@ -532,7 +586,10 @@ const DEFAULTS: &[Row] = &[
         r#"{"type":"object","properties":{"x":{"type":"string","enum":["a"],"default":"b"}}}"#,
         &[r#"s.properties[x].default: Unsupported value: "b": supported values: "a""#],
     ),
-    (r#"{"type":"object","properties":{"x":{"type":"string","default":null}}}"#, &[]),
+    (
+        r#"{"type":"object","properties":{"x":{"type":"string","default":null}}}"#,
+        &[],
+    ),
     (
         r#"{"type":"object","properties":{"x":{"type":"object","properties":{"a":{"type":"string","default":"x"}},"default":{}}}}"#,
         &[],
@@ -557,14 +614,19 @@ const DEFAULTS: &[Row] = &[
             r#"s.properties[x].default.a: Invalid value: "integer": .a in body must be of type string: "integer""#,
         ],
     ),
-    (r#"{"type":"object","properties":{"x":{"x-kubernetes-int-or-string":true,"default":true}}}"#, &[]),
+    (
+        r#"{"type":"object","properties":{"x":{"x-kubernetes-int-or-string":true,"default":true}}}"#,
+        &[],
+    ),
     (
         r#"{"type":"object","properties":{"x":{"type":"string","format":"ipv4","default":"x"}}}"#,
         &[r#"s.properties[x].default: Invalid value: "x":  in body must be of type ipv4: "x""#],
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"string","format":"odd","default":5}}}"#,
-        &[r#"s.properties[x].default: Invalid value: "int64":  in body must be of type odd: "int64""#],
+        &[
+            r#"s.properties[x].default: Invalid value: "int64":  in body must be of type odd: "int64""#,
+        ],
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"object","required":["a"],"properties":{"a":{"type":"string"}},"default":{}}}}"#,
@@ -589,7 +651,10 @@ const DEFAULTS: &[Row] = &[
     ),
     (
         r#"{"type":"object","properties":{"a":{"type":"string"}},"default":{}}"#,
-        &["s.default.apiVersion: Required value", "s.default.kind: Required value"],
+        &[
+            "s.default.apiVersion: Required value",
+            "s.default.kind: Required value",
+        ],
     ),
     (
         r#"{"type":"object","properties":{"metadata":{"type":"object","default":{"name":"a"}},"kind":{"type":"string","default":"a"}}}"#,
@@ -633,11 +698,15 @@ const DEFAULTS: &[Row] = &[
 const RULES: &[Row] = &[
     (
         r#"{"type":"object","properties":{"x":{"type":"object","properties":{"a":{"type":"string"}},"x-kubernetes-validations":[{}]}}}"#,
-        &["s.properties[x].x-kubernetes-validations[0].rule: Required value: rule is not specified"],
+        &[
+            "s.properties[x].x-kubernetes-validations[0].rule: Required value: rule is not specified",
+        ],
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"object","properties":{"a":{"type":"string"}},"x-kubernetes-validations":[{"rule":" "}]}}}"#,
-        &["s.properties[x].x-kubernetes-validations[0].rule: Required value: rule is not specified"],
+        &[
+            "s.properties[x].x-kubernetes-validations[0].rule: Required value: rule is not specified",
+        ],
     ),
     (
         r#"{"type":"object","properties":{"x":{"type":"object","properties":{"a":{"type":"string"}},"x-kubernetes-validations":[{"rule":"true","message":" "}]}}}"#,

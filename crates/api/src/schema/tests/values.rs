@@ -1,9 +1,13 @@
-//! Values, and what upstream's validators say about them. Every expectation was recorded from those.
+//! Values, and what upstream's validators say about them. Every expectation was recorded from
+//! those.
 
 use super::check_value;
 
 /// A schema, and values with the complaints about them.
-pub(super) type Row = (&'static str, &'static [(&'static str, &'static [&'static str])]);
+pub(super) type Row = (
+    &'static str,
+    &'static [(&'static str, &'static [&'static str])],
+);
 
 #[test]
 fn a_value_has_its_type() {
@@ -43,12 +47,27 @@ const TYPES: &[Row] = &[
         r#"{"type":"string"}"#,
         &[
             (r#""a""#, &[]),
-            ("5", &[r#"x: Invalid value: "integer": x in body must be of type string: "integer""#]),
-            ("1.5", &[r#"x: Invalid value: "number": x in body must be of type string: "number""#]),
-            ("true", &[r#"x: Invalid value: "boolean": x in body must be of type string: "boolean""#]),
+            (
+                "5",
+                &[r#"x: Invalid value: "integer": x in body must be of type string: "integer""#],
+            ),
+            (
+                "1.5",
+                &[r#"x: Invalid value: "number": x in body must be of type string: "number""#],
+            ),
+            (
+                "true",
+                &[r#"x: Invalid value: "boolean": x in body must be of type string: "boolean""#],
+            ),
             ("null", &[]),
-            ("[]", &[r#"x: Invalid value: "array": x in body must be of type string: "array""#]),
-            ("{}", &[r#"x: Invalid value: "object": x in body must be of type string: "object""#]),
+            (
+                "[]",
+                &[r#"x: Invalid value: "array": x in body must be of type string: "array""#],
+            ),
+            (
+                "{}",
+                &[r#"x: Invalid value: "object": x in body must be of type string: "object""#],
+            ),
         ],
     ),
     (
@@ -63,8 +82,14 @@ const TYPES: &[Row] = &[
                     r#"x: Invalid value: "number": x in body must be of type integer: "number""#,
                 ],
             ),
-            (r#""5""#, &[r#"x: Invalid value: "string": x in body must be of type integer: "string""#]),
-            ("true", &[r#"x: Invalid value: "boolean": x in body must be of type integer: "boolean""#]),
+            (
+                r#""5""#,
+                &[r#"x: Invalid value: "string": x in body must be of type integer: "string""#],
+            ),
+            (
+                "true",
+                &[r#"x: Invalid value: "boolean": x in body must be of type integer: "boolean""#],
+            ),
             (
                 "1e+30",
                 &[
@@ -79,7 +104,10 @@ const TYPES: &[Row] = &[
         &[
             ("5", &[]),
             ("1.5", &[]),
-            (r#""x""#, &[r#"x: Invalid value: "string": x in body must be of type number: "string""#]),
+            (
+                r#""x""#,
+                &[r#"x: Invalid value: "string": x in body must be of type number: "string""#],
+            ),
             ("null", &[]),
         ],
     ),
@@ -87,8 +115,14 @@ const TYPES: &[Row] = &[
         r#"{"type":"boolean"}"#,
         &[
             ("true", &[]),
-            (r#""true""#, &[r#"x: Invalid value: "string": x in body must be of type boolean: "string""#]),
-            ("0", &[r#"x: Invalid value: "integer": x in body must be of type boolean: "integer""#]),
+            (
+                r#""true""#,
+                &[r#"x: Invalid value: "string": x in body must be of type boolean: "string""#],
+            ),
+            (
+                "0",
+                &[r#"x: Invalid value: "integer": x in body must be of type boolean: "integer""#],
+            ),
         ],
     ),
     (
@@ -102,19 +136,34 @@ const TYPES: &[Row] = &[
                     r#"x[2]: Invalid value: "null": x[2] in body must be of type string: "null""#,
                 ],
             ),
-            ("{}", &[r#"x: Invalid value: "object": x in body must be of type array: "object""#]),
-            (r#""x""#, &[r#"x: Invalid value: "string": x in body must be of type array: "string""#]),
+            (
+                "{}",
+                &[r#"x: Invalid value: "object": x in body must be of type array: "object""#],
+            ),
+            (
+                r#""x""#,
+                &[r#"x: Invalid value: "string": x in body must be of type array: "string""#],
+            ),
         ],
     ),
     (
         r#"{"type":"object"}"#,
         &[
             ("{}", &[]),
-            ("[]", &[r#"x: Invalid value: "array": x in body must be of type object: "array""#]),
-            (r#""x""#, &[r#"x: Invalid value: "string": x in body must be of type object: "string""#]),
+            (
+                "[]",
+                &[r#"x: Invalid value: "array": x in body must be of type object: "array""#],
+            ),
+            (
+                r#""x""#,
+                &[r#"x: Invalid value: "string": x in body must be of type object: "string""#],
+            ),
         ],
     ),
-    (r#"{"type":"string","nullable":true}"#, &[("null", &[]), (r#""a""#, &[])]),
+    (
+        r#"{"type":"string","nullable":true}"#,
+        &[("null", &[]), (r#""a""#, &[])],
+    ),
     (
         r#"{"x-kubernetes-int-or-string":true}"#,
         &[
@@ -122,25 +171,49 @@ const TYPES: &[Row] = &[
             (r#""5%""#, &[]),
             (
                 "true",
-                &[r#"x: Invalid value: "boolean": x in body must be of type integer,string: "boolean""#],
+                &[
+                    r#"x: Invalid value: "boolean": x in body must be of type integer,string: "boolean""#,
+                ],
             ),
-            ("1.5", &[r#"x: Invalid value: "number": x in body must be of type integer,string: "number""#]),
+            (
+                "1.5",
+                &[
+                    r#"x: Invalid value: "number": x in body must be of type integer,string: "number""#,
+                ],
+            ),
             ("2.0", &[]),
             ("null", &[]),
-            ("[]", &[r#"x: Invalid value: "array": x in body must be of type integer,string: "array""#]),
+            (
+                "[]",
+                &[
+                    r#"x: Invalid value: "array": x in body must be of type integer,string: "array""#,
+                ],
+            ),
         ],
     ),
     (
         r#"{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}],"pattern":"^a","maximum":5}"#,
         &[
-            ("7", &["x: Invalid value: 7: x in body should be less than or equal to 5"]),
-            (r#""b""#, &[r#"x: Invalid value: "b": x in body should match '^a'"#]),
+            (
+                "7",
+                &["x: Invalid value: 7: x in body should be less than or equal to 5"],
+            ),
+            (
+                r#""b""#,
+                &[r#"x: Invalid value: "b": x in body should match '^a'"#],
+            ),
             (r#""a""#, &[]),
         ],
     ),
     (
         r#"{"x-kubernetes-preserve-unknown-fields":true}"#,
-        &[("5", &[]), (r#""a""#, &[]), ("null", &[]), (r#"{"a":{"b":1}}"#, &[]), ("[1]", &[])],
+        &[
+            ("5", &[]),
+            (r#""a""#, &[]),
+            ("null", &[]),
+            (r#"{"a":{"b":1}}"#, &[]),
+            ("[1]", &[]),
+        ],
     ),
     (
         r#"{"type":"object","additionalProperties":{"type":"string"}}"#,
@@ -148,11 +221,16 @@ const TYPES: &[Row] = &[
             (r#"{"a":"b"}"#, &[]),
             (
                 r#"{"a":1,"b c":null}"#,
-                &[r#"x.a: Invalid value: "integer": x.a in body must be of type string: "integer""#],
+                &[
+                    r#"x.a: Invalid value: "integer": x.a in body must be of type string: "integer""#,
+                ],
             ),
         ],
     ),
-    (r#"{"type":"object","additionalProperties":true}"#, &[(r#"{"a":"b"}"#, &[]), (r#"{"a":1}"#, &[])]),
+    (
+        r#"{"type":"object","additionalProperties":true}"#,
+        &[(r#"{"a":"b"}"#, &[]), (r#"{"a":1}"#, &[])],
+    ),
 ];
 
 const NUMBERS: &[Row] = &[
@@ -161,8 +239,14 @@ const NUMBERS: &[Row] = &[
         &[
             ("2", &[]),
             ("4", &[]),
-            ("1", &["x: Invalid value: 1: x in body should be greater than or equal to 2"]),
-            ("5", &["x: Invalid value: 5: x in body should be less than or equal to 4"]),
+            (
+                "1",
+                &["x: Invalid value: 1: x in body should be greater than or equal to 2"],
+            ),
+            (
+                "5",
+                &["x: Invalid value: 5: x in body should be less than or equal to 4"],
+            ),
             (
                 "3.5",
                 &[
@@ -176,8 +260,14 @@ const NUMBERS: &[Row] = &[
         r#"{"type":"integer","minimum":2,"exclusiveMinimum":true,"maximum":4,"exclusiveMaximum":true}"#,
         &[
             ("3", &[]),
-            ("2", &["x: Invalid value: 2: x in body should be greater than 2"]),
-            ("4", &["x: Invalid value: 4: x in body should be less than 4"]),
+            (
+                "2",
+                &["x: Invalid value: 2: x in body should be greater than 2"],
+            ),
+            (
+                "4",
+                &["x: Invalid value: 4: x in body should be less than 4"],
+            ),
         ],
     ),
     (
@@ -185,14 +275,28 @@ const NUMBERS: &[Row] = &[
         &[
             ("0.5", &[]),
             ("1", &[]),
-            ("0.25", &["x: Invalid value: 0.25: x in body should be greater than or equal to 0.5"]),
-            ("2", &["x: Invalid value: 2: x in body should be less than or equal to 1"]),
-            ("1e+21", &["x: Invalid value: 1e+21: x in body should be less than or equal to 1.5"]),
+            (
+                "0.25",
+                &["x: Invalid value: 0.25: x in body should be greater than or equal to 0.5"],
+            ),
+            (
+                "2",
+                &["x: Invalid value: 2: x in body should be less than or equal to 1"],
+            ),
+            (
+                "1e+21",
+                &["x: Invalid value: 1e+21: x in body should be less than or equal to 1.5"],
+            ),
         ],
     ),
     (
         r#"{"type":"number","maximum":1e+30}"#,
-        &[("5", &["x: Invalid value: 5: x in body should be less than or equal to -9223372036854775808"])],
+        &[(
+            "5",
+            &[
+                "x: Invalid value: 5: x in body should be less than or equal to -9223372036854775808",
+            ],
+        )],
     ),
     (
         r#"{"type":"integer","maximum":1.5,"minimum":0.5}"#,
@@ -220,30 +324,50 @@ const NUMBERS: &[Row] = &[
             ("10", &[]),
             ("0", &[]),
             ("-5", &[]),
-            ("7", &["x: Invalid value: 7: x in body should be a multiple of 5"]),
-            ("7.0", &["x: Invalid value: 7: x in body should be a multiple of 5"]),
+            (
+                "7",
+                &["x: Invalid value: 7: x in body should be a multiple of 5"],
+            ),
+            (
+                "7.0",
+                &["x: Invalid value: 7: x in body should be a multiple of 5"],
+            ),
         ],
     ),
     (
         r#"{"type":"number","multipleOf":0.1}"#,
         &[
             ("0.3", &[]),
-            ("0.25", &["x: Invalid value: 0.25: x in body should be a multiple of 0.1"]),
-            ("3", &["x: Invalid value: 0: factor MultipleOf declared for x must be positive: 0"]),
+            (
+                "0.25",
+                &["x: Invalid value: 0.25: x in body should be a multiple of 0.1"],
+            ),
+            (
+                "3",
+                &["x: Invalid value: 0: factor MultipleOf declared for x must be positive: 0"],
+            ),
         ],
     ),
     (
         r#"{"type":"integer","multipleOf":0.5}"#,
         &[(
             "3",
-            &[r#"<nil>: Invalid value: "": MultipleOf value must be of type integer (default format) in x"#],
+            &[
+                r#"<nil>: Invalid value: "": MultipleOf value must be of type integer (default format) in x"#,
+            ],
         )],
     ),
     (
         r#"{"type":"number","multipleOf":-1}"#,
         &[
-            ("3", &["x: Invalid value: -1: factor MultipleOf declared for x must be positive: -1"]),
-            ("1.5", &["x: Invalid value: -1: factor MultipleOf declared for x must be positive: -1"]),
+            (
+                "3",
+                &["x: Invalid value: -1: factor MultipleOf declared for x must be positive: -1"],
+            ),
+            (
+                "1.5",
+                &["x: Invalid value: -1: factor MultipleOf declared for x must be positive: -1"],
+            ),
         ],
     ),
     (
@@ -264,7 +388,10 @@ const NUMBERS: &[Row] = &[
                     r#"x: Invalid value: "float64": x in body must be of type int32: "float64""#,
                 ],
             ),
-            (r#""x""#, &[r#"x: Invalid value: "string": x in body must be of type integer: "string""#]),
+            (
+                r#""x""#,
+                &[r#"x: Invalid value: "string": x in body must be of type integer: "string""#],
+            ),
         ],
     ),
     (
@@ -286,7 +413,9 @@ const NUMBERS: &[Row] = &[
             ("1.5", &[]),
             (
                 "1e+39",
-                &[r#"<nil>: Invalid value: "": Checked value must be of type number with format float in x"#],
+                &[
+                    r#"<nil>: Invalid value: "": Checked value must be of type number with format float in x"#,
+                ],
             ),
             ("7", &[]),
         ],
@@ -296,7 +425,10 @@ const NUMBERS: &[Row] = &[
         r#"{"type":"integer","format":"odd"}"#,
         &[
             ("2147483648", &[]),
-            (r#""x""#, &[r#"x: Invalid value: "string": x in body must be of type integer: "string""#]),
+            (
+                r#""x""#,
+                &[r#"x: Invalid value: "string": x in body must be of type integer: "string""#],
+            ),
         ],
     ),
 ];
@@ -307,25 +439,46 @@ const STRINGS: &[Row] = &[
         &[
             (r#""ab""#, &[]),
             (r#""éüö""#, &[]),
-            (r#""a""#, &[r#"x: Invalid value: "a": x in body should be at least 2 chars long"#]),
+            (
+                r#""a""#,
+                &[r#"x: Invalid value: "a": x in body should be at least 2 chars long"#],
+            ),
             (r#""abcd""#, &["x: Too long: may not be more than 3 bytes"]),
-            (r#""""#, &[r#"x: Invalid value: "": x in body should be at least 2 chars long"#]),
+            (
+                r#""""#,
+                &[r#"x: Invalid value: "": x in body should be at least 2 chars long"#],
+            ),
         ],
     ),
-    (r#"{"type":"string","maxLength":1}"#, &[(r#""ab""#, &["x: Too long: may not be more than 1 byte"])]),
+    (
+        r#"{"type":"string","maxLength":1}"#,
+        &[(r#""ab""#, &["x: Too long: may not be more than 1 byte"])],
+    ),
     (
         r#"{"type":"string","pattern":"^[a-z]+$"}"#,
         &[
             (r#""abc""#, &[]),
-            (r#""A""#, &[r#"x: Invalid value: "A": x in body should match '^[a-z]+$'"#]),
-            (r#""""#, &[r#"x: Invalid value: "": x in body should match '^[a-z]+$'"#]),
+            (
+                r#""A""#,
+                &[r#"x: Invalid value: "A": x in body should match '^[a-z]+$'"#],
+            ),
+            (
+                r#""""#,
+                &[r#"x: Invalid value: "": x in body should match '^[a-z]+$'"#],
+            ),
         ],
     ),
     (
         r#"{"type":"string","pattern":"\\d","minLength":3}"#,
         &[
-            (r#""a1""#, &[r#"x: Invalid value: "a1": x in body should be at least 3 chars long"#]),
-            (r#""abc""#, &[r#"x: Invalid value: "abc": x in body should match '\d'"#]),
+            (
+                r#""a1""#,
+                &[r#"x: Invalid value: "a1": x in body should be at least 3 chars long"#],
+            ),
+            (
+                r#""abc""#,
+                &[r#"x: Invalid value: "abc": x in body should match '\d'"#],
+            ),
             (r#""ab1""#, &[]),
         ],
     ),
@@ -333,8 +486,14 @@ const STRINGS: &[Row] = &[
         r#"{"type":"string","format":"ipv4"}"#,
         &[
             (r#""1.2.3.4""#, &[]),
-            (r#""x""#, &[r#"x: Invalid value: "x": x in body must be of type ipv4: "x""#]),
-            ("5", &[r#"x: Invalid value: "int64": x in body must be of type ipv4: "int64""#]),
+            (
+                r#""x""#,
+                &[r#"x: Invalid value: "x": x in body must be of type ipv4: "x""#],
+            ),
+            (
+                "5",
+                &[r#"x: Invalid value: "int64": x in body must be of type ipv4: "int64""#],
+            ),
             ("[1]", &[]),
         ],
     ),
@@ -342,21 +501,30 @@ const STRINGS: &[Row] = &[
         r#"{"type":"string","format":"date-time"}"#,
         &[
             (r#""2020-01-02T03:04:05Z""#, &[]),
-            (r#""today""#, &[r#"x: Invalid value: "today": x in body must be of type date-time: "today""#]),
+            (
+                r#""today""#,
+                &[r#"x: Invalid value: "today": x in body must be of type date-time: "today""#],
+            ),
         ],
     ),
     (
         r#"{"type":"string","format":"odd"}"#,
         &[
             (r#""x""#, &[]),
-            ("5", &[r#"x: Invalid value: "integer": x in body must be of type string: "integer""#]),
+            (
+                "5",
+                &[r#"x: Invalid value: "integer": x in body must be of type string: "integer""#],
+            ),
         ],
     ),
     (
         r#"{"type":"string","enum":["a","b"]}"#,
         &[
             (r#""a""#, &[]),
-            (r#""c""#, &[r#"x: Unsupported value: "c": supported values: "a", "b""#]),
+            (
+                r#""c""#,
+                &[r#"x: Unsupported value: "c": supported values: "a", "b""#],
+            ),
             (
                 "5",
                 &[
@@ -371,9 +539,18 @@ const STRINGS: &[Row] = &[
         r#"{"type":"integer","enum":[1,2.5]}"#,
         &[
             ("1", &[]),
-            ("2", &[r#"x: Unsupported value: 2: supported values: "1", "2.5""#]),
-            ("2.0", &[r#"x: Unsupported value: 2: supported values: "1", "2.5""#]),
-            ("3", &[r#"x: Unsupported value: 3: supported values: "1", "2.5""#]),
+            (
+                "2",
+                &[r#"x: Unsupported value: 2: supported values: "1", "2.5""#],
+            ),
+            (
+                "2.0",
+                &[r#"x: Unsupported value: 2: supported values: "1", "2.5""#],
+            ),
+            (
+                "3",
+                &[r#"x: Unsupported value: 3: supported values: "1", "2.5""#],
+            ),
             (
                 r#""x""#,
                 &[
@@ -386,17 +563,29 @@ const STRINGS: &[Row] = &[
     (
         r#"{"type":"string","nullable":true,"enum":["a",null]}"#,
         &[
-            ("null", &[r#"x: Unsupported value: null: supported values: "a", "null""#]),
+            (
+                "null",
+                &[r#"x: Unsupported value: null: supported values: "a", "null""#],
+            ),
             (r#""a""#, &[]),
-            (r#""b""#, &[r#"x: Unsupported value: "b": supported values: "a", "null""#]),
+            (
+                r#""b""#,
+                &[r#"x: Unsupported value: "b": supported values: "a", "null""#],
+            ),
         ],
     ),
     (
         r#"{"type":"object","x-kubernetes-preserve-unknown-fields":true,"enum":[{"a":1}]}"#,
         &[
             (r#"{"a":1}"#, &[]),
-            (r#"{"a":1.0}"#, &[r#"x: Unsupported value: {"a":1}: supported values: "{\"a\":1}""#]),
-            ("{}", &[r#"x: Unsupported value: {}: supported values: "{\"a\":1}""#]),
+            (
+                r#"{"a":1.0}"#,
+                &[r#"x: Unsupported value: {"a":1}: supported values: "{\"a\":1}""#],
+            ),
+            (
+                "{}",
+                &[r#"x: Unsupported value: {}: supported values: "{\"a\":1}""#],
+            ),
         ],
     ),
 ];
@@ -406,7 +595,10 @@ const COLLECTIONS: &[Row] = &[
         r#"{"type":"array","items":{"type":"integer"},"minItems":1,"maxItems":2}"#,
         &[
             ("[1]", &[]),
-            ("[]", &["x: Invalid value: 0: x in body should have at least 1 items"]),
+            (
+                "[]",
+                &["x: Invalid value: 0: x in body should have at least 1 items"],
+            ),
             ("[1,2,3]", &["x: Too many: 3: must have at most 2 items"]),
         ],
     ),
@@ -414,9 +606,18 @@ const COLLECTIONS: &[Row] = &[
         r#"{"type":"array","uniqueItems":true,"items":{"x-kubernetes-preserve-unknown-fields":true}}"#,
         &[
             (r#"[1,2,"1",{"a":1},{"a":2}]"#, &[]),
-            ("[1,1]", &[r#"x: Invalid value: "": x in body shouldn't contain duplicates"#]),
-            (r#"["a","b","a"]"#, &[r#"x: Invalid value: "": x in body shouldn't contain duplicates"#]),
-            (r#"[{"a":1},{"a":1}]"#, &[r#"x: Invalid value: "": x in body shouldn't contain duplicates"#]),
+            (
+                "[1,1]",
+                &[r#"x: Invalid value: "": x in body shouldn't contain duplicates"#],
+            ),
+            (
+                r#"["a","b","a"]"#,
+                &[r#"x: Invalid value: "": x in body shouldn't contain duplicates"#],
+            ),
+            (
+                r#"[{"a":1},{"a":1}]"#,
+                &[r#"x: Invalid value: "": x in body shouldn't contain duplicates"#],
+            ),
         ],
     ),
     (
@@ -427,8 +628,14 @@ const COLLECTIONS: &[Row] = &[
         r#"{"type":"object","additionalProperties":{"type":"integer"},"minProperties":1,"maxProperties":2}"#,
         &[
             (r#"{"a":1}"#, &[]),
-            ("{}", &["x: Invalid value: 0: x in body should have at least 1 properties"]),
-            (r#"{"a":1,"b":2,"c":3}"#, &["x: Too many: 3: must have at most 2 items"]),
+            (
+                "{}",
+                &["x: Invalid value: 0: x in body should have at least 1 properties"],
+            ),
+            (
+                r#"{"a":1,"b":2,"c":3}"#,
+                &["x: Too many: 3: must have at most 2 items"],
+            ),
         ],
     ),
     (
@@ -542,14 +749,20 @@ const LOGIC: &[Row] = &[
         r#"{"type":"string","not":{"enum":["bad"]}}"#,
         &[
             (r#""good""#, &[]),
-            (r#""bad""#, &[r#"<nil>: Invalid value: "": "x" must not validate the schema (not)"#]),
+            (
+                r#""bad""#,
+                &[r#"<nil>: Invalid value: "": "x" must not validate the schema (not)"#],
+            ),
         ],
     ),
     (
         r#"{"type":"string","not":{"anyOf":[{"minLength":3},{"pattern":"^x"}]}}"#,
         &[
             (r#""ab""#, &[]),
-            (r#""abc""#, &[r#"<nil>: Invalid value: "": "x" must not validate the schema (not)"#]),
+            (
+                r#""abc""#,
+                &[r#"<nil>: Invalid value: "": "x" must not validate the schema (not)"#],
+            ),
         ],
     ),
     (

@@ -1,5 +1,5 @@
-//! `anyOf`, `oneOf`, `allOf`, `not`: what other schemas say about the same value. What it was before an update does not
-//! matter here.
+//! `anyOf`, `oneOf`, `allOf`, `not`: what other schemas say about the same value. What it was
+//! before an update does not matter here.
 
 use super::Walk;
 use super::complaint::Outcome;
@@ -9,7 +9,13 @@ use crate::schema::node::{Checks, NodeId};
 use crate::value::Path;
 
 impl Walk<'_> {
-    pub(super) fn branches(&self, checks: &Checks, value: &Value, at: &Path<'_>, out: &mut Outcome) {
+    pub(super) fn branches(
+        &self,
+        checks: &Checks,
+        value: &Value,
+        at: &Path<'_>,
+        out: &mut Outcome,
+    ) {
         if !checks.any_of.is_empty() {
             self.any_of(&checks.any_of, value, at, out);
         }
@@ -19,10 +25,13 @@ impl Walk<'_> {
         if !checks.all_of.is_empty() {
             self.all_of(&checks.all_of, value, at, out);
         }
+
         if let Some(branch) = checks.not
             && self.quietly(branch, value, at, out).is_valid()
         {
-            out.fail(|| self.invalid_somewhere(format!("{} must not validate the schema (not)", quoted(at))));
+            out.fail(|| {
+                self.invalid_somewhere(format!("{} must not validate the schema (not)", quoted(at)))
+            });
         }
     }
 
@@ -33,9 +42,14 @@ impl Walk<'_> {
                 return out.merge(outcome);
             }
         }
+
         out.fail(|| {
-            self.invalid_somewhere(format!("{} must validate at least one schema (anyOf)", quoted(at)))
+            self.invalid_somewhere(format!(
+                "{} must validate at least one schema (anyOf)",
+                quoted(at)
+            ))
         });
+
         self.nearest_miss(several, value, at, out);
     }
 
@@ -49,13 +63,16 @@ impl Walk<'_> {
                 first.get_or_insert(outcome);
             }
         }
+
         match (valid, first) {
             (1, Some(first)) => out.merge(first),
             (0, _) => {
                 out.fail(|| self.not_exactly_one("Found none valid", at));
                 self.nearest_miss(several, value, at, out);
             }
-            _ => out.fail(|| self.not_exactly_one(&format!("Found {valid} valid alternatives"), at)),
+            _ => {
+                out.fail(|| self.not_exactly_one(&format!("Found {valid} valid alternatives"), at))
+            }
         }
     }
 
@@ -73,10 +90,14 @@ impl Walk<'_> {
             self.schema_of(self.schema.node(*branch), value, None, at, out);
             valid += usize::from(!out.failed_since(&before));
         }
+
         if valid < several.len() {
             let none = if valid == 0 { ". None validated" } else { "" };
             out.fail(|| {
-                self.invalid_somewhere(format!("{} must validate all the schemas (allOf){none}", quoted(at)))
+                self.invalid_somewhere(format!(
+                    "{} must validate all the schemas (allOf){none}",
+                    quoted(at)
+                ))
             });
         }
     }
@@ -86,14 +107,19 @@ impl Walk<'_> {
         if !out.is_loud() {
             return;
         }
+
         let mut nearest: Option<Outcome> = None;
         for branch in several {
             let mut outcome = Outcome::alternative();
             self.schema_of(self.schema.node(*branch), value, None, at, &mut outcome);
-            if nearest.as_ref().is_none_or(|nearest| outcome.matches() > nearest.matches()) {
+            if nearest
+                .as_ref()
+                .is_none_or(|nearest| outcome.matches() > nearest.matches())
+            {
                 nearest = Some(outcome);
             }
         }
+
         if let Some(nearest) = nearest {
             out.merge(nearest);
         }

@@ -1,4 +1,5 @@
-//! Complaints, worded as upstream's validator words them and turned into field errors as its API server does.
+//! Complaints, worded as upstream's validator words them and turned into field errors as its API
+//! server does.
 
 use super::Walk;
 use crate::Value;
@@ -36,7 +37,8 @@ pub(super) struct Mark {
     bytes: usize,
 }
 
-/// Beyond so many bytes nothing is worded. More than is ever shown, for what is the same twice is shown once.
+/// Beyond so many bytes nothing is worded. More than is ever shown, for what is the same twice is
+/// shown once.
 const MOST_BYTES: usize = 2 * 1024 * 1024;
 
 impl Complaint {
@@ -49,17 +51,32 @@ impl Complaint {
 
 impl Outcome {
     pub(super) fn loud() -> Outcome {
-        Outcome { failures: 0, matches: 0, complaints: Some(Vec::new()), bytes: 0, counted: false }
+        Outcome {
+            failures: 0,
+            matches: 0,
+            complaints: Some(Vec::new()),
+            bytes: 0,
+            counted: false,
+        }
     }
 
     /// An empty one without words, for a part of the same walk.
     pub(super) fn in_silence(&self) -> Outcome {
-        Outcome { failures: 0, matches: 0, complaints: None, bytes: 0, counted: self.counted }
+        Outcome {
+            failures: 0,
+            matches: 0,
+            complaints: None,
+            bytes: 0,
+            counted: self.counted,
+        }
     }
 
     /// Complaints of one of several alternatives.
     pub(super) fn alternative() -> Outcome {
-        Outcome { counted: true, ..Outcome::loud() }
+        Outcome {
+            counted: true,
+            ..Outcome::loud()
+        }
     }
 
     pub(super) fn is_valid(&self) -> bool {
@@ -104,7 +121,11 @@ impl Outcome {
 
     pub(super) fn mark(&self) -> Mark {
         let complaints = self.complaints.as_ref().map_or(0, Vec::len);
-        Mark { failures: self.failures, complaints, bytes: self.bytes }
+        Mark {
+            failures: self.failures,
+            complaints,
+            bytes: self.bytes,
+        }
     }
 
     pub(super) fn failed_since(&self, mark: &Mark) -> bool {
@@ -123,19 +144,34 @@ impl Outcome {
     pub(super) fn into_errors(self) -> FieldErrors {
         let complaints = self.complaints.unwrap_or_default();
         let mut seen = std::collections::HashSet::with_capacity(complaints.len());
-        let new = complaints.into_iter().filter(|complaint| seen.insert(complaint.message.clone()));
+        let new = complaints
+            .into_iter()
+            .filter(|complaint| seen.insert(complaint.message.clone()));
         new.map(|complaint| complaint.error).collect()
     }
 }
 
 impl Walk<'_> {
     pub(super) fn wrong_type(&self, wanted: &str, found: &'static str, at: &Path<'_>) -> Complaint {
-        let message = format!("{} in body must be of type {wanted}: {}", at.with_dots(), Quoted(found));
-        self.said(FieldErrorKind::TypeInvalid, Some(quoted(found)), message, at)
+        let message = format!(
+            "{} in body must be of type {wanted}: {}",
+            at.with_dots(),
+            Quoted(found)
+        );
+        self.said(
+            FieldErrorKind::TypeInvalid,
+            Some(quoted(found)),
+            message,
+            at,
+        )
     }
 
     pub(super) fn wrong_format(&self, wanted: &str, text: &str, at: &Path<'_>) -> Complaint {
-        let message = format!("{} in body must be of type {wanted}: {}", at.with_dots(), Quoted(text));
+        let message = format!(
+            "{} in body must be of type {wanted}: {}",
+            at.with_dots(),
+            Quoted(text)
+        );
         self.said(FieldErrorKind::TypeInvalid, Some(quoted(text)), message, at)
     }
 
@@ -146,13 +182,23 @@ impl Walk<'_> {
     }
 
     /// As [`Walk::invalid`], in words that do not begin with the place.
-    pub(super) fn invalid_in_words(&self, shown: String, message: String, at: &Path<'_>) -> Complaint {
+    pub(super) fn invalid_in_words(
+        &self,
+        shown: String,
+        message: String,
+        at: &Path<'_>,
+    ) -> Complaint {
         self.said(FieldErrorKind::Invalid, Some(shown), message, at)
     }
 
     /// Upstream does not say in which field, but in words.
     pub(super) fn invalid_somewhere(&self, message: String) -> Complaint {
-        self.said(FieldErrorKind::Invalid, Some(quoted("")), message, &Path::Root)
+        self.said(
+            FieldErrorKind::Invalid,
+            Some(quoted("")),
+            message,
+            &Path::Root,
+        )
     }
 
     pub(super) fn forbidden_property(&self, name: &str, at: &Path<'_>) -> Complaint {
@@ -166,7 +212,10 @@ impl Walk<'_> {
     }
 
     pub(super) fn too_long(&self, most: i64, at: &Path<'_>) -> Complaint {
-        let message = format!("{} in body should be at most {most} chars long", at.with_dots());
+        let message = format!(
+            "{} in body should be at most {most} chars long",
+            at.with_dots()
+        );
         let detail = match most {
             1 => "may not be more than 1 byte".to_owned(),
             0.. => format!("may not be more than {most} bytes"),
@@ -182,20 +231,45 @@ impl Walk<'_> {
             0.. => format!("must have at most {most} items"),
             _ => "has too many items".to_owned(),
         };
-        self.worded(FieldErrorKind::TooMany, Some(count.to_string()), message, detail, at)
+
+        self.worded(
+            FieldErrorKind::TooMany,
+            Some(count.to_string()),
+            message,
+            detail,
+            at,
+        )
     }
 
-    pub(super) fn not_supported(&self, value: &Value, allowed: &[Value], at: &Path<'_>) -> Complaint {
+    pub(super) fn not_supported(
+        &self,
+        value: &Value,
+        allowed: &[Value],
+        at: &Path<'_>,
+    ) -> Complaint {
         let names = allowed.iter().map(|value| match value {
             Value::String(text) => quoted(text),
             other => quoted(&as_json(other)),
         });
         let detail = format!("supported values: {}", names.collect::<Vec<_>>().join(", "));
+
         let message = format!("{} in body should be one of {detail}", at.with_dots());
-        self.worded(FieldErrorKind::NotSupported, Some(shown(value)), message, detail, at)
+        self.worded(
+            FieldErrorKind::NotSupported,
+            Some(shown(value)),
+            message,
+            detail,
+            at,
+        )
     }
 
-    fn said(&self, kind: FieldErrorKind, shown: Option<String>, message: String, at: &Path<'_>) -> Complaint {
+    fn said(
+        &self,
+        kind: FieldErrorKind,
+        shown: Option<String>,
+        message: String,
+        at: &Path<'_>,
+    ) -> Complaint {
         let detail = message.clone();
         self.worded(kind, shown, message, detail, at)
     }
@@ -208,7 +282,15 @@ impl Walk<'_> {
         detail: String,
         at: &Path<'_>,
     ) -> Complaint {
-        Complaint { message, error: FieldError { kind, field: self.field(at), bad_value, detail } }
+        Complaint {
+            message,
+            error: FieldError {
+                kind,
+                field: self.field(at),
+                bad_value,
+                detail,
+            },
+        }
     }
 
     fn field(&self, at: &Path<'_>) -> String {

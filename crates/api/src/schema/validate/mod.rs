@@ -1,9 +1,9 @@
 //! Validating a value: is it what its schema says, and if not, what is wrong, in upstream's words.
 //!
-//! The walk goes down value and schema together. It allocates nothing while all is well: paths are links on the stack,
-//! and complaints are worded only when they are made. Of alternatives (`anyOf`, `oneOf`) each is first tried without
-//! wording anything; upstream then shows the complaints of the one that got furthest, so the walk counts what it
-//! checks just as upstream does.
+//! The walk goes down value and schema together. It allocates nothing while all is well: paths are
+//! links on the stack, and complaints are worded only when they are made. Of alternatives (`anyOf`,
+//! `oneOf`) each is first tried without wording anything; upstream then shows the complaints of the
+//! one that got furthest, so the walk counts what it checks just as upstream does.
 //!
 //! On an update a part that is as it was is not complained about ([`Schema::validate_update`]).
 
@@ -20,7 +20,8 @@ use crate::value::Path;
 use crate::{Map, Value};
 
 impl Schema {
-    /// What is wrong with a value of the root. `at` is where it stands: the root, or `status` of a larger object.
+    /// What is wrong with a value of the root. `at` is where it stands: the root, or `status` of a
+    /// larger object.
     pub fn validate(&self, value: &Value, at: &Path<'_>) -> FieldErrors {
         self.validate_node(self.root, value, at)
     }
@@ -35,9 +36,19 @@ impl Schema {
         self.complaints(node, value, None, at)
     }
 
-    fn complaints(&self, node: NodeId, value: &Value, old: Option<&Value>, at: &Path<'_>) -> FieldErrors {
+    fn complaints(
+        &self,
+        node: NodeId,
+        value: &Value,
+        old: Option<&Value>,
+        at: &Path<'_>,
+    ) -> FieldErrors {
         let mut outcome = Outcome::loud();
-        Walk { schema: self, base: at }.value(self.node(node), value, old, &Path::Root, &mut outcome);
+        Walk {
+            schema: self,
+            base: at,
+        }
+        .value(self.node(node), value, old, &Path::Root, &mut outcome);
         outcome.into_errors()
     }
 }
@@ -50,7 +61,14 @@ struct Walk<'s> {
 
 impl Walk<'_> {
     /// A field, an element or the root: where it is as it was before, nothing is wrong with it.
-    fn value(&self, node: &Node, value: &Value, old: Option<&Value>, at: &Path<'_>, out: &mut Outcome) {
+    fn value(
+        &self,
+        node: &Node,
+        value: &Value,
+        old: Option<&Value>,
+        at: &Path<'_>,
+        out: &mut Outcome,
+    ) {
         let before = out.mark();
         self.schema_of(node, value, old, at, out);
         if out.failed_since(&before)
@@ -62,20 +80,32 @@ impl Walk<'_> {
     }
 
     /// What one schema says about a value.
-    fn schema_of(&self, node: &Node, value: &Value, old: Option<&Value>, at: &Path<'_>, out: &mut Outcome) {
+    fn schema_of(
+        &self,
+        node: &Node,
+        value: &Value,
+        old: Option<&Value>,
+        at: &Path<'_>,
+        out: &mut Outcome,
+    ) {
         // Upstream counts what it checks; without anything to check, nobody will ask for the count.
         if !node.flags.has(Flags::CHECKS) && !out.counts() {
             return;
         }
+
         let checks = node.checks.as_deref();
         if value.is_null() {
             return self.null(node, checks, at, out);
         }
+
         self.types(node, checks, value, at, out);
+
         if let Some(checks) = checks {
             self.branches(checks, value, at, out);
         }
+
         out.matched(2);
+
         match value {
             Value::String(text) => self.text(checks, text, at, out),
             Value::Int(_) | Value::Float(_) => self.number(node, checks, value, at, out),
@@ -89,6 +119,7 @@ impl Walk<'_> {
             }
             _ => {}
         }
+
         self.enumeration(checks, value, at, out);
         out.matched(2);
     }
@@ -102,28 +133,43 @@ impl Walk<'_> {
         self.enumeration(checks, &Value::Null, at, out);
     }
 
-    fn types(&self, node: &Node, checks: Option<&Checks>, value: &Value, at: &Path<'_>, out: &mut Outcome) {
+    fn types(
+        &self,
+        node: &Node,
+        checks: Option<&Checks>,
+        value: &Value,
+        at: &Path<'_>,
+        out: &mut Outcome,
+    ) {
         let format = checks.map_or("", |checks| checks.format_name.as_str());
         if node.types == Types::Any && format.is_empty() {
             return;
         }
+
         out.matched(1);
         let (found, found_format) = type_of(value);
         let fits = node.types.includes(found)
             || match value {
-                Value::Float(number) => node.types.includes(Type::Integer) && number::is_whole(*number),
+                Value::Float(number) => {
+                    node.types.includes(Type::Integer) && number::is_whole(*number)
+                }
                 Value::Int(_) => node.types.includes(Type::Number),
                 _ => false,
             };
+
         if fits {
             return out.matched(1);
         }
+
         let text_like = matches!(value, Value::String(_) | Value::Array(_));
         if format.is_empty() {
             out.fail(|| self.wrong_type(node.types.name(), found.name(), at));
         } else if !text_like && found_format != format {
             out.fail(|| self.wrong_type(format, found_format, at));
-        } else if text_like && !node.types.includes(Type::Number) && !node.types.includes(Type::Integer) {
+        } else if text_like
+            && !node.types.includes(Type::Number)
+            && !node.types.includes(Type::Integer)
+        {
             // Left to the format.
             out.matched(1);
         } else {
@@ -134,15 +180,27 @@ impl Walk<'_> {
     fn text(&self, checks: Option<&Checks>, text: &str, at: &Path<'_>, out: &mut Outcome) {
         out.matched(1);
         let Some(checks) = checks else { return };
+
         let length = || i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         if let Some(most) = checks.max_length.filter(|most| length() > *most) {
             out.fail(|| self.too_long(most, at));
         } else if let Some(least) = checks.min_length.filter(|least| length() < *least) {
             let wanted = || format!("should be at least {least} chars long");
             out.fail(|| self.invalid(quoted(text), &wanted(), at));
-        } else if let Some(pattern) = checks.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
-            out.fail(|| self.invalid(quoted(text), &format!("should match '{}'", pattern.as_str()), at));
+        } else if let Some(pattern) = checks
+            .pattern
+            .as_ref()
+            .filter(|pattern| !pattern.is_match(text))
+        {
+            out.fail(|| {
+                self.invalid(
+                    quoted(text),
+                    &format!("should match '{}'", pattern.as_str()),
+                    at,
+                )
+            });
         }
+
         if let Some(format) = checks.format {
             out.matched(1);
             if !format.matches(text) {
@@ -169,12 +227,21 @@ impl Walk<'_> {
                 self.value(item, value, old, &at.index(index), out);
             }
         }
+
         out.matched(2);
         let Some(checks) = checks else { return };
+
         let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
         if let Some(least) = checks.min_items.filter(|least| count < *least) {
-            out.fail(|| self.invalid(count.to_string(), &format!("should have at least {least} items"), at));
+            out.fail(|| {
+                self.invalid(
+                    count.to_string(),
+                    &format!("should have at least {least} items"),
+                    at,
+                )
+            });
         }
+
         if let Some(most) = checks.max_items.filter(|most| count > *most) {
             out.fail(|| self.too_many(count, most, "items", at));
         }
@@ -195,12 +262,19 @@ impl Walk<'_> {
         if let Some(checks) = checks {
             self.count_members(checks, map, at, out);
         }
+
         let mut properties = node.in_order();
         for (name, value) in map.iter() {
             match (properties.find(name), node.additional) {
                 (Some(id), _) => {
                     let below = self.schema.node(id);
-                    self.value(below, value, old_member(old, name, at), &at.field(name), out);
+                    self.value(
+                        below,
+                        value,
+                        old_member(old, name, at),
+                        &at.field(name),
+                        out,
+                    );
                 }
                 (None, Additional::Node(id)) => {
                     let below = self.schema.node(id);
@@ -210,7 +284,11 @@ impl Walk<'_> {
                 (None, Additional::Any | Additional::Unsaid) => {}
             }
         }
-        for name in checks.map(|checks| checks.required.as_slice()).unwrap_or_default() {
+
+        for name in checks
+            .map(|checks| checks.required.as_slice())
+            .unwrap_or_default()
+        {
             if !map.contains_key(name) {
                 out.fail(|| self.required(&at.key(name)));
             }
@@ -221,16 +299,29 @@ impl Walk<'_> {
         let count = i64::try_from(map.len()).unwrap_or(i64::MAX);
         if let Some(least) = checks.min_properties.filter(|least| count < *least) {
             out.fail(|| {
-                self.invalid(count.to_string(), &format!("should have at least {least} properties"), at)
+                self.invalid(
+                    count.to_string(),
+                    &format!("should have at least {least} properties"),
+                    at,
+                )
             });
         }
+
         if let Some(most) = checks.max_properties.filter(|most| count > *most) {
             out.fail(|| self.too_many(count, most, "properties", at));
         }
     }
 
-    fn enumeration(&self, checks: Option<&Checks>, value: &Value, at: &Path<'_>, out: &mut Outcome) {
-        let allowed = checks.map(|checks| checks.enumeration.as_slice()).unwrap_or_default();
+    fn enumeration(
+        &self,
+        checks: Option<&Checks>,
+        value: &Value,
+        at: &Path<'_>,
+        out: &mut Outcome,
+    ) {
+        let allowed = checks
+            .map(|checks| checks.enumeration.as_slice())
+            .unwrap_or_default();
         if !allowed.is_empty() && !allowed.iter().any(|allowed| is_meant(value, allowed)) {
             out.fail(|| self.not_supported(value, allowed, at));
         }
@@ -252,7 +343,10 @@ fn is_meant(value: &Value, allowed: &Value) -> bool {
         (Value::Float(value), Value::Int(allowed)) => number::truncated(*value) == *allowed,
         // Upstream's language makes a character of a number.
         (Value::Int(value), Value::String(allowed)) => {
-            let character = u32::try_from(*value).ok().and_then(char::from_u32).unwrap_or('\u{fffd}');
+            let character = u32::try_from(*value)
+                .ok()
+                .and_then(char::from_u32)
+                .unwrap_or('\u{fffd}');
             allowed.as_str() == character.encode_utf8(&mut [0; 4])
         }
         _ => value == allowed,

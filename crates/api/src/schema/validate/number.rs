@@ -1,7 +1,7 @@
 //! What is asked of numbers.
 //!
-//! Upstream compares in the value's own kind of number, bounds turned into it; a bound that does not fit the declared
-//! type is complained about, and then compared as a double.
+//! Upstream compares in the value's own kind of number, bounds turned into it; a bound that does
+//! not fit the declared type is complained about, and then compared as a double.
 
 use std::fmt;
 
@@ -26,22 +26,32 @@ impl Walk<'_> {
         if !kind.holds(value) {
             out.fail(|| self.out_of_range("Checked", kind, at));
         }
+
         let Some(checks) = checks else { return };
         if let Some(factor) = checks.multiple_of {
             let native = self.bound_fits("MultipleOf", factor, kind, at, out);
             self.multiple_of(value, factor, native, at, out);
         }
+
         if let Some(least) = checks.minimum {
             let native = self.bound_fits("Minimum boundary", least.value, kind, at, out);
             self.compare(value, least, native, &LEAST, at, out);
         }
+
         if let Some(most) = checks.maximum {
             let native = self.bound_fits("Maximum boundary", most.value, kind, at, out);
             self.compare(value, most, native, &MOST, at, out);
         }
     }
 
-    fn bound_fits(&self, what: &str, bound: f64, kind: Kind, at: &Path<'_>, out: &mut Outcome) -> bool {
+    fn bound_fits(
+        &self,
+        what: &str,
+        bound: f64,
+        kind: Kind,
+        at: &Path<'_>,
+        out: &mut Outcome,
+    ) -> bool {
         let fits = kind.holds(&Value::Float(bound));
         if !fits {
             out.fail(|| self.out_of_range(what, kind, at));
@@ -57,7 +67,10 @@ impl Walk<'_> {
             Kind::Float => "number with format float",
             Kind::Any => "",
         };
-        self.invalid_somewhere(format!("{what} value must be of type {wanted} in {}", at.with_dots()))
+        self.invalid_somewhere(format!(
+            "{what} value must be of type {wanted} in {}",
+            at.with_dots()
+        ))
     }
 
     fn compare(
@@ -74,26 +87,59 @@ impl Walk<'_> {
         if !((side.beyond)(number, limit) || bound.exclusive && number == limit) {
             return;
         }
-        let words = if bound.exclusive { side.exclusive } else { side.inclusive };
+
+        let words = if bound.exclusive {
+            side.exclusive
+        } else {
+            side.inclusive
+        };
         out.fail(|| self.invalid(number.to_string(), &format!("{words} {limit}"), at));
     }
 
-    fn multiple_of(&self, value: &Value, factor: f64, native: bool, at: &Path<'_>, out: &mut Outcome) {
-        let (number, factor) = (Number::of(value, native), Number::of_bound(factor, value, native));
+    fn multiple_of(
+        &self,
+        value: &Value,
+        factor: f64,
+        native: bool,
+        at: &Path<'_>,
+        out: &mut Outcome,
+    ) {
+        let (number, factor) = (
+            Number::of(value, native),
+            Number::of_bound(factor, value, native),
+        );
+
         let (positive, multiple) = match (number, factor) {
-            (Number::Int(number), Number::Int(factor)) => (factor > 0, factor > 0 && number % factor == 0),
+            (Number::Int(number), Number::Int(factor)) => {
+                (factor > 0, factor > 0 && number % factor == 0)
+            }
             (number, factor) => {
                 let (number, factor) = (number.float(), factor.float());
-                let quotient = if factor < 1.0 { 1.0 / factor * number } else { number / factor };
+                let quotient = if factor < 1.0 {
+                    1.0 / factor * number
+                } else {
+                    number / factor
+                };
                 (factor > 0.0, is_whole(quotient))
             }
         };
+
         if !positive {
-            let message =
-                || format!("factor MultipleOf declared for {} must be positive: {factor}", at.with_dots());
+            let message = || {
+                format!(
+                    "factor MultipleOf declared for {} must be positive: {factor}",
+                    at.with_dots()
+                )
+            };
             out.fail(|| self.invalid_in_words(factor.to_string(), message(), at));
         } else if !multiple {
-            out.fail(|| self.invalid(number.to_string(), &format!("should be a multiple of {factor}"), at));
+            out.fail(|| {
+                self.invalid(
+                    number.to_string(),
+                    &format!("should be a multiple of {factor}"),
+                    at,
+                )
+            });
         }
     }
 }
@@ -181,14 +227,18 @@ impl Kind {
         }
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "whether it fits is the question")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "whether it fits is the question"
+    )]
     fn holds(self, value: &Value) -> bool {
         match (self, value) {
             (Kind::Any, _) | (Kind::Int64 | Kind::Integer, Value::Int(_)) => true,
             (Kind::Int32, Value::Int(number)) => i32::try_from(*number).is_ok(),
             (Kind::Int32, _) => {
                 let number = as_float(value);
-                number.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number)
+                number.fract() == 0.0
+                    && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number)
             }
             (Kind::Int64 | Kind::Integer, _) => {
                 let number = as_float(value);
@@ -209,9 +259,16 @@ fn as_float(value: &Value) -> f64 {
 }
 
 /// A double as an integer, as upstream's processor turns it: what does not fit is the least one.
-#[expect(clippy::cast_possible_truncation, reason = "in range, the fraction is cut off")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "in range, the fraction is cut off"
+)]
 pub(super) fn truncated(number: f64) -> i64 {
-    if (-TWO_TO_63..TWO_TO_63).contains(&number) { number as i64 } else { i64::MIN }
+    if (-TWO_TO_63..TWO_TO_63).contains(&number) {
+        number as i64
+    } else {
+        i64::MIN
+    }
 }
 
 /// Whether a double stands for an integer, allowing for what arithmetic loses.

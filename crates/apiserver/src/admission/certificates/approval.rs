@@ -16,7 +16,11 @@ impl Plugin for CertificateApproval {
         "CertificateApproval"
     }
 
-    async fn validate(&self, _: Option<&Value>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn validate(
+        &self,
+        _: Option<&Value>,
+        attributes: &Attributes<'_>,
+    ) -> Result<(), ApiError> {
         if !attributes.is_of(GROUP, REQUESTS) || attributes.part != Part::Approval {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! Certificates: who may approve and sign what a signer is asked for, and whom nobody may be made.
 //!
-//! Authorization of a request says who may write approvals at all; for which signers is asked here, of the virtual
-//! resource `signers`, where the object is at hand.
+//! Authorization of a request says who may write approvals at all; for which signers is asked here,
+//! of the virtual resource `signers`, where the object is at hand.
 
 mod approval;
 mod signing;
@@ -23,23 +23,47 @@ const REQUESTS: &str = "certificatesigningrequests";
 
 /// The signer that a request is for.
 fn signer(request: &Value) -> &str {
-    request.at(&["spec", "signerName"]).and_then(Value::as_str).unwrap_or_default()
+    request
+        .at(&["spec", "signerName"])
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
-/// Refuses who may not do this for a signer, nor for all of the signer's domain. What the object said before counts: a
-/// write cannot change for which signer it is.
+/// Refuses who may not do this for a signer, nor for all of the signer's domain. What the object
+/// said before counts: a write cannot change for which signer it is.
 async fn check(verb: &str, what: &str, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-    let Some(old) = attributes.old else { return Ok(()) };
+    let Some(old) = attributes.old else {
+        return Ok(());
+    };
     let name = signer(old);
     let domain = name.split('/').next().unwrap_or_default();
+
     let user = &attributes.scope.caller.user;
     for name in [name, &format!("{domain}/*")] {
-        let subject = Subject { group: GROUP, version: "*", resource: "signers", name, ..Subject::default() };
+        let subject = Subject {
+            group: GROUP,
+            version: "*",
+            resource: "signers",
+            name,
+            ..Subject::default()
+        };
+
         let question = authz::Attributes::on(user, verb, subject);
-        if attributes.registry.access.authorization.allows(&question).await {
+        if attributes
+            .registry
+            .access
+            .authorization
+            .allows(&question)
+            .await
+        {
             return Ok(());
         }
     }
-    let why = format!("user not permitted to {what} requests with signerName {}", Quoted(name));
+
+    let why = format!(
+        "user not permitted to {what} requests with signerName {}",
+        Quoted(name)
+    );
+
     Err(attributes.forbidden(old, &why))
 }

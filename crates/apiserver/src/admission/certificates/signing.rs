@@ -1,4 +1,5 @@
-//! CertificateSigning: a certificate, or that there will be none, takes the right to sign for the signer.
+//! CertificateSigning: a certificate, or that there will be none, takes the right to sign for the
+//! signer.
 
 use async_trait::async_trait;
 use coracle_api::Value;
@@ -16,11 +17,17 @@ impl Plugin for CertificateSigning {
         "CertificateSigning"
     }
 
-    async fn validate(&self, new: Option<&Value>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn validate(
+        &self,
+        new: Option<&Value>,
+        attributes: &Attributes<'_>,
+    ) -> Result<(), ApiError> {
         if !attributes.is_of(GROUP, REQUESTS) || attributes.part != Part::Status {
             return Ok(());
         }
-        let (Some(new), Some(old)) = (new, attributes.old) else { return Ok(()) };
+        let (Some(new), Some(old)) = (new, attributes.old) else {
+            return Ok(());
+        };
         let same = |name: &str| new.at(&["status", name]) == old.at(&["status", name]);
         if same("certificate") && same("conditions") {
             return Ok(());

@@ -26,12 +26,19 @@ impl Plugin for CertificateSubjectRestriction {
         "CertificateSubjectRestriction"
     }
 
-    async fn validate(&self, new: Option<&Value>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn validate(
+        &self,
+        new: Option<&Value>,
+        attributes: &Attributes<'_>,
+    ) -> Result<(), ApiError> {
         let Some(request) = new.filter(|new| {
-            attributes.is_of(GROUP, REQUESTS) && attributes.part == Part::Main && signer(new) == CLIENTS
+            attributes.is_of(GROUP, REQUESTS)
+                && attributes.part == Part::Main
+                && signer(new) == CLIENTS
         }) else {
             return Ok(());
         };
+
         match is_for_masters(request) {
             None => Err(attributes.forbidden(request, "failed to parse CSR")),
             Some(false) => Ok(()),
@@ -43,9 +50,12 @@ impl Plugin for CertificateSubjectRestriction {
     }
 }
 
-/// Whether the subject of a request is of the group that may do anything; `None`: it cannot be read.
+/// Whether the subject of a request is of the group that may do anything; `None`: it cannot be
+/// read.
 fn is_for_masters(request: &Value) -> Option<bool> {
-    let pem = STANDARD.decode(request.at(&["spec", "request"])?.as_str()?).ok()?;
+    let pem = STANDARD
+        .decode(request.at(&["spec", "request"])?.as_str()?)
+        .ok()?;
     let der = CertificateSigningRequestDer::from_pem_slice(&pem).ok()?;
     let (_, read) = X509CertificationRequest::from_der(&der).ok()?;
     let subject = read.certification_request_info.subject.as_raw();

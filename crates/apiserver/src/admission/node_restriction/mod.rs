@@ -1,6 +1,7 @@
 //! NodeRestriction: a kubelet writes its own Node, the status of its own pods, and little else.
 //!
-//! Authorization lets every node write nodes and pods; whose they are is seen here, where the object is at hand.
+//! Authorization lets every node write nodes and pods; whose they are is seen here, where the
+//! object is at hand.
 
 mod node;
 mod pod;
@@ -23,7 +24,10 @@ use crate::registry::Part;
 const LEASES: &str = "kube-node-lease";
 
 /// Signers of certificates that make somebody a node.
-const SIGNERS: [&str; 2] = ["kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"];
+const SIGNERS: [&str; 2] = [
+    "kubernetes.io/kube-apiserver-client-kubelet",
+    "kubernetes.io/kubelet-serving",
+];
 
 pub(super) struct NodeRestriction;
 
@@ -37,7 +41,11 @@ impl Plugin for NodeRestriction {
         check(Some(object), attributes).await
     }
 
-    async fn validate(&self, _: Option<&Value>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn validate(
+        &self,
+        _: Option<&Value>,
+        attributes: &Attributes<'_>,
+    ) -> Result<(), ApiError> {
         match attributes.operation {
             Operation::Delete => check(None, attributes).await,
             Operation::Create | Operation::Update => Ok(()),
@@ -55,11 +63,22 @@ struct Write<'a> {
 
 async fn check(object: Option<&Value>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let user = &attributes.scope.caller.user;
-    let Some(node) = identity(user) else { return Ok(()) };
-    let write = Write { node, object, attributes };
+    let Some(node) = identity(user) else {
+        return Ok(());
+    };
+    let write = Write {
+        node,
+        object,
+        attributes,
+    };
+
     if node.is_empty() {
-        return Err(write.refused(&format!("could not determine node from user {}", Quoted(&user.name))));
+        return Err(write.refused(&format!(
+            "could not determine node from user {}",
+            Quoted(&user.name)
+        )));
     }
+
     let resource = attributes.scope.resource;
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => pod::check(&write),
@@ -96,13 +115,19 @@ impl<'a> Write<'a> {
     }
 
     fn own_name(&self, why: &str) -> Result<(), ApiError> {
-        if self.name() == self.node { Ok(()) } else { Err(self.refused(why)) }
+        if self.name() == self.node {
+            Ok(())
+        } else {
+            Err(self.refused(why))
+        }
     }
 
     /// A pod of the namespace that is written to.
     fn pod(&self, name: &str) -> Result<Arc<Value>, ApiError> {
         let pods = builtin("", "v1", "pods");
-        self.attributes.lookup(pods, name).ok_or_else(|| ApiError::not_found(pods, name))
+        self.attributes
+            .lookup(pods, name)
+            .ok_or_else(|| ApiError::not_found(pods, name))
     }
 }
 
@@ -125,23 +150,37 @@ fn resource_slice(write: &Write<'_>) -> Result<(), ApiError> {
         // Of which node it is never changes.
         Operation::Update => return Ok(()),
     };
+
     let own = slice.and_then(|slice| slice.at(&["spec", "nodeName"])?.as_str()) == Some(write.node);
     if own {
         return Ok(());
     }
-    Err(write
-        .refused(&format!("can only {doing} ResourceSlice with the same NodeName as the requesting node")))
+
+    Err(write.refused(&format!(
+        "can only {doing} ResourceSlice with the same NodeName as the requesting node"
+    )))
 }
 
 /// A node asks for certificates in its own name alone.
 fn signing_request(write: &Write<'_>) -> Result<(), ApiError> {
-    let Some(object) = write.object.filter(|_| write.attributes.operation == Operation::Create) else {
+    let Some(object) = write
+        .object
+        .filter(|_| write.attributes.operation == Operation::Create)
+    else {
         return Ok(());
     };
-    let text = |name| object.at(&["spec", name]).and_then(Value::as_str).unwrap_or_default();
+
+    let text = |name| {
+        object
+            .at(&["spec", name])
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+
     if write.attributes.part != Part::Main || !SIGNERS.contains(&text("signerName")) {
         return Ok(());
     }
+
     let user = &write.attributes.scope.caller.user.name;
     match common_name(text("request")) {
         None => Err(write.refused("unable to parse csr")),
@@ -153,9 +192,13 @@ fn signing_request(write: &Write<'_>) -> Result<(), ApiError> {
 /// Of a request in PEM, in base64.
 fn common_name(request: &str) -> Option<String> {
     use base64::Engine;
-    let pem = base64::engine::general_purpose::STANDARD.decode(request).ok()?;
+    let pem = base64::engine::general_purpose::STANDARD
+        .decode(request)
+        .ok()?;
     let (_, pem) = x509_parser::pem::parse_x509_pem(&pem).ok()?;
     let (_, request) = X509CertificationRequest::from_der(&pem.contents).ok()?;
     let subject = request.certification_request_info.subject.as_raw();
-    CertificateSubject::from_der(subject).ok().map(|subject| subject.common_name)
+    CertificateSubject::from_der(subject)
+        .ok()
+        .map(|subject| subject.common_name)
 }

@@ -35,21 +35,34 @@ pub(super) fn check(write: &Write<'_>) -> Result<(), ApiError> {
     let node = Quoted(write.node);
     if write.name() != write.node {
         let other = Quoted(write.name());
-        return Err(write.refused(&format!("node {node} is not allowed to modify node {other}")));
+        return Err(write.refused(&format!(
+            "node {node} is not allowed to modify node {other}"
+        )));
     }
-    let Some(new) = write.object else { return Ok(()) };
-    let source =
-        |node: &Value| node.at(&["spec", "configSource"]).filter(|source| !source.is_null()).cloned();
+
+    let Some(new) = write.object else {
+        return Ok(());
+    };
+    let source = |node: &Value| {
+        node.at(&["spec", "configSource"])
+            .filter(|source| !source.is_null())
+            .cloned()
+    };
+
     match (write.attributes.operation, write.attributes.old) {
         (Operation::Create, _) => {
             if source(new).is_some() {
-                let why = format!("node {node} is not allowed to create pods with a non-nil configSource");
+                let why = format!(
+                    "node {node} is not allowed to create pods with a non-nil configSource"
+                );
                 return Err(write.refused(&why));
             }
+
             let labels = forbidden(labels(new), None);
             if !labels.is_empty() {
                 let labels = labels.join(", ");
-                let why = format!("node {node} is not allowed to set the following labels: {labels}");
+                let why =
+                    format!("node {node} is not allowed to set the following labels: {labels}");
                 return Err(write.refused(&why));
             }
         }
@@ -60,15 +73,25 @@ pub(super) fn check(write: &Write<'_>) -> Result<(), ApiError> {
                 );
                 return Err(write.refused(&why));
             }
-            for (path, what) in
-                [(["spec", "taints"], "taints"), (["metadata", "ownerReferences"], "ownerReferences")]
-            {
-                let list =
-                    |node: &Value| node.at(&path).and_then(Value::as_array).unwrap_or_default().to_vec();
+
+            for (path, what) in [
+                (["spec", "taints"], "taints"),
+                (["metadata", "ownerReferences"], "ownerReferences"),
+            ] {
+                let list = |node: &Value| {
+                    node.at(&path)
+                        .and_then(Value::as_array)
+                        .unwrap_or_default()
+                        .to_vec()
+                };
+
                 if list(new) != list(old) {
-                    return Err(write.refused(&format!("node {node} is not allowed to modify {what}")));
+                    return Err(
+                        write.refused(&format!("node {node} is not allowed to modify {what}"))
+                    );
                 }
             }
+
             let labels = forbidden(labels(new), labels(old));
             if !labels.is_empty() {
                 let why = format!("is not allowed to modify labels: {}", labels.join(", "));
@@ -77,6 +100,7 @@ pub(super) fn check(write: &Write<'_>) -> Result<(), ApiError> {
         }
         _ => {}
     }
+
     Ok(())
 }
 
@@ -86,18 +110,37 @@ fn labels(node: &Value) -> Option<&Map> {
 
 /// The labels that differ and are not a kubelet's to set.
 fn forbidden(new: Option<&Map>, old: Option<&Map>) -> Vec<String> {
-    let all = new.iter().chain(&old).flat_map(|labels| labels.keys()).collect::<BTreeSet<&str>>();
-    let value = |labels: Option<&Map>, key: &str| labels.and_then(|labels| labels.get(key).cloned());
-    let changed = all.into_iter().filter(|key| value(new, key) != value(old, key));
-    changed.filter(|key| !is_own(key)).map(str::to_string).collect()
+    let all = new
+        .iter()
+        .chain(&old)
+        .flat_map(|labels| labels.keys())
+        .collect::<BTreeSet<&str>>();
+
+    let value =
+        |labels: Option<&Map>, key: &str| labels.and_then(|labels| labels.get(key).cloned());
+    let changed = all
+        .into_iter()
+        .filter(|key| value(new, key) != value(old, key));
+
+    changed
+        .filter(|key| !is_own(key))
+        .map(str::to_string)
+        .collect()
 }
 
 fn is_own(key: &str) -> bool {
     let place = key.split_once('/').map_or("", |(place, _)| place);
-    let is_in = |of: &str| place == of || place.strip_suffix(of).is_some_and(|rest| rest.ends_with('.'));
+    let is_in = |of: &str| {
+        place == of
+            || place
+                .strip_suffix(of)
+                .is_some_and(|rest| rest.ends_with('.'))
+    };
+
     if is_in(RESTRICTED) {
         return false;
     }
+
     let is_kubernetes = is_in("kubernetes.io") || is_in("k8s.io");
     !is_kubernetes || OWN.contains(&key) || OWN_PLACES.iter().any(|of| is_in(of))
 }

@@ -1,4 +1,5 @@
-//! Tokens: a kubelet asks for those of the pods on its node, bound to them, for audiences that they name.
+//! Tokens: a kubelet asks for those of the pods on its node, bound to them, for audiences that they
+//! name.
 
 use coracle_api::Value;
 use coracle_api::go_text::Quoted;
@@ -10,15 +11,27 @@ use crate::authz::{Attributes, Subject};
 use crate::registry::Part;
 
 pub(super) async fn check(write: &Write<'_>) -> Result<(), ApiError> {
-    let Some(request) = write.object.filter(|_| write.attributes.part == Part::Token) else { return Ok(()) };
-    let text =
-        |name| request.at(&["spec", "boundObjectRef", name]).and_then(Value::as_str).unwrap_or_default();
+    let Some(request) = write
+        .object
+        .filter(|_| write.attributes.part == Part::Token)
+    else {
+        return Ok(());
+    };
+
+    let text = |name| {
+        request
+            .at(&["spec", "boundObjectRef", name])
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+
     if text("apiVersion") != "v1" || text("kind") != "Pod" || text("name").is_empty() {
         return Err(write.refused("node requested token not bound to a pod"));
     }
     if text("uid").is_empty() {
         return Err(write.refused("node requested token with a pod binding without a uid"));
     }
+
     let pod = write.pod(text("name"))?;
     if text("uid") != pod.meta().uid() {
         return Err(write.refused(&format!(
@@ -26,23 +39,40 @@ pub(super) async fn check(write: &Write<'_>) -> Result<(), ApiError> {
             text("uid")
         )));
     }
+
     if !is_on(&pod, write.node) {
-        return Err(write.refused("node requested token bound to a pod scheduled on a different node"));
+        return Err(
+            write.refused("node requested token bound to a pod scheduled on a different node")
+        );
     }
+
     check_audience(write, request, &pod).await
 }
 
 async fn check_audience(write: &Write<'_>, request: &Value, pod: &Value) -> Result<(), ApiError> {
-    let audiences = request.at(&["spec", "audiences"]).and_then(Value::as_array).unwrap_or_default();
+    let audiences = request
+        .at(&["spec", "audiences"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+
     let audience = match audiences {
         [] => "",
         [one] => one.as_str().unwrap_or_default(),
         _ => return Err(write.refused("node may only request 0 or 1 audiences")),
     };
-    let volumes = pod.at(&["spec", "volumes"]).and_then(Value::as_array).unwrap_or_default();
-    if volumes.iter().any(|volume| names(write, pod, volume, audience)) {
+
+    let volumes = pod
+        .at(&["spec", "volumes"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+
+    if volumes
+        .iter()
+        .any(|volume| names(write, pod, volume, audience))
+    {
         return Ok(());
     }
+
     let scope = write.attributes.scope;
     let user = &scope.caller.user;
     let subject = Subject {
@@ -52,11 +82,17 @@ async fn check_audience(write: &Write<'_>, request: &Value, pod: &Value) -> Resu
         name: write.attributes.name,
         ..Subject::default()
     };
+
     let verb = "request-serviceaccounts-token-audience";
     let access = &write.attributes.registry.access;
-    if access.authorization.allows(&Attributes::on(user, verb, subject)).await {
+    if access
+        .authorization
+        .allows(&Attributes::on(user, verb, subject))
+        .await
+    {
         return Ok(());
     }
+
     Err(write.refused(&format!(
         "audience {} not found in pod spec volume, {} is not authorized to request tokens for this audience",
         Quoted(audience),
@@ -66,16 +102,37 @@ async fn check_audience(write: &Write<'_>, request: &Value, pod: &Value) -> Resu
 
 /// Whether a volume needs a token for this audience.
 fn names(write: &Write<'_>, pod: &Value, volume: &Value, audience: &str) -> bool {
-    let sources = volume.at(&["projected", "sources"]).and_then(Value::as_array).unwrap_or_default();
-    let tokens = sources.iter().filter_map(|source| source.get("serviceAccountToken"));
-    let of = |token: &Value| token.get("audience").and_then(Value::as_str).unwrap_or_default() == audience;
+    let sources = volume
+        .at(&["projected", "sources"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+
+    let tokens = sources
+        .iter()
+        .filter_map(|source| source.get("serviceAccountToken"));
+    let of = |token: &Value| {
+        token
+            .get("audience")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            == audience
+    };
+
     if tokens.into_iter().any(of) {
         return true;
     }
+
     let driver = driver(write, pod, volume);
-    let driver =
-        driver.and_then(|name| write.attributes.lookup(builtin("storage.k8s.io", "v1", "csidrivers"), &name));
-    let requests = driver.as_ref().and_then(|driver| driver.at(&["spec", "tokenRequests"])?.as_array());
+    let driver = driver.and_then(|name| {
+        write
+            .attributes
+            .lookup(builtin("storage.k8s.io", "v1", "csidrivers"), &name)
+    });
+
+    let requests = driver
+        .as_ref()
+        .and_then(|driver| driver.at(&["spec", "tokenRequests"])?.as_array());
+
     requests.unwrap_or_default().iter().any(of)
 }
 
@@ -84,15 +141,25 @@ fn driver(write: &Write<'_>, pod: &Value, volume: &Value) -> Option<String> {
     if let Some(driver) = volume.at(&["csi", "driver"]).and_then(Value::as_str) {
         return Some(driver.to_string());
     }
-    let claim = match volume.at(&["persistentVolumeClaim", "claimName"]).and_then(Value::as_str) {
+
+    let claim = match volume
+        .at(&["persistentVolumeClaim", "claimName"])
+        .and_then(Value::as_str)
+    {
         Some(claim) => claim.to_string(),
         None => {
             volume.get("ephemeral")?;
             format!("{}-{}", pod.meta().name(), volume.get("name")?.as_str()?)
         }
     };
-    let claim = write.attributes.lookup(builtin("", "v1", "persistentvolumeclaims"), &claim)?;
+
+    let claim = write
+        .attributes
+        .lookup(builtin("", "v1", "persistentvolumeclaims"), &claim)?;
     let volume = claim.at(&["spec", "volumeName"])?.as_str()?;
-    let volume = write.attributes.lookup(builtin("", "v1", "persistentvolumes"), volume)?;
+    let volume = write
+        .attributes
+        .lookup(builtin("", "v1", "persistentvolumes"), volume)?;
+
     Some(volume.at(&["spec", "csi", "driver"])?.as_str()?.to_string())
 }

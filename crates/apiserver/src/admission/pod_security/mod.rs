@@ -1,9 +1,10 @@
 //! PodSecurity: pods keep to the level of security that their namespace's labels ask for.
 //!
-//! Labels become a [`Policy`](policy::Policy) of three modes; each mode has a level and the version of its rules. A pod that
-//! violates what is enforced is refused, one that violates what is to be warned of is told so. Kinds that have a template of
-//! pods are only warned of, and so is whoever raises the level of a namespace over pods that are there. `baseline` and
-//! `restricted` have the rules.
+//! Labels become a [`Policy`](policy::Policy) of three modes; each mode has a level and the version
+//! of its rules. A pod that violates what is enforced is refused, one that violates what is to be
+//! warned of is told so. Kinds that have a template of pods are only warned of, and so is whoever
+//! raises the level of a namespace over pods that are there. `baseline` and `restricted` have the
+//! rules.
 
 mod baseline;
 mod policy;
@@ -33,10 +34,18 @@ impl Plugin for PodSecurity {
         "PodSecurity"
     }
 
-    async fn validate(&self, object: Option<&Value>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    async fn validate(
+        &self,
+        object: Option<&Value>,
+        attributes: &Attributes<'_>,
+    ) -> Result<(), ApiError> {
         let Some(object) = object else { return Ok(()) };
         let resource = attributes.scope.resource;
-        match (resource.group.as_str(), resource.plural.as_str(), attributes.part) {
+        match (
+            resource.group.as_str(),
+            resource.plural.as_str(),
+            attributes.part,
+        ) {
             ("", "namespaces", Part::Main) => judge_namespace(object, attributes),
             ("", "pods", Part::Main | Part::EphemeralContainers | Part::Resize) => {
                 judge_pod(object, attributes)
@@ -73,7 +82,9 @@ fn violations(wanted: LevelVersion, pod: &Seen<'_>) -> Vec<Violation> {
 }
 
 fn told(violations: &[Violation]) -> String {
-    let each = violations.iter().map(|violation| format!("{} ({})", violation.reason, violation.detail));
+    let each = violations
+        .iter()
+        .map(|violation| format!("{} ({})", violation.reason, violation.detail));
     each.collect::<Vec<_>>().join(", ")
 }
 
@@ -90,34 +101,67 @@ fn judge_pod(object: &Value, attributes: &Attributes<'_>) -> Result<(), ApiError
     if policy.asks_for_nothing() {
         return Ok(());
     }
-    let Some(pod) = view(object) else { return Ok(()) };
-    let before = attributes.old.filter(|_| attributes.operation == Operation::Update).and_then(view);
+
+    let Some(pod) = view(object) else {
+        return Ok(());
+    };
+    let before = attributes
+        .old
+        .filter(|_| attributes.operation == Operation::Update)
+        .and_then(view);
+
     if before.is_some_and(|before| !runs_other_images(&pod, &before)) {
         return Ok(());
     }
+
     let nothing = PodSpec::default();
-    let seen = Seen::new(object.meta().annotations(), pod.spec.as_ref().unwrap_or(&nothing));
+    let seen = Seen::new(
+        object.meta().annotations(),
+        pod.spec.as_ref().unwrap_or(&nothing),
+    );
+
     let found = violations(policy.enforce, &seen);
     if !found.is_empty() {
-        let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, told(&found));
-        return Err(ApiError::forbidden(attributes.scope.resource, attributes.name, &why));
+        let why = format!(
+            "violates PodSecurity \"{}\": {}",
+            policy.enforce,
+            told(&found)
+        );
+
+        return Err(ApiError::forbidden(
+            attributes.scope.resource,
+            attributes.name,
+            &why,
+        ));
     }
+
     warn(&policy, &seen, attributes);
+
     Ok(())
 }
 
 fn warn(policy: &Policy, seen: &Seen<'_>, attributes: &Attributes<'_>) {
     let found = violations(policy.warn, seen);
     if !found.is_empty() {
-        attributes.warnings.add(format!("would violate PodSecurity \"{}\": {}", policy.warn, told(&found)));
+        attributes.warnings.add(format!(
+            "would violate PodSecurity \"{}\": {}",
+            policy.warn,
+            told(&found)
+        ));
     }
 }
 
 fn warn_of_template(template: &Value, attributes: &Attributes<'_>) {
     let policy = policy_of_namespace(attributes);
-    let spec =
-        template.get("spec").and_then(|spec| typed::from_tree::<PodSpec>(spec).ok()).unwrap_or_default();
-    warn(&policy, &Seen::new(template.meta().annotations(), &spec), attributes);
+    let spec = template
+        .get("spec")
+        .and_then(|spec| typed::from_tree::<PodSpec>(spec).ok())
+        .unwrap_or_default();
+    warn(
+        &policy,
+        &Seen::new(template.meta().annotations(), &spec),
+        attributes,
+    );
 }
 
 /// Where kinds that make pods have their template.
@@ -139,17 +183,39 @@ fn view(object: &Value) -> Option<Pod> {
 /// Whether a change of a pod is one that the rules could mind.
 fn runs_other_images(new: &Pod, old: &Pod) -> bool {
     let nothing = PodSpec::default();
-    let (new, old) = (new.spec.as_ref().unwrap_or(&nothing), old.spec.as_ref().unwrap_or(&nothing));
+    let (new, old) = (
+        new.spec.as_ref().unwrap_or(&nothing),
+        old.spec.as_ref().unwrap_or(&nothing),
+    );
+
     let images = |spec: &PodSpec| -> Vec<Vec<Option<String>>> {
-        let init = spec.init_containers.iter().flatten().map(|container| container.image.clone()).collect();
-        vec![spec.containers.iter().map(|container| container.image.clone()).collect(), init]
+        let init = spec
+            .init_containers
+            .iter()
+            .flatten()
+            .map(|container| container.image.clone())
+            .collect();
+
+        vec![
+            spec.containers
+                .iter()
+                .map(|container| container.image.clone())
+                .collect(),
+            init,
+        ]
     };
+
     let debuggers = |spec: &PodSpec| -> BTreeMap<String, Option<String>> {
         let all = spec.ephemeral_containers.iter().flatten();
-        all.map(|container| (container.name.clone(), container.image.clone())).collect()
+        all.map(|container| (container.name.clone(), container.image.clone()))
+            .collect()
     };
     let before = debuggers(old);
-    images(new) != images(old) || debuggers(new).iter().any(|(name, image)| before.get(name) != Some(image))
+
+    images(new) != images(old)
+        || debuggers(new)
+            .iter()
+            .any(|(name, image)| before.get(name) != Some(image))
 }
 
 fn judge_namespace(namespace: &Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
@@ -160,47 +226,71 @@ fn judge_namespace(namespace: &Value, attributes: &Attributes<'_>) -> Result<(),
         let kind = attributes.scope.hub.kind;
         return Err(ApiError::invalid(kind, attributes.name, &mistakes));
     }
+
     let (now, then) = (policy.enforce, before.enforce);
     let is_relaxed = now.version == then.version && now.level <= then.level;
     if !is_new && now != then && now.level != Level::Privileged && !is_relaxed {
         warn_of_pods(namespace.meta().name(), now, attributes);
     }
+
     Ok(())
 }
 
 /// Tells which pods of a namespace would not be let in any more.
 fn warn_of_pods(namespace: &str, enforced: LevelVersion, attributes: &Attributes<'_>) {
-    let pods = attributes.registry.lookup_all(builtin("", "v1", "pods"), namespace);
+    let pods = attributes
+        .registry
+        .lookup_all(builtin("", "v1", "pods"), namespace);
     let mut seen_owners = std::collections::BTreeSet::new();
+
     // Of the pods of one owner the first stands for the others.
-    let (first, others): (Vec<&Value>, Vec<&Value>) = pods.iter().map(|pod| &**pod).partition(|pod| {
-        let owner = pod.meta().owner_references().find(|owner| owner.controller);
-        owner.is_none_or(|owner| seen_owners.insert(owner.uid.to_string()))
-    });
+    let (first, others): (Vec<&Value>, Vec<&Value>) =
+        pods.iter().map(|pod| &**pod).partition(|pod| {
+            let owner = pod.meta().owner_references().find(|owner| owner.controller);
+            owner.is_none_or(|owner| seen_owners.insert(owner.uid.to_string()))
+        });
+
     let mut violating: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for pod in first.into_iter().chain(others).take(MOST_PODS) {
-        let Some(spec) = view(pod).and_then(|pod| pod.spec) else { continue };
+        let Some(spec) = view(pod).and_then(|pod| pod.spec) else {
+            continue;
+        };
+
         let found = violations(enforced, &Seen::new(pod.meta().annotations(), &spec));
         if !found.is_empty() {
-            let reasons: Vec<_> = found.into_iter().map(|violation| violation.reason).collect();
-            violating.entry(reasons.join(", ")).or_default().push(pod.meta().name());
+            let reasons: Vec<_> = found
+                .into_iter()
+                .map(|violation| violation.reason)
+                .collect();
+            violating
+                .entry(reasons.join(", "))
+                .or_default()
+                .push(pod.meta().name());
         }
     }
+
     if pods.len() > MOST_PODS {
         attributes.warnings.add(format!(
             "new PodSecurity enforce level only checked against the first {MOST_PODS} of {} existing pods",
             pods.len()
         ));
     }
+
     if !violating.is_empty() {
         attributes.warnings.add(format!(
             "existing pods in namespace \"{namespace}\" violate the new PodSecurity enforce level \"{enforced}\""
         ));
     }
-    let mut warnings: Vec<String> =
-        violating.into_iter().map(|(reasons, pods)| named(&reasons, &pods)).collect();
+
+    let mut warnings: Vec<String> = violating
+        .into_iter()
+        .map(|(reasons, pods)| named(&reasons, &pods))
+        .collect();
     warnings.sort();
-    warnings.into_iter().for_each(|warning| attributes.warnings.add(warning));
+
+    warnings
+        .into_iter()
+        .for_each(|warning| attributes.warnings.add(warning));
 }
 
 fn named(reasons: &str, pods: &[&str]) -> String {
@@ -234,6 +324,7 @@ mod tests {
     fn pods_keep_to_the_level_of_their_namespace() {
         let plain = r#"{"metadata":{},"spec":{"containers":[{"name":"c"}]}}"#;
         check("privileged", "latest", plain, "");
+
         check("baseline", "latest", plain, "");
         check(
             "restricted",
@@ -244,6 +335,7 @@ mod tests {
              runAsNonRoot != true (pod or container \"c\" must set securityContext.runAsNonRoot=true), \
              seccompProfile (pod or container \"c\" must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\")",
         );
+
         let host = r#"{"metadata":{},"spec":{"hostNetwork":true,"hostPID":true,"containers":[{"name":"c","ports":[
             {"containerPort":1,"hostPort":80},{"containerPort":2,"hostPort":8080}]}],"volumes":[{"name":"v","hostPath":{"path":"/"}}]}}"#;
         check(
@@ -265,9 +357,16 @@ mod tests {
             probe,
             "probe or lifecycle host (container \"c\" uses probe or lifecycle host \"h\")",
         );
+
         let sysctl = r#"{"metadata":{},"spec":{"containers":[],"securityContext":{"sysctls":[{"name":"net.ipv4.tcp_rmem","value":"1"}]}}}"#;
         check("baseline", "v1.32", sysctl, "");
-        check("baseline", "v1.31", sysctl, "forbidden sysctls (net.ipv4.tcp_rmem)");
+        check(
+            "baseline",
+            "v1.31",
+            sysctl,
+            "forbidden sysctls (net.ipv4.tcp_rmem)",
+        );
+
         let proc = r#"{"metadata":{},"spec":{"hostUsers":false,"containers":[{"name":"c","securityContext":{"procMount":"Unmasked"}}]}}"#;
         check("baseline", "latest", proc, "");
         check(

@@ -65,13 +65,19 @@ impl fmt::Display for LevelVersion {
 }
 
 impl Policy {
-    /// What labels ask for, and what is wrong with them. What cannot be read is enforced in full, and warned of not at all.
+    /// What labels ask for, and what is wrong with them. What cannot be read is enforced in full,
+    /// and warned of not at all.
     pub(super) fn of(labels: Option<&Map>) -> (Policy, FieldErrors) {
-        let mut reader = Reader { labels, mistakes: FieldErrors::new() };
+        let mut reader = Reader {
+            labels,
+            mistakes: FieldErrors::new(),
+        };
+
         let mut policy = Policy::default();
         let enforced = reader.read("enforce", &mut policy.enforce, Level::Restricted);
         reader.read("audit", &mut policy.audit, Level::Privileged);
         let warned = reader.read("warn", &mut policy.warn, Level::Privileged);
+
         // Whoever enforces wants to be told, unless they say of what.
         if !warned.level && enforced.level_is_good && policy.enforce.level > policy.warn.level {
             policy.warn.level = policy.enforce.level;
@@ -79,11 +85,14 @@ impl Policy {
                 policy.warn.version = policy.enforce.version;
             }
         }
+
         (policy, reader.mistakes)
     }
 
     pub(super) fn asks_for_nothing(&self) -> bool {
-        [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == Level::Privileged)
+        [self.enforce, self.audit, self.warn]
+            .iter()
+            .all(|mode| mode.level == Level::Privileged)
     }
 }
 
@@ -105,9 +114,20 @@ impl Reader<'_> {
             format!("pod-security.kubernetes.io/{mode}"),
             format!("pod-security.kubernetes.io/{mode}-version"),
         );
-        let text = |label: &str| self.labels.and_then(|labels| labels.get(label)).and_then(Value::as_str);
+
+        let text = |label: &str| {
+            self.labels
+                .and_then(|labels| labels.get(label))
+                .and_then(Value::as_str)
+        };
+
         let (level, version) = (text(&level_label), text(&version_label));
-        let mut given = Given { level: level.is_some(), level_is_good: false, version: version.is_some() };
+        let mut given = Given {
+            level: level.is_some(),
+            level_is_good: false,
+            version: version.is_some(),
+        };
+
         if let Some(text) = level {
             match self::level(text) {
                 Some(level) => {
@@ -116,10 +136,15 @@ impl Reader<'_> {
                 }
                 None => {
                     into.level = otherwise;
-                    self.refuse(&level_label, text, "must be one of privileged, baseline, restricted");
+                    self.refuse(
+                        &level_label,
+                        text,
+                        "must be one of privileged, baseline, restricted",
+                    );
                 }
             }
         }
+
         if let Some(text) = version {
             match self::version(text) {
                 Some(version) => into.version = version,
@@ -129,12 +154,14 @@ impl Reader<'_> {
                 }
             }
         }
+
         given
     }
 
     fn refuse(&mut self, label: &str, found: &str, why: &str) {
         let labels = Path::Root.field("metadata.labels");
-        self.mistakes.push(FieldError::invalid_str(&labels.key(label), found, why));
+        self.mistakes
+            .push(FieldError::invalid_str(&labels.key(label), found, why));
     }
 }
 
@@ -152,8 +179,8 @@ fn version(text: &str) -> Option<Version> {
         return Some(Version::Latest);
     }
     let minor = text.strip_prefix("v1.")?;
-    let readable =
-        minor.bytes().all(|byte| byte.is_ascii_digit()) && (minor == "0" || !minor.starts_with('0'));
+    let readable = minor.bytes().all(|byte| byte.is_ascii_digit())
+        && (minor == "0" || !minor.starts_with('0'));
     minor.parse().ok().filter(|_| readable).map(Version::Minor)
 }
 
@@ -166,30 +193,48 @@ mod tests {
     #[test]
     fn labels_say_what_is_enforced_and_warned_of() {
         let check = |labels: &str, enforce: &str, warn: &str, mistakes: &[&str]| {
-            let labels =
-                json::parse(labels.replace("ps/", "pod-security.kubernetes.io/").as_bytes()).unwrap();
+            let labels = json::parse(
+                labels
+                    .replace("ps/", "pod-security.kubernetes.io/")
+                    .as_bytes(),
+            )
+            .unwrap();
+
             let (policy, found) = Policy::of(labels.as_object());
             assert_eq!(
-                (policy.enforce.to_string().as_str(), policy.warn.to_string().as_str()),
+                (
+                    policy.enforce.to_string().as_str(),
+                    policy.warn.to_string().as_str()
+                ),
                 (enforce, warn)
             );
+
             let found: Vec<String> = found.iter().map(ToString::to_string).collect();
             assert_eq!(found, mistakes);
         };
         check("{}", "privileged:latest", "privileged:latest", &[]);
-        check(r#"{"ps/enforce":"baseline"}"#, "baseline:latest", "baseline:latest", &[]);
+
+        check(
+            r#"{"ps/enforce":"baseline"}"#,
+            "baseline:latest",
+            "baseline:latest",
+            &[],
+        );
+
         check(
             r#"{"ps/enforce":"baseline","ps/warn":"privileged"}"#,
             "baseline:latest",
             "privileged:latest",
             &[],
         );
+
         check(
             r#"{"ps/enforce":"restricted","ps/enforce-version":"v1.20"}"#,
             "restricted:v1.20",
             "restricted:v1.20",
             &[],
         );
+
         check(
             r#"{"ps/enforce":"x","ps/enforce-version":"v1.01"}"#,
             "restricted:latest",

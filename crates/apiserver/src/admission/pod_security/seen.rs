@@ -44,10 +44,24 @@ macro_rules! seen {
 
 impl<'p> Seen<'p> {
     pub(super) fn new(annotations: Option<&'p Map>, spec: &'p PodSpec) -> Seen<'p> {
-        let init = spec.init_containers.iter().flatten().map(|container| seen!(container));
+        let init = spec
+            .init_containers
+            .iter()
+            .flatten()
+            .map(|container| seen!(container));
+
         let main = spec.containers.iter().map(|container| seen!(container));
-        let debuggers = spec.ephemeral_containers.iter().flatten().map(|container| seen!(container));
-        Seen { annotations, spec, containers: init.chain(main).chain(debuggers).collect() }
+        let debuggers = spec
+            .ephemeral_containers
+            .iter()
+            .flatten()
+            .map(|container| seen!(container));
+
+        Seen {
+            annotations,
+            spec,
+            containers: init.chain(main).chain(debuggers).collect(),
+        }
     }
 
     pub(super) fn security(&self) -> Option<&'p PodSecurityContext> {
@@ -65,13 +79,21 @@ impl<'p> Seen<'p> {
 
     /// The names of the containers of which something holds.
     pub(super) fn named(&self, holds: impl Fn(&SeenContainer<'p>) -> bool) -> Vec<&'p str> {
-        self.containers.iter().filter(|container| holds(container)).map(|container| container.name).collect()
+        self.containers
+            .iter()
+            .filter(|container| holds(container))
+            .map(|container| container.name)
+            .collect()
     }
 }
 
 /// `container "a"`, `containers "a", "b"`.
 pub(super) fn containers(names: &[&str]) -> String {
-    format!("{} {}", counted("container", "containers", names.len()), quoted(names))
+    format!(
+        "{} {}",
+        counted("container", "containers", names.len()),
+        quoted(names)
+    )
 }
 
 pub(super) fn counted<'w>(one: &'w str, many: &'w str, count: usize) -> &'w str {
@@ -80,7 +102,10 @@ pub(super) fn counted<'w>(one: &'w str, many: &'w str, count: usize) -> &'w str 
 
 /// Upstream quotes nothing inside of the quotes.
 pub(super) fn quoted<T: AsRef<str>>(items: &[T]) -> String {
-    let items: Vec<String> = items.iter().map(|item| format!("\"{}\"", item.as_ref())).collect();
+    let items: Vec<String> = items
+        .iter()
+        .map(|item| format!("\"{}\"", item.as_ref()))
+        .collect();
     items.join(", ")
 }
 
@@ -91,10 +116,17 @@ pub(super) fn sorted(set: &BTreeSet<String>) -> Vec<&str> {
 /// The pod and the containers that do something, as one text; none where nobody does.
 pub(super) fn setters(pod: bool, names: &[&str]) -> Option<String> {
     let named = (!names.is_empty()).then(|| containers(names));
-    let all: Vec<String> = pod.then(|| "pod".to_owned()).into_iter().chain(named).collect();
+    let all: Vec<String> = pod
+        .then(|| "pod".to_owned())
+        .into_iter()
+        .chain(named)
+        .collect();
     (!all.is_empty()).then(|| all.join(" and "))
 }
 
 pub(super) fn violation(reason: &str, detail: String) -> Option<Violation> {
-    Some(Violation { reason: reason.to_owned(), detail })
+    Some(Violation {
+        reason: reason.to_owned(),
+        detail,
+    })
 }

@@ -1,9 +1,10 @@
 //! ResourceQuota: a namespace holds no more than its quotas allow.
 //!
-//! What an object needs ([`coracle_api::quota`]) is added to the `status.used` of every quota that counts it, before the
-//! object is written; a quota that it does not fit in refuses. Each quota is swapped in the store against the version that
-//! was judged, so that of two who want the last place one gets it, whoever they asked. What is counted for an object that is
-//! then not written after all, and what a deleted one leaves, the quota controller puts right.
+//! What an object needs ([`coracle_api::quota`]) is added to the `status.used` of every quota that
+//! counts it, before the object is written; a quota that it does not fit in refuses. Each quota is
+//! swapped in the store against the version that was judged, so that of two who want the last place
+//! one gets it, whoever they asked. What is counted for an object that is then not written after
+//! all, and what a deleted one leaves, the quota controller puts right.
 
 use async_trait::async_trait;
 use coracle_api::Value;
@@ -23,16 +24,27 @@ impl Plugin for ResourceQuota {
         "ResourceQuota"
     }
 
-    async fn validate(&self, object: Option<&Value>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        let Some(object) = object.filter(|_| attributes.scope.resource.namespaced) else { return Ok(()) };
+    async fn validate(
+        &self,
+        object: Option<&Value>,
+        attributes: &Attributes<'_>,
+    ) -> Result<(), ApiError> {
+        let Some(object) = object.filter(|_| attributes.scope.resource.namespaced) else {
+            return Ok(());
+        };
         if counter(attributes).is_ignored() || !changes(object, attributes) {
             return Ok(());
         }
-        let found =
-            attributes.registry.lookup_all(builtin("", "v1", "resourcequotas"), attributes.scope.namespace);
+
+        let found = attributes.registry.lookup_all(
+            builtin("", "v1", "resourcequotas"),
+            attributes.scope.namespace,
+        );
+
         if found.is_empty() {
             return Ok(());
         }
+
         let refused = |why: String| attributes.forbidden(object, &why);
         let mut charges = Vec::new();
         for quota in &found {
@@ -42,6 +54,7 @@ impl Plugin for ResourceQuota {
                 charges.push((quota.meta().name(), charge));
             }
         }
+
         match attributes.dry_run {
             true => Ok(()),
             false => book(&charges, object, attributes).await,
@@ -50,13 +63,24 @@ impl Plugin for ResourceQuota {
 }
 
 fn counter<'a>(attributes: &Attributes<'a>) -> Counter<'a> {
-    Counter::of(&attributes.scope.resource.group, &attributes.scope.resource.plural)
+    Counter::of(
+        &attributes.scope.resource.group,
+        &attributes.scope.resource.plural,
+    )
 }
 
 /// Whether a write can change what is counted.
 fn changes(object: &Value, attributes: &Attributes<'_>) -> bool {
-    let ends = |pod: &Value| pod.at(&["spec", "activeDeadlineSeconds"]).is_some_and(|after| !after.is_null());
-    match (counter(attributes).kind(), attributes.operation, attributes.part) {
+    let ends = |pod: &Value| {
+        pod.at(&["spec", "activeDeadlineSeconds"])
+            .is_some_and(|after| !after.is_null())
+    };
+
+    match (
+        counter(attributes).kind(),
+        attributes.operation,
+        attributes.part,
+    ) {
         (_, Operation::Create, Part::Main)
         | (Kind::Pods, Operation::Update, Part::Resize)
         | (Kind::Services | Kind::Claims, Operation::Update, Part::Main) => true,
@@ -64,30 +88,52 @@ fn changes(object: &Value, attributes: &Attributes<'_>) -> bool {
             attributes.old.is_some_and(|old| ends(old) != ends(object))
         }
         (Kind::Claims, Operation::Update, Part::Status) => {
-            let allocated = |claim: &Value| claim.at(&["status", "allocatedResources", "storage"]).cloned();
-            attributes.old.is_some_and(|old| allocated(old) != allocated(object))
+            let allocated = |claim: &Value| {
+                claim
+                    .at(&["status", "allocatedResources", "storage"])
+                    .cloned()
+            };
+            attributes
+                .old
+                .is_some_and(|old| allocated(old) != allocated(object))
         }
         _ => false,
     }
 }
 
 /// What an object adds to a quota; none where the quota does not count it.
-fn charge(quota: &Value, object: &Value, attributes: &Attributes<'_>) -> Result<Option<Amounts>, String> {
+fn charge(
+    quota: &Value,
+    object: &Value,
+    attributes: &Attributes<'_>,
+) -> Result<Option<Amounts>, String> {
     let (name, counter) = (quota.meta().name(), counter(attributes));
     let hard = read(quota, "hard");
-    let counted: Vec<&str> = hard.keys().map(String::as_str).filter(|name| counter.counts(name)).collect();
+    let counted: Vec<&str> = hard
+        .keys()
+        .map(String::as_str)
+        .filter(|name| counter.counts(name))
+        .collect();
+
     if counted.is_empty() || !counter.is_in_scope(quota, object) {
         return Ok(None);
     }
+
     if let Some(missing) = counter.missing(&counted, object) {
         return Err(format!("failed quota: {name}: {missing}"));
     }
+
     let used = read(quota, "used");
     if counted.iter().any(|name| !used.contains_key(*name)) {
-        return Err(format!("status unknown for quota: {name}, resources: {}", counted.join(",")));
+        return Err(format!(
+            "status unknown for quota: {name}, resources: {}",
+            counted.join(",")
+        ));
     }
+
     let now = (attributes.registry.now)();
     let mut wanted = counter.usage(object, now);
+
     // What the object needed before is paid for, where this quota counted it.
     if let Some(old) = attributes
         .old
@@ -100,25 +146,39 @@ fn charge(quota: &Value, object: &Value, attributes: &Attributes<'_>) -> Result<
             }
         }
     }
+
     wanted.retain(|name, amount| amount.signum() > 0 && hard.contains_key(name));
+
     Ok((!wanted.is_empty()).then_some(wanted))
 }
 
 /// What is used with the charge in it, if it fits.
-fn charged(quota: &Value, charge: &Amounts, attributes: &Attributes<'_>) -> Result<Amounts, String> {
+fn charged(
+    quota: &Value,
+    charge: &Amounts,
+    attributes: &Attributes<'_>,
+) -> Result<Amounts, String> {
     let (hard, used) = (read(quota, "hard"), read(quota, "used"));
     let mut after = used.clone();
     amounts::add(&mut after, charge);
+
     let exceeded: Vec<&String> = charge
         .keys()
-        .filter(|name| hard.get(*name).is_some_and(|hard| after.get(*name).is_some_and(|after| after > hard)))
+        .filter(|name| {
+            hard.get(*name)
+                .is_some_and(|hard| after.get(*name).is_some_and(|after| after > hard))
+        })
         .collect();
+
     // A claim whose volume turned out larger is counted, whatever the quota says.
     if !exceeded.is_empty() && attributes.part != Part::Status {
         let shown = |amounts: &Amounts| {
-            let each = exceeded.iter().filter_map(|name| Some(format!("{name}={}", amounts.get(*name)?)));
+            let each = exceeded
+                .iter()
+                .filter_map(|name| Some(format!("{name}={}", amounts.get(*name)?)));
             each.collect::<Vec<_>>().join(",")
         };
+
         return Err(format!(
             "exceeded quota: {}, requested: {}, used: {}, limited: {}",
             quota.meta().name(),
@@ -127,24 +187,34 @@ fn charged(quota: &Value, charge: &Amounts, attributes: &Attributes<'_>) -> Resu
             shown(&hard)
         ));
     }
+
     Ok(after)
 }
 
-/// Charges one quota after the other. Where one refuses after all, because somebody was faster, those before get back what
-/// they were charged.
+/// Charges one quota after the other. Where one refuses after all, because somebody was faster,
+/// those before get back what they were charged.
 async fn book(
     charges: &[(&str, Amounts)],
     object: &Value,
     attributes: &Attributes<'_>,
 ) -> Result<(), ApiError> {
     let caller = Caller::system();
-    let quotas = Scope::new(builtin("", "v1", "resourcequotas"), attributes.scope.namespace, &caller);
+    let quotas = Scope::new(
+        builtin("", "v1", "resourcequotas"),
+        attributes.scope.namespace,
+        &caller,
+    );
+
     for (index, (name, charge)) in charges.iter().enumerate() {
         let put = |quota: &mut Value| {
             let used = charged(quota, charge, attributes);
-            write(quota, &used.map_err(|why| attributes.forbidden(object, &why))?);
+            write(
+                quota,
+                &used.map_err(|why| attributes.forbidden(object, &why))?,
+            );
             Ok(())
         };
+
         match attributes.registry.rewrite(&quotas, name, false, put).await {
             Ok(_) => {}
             // A quota that has been deleted meanwhile limits nothing.
@@ -157,6 +227,7 @@ async fn book(
             }
         }
     }
+
     Ok(())
 }
 
@@ -171,8 +242,13 @@ async fn give_back(quotas: &Scope<'_>, name: &str, charge: &Amounts, attributes:
         write(quota, &used);
         Ok(())
     };
+
     if let Err(error) = attributes.registry.rewrite(quotas, name, false, put).await {
-        tracing::warn!(quota = name, ?error, "what was charged for a refused object could not be given back");
+        tracing::warn!(
+            quota = name,
+            ?error,
+            "what was charged for a refused object could not be given back"
+        );
     }
 }
 
@@ -181,12 +257,19 @@ fn read(quota: &Value, side: &str) -> Amounts {
     let amounts = quota.at(&["status", side]).and_then(Value::as_object);
     let amounts = amounts.into_iter().flat_map(|amounts| amounts.iter());
     amounts
-        .map(|(name, amount)| (name.to_owned(), Quantity::from_value(amount).unwrap_or_default()))
+        .map(|(name, amount)| {
+            (
+                name.to_owned(),
+                Quantity::from_value(amount).unwrap_or_default(),
+            )
+        })
         .collect()
 }
 
 fn write(quota: &mut Value, used: &Amounts) {
-    let Some(quota) = quota.as_object_mut() else { return };
+    let Some(quota) = quota.as_object_mut() else {
+        return;
+    };
     let place = quota.object_mut("status").object_mut("used");
     for (name, amount) in used {
         place.insert(name.as_str(), amount.to_string());

@@ -36,7 +36,11 @@ impl Claims {
     /// Reads them; the error is a claim that is there and cannot be understood.
     pub(super) fn read(map: &Map) -> Result<Claims, &'static str> {
         let own = map.get(KUBERNETES).and_then(Value::as_object);
-        let bound = |name: &str| own.and_then(|own| own.get(name)?.as_object()).map(Bound::read);
+        let bound = |name: &str| {
+            own.and_then(|own| own.get(name)?.as_object())
+                .map(Bound::read)
+        };
+
         Ok(Claims {
             subject: map.str("sub").unwrap_or_default().to_string(),
             audiences: audiences(map),
@@ -44,7 +48,10 @@ impl Claims {
             expires: time(map, "exp")?,
             not_before: time(map, "nbf")?,
             issued: time(map, "iat")?,
-            namespace: own.and_then(|own| own.str("namespace")).unwrap_or_default().to_string(),
+            namespace: own
+                .and_then(|own| own.str("namespace"))
+                .unwrap_or_default()
+                .to_string(),
             account: bound("serviceaccount").unwrap_or_default(),
             pod: bound("pod"),
             node: bound("node"),
@@ -57,25 +64,43 @@ impl Claims {
         let mut own = Map::new();
         own.insert("namespace", self.namespace.as_str());
         own.insert("serviceaccount", self.account.to_map());
-        for (name, bound) in [("pod", &self.pod), ("node", &self.node), ("secret", &self.secret)] {
+
+        for (name, bound) in [
+            ("pod", &self.pod),
+            ("node", &self.node),
+            ("secret", &self.secret),
+        ] {
             if let Some(bound) = bound {
                 own.insert(name, bound.to_map());
             }
         }
+
         if let Some(at) = self.warn_after {
             own.insert("warnafter", at);
         }
+
         let mut map = Map::new();
         map.insert("iss", issuer);
         map.insert("sub", self.subject.as_str());
-        map.insert("aud", self.audiences.iter().map(Value::string).collect::<Vec<_>>());
+        map.insert(
+            "aud",
+            self.audiences.iter().map(Value::string).collect::<Vec<_>>(),
+        );
+
         map.insert("jti", self.id.as_str());
-        for (name, at) in [("exp", self.expires), ("nbf", self.not_before), ("iat", self.issued)] {
+
+        for (name, at) in [
+            ("exp", self.expires),
+            ("nbf", self.not_before),
+            ("iat", self.issued),
+        ] {
             if let Some(at) = at {
                 map.insert(name, at);
             }
         }
+
         map.insert(KUBERNETES, own);
+
         map
     }
 
@@ -97,14 +122,20 @@ impl Claims {
 
 /// Whether something that was deleted so long ago counts as gone.
 pub(super) fn is_gone(object: &Value, now: Timestamp) -> bool {
-    let deleted = object.at(&["metadata", "deletionTimestamp"]).and_then(Value::as_str);
+    let deleted = object
+        .at(&["metadata", "deletionTimestamp"])
+        .and_then(Value::as_str);
     let deleted = deleted.map(coracle_api::time::Time::parse);
     deleted.is_some_and(|at| at.is_ok_and(|at| at.0.unix_seconds() < now.unix_seconds() - LEEWAY))
 }
 
 pub(super) fn audiences(map: &Map) -> Vec<String> {
     match map.get("aud") {
-        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_string).collect(),
+        Some(Value::Array(list)) => list
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_string)
+            .collect(),
         Some(one) => one.as_str().map(str::to_string).into_iter().collect(),
         None => Vec::new(),
     }
@@ -120,12 +151,18 @@ fn time(map: &Map, name: &'static str) -> Result<Option<i64>, &'static str> {
 impl Bound {
     /// The object itself.
     pub fn of(object: &Value) -> Bound {
-        Bound { name: object.meta().name().to_string(), uid: object.meta().uid().to_string() }
+        Bound {
+            name: object.meta().name().to_string(),
+            uid: object.meta().uid().to_string(),
+        }
     }
 
     fn read(map: &Map) -> Bound {
         let text = |name| map.str(name).unwrap_or_default().to_string();
-        Bound { name: text("name"), uid: text("uid") }
+        Bound {
+            name: text("name"),
+            uid: text("uid"),
+        }
     }
 
     fn to_map(&self) -> Map {
@@ -148,10 +185,14 @@ mod tests {
             expires: Some(1000),
             not_before: Some(500),
             issued: Some(500),
-            pod: Some(Bound { name: "p".to_string(), uid: "u".to_string() }),
+            pod: Some(Bound {
+                name: "p".to_string(),
+                uid: "u".to_string(),
+            }),
             ..Claims::default()
         };
         assert_eq!(Claims::read(&claims.to_map("us")), Ok(claims.clone()));
+
         for (now, expected) in [
             (439, Some("service account token is not valid yet")),
             (440, None),

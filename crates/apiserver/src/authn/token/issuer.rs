@@ -14,15 +14,33 @@ const PROJECTED_SECONDS: i64 = 3607;
 /// How long such a token lives in truth, so that programs that never read it again do not break.
 const EXTENDED_SECONDS: i64 = 365 * 24 * 60 * 60;
 
-/// A token of old, which is good as long as it is kept in that secret; it names no end and no audience.
-pub fn kept_token(key: &SigningKey, namespace: &str, account: &Bound, secret: &str) -> Option<String> {
+/// A token of old, which is good as long as it is kept in that secret; it names no end and no
+/// audience.
+pub fn kept_token(
+    key: &SigningKey,
+    namespace: &str,
+    account: &Bound,
+    secret: &str,
+) -> Option<String> {
     let mut claims = Map::new();
     claims.insert("iss", LEGACY_ISSUER);
     claims.insert("kubernetes.io/serviceaccount/namespace", namespace);
     claims.insert("kubernetes.io/serviceaccount/secret.name", secret);
-    claims.insert("kubernetes.io/serviceaccount/service-account.name", account.name.as_str());
-    claims.insert("kubernetes.io/serviceaccount/service-account.uid", account.uid.as_str());
-    claims.insert("sub", format!("system:serviceaccount:{namespace}:{}", account.name));
+    claims.insert(
+        "kubernetes.io/serviceaccount/service-account.name",
+        account.name.as_str(),
+    );
+
+    claims.insert(
+        "kubernetes.io/serviceaccount/service-account.uid",
+        account.uid.as_str(),
+    );
+
+    claims.insert(
+        "sub",
+        format!("system:serviceaccount:{namespace}:{}", account.name),
+    );
+
     jwt::signed(&claims, key)
 }
 
@@ -57,18 +75,31 @@ impl Issuer {
     /// A token of that moment; `id` is its own.
     pub fn issue(&self, order: Order, id: String, now: Timestamp) -> Option<String> {
         let now = now.unix_seconds();
-        let for_the_api = order.audiences.iter().all(|audience| self.audiences.contains(audience));
-        let extended =
-            self.extends && order.pod.is_some() && order.seconds == PROJECTED_SECONDS && for_the_api;
+        let for_the_api = order
+            .audiences
+            .iter()
+            .all(|audience| self.audiences.contains(audience));
+
+        let extended = self.extends
+            && order.pod.is_some()
+            && order.seconds == PROJECTED_SECONDS
+            && for_the_api;
+
         let (lives, warn_after) = match extended {
             true => {
-                let most = self.max_seconds.map_or(EXTENDED_SECONDS, |most| most.min(EXTENDED_SECONDS));
+                let most = self
+                    .max_seconds
+                    .map_or(EXTENDED_SECONDS, |most| most.min(EXTENDED_SECONDS));
                 (most, Some(now + order.seconds))
             }
             false => (order.seconds, None),
         };
+
         let claims = Claims {
-            subject: format!("system:serviceaccount:{}:{}", order.namespace, order.account.name),
+            subject: format!(
+                "system:serviceaccount:{}:{}",
+                order.namespace, order.account.name
+            ),
             audiences: order.audiences,
             id,
             expires: Some(now + lives),
@@ -81,6 +112,7 @@ impl Issuer {
             secret: order.secret,
             warn_after,
         };
+
         jwt::signed(&claims.to_map(&self.name), &self.key)
     }
 
@@ -89,16 +121,19 @@ impl Issuer {
         if !self.name.starts_with("https://") || self.name.contains(['?', '#']) {
             return None;
         }
+
         let list = |texts: &[&str]| texts.iter().map(Value::string).collect::<Vec<_>>();
         let mut algorithms: Vec<&str> = self.keys.iter().map(|key| key.algorithm.name()).collect();
         algorithms.sort_unstable();
         algorithms.dedup();
+
         let mut document = Map::new();
         document.insert("issuer", self.name.as_str());
         document.insert("jwks_uri", self.jwks_uri.as_str());
         document.insert("response_types_supported", list(&["id_token"]));
         document.insert("subject_types_supported", list(&["public"]));
         document.insert("id_token_signing_alg_values_supported", list(&algorithms));
+
         Some(Value::Object(document))
     }
 
@@ -106,7 +141,13 @@ impl Issuer {
     pub fn key_set(&self) -> Option<Value> {
         self.configuration()?;
         let mut document = Map::new();
-        document.insert("keys", self.keys.iter().map(|key| key.shown.clone()).collect::<Vec<_>>());
+        document.insert(
+            "keys",
+            self.keys
+                .iter()
+                .map(|key| key.shown.clone())
+                .collect::<Vec<_>>(),
+        );
         Some(Value::Object(document))
     }
 }

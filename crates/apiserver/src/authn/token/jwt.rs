@@ -1,7 +1,7 @@
 //! JSON Web Tokens: three parts, of which the last signs the others.
 //!
-//! The header does not choose: a key verifies with its own algorithm, and a token that names another one (or `none`) is
-//! refused before anything is computed.
+//! The header does not choose: a key verifies with its own algorithm, and a token that names
+//! another one (or `none`) is refused before anything is computed.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -27,15 +27,18 @@ impl<'t> Unverified<'t> {
     pub(super) fn parse(token: &'t str) -> Option<Unverified<'t>> {
         let (signed, signature) = token.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
+
         let object = |part: &str| match json::parse(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()? {
             Value::Object(map) => Some(map),
             _ => None,
         };
         let header = object(header)?;
+
         // What must be understood and is not, is not understood.
         if header.contains_key("crit") {
             return None;
         }
+
         let text = |name| header.str(name).unwrap_or_default().to_string();
         Some(Unverified {
             signed,
@@ -54,11 +57,22 @@ impl<'t> Unverified<'t> {
     /// What it says, if one of the keys has signed it.
     pub(super) fn verified(self, keys: &[VerifyingKey]) -> Result<Map, String> {
         let named: Vec<&VerifyingKey> = keys.iter().filter(|key| key.id == self.key_id).collect();
-        let candidates = if named.is_empty() { keys.iter().collect() } else { named };
+        let candidates = if named.is_empty() {
+            keys.iter().collect()
+        } else {
+            named
+        };
+
         let good = candidates.iter().any(|key| {
-            key.algorithm.name() == self.algorithm && key.verifies(self.signed.as_bytes(), &self.signature)
+            key.algorithm.name() == self.algorithm
+                && key.verifies(self.signed.as_bytes(), &self.signature)
         });
-        if good { Ok(self.claims) } else { Err(BAD_SIGNATURE.to_string()) }
+
+        if good {
+            Ok(self.claims)
+        } else {
+            Err(BAD_SIGNATURE.to_string())
+        }
     }
 }
 
@@ -89,7 +103,11 @@ mod tests {
     fn check(token: &str, keys: &str, good: bool) {
         let keys = VerifyingKey::read(keys.as_bytes()).unwrap();
         let verified = Unverified::parse(token).map(|token| token.verified(&keys));
-        assert_eq!(verified.is_some_and(|verified| verified.is_ok()), good, "{token}");
+        assert_eq!(
+            verified.is_some_and(|verified| verified.is_ok()),
+            good,
+            "{token}"
+        );
     }
 
     fn part(text: &str) -> String {
@@ -104,8 +122,14 @@ mod tests {
             check(&token, own, true);
             check(&token, other, false);
             let (rest, signature) = token.rsplit_once('.').unwrap();
+
             let (header, _) = rest.split_once('.').unwrap();
-            check(&format!("{header}.{}.{signature}", part(r#"{"iss":"them"}"#)), own, false);
+            check(
+                &format!("{header}.{}.{signature}", part(r#"{"iss":"them"}"#)),
+                own,
+                false,
+            );
+
             check(&format!("{rest}."), own, false);
             check(rest, own, false);
         }
@@ -116,6 +140,7 @@ mod tests {
         let key = SigningKey::read(RSA.as_bytes()).unwrap();
         let token = signed(&claims(), &key).unwrap();
         let (rest, signature) = token.rsplit_once('.').unwrap();
+
         let (_, body) = rest.split_once('.').unwrap();
         for header in [
             r#"{"alg":"none"}"#,
@@ -129,12 +154,20 @@ mod tests {
             check(&format!("{}.{body}.", part(header)), RSA, false);
             check(&format!("{}.{body}.{signature}", part(header)), RSA, false);
         }
+
         // The public key taken for a shared secret.
         let message = format!("{}.{body}", part(r#"{"alg":"HS256"}"#));
         for secret in [RSA.as_bytes(), key.public.id.as_bytes()] {
-            let tag =
-                ring::hmac::sign(&ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret), message.as_bytes());
-            check(&format!("{message}.{}", URL_SAFE_NO_PAD.encode(tag)), RSA, false);
+            let tag = ring::hmac::sign(
+                &ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret),
+                message.as_bytes(),
+            );
+
+            check(
+                &format!("{message}.{}", URL_SAFE_NO_PAD.encode(tag)),
+                RSA,
+                false,
+            );
         }
     }
 }

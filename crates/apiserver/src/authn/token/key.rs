@@ -77,20 +77,32 @@ impl VerifyingKey {
                     let (_, certificate) = X509Certificate::from_der(&der).map_err(unreadable)?;
                     keys.push(VerifyingKey::of(certificate.public_key().raw)?);
                 }
-                SectionKind::PrivateKey | SectionKind::RsaPrivateKey | SectionKind::EcPrivateKey => {
+                SectionKind::PrivateKey
+                | SectionKind::RsaPrivateKey
+                | SectionKind::EcPrivateKey => {
                     keys.push(signer(kind, der)?.1);
                 }
                 _ => {}
             }
         }
-        if keys.is_empty() { Err(KeyError::None) } else { Ok(keys) }
+
+        if keys.is_empty() {
+            Err(KeyError::None)
+        } else {
+            Ok(keys)
+        }
     }
 
     /// Of the DER of a SubjectPublicKeyInfo.
     fn of(der: &[u8]) -> Result<VerifyingKey, KeyError> {
         let (_, info) = SubjectPublicKeyInfo::from_der(der).map_err(unreadable)?;
         let bytes = info.subject_public_key.data.to_vec();
-        let curve = info.algorithm.parameters.as_ref().and_then(|curve| curve.as_oid().ok());
+        let curve = info
+            .algorithm
+            .parameters
+            .as_ref()
+            .and_then(|curve| curve.as_oid().ok());
+
         let algorithm = if info.algorithm.algorithm == OID_PKCS1_RSAENCRYPTION {
             Algorithm::Rs256
         } else if info.algorithm.algorithm != OID_KEY_TYPE_EC_PUBLIC_KEY {
@@ -102,9 +114,16 @@ impl VerifyingKey {
         } else {
             return Err(KeyError::Unsupported);
         };
+
         let id = URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, der));
         let shown = shown(&id, algorithm, &info)?;
-        Ok(VerifyingKey { id, algorithm, bytes, shown })
+
+        Ok(VerifyingKey {
+            id,
+            algorithm,
+            bytes,
+            shown,
+        })
     }
 
     pub fn id(&self) -> &str {
@@ -117,17 +136,24 @@ impl VerifyingKey {
             Algorithm::Es256 => &signature::ECDSA_P256_SHA256_FIXED,
             Algorithm::Es384 => &signature::ECDSA_P384_SHA384_FIXED,
         };
-        UnparsedPublicKey::new(algorithm, &self.bytes).verify(message, signature).is_ok()
+        UnparsedPublicKey::new(algorithm, &self.bytes)
+            .verify(message, signature)
+            .is_ok()
     }
 }
 
-fn shown(id: &str, algorithm: Algorithm, info: &SubjectPublicKeyInfo<'_>) -> Result<Value, KeyError> {
+fn shown(
+    id: &str,
+    algorithm: Algorithm,
+    info: &SubjectPublicKeyInfo<'_>,
+) -> Result<Value, KeyError> {
     let mut key = Map::new();
     let encoded = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
     match info.parsed().map_err(unreadable)? {
         PublicKey::RSA(rsa) => {
-            let trimmed =
-                |bytes: &[u8]| encoded(&bytes[bytes.iter().take_while(|byte| **byte == 0).count()..]);
+            let trimmed = |bytes: &[u8]| {
+                encoded(&bytes[bytes.iter().take_while(|byte| **byte == 0).count()..])
+            };
             key.insert("kty", "RSA");
             key.insert("n", trimmed(rsa.modulus));
             key.insert("e", trimmed(rsa.exponent));
@@ -135,16 +161,27 @@ fn shown(id: &str, algorithm: Algorithm, info: &SubjectPublicKeyInfo<'_>) -> Res
         PublicKey::EC(point) => {
             let coordinates = point.data().get(1..).ok_or(KeyError::Unsupported)?;
             let (x, y) = coordinates.split_at(coordinates.len() / 2);
+
             key.insert("kty", "EC");
-            key.insert("crv", if algorithm == Algorithm::Es256 { "P-256" } else { "P-384" });
+            key.insert(
+                "crv",
+                if algorithm == Algorithm::Es256 {
+                    "P-256"
+                } else {
+                    "P-384"
+                },
+            );
+
             key.insert("x", encoded(x));
             key.insert("y", encoded(y));
         }
         _ => return Err(KeyError::Unsupported),
     }
+
     key.insert("use", "sig");
     key.insert("kid", id);
     key.insert("alg", algorithm.name());
+
     Ok(Value::Object(key))
 }
 
@@ -176,7 +213,11 @@ impl SigningKey {
 
     pub(super) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         let algorithm = self.public.algorithm;
-        let signature = self.key.choose_scheme(&[algorithm.scheme()])?.sign(message).ok()?;
+        let signature = self
+            .key
+            .choose_scheme(&[algorithm.scheme()])?
+            .sign(message)
+            .ok()?;
         match algorithm {
             Algorithm::Rs256 => Some(signature),
             Algorithm::Es256 => joined(&signature, 32),
@@ -208,6 +249,7 @@ fn joined(der: &[u8], size: usize) -> Option<Vec<u8>> {
         out.resize(out.len() + size.checked_sub(number.len())?, 0);
         out.extend_from_slice(number);
     }
+
     Some(out)
 }
 

@@ -1,8 +1,8 @@
 //! Tokens: who holds one is whom it was made for.
 //!
-//! A request's bearer token is shown to each who may know it: the static file, service accounts, bootstrap tokens. The
-//! first who knows it is believed. What a token is good for is told by its audiences; those that a reader does not name
-//! are the API's own.
+//! A request's bearer token is shown to each who may know it: the static file, service accounts,
+//! bootstrap tokens. The first who knows it is believed. What a token is good for is told by its
+//! audiences; those that a reader does not name are the API's own.
 
 mod bootstrap;
 mod claims;
@@ -64,8 +64,18 @@ pub struct Tokens {
 
 impl Tokens {
     /// Whom the token stands for, or why nobody knows it.
-    pub fn review(&self, token: &str, audiences: &[String], now: Timestamp) -> Result<Recognised, String> {
-        let audiences = if audiences.is_empty() { &self.audiences } else { audiences };
+    pub fn review(
+        &self,
+        token: &str,
+        audiences: &[String],
+        now: Timestamp,
+    ) -> Result<Recognised, String> {
+        let audiences = if audiences.is_empty() {
+            &self.audiences
+        } else {
+            audiences
+        };
+
         let mut wrong = vec![UNKNOWN.to_string()];
         for authenticator in &self.known_to {
             match authenticator.find(token, audiences, now) {
@@ -77,13 +87,19 @@ impl Tokens {
                 Finding::Wrong(why) => wrong.push(why),
             }
         }
+
         Err(aggregate(&wrong))
     }
 }
 
-/// For a token that is good for whatever the API is: what is left of the wanted audiences; `None`: nothing.
+/// For a token that is good for whatever the API is: what is left of the wanted audiences; `None`:
+/// nothing.
 fn for_the_api(own: &[String], wanted: &[String]) -> Option<Vec<String>> {
-    let common: Vec<String> = wanted.iter().filter(|audience| own.contains(audience)).cloned().collect();
+    let common: Vec<String> = wanted
+        .iter()
+        .filter(|audience| own.contains(audience))
+        .cloned()
+        .collect();
     (!common.is_empty() || own.is_empty()).then_some(common)
 }
 
@@ -95,7 +111,9 @@ pub struct BearerTokens {
 #[async_trait]
 impl Authenticator for BearerTokens {
     async fn authenticate(&self, presented: &Presented<'_>) -> Opinion {
-        let Some(token) = token(presented.headers) else { return Opinion::Unknown };
+        let Some(token) = token(presented.headers) else {
+            return Opinion::Unknown;
+        };
         match self.tokens.review(token, &[], presented.now) {
             Ok(found) => Opinion::Known(found.user),
             Err(why) => Opinion::Wrong(why),
@@ -108,7 +126,9 @@ fn token(headers: &HeaderMap) -> Option<&str> {
     let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?.trim();
     let mut parts = text.splitn(3, ' ');
     let scheme = parts.next()?;
-    parts.next().filter(|token| scheme.eq_ignore_ascii_case("bearer") && !token.is_empty())
+    parts
+        .next()
+        .filter(|token| scheme.eq_ignore_ascii_case("bearer") && !token.is_empty())
 }
 
 #[cfg(test)]
@@ -139,15 +159,29 @@ mod tests {
         struct Says(&'static str);
         impl TokenAuthenticator for Says {
             fn find(&self, _: &str, _: &[String], _: Timestamp) -> Finding {
-                if self.0.is_empty() { Finding::Unknown } else { Finding::Wrong(self.0.to_string()) }
+                if self.0.is_empty() {
+                    Finding::Unknown
+                } else {
+                    Finding::Wrong(self.0.to_string())
+                }
             }
         }
+
         let review = |says: &[&'static str]| {
-            let known_to = says.iter().map(|text| Box::new(Says(text)) as Box<dyn TokenAuthenticator>);
-            let tokens = Tokens { known_to: known_to.collect(), audiences: Vec::new() };
-            tokens.review("x", &[], Timestamp::from_unix(0, 0)).unwrap_err()
+            let known_to = says
+                .iter()
+                .map(|text| Box::new(Says(text)) as Box<dyn TokenAuthenticator>);
+            let tokens = Tokens {
+                known_to: known_to.collect(),
+                audiences: Vec::new(),
+            };
+
+            tokens
+                .review("x", &[], Timestamp::from_unix(0, 0))
+                .unwrap_err()
         };
         assert_eq!(review(&["", ""]), "invalid bearer token");
+
         assert_eq!(review(&["", "expired"]), "[invalid bearer token, expired]");
     }
 }

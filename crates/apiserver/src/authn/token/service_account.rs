@@ -1,8 +1,9 @@
-//! Tokens of service accounts: those that the API issues, bound to an account and perhaps to a pod, a node or a secret,
-//! and those of old that are kept in a secret.
+//! Tokens of service accounts: those that the API issues, bound to an account and perhaps to a pod,
+//! a node or a secret, and those of old that are kept in a secret.
 //!
-//! That a signature is good never changes and is remembered. Whether the account and what the token is bound to still
-//! live is asked every time, of the watch cache: who deletes a pod ends its token.
+//! That a signature is good never changes and is remembered. Whether the account and what the token
+//! is bound to still live is asked every time, of the watch cache: who deletes a pod ends its
+//! token.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,7 +48,13 @@ impl ServiceAccountTokens {
         issuers: Vec<String>,
         audiences: Vec<String>,
     ) -> ServiceAccountTokens {
-        ServiceAccountTokens { caches, keys, issuers, audiences, verified: Mutex::default() }
+        ServiceAccountTokens {
+            caches,
+            keys,
+            issuers,
+            audiences,
+            verified: Mutex::default(),
+        }
     }
 
     /// What the token says, if we signed it; `None`: it is none of ours.
@@ -58,29 +65,48 @@ impl ServiceAccountTokens {
         if let Some(claims) = known().get(&digest) {
             return Ok(Some(claims.clone()));
         }
-        let Some(unverified) = Unverified::parse(token) else { return Ok(None) };
+
+        let Some(unverified) = Unverified::parse(token) else {
+            return Ok(None);
+        };
+
         let issuer = unverified.issuer();
         if issuer != LEGACY_ISSUER && !self.issuers.iter().any(|own| own == issuer) {
             return Ok(None);
         }
+
         let claims = Arc::new(unverified.verified(&self.keys)?);
         let mut known = known();
         if known.len() >= REMEMBERED {
             known.clear();
         }
+
         known.insert(digest, claims.clone());
+
         Ok(Some(claims))
     }
 
-    fn judge(&self, token: &str, wanted: &[String], now: Timestamp) -> Result<Option<Recognised>, String> {
-        let Some(map) = self.verified(token)? else { return Ok(None) };
+    fn judge(
+        &self,
+        token: &str,
+        wanted: &[String],
+        now: Timestamp,
+    ) -> Result<Option<Recognised>, String> {
+        let Some(map) = self.verified(token)? else {
+            return Ok(None);
+        };
         let own = match claims::audiences(&map) {
             // Tokens of old are for the API.
             none if none.is_empty() => self.audiences.clone(),
             some => some,
         };
-        let audiences: Vec<String> =
-            wanted.iter().filter(|audience| own.contains(audience)).cloned().collect();
+
+        let audiences: Vec<String> = wanted
+            .iter()
+            .filter(|audience| own.contains(audience))
+            .cloned()
+            .collect();
+
         if audiences.is_empty() && !self.audiences.is_empty() {
             return Err(format!(
                 "token audiences {} is invalid for the target audiences {}",
@@ -88,36 +114,54 @@ impl ServiceAccountTokens {
                 list(wanted)
             ));
         }
+
         let user = match map.str("iss") {
             Some(LEGACY_ISSUER) => self.of_secret(token, &map)?,
             _ => self.bound(&map, now)?,
         };
-        Ok(Some(Recognised { user: Arc::new(user), audiences }))
+
+        Ok(Some(Recognised {
+            user: Arc::new(user),
+            audiences,
+        }))
     }
 
     /// The user of a token of today.
     fn bound(&self, map: &Map, now: Timestamp) -> Result<User, String> {
-        let claims = Claims::read(map).map_err(|claim| format!("the claim {claim} cannot be read"))?;
+        let claims =
+            Claims::read(map).map_err(|claim| format!("the claim {claim} cannot be read"))?;
         claims.check_time(now)?;
         let (namespace, account) = (&claims.namespace, &claims.account);
         let found = self.lookup("serviceaccounts", &format!("{namespace}/{}", account.name));
-        let found = found.ok_or_else(|| format!("serviceaccounts {} not found", Quoted(&account.name)))?;
+
+        let found =
+            found.ok_or_else(|| format!("serviceaccounts {} not found", Quoted(&account.name)))?;
         if found.meta().uid() != account.uid {
             let uid = found.meta().uid();
-            return Err(format!("service account UID ({uid}) does not match claim ({})", account.uid));
+            return Err(format!(
+                "service account UID ({uid}) does not match claim ({})",
+                account.uid
+            ));
         }
+
         if claims::is_gone(&found, now) {
-            return Err(format!("service account {namespace}/{} has been deleted", account.name));
+            return Err(format!(
+                "service account {namespace}/{} has been deleted",
+                account.name
+            ));
         }
+
         let within = |bound: &Bound| format!("{namespace}/{}", bound.name);
         if let Some(secret) = &claims.secret {
             self.check_bound("secret", "secrets", &within(secret), secret, now)?;
         }
+
         if let Some(pod) = &claims.pod {
             self.check_bound("pod", "pods", &within(pod), pod, now)?;
         } else if let Some(node) = &claims.node {
             self.check_bound("node", "minions", &node.name, node, now)?;
         }
+
         Ok(bound_user(&claims))
     }
 
@@ -139,7 +183,12 @@ impl ServiceAccountTokens {
                 bound.uid
             ));
         }
-        if claims::is_gone(&found, now) { Err(invalidated()) } else { Ok(()) }
+
+        if claims::is_gone(&found, now) {
+            Err(invalidated())
+        } else {
+            Ok(())
+        }
     }
 
     /// The user of a token that is kept in a secret, as long as it is.
@@ -149,37 +198,64 @@ impl ServiceAccountTokens {
             _ => Err(format!("{called} claim is missing")),
         };
         let subject = claim("sub", "sub")?;
+
         let namespace = claim("kubernetes.io/serviceaccount/namespace", "namespace")?;
         let secret = claim("kubernetes.io/serviceaccount/secret.name", "secretName")?;
-        let name = claim("kubernetes.io/serviceaccount/service-account.name", "serviceAccountName")?;
-        let uid = claim("kubernetes.io/serviceaccount/service-account.uid", "serviceAccountUID")?;
+        let name = claim(
+            "kubernetes.io/serviceaccount/service-account.name",
+            "serviceAccountName",
+        )?;
+
+        let uid = claim(
+            "kubernetes.io/serviceaccount/service-account.uid",
+            "serviceAccountUID",
+        )?;
+
         if subject != format!("system:serviceaccount:{namespace}:{name}") {
             return Err("sub claim is invalid".to_string());
         }
+
         let kept = self.lookup("secrets", &format!("{namespace}/{secret}"));
         let kept = kept.filter(|kept| !kept.meta().is_being_deleted());
         let kept = kept.ok_or("Token has been invalidated")?;
-        let content = kept.at(&["data", "token"]).and_then(Value::as_str).unwrap_or_default();
+        let content = kept
+            .at(&["data", "token"])
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+
         let content = STANDARD.decode(content).unwrap_or_default();
         if !same(&content, token.as_bytes()) {
             return Err("Token does not match server's copy".to_string());
         }
+
         let account = self.lookup("serviceaccounts", &format!("{namespace}/{name}"));
-        let account = account.ok_or_else(|| format!("serviceaccounts {} not found", Quoted(&name)))?;
+        let account =
+            account.ok_or_else(|| format!("serviceaccounts {} not found", Quoted(&name)))?;
         if account.meta().is_being_deleted() {
-            return Err(format!("ServiceAccount {namespace}/{name} has been deleted"));
+            return Err(format!(
+                "ServiceAccount {namespace}/{name} has been deleted"
+            ));
         }
+
         if account.meta().uid() != uid {
             let found = account.meta().uid();
-            return Err(format!("ServiceAccount UID ({found}) does not match claim ({uid})"));
+            return Err(format!(
+                "ServiceAccount UID ({found}) does not match claim ({uid})"
+            ));
         }
-        if kept.meta().label(INVALID_SINCE).is_some_and(|since| !since.is_empty()) {
+
+        if kept
+            .meta()
+            .label(INVALID_SINCE)
+            .is_some_and(|since| !since.is_empty())
+        {
             return Err(format!(
                 "the token in secret {namespace}/{secret} for service account {namespace}/{name} has been marked invalid. \
                  Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the \
                  '{INVALID_SINCE}' label from the secret to temporarily allow use of this token"
             ));
         }
+
         Ok(User {
             name: subject,
             uid,
@@ -211,17 +287,23 @@ fn bound_user(claims: &Claims) -> User {
             extra.insert(format!("authentication.kubernetes.io/{name}"), vec![value]);
         }
     };
+
     if !claims.id.is_empty() {
         add("credential-id", format!("JTI={}", claims.id));
     }
+
     for (what, bound) in [("pod", &claims.pod), ("node", &claims.node)] {
         if let Some(bound) = bound {
             add(&format!("{what}-name"), bound.name.clone());
             add(&format!("{what}-uid"), bound.uid.clone());
         }
     }
+
     User {
-        name: format!("system:serviceaccount:{}:{}", claims.namespace, claims.account.name),
+        name: format!(
+            "system:serviceaccount:{}:{}",
+            claims.namespace, claims.account.name
+        ),
         uid: claims.account.uid.clone(),
         groups: service_account_groups(&claims.namespace).to_vec(),
         extra,

@@ -31,6 +31,7 @@ impl StaticTokens {
             if text.trim().is_empty() {
                 continue;
             }
+
             let columns = columns(text).ok_or(BadTokenFile::Unclosed { line })?;
             let [token, name, uid, rest @ ..] = columns.as_slice() else {
                 return Err(BadTokenFile::TooFew { line });
@@ -39,23 +40,42 @@ impl StaticTokens {
                 warn!(line, "a line of the token file has no token");
                 continue;
             }
+
             let groups = rest.first().map(String::as_str).unwrap_or_default();
-            let groups =
-                groups.split(',').filter(|group| !group.is_empty()).map(|group| group.trim().to_string());
-            let user =
-                User { name: name.clone(), uid: uid.clone(), groups: groups.collect(), ..User::default() };
+            let groups = groups
+                .split(',')
+                .filter(|group| !group.is_empty())
+                .map(|group| group.trim().to_string());
+
+            let user = User {
+                name: name.clone(),
+                uid: uid.clone(),
+                groups: groups.collect(),
+                ..User::default()
+            };
+
             if users.insert(token.clone(), Arc::new(user)).is_some() {
-                warn!(line, "a token stands in the token file twice: the later line counts");
+                warn!(
+                    line,
+                    "a token stands in the token file twice: the later line counts"
+                );
             }
         }
+
         Ok(StaticTokens { users, audiences })
     }
 }
 
 impl TokenAuthenticator for StaticTokens {
     fn find(&self, token: &str, audiences: &[String], _: Timestamp) -> Finding {
-        match (self.users.get(token), for_the_api(&self.audiences, audiences)) {
-            (Some(user), Some(audiences)) => Finding::Known(Recognised { user: user.clone(), audiences }),
+        match (
+            self.users.get(token),
+            for_the_api(&self.audiences, audiences),
+        ) {
+            (Some(user), Some(audiences)) => Finding::Known(Recognised {
+                user: user.clone(),
+                audiences,
+            }),
             _ => Finding::Unknown,
         }
     }
@@ -72,6 +92,7 @@ fn columns(line: &str) -> Option<Vec<String>> {
                 loop {
                     let (part, behind) = after.split_once('"')?;
                     text.push_str(part);
+
                     // A quote within is written twice.
                     match behind.strip_prefix('"') {
                         Some(more) => {
@@ -81,7 +102,9 @@ fn columns(line: &str) -> Option<Vec<String>> {
                         None => break after = behind,
                     }
                 }
+
                 rest = after;
+
                 text
             }
             None => {
@@ -92,6 +115,7 @@ fn columns(line: &str) -> Option<Vec<String>> {
             }
         };
         columns.push(column);
+
         match rest.trim_start().strip_prefix(',') {
             Some(more) => rest = more,
             None => return Some(columns),
@@ -105,7 +129,8 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_upstream_reads_them() {
-        let tokens = StaticTokens::read("a,jane,1,\"dev,ops\"\n\nb,joe,2\n,nobody,3\n", Vec::new()).unwrap();
+        let tokens =
+            StaticTokens::read("a,jane,1,\"dev,ops\"\n\nb,joe,2\n,nobody,3\n", Vec::new()).unwrap();
         assert_eq!(tokens.users.len(), 2);
         assert_eq!(tokens.users["a"].groups, ["dev", "ops"]);
         assert_eq!(tokens.users["b"].name, "joe");

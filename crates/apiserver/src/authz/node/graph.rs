@@ -23,12 +23,20 @@ pub(super) const SOURCES: [&str; 2] = ["pods", "persistentvolumes"];
 
 impl Graph {
     pub(super) fn has_pod(&self, node: &str, key: &str) -> bool {
-        self.pods.get(node).is_some_and(|pods| pods.contains_key(key))
+        self.pods
+            .get(node)
+            .is_some_and(|pods| pods.contains_key(key))
     }
 
     /// Whether a pod of that namespace on the node needs such a thing.
-    pub(super) fn needs(&self, node: &str, namespace: &str, wanted: impl Fn(&Needs) -> bool) -> bool {
-        self.on(node).any(|(pod, needs)| is_in(pod, namespace) && wanted(needs))
+    pub(super) fn needs(
+        &self,
+        node: &str,
+        namespace: &str,
+        wanted: impl Fn(&Needs) -> bool,
+    ) -> bool {
+        self.on(node)
+            .any(|(pod, needs)| is_in(pod, namespace) && wanted(needs))
     }
 
     /// Whether a volume that a pod on the node uses needs the secret.
@@ -38,7 +46,9 @@ impl Graph {
             needs.claims.iter().any(|claim| {
                 let volumes = self.volumes.get(format!("{namespace}/{claim}").as_str());
                 volumes.is_some_and(|volumes| {
-                    volumes.values().any(|secrets| secrets.iter().any(|own| own == secret))
+                    volumes
+                        .values()
+                        .any(|secrets| secrets.iter().any(|own| own == secret))
                 })
             })
         })
@@ -50,16 +60,24 @@ impl Graph {
 
     fn take_pod(&mut self, old: Option<&Value>, new: Option<&Value>, key: &Text) {
         let node_of = |pod: &Value| {
-            let node = pod.at(&["spec", "nodeName"]).and_then(Value::as_str).filter(|node| !node.is_empty());
+            let node = pod
+                .at(&["spec", "nodeName"])
+                .and_then(Value::as_str)
+                .filter(|node| !node.is_empty());
             node.map(Text::new)
         };
+
         if let Some(node) = old.and_then(node_of) {
             remove(&mut self.pods, &node, key);
         }
+
         if let Some(pod) = new
             && let Some(node) = node_of(pod)
         {
-            self.pods.entry(node).or_default().insert(key.clone(), Arc::new(Needs::of(pod)));
+            self.pods
+                .entry(node)
+                .or_default()
+                .insert(key.clone(), Arc::new(Needs::of(pod)));
         }
     }
 
@@ -68,13 +86,17 @@ impl Graph {
             remove(&mut self.volumes, &claim, key);
         }
         if let Some((claim, secrets)) = new.and_then(references::of_volume) {
-            self.volumes.entry(claim).or_default().insert(key.clone(), secrets.into());
+            self.volumes
+                .entry(claim)
+                .or_default()
+                .insert(key.clone(), secrets.into());
         }
     }
 }
 
 fn is_in(key: &str, namespace: &str) -> bool {
-    key.strip_prefix(namespace).is_some_and(|rest| rest.starts_with('/'))
+    key.strip_prefix(namespace)
+        .is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn remove<T: Clone>(map: &mut HashMap<Text, OrdMap<Text, T>>, of: &Text, key: &Text) {
@@ -88,7 +110,9 @@ fn remove<T: Clone>(map: &mut HashMap<Text, OrdMap<Text, T>>, of: &Text, key: &T
 
 impl Derive for Graph {
     fn take(&mut self, of: usize, hub: &Hub<'_>, old: Option<&Entry>, new: Option<&Entry>) {
-        let Some(key) = new.or(old).map(|entry| Text::new(entry.key())) else { return };
+        let Some(key) = new.or(old).map(|entry| Text::new(entry.key())) else {
+            return;
+        };
         let value = |entry: &Entry| entry.value(hub.of);
         let (old, new) = (old.map(value), new.map(value));
         match SOURCES[of] {

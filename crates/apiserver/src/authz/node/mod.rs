@@ -1,8 +1,9 @@
 //! The Node authorizer: a kubelet reads what the pods on its node need, and no more.
 //!
-//! Users are `system:node:NAME` of the group `system:nodes`. Secrets, config maps, claims, volumes and service accounts
-//! are theirs where a pod that is bound to the node leads to them ([`graph`]); leases, CSINodes, their own Node and pods
-//! by their names; the rest is what the role `system:node` says.
+//! Users are `system:node:NAME` of the group `system:nodes`. Secrets, config maps, claims, volumes
+//! and service accounts are theirs where a pod that is bound to the node leads to them ([`graph`]);
+//! leases, CSINodes, their own Node and pods by their names; the rest is what the role
+//! `system:node` says.
 
 mod graph;
 mod references;
@@ -39,35 +40,67 @@ pub struct Node {
 impl Node {
     /// `rules` are those of the role `system:node`.
     pub fn new(caches: &Arc<Caches>, rules: Vec<Rule>) -> Node {
-        let source = |prefix| caches.get(prefix).expect("pods and volumes are built in").clone();
-        Node { caches: caches.clone(), graph: Derived::new(graph::SOURCES.map(source).to_vec()), rules }
+        let source = |prefix| {
+            caches
+                .get(prefix)
+                .expect("pods and volumes are built in")
+                .clone()
+        };
+        Node {
+            caches: caches.clone(),
+            graph: Derived::new(graph::SOURCES.map(source).to_vec()),
+            rules,
+        }
     }
 
     fn decide(&self, attributes: &Attributes<'_>) -> Result<(), String> {
-        let Some(node) = identity(attributes.user) else { return Err(String::new()) };
+        let Some(node) = identity(attributes.user) else {
+            return Err(String::new());
+        };
         if node.is_empty() {
             let user = coracle_api::go_text::Quoted(&attributes.user.name);
             return Err(format!("unknown node for user {user}"));
         }
+
         if let What::Resource(subject) = &attributes.what
             && let Some(decision) = self.about_objects(node, attributes.verb, subject)
         {
             return decision;
         }
-        if self.rules.iter().any(|rule| rule.allows(attributes)) { Ok(()) } else { Err(String::new()) }
+
+        if self.rules.iter().any(|rule| rule.allows(attributes)) {
+            Ok(())
+        } else {
+            Err(String::new())
+        }
     }
 
     /// Of resources whose objects belong to nodes; `None`: it is another.
-    fn about_objects(&self, node: &str, verb: &str, subject: &Subject<'_>) -> Option<Result<(), String>> {
-        let ask = Ask { of: self, node, verb, subject };
+    fn about_objects(
+        &self,
+        node: &str,
+        verb: &str,
+        subject: &Subject<'_>,
+    ) -> Option<Result<(), String>> {
+        let ask = Ask {
+            of: self,
+            node,
+            verb,
+            subject,
+        };
+
         Some(match (subject.group, subject.resource) {
             ("", "secrets") => ask.read(|| ask.needs_secret()),
-            ("", "configmaps") => ask.read(|| ask.needs(|needs| contains(&needs.config_maps, subject.name))),
+            ("", "configmaps") => {
+                ask.read(|| ask.needs(|needs| contains(&needs.config_maps, subject.name)))
+            }
             ("", "persistentvolumeclaims") if subject.subresource == "status" => match verb {
                 "update" | "patch" => ask.related(ask.needs_claim(subject.namespace, subject.name)),
                 _ => Err("can only get/update/patch this type".to_string()),
             },
-            ("", "persistentvolumeclaims") => ask.get(|| ask.needs_claim(subject.namespace, subject.name)),
+            ("", "persistentvolumeclaims") => {
+                ask.get(|| ask.needs_claim(subject.namespace, subject.name))
+            }
             ("", "persistentvolumes") => ask.get(|| ask.needs_volume()),
             ("resource.k8s.io", "resourceclaims") => {
                 ask.get(|| ask.needs(|needs| contains(&needs.resource_claims, subject.name)))
@@ -127,32 +160,52 @@ impl Ask<'_> {
         if self.subject.name.is_empty() {
             return Err("No Object name found".to_string());
         }
-        Err(format!("no relationship found between node '{}' and this object", self.node))
+        Err(format!(
+            "no relationship found between node '{}' and this object",
+            self.node
+        ))
     }
 
     fn needs(&self, wanted: impl Fn(&Needs) -> bool) -> bool {
-        self.of.graph.read().needs(self.node, self.subject.namespace, wanted)
+        self.of
+            .graph
+            .read()
+            .needs(self.node, self.subject.namespace, wanted)
     }
 
     fn needs_secret(&self) -> bool {
-        let Subject { namespace, name, .. } = *self.subject;
+        let Subject {
+            namespace, name, ..
+        } = *self.subject;
         self.needs(|needs| contains(&needs.secrets, name))
-            || self.of.graph.read().volume_needs_secret(self.node, &format!("{namespace}/{name}"))
+            || self
+                .of
+                .graph
+                .read()
+                .volume_needs_secret(self.node, &format!("{namespace}/{name}"))
     }
 
     fn needs_claim(&self, namespace: &str, name: &str) -> bool {
         !name.is_empty()
-            && self.of.graph.read().needs(self.node, namespace, |needs| contains(&needs.claims, name))
+            && self
+                .of
+                .graph
+                .read()
+                .needs(self.node, namespace, |needs| contains(&needs.claims, name))
     }
 
     fn needs_volume(&self) -> bool {
         let volume = self.lookup("persistentvolumes");
-        let claim = volume.as_ref().and_then(|volume| volume.at(&["spec", "claimRef"])?.as_object());
+        let claim = volume
+            .as_ref()
+            .and_then(|volume| volume.at(&["spec", "claimRef"])?.as_object());
         claim.is_some_and(|claim| self.needs_claim(claim.text("namespace"), claim.text("name")))
     }
 
     fn names_the_node(&self, prefix: &str, path: &[&str]) -> bool {
-        self.lookup(prefix).and_then(|object| Some(object.at(path)?.as_str()? == self.node)).unwrap_or(false)
+        self.lookup(prefix)
+            .and_then(|object| Some(object.at(path)?.as_str()? == self.node))
+            .unwrap_or(false)
     }
 
     /// A cluster-wide object of that name.
@@ -162,17 +215,22 @@ impl Ask<'_> {
     }
 
     fn service_account(&self) -> Result<(), String> {
-        let Subject { subresource, name, .. } = *self.subject;
+        let Subject {
+            subresource, name, ..
+        } = *self.subject;
+
         let used = || self.needs(|needs| needs.account == name);
         if self.verb == "get" && subresource.is_empty() {
             return self.read(used);
         }
+
         if self.verb != "create" || name.is_empty() {
             return Err("can only create tokens for individual service accounts".to_string());
         }
         if subresource != "token" {
             return Err("can only create token subresource of serviceaccount".to_string());
         }
+
         self.related(used())
     }
 
@@ -180,12 +238,19 @@ impl Ask<'_> {
         if !matches!(self.verb, "get" | "create" | "update" | "patch" | "delete") {
             return Err("can only get, create, update, patch, or delete a node lease".to_string());
         }
+
         if self.subject.namespace != LEASES {
-            return Err(format!("can only access leases in the \"{LEASES}\" system namespace"));
+            return Err(format!(
+                "can only access leases in the \"{LEASES}\" system namespace"
+            ));
         }
+
         if self.verb != "create" && self.subject.name != self.node {
-            return Err("can only access node lease with the same name as the requesting node".to_string());
+            return Err(
+                "can only access node lease with the same name as the requesting node".to_string(),
+            );
         }
+
         Ok(())
     }
 
@@ -196,9 +261,13 @@ impl Ask<'_> {
         if !self.subject.subresource.is_empty() {
             return Err("cannot authorize CSINode subresources".to_string());
         }
+
         if self.verb != "create" && self.subject.name != self.node {
-            return Err("can only access CSINode with the same name as the requesting node".to_string());
+            return Err(
+                "can only access CSINode with the same name as the requesting node".to_string(),
+            );
         }
+
         Ok(())
     }
 
@@ -206,6 +275,7 @@ impl Ask<'_> {
         if !self.subject.subresource.is_empty() {
             return Err("cannot authorize ResourceSlice subresources".to_string());
         }
+
         match self.verb {
             "create" => Ok(()),
             "get" | "update" | "patch" | "delete" => {
@@ -226,19 +296,27 @@ impl Ask<'_> {
         match (self.subject.subresource, self.verb) {
             ("", "create" | "update" | "patch") | ("status", "update" | "patch") => Ok(()),
             ("", "get" | "list" | "watch") if name == node => Ok(()),
-            ("", "get" | "list" | "watch") if name.is_empty() => {
-                Err(format!("node '{node}' cannot read all nodes, only its own Node object"))
-            }
-            ("", "get" | "list" | "watch") => {
-                Err(format!("node '{node}' cannot read '{name}', only its own Node object"))
-            }
+            ("", "get" | "list" | "watch") if name.is_empty() => Err(format!(
+                "node '{node}' cannot read all nodes, only its own Node object"
+            )),
+            ("", "get" | "list" | "watch") => Err(format!(
+                "node '{node}' cannot read '{name}', only its own Node object"
+            )),
             _ => Err(String::new()),
         }
     }
 
     fn pod(&self) -> Result<(), String> {
-        let Subject { namespace, name, .. } = *self.subject;
-        let here = || self.of.graph.read().has_pod(self.node, &format!("{namespace}/{name}"));
+        let Subject {
+            namespace, name, ..
+        } = *self.subject;
+        let here = || {
+            self.of
+                .graph
+                .read()
+                .has_pod(self.node, &format!("{namespace}/{name}"))
+        };
+
         match (self.subject.subresource, self.verb) {
             ("", "get") => self.get(here),
             ("", "list" | "watch") if self.selects("spec.nodeName") => Ok(()),
@@ -246,7 +324,9 @@ impl Ask<'_> {
             ("", "list" | "watch") => {
                 Err("can only list/watch pods with spec.nodeName field selector".to_string())
             }
-            ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create") => Ok(()),
+            ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create") => {
+                Ok(())
+            }
             _ => Err(String::new()),
         }
     }

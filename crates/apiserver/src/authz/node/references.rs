@@ -14,8 +14,13 @@ pub(crate) struct Needs {
 
 impl Needs {
     pub(super) fn of(pod: &Value) -> Needs {
-        // A mirror of a static pod needs nothing: whoever writes one must not come by secrets in that way.
-        if pod.meta().annotation("kubernetes.io/config.mirror").is_some() {
+        // A mirror of a static pod needs nothing: whoever writes one must not come by secrets in
+        // that way.
+        if pod
+            .meta()
+            .annotation("kubernetes.io/config.mirror")
+            .is_some()
+        {
             return Needs::default();
         }
         Needs::of_spec(pod)
@@ -25,29 +30,58 @@ impl Needs {
     pub(crate) fn of_spec(pod: &Value) -> Needs {
         let empty = Map::new();
         let spec = pod.get("spec").and_then(Value::as_object).unwrap_or(&empty);
-        let mut needs = Needs { account: Text::new(spec.text("serviceAccountName")), ..Needs::default() };
-        needs.secrets.extend(spec.items("imagePullSecrets").iter().filter_map(|secret| name(secret, "name")));
+        let mut needs = Needs {
+            account: Text::new(spec.text("serviceAccountName")),
+            ..Needs::default()
+        };
+
+        needs.secrets.extend(
+            spec.items("imagePullSecrets")
+                .iter()
+                .filter_map(|secret| name(secret, "name")),
+        );
+
         for list in ["initContainers", "containers", "ephemeralContainers"] {
             for container in spec.items(list).iter().filter_map(Value::as_object) {
                 needs.of_container(container);
             }
         }
+
         for volume in spec.items("volumes").iter().filter_map(Value::as_object) {
             needs.of_volume(volume, pod.meta().name());
         }
+
         needs.of_claims(spec, pod);
+
         needs
     }
 
     fn of_container(&mut self, container: &Map) {
         for source in container.items("envFrom") {
-            self.secrets.extend(source.get("secretRef").and_then(|secret| name(secret, "name")));
-            self.config_maps.extend(source.get("configMapRef").and_then(|map| name(map, "name")));
+            self.secrets.extend(
+                source
+                    .get("secretRef")
+                    .and_then(|secret| name(secret, "name")),
+            );
+            self.config_maps
+                .extend(source.get("configMapRef").and_then(|map| name(map, "name")));
         }
+
         for variable in container.items("env") {
-            let Some(source) = variable.get("valueFrom") else { continue };
-            self.secrets.extend(source.get("secretKeyRef").and_then(|secret| name(secret, "name")));
-            self.config_maps.extend(source.get("configMapKeyRef").and_then(|map| name(map, "name")));
+            let Some(source) = variable.get("valueFrom") else {
+                continue;
+            };
+            self.secrets.extend(
+                source
+                    .get("secretKeyRef")
+                    .and_then(|secret| name(secret, "name")),
+            );
+
+            self.config_maps.extend(
+                source
+                    .get("configMapKeyRef")
+                    .and_then(|map| name(map, "name")),
+            );
         }
     }
 
@@ -55,28 +89,58 @@ impl Needs {
         let of = |source: &str, field| volume.get(source).and_then(|source| name(source, field));
         self.secrets.extend(of("secret", "secretName"));
         self.secrets.extend(of("azureFile", "secretName"));
-        for source in ["cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos"] {
-            let secret = volume.get(source).and_then(|source| name(source.get("secretRef")?, "name"));
+
+        for source in [
+            "cephfs",
+            "cinder",
+            "flexVolume",
+            "rbd",
+            "scaleIO",
+            "iscsi",
+            "storageos",
+        ] {
+            let secret = volume
+                .get(source)
+                .and_then(|source| name(source.get("secretRef")?, "name"));
             self.secrets.extend(secret);
         }
-        let csi = volume.get("csi").and_then(|csi| name(csi.get("nodePublishSecretRef")?, "name"));
+
+        let csi = volume
+            .get("csi")
+            .and_then(|csi| name(csi.get("nodePublishSecretRef")?, "name"));
         self.secrets.extend(csi);
         self.config_maps.extend(of("configMap", "name"));
         self.claims.extend(of("persistentVolumeClaim", "claimName"));
-        if volume.get("ephemeral").is_some_and(|source| !source.is_null()) {
-            self.claims.push(Text::new(format!("{pod}-{}", volume.text("name"))));
+
+        if volume
+            .get("ephemeral")
+            .is_some_and(|source| !source.is_null())
+        {
+            self.claims
+                .push(Text::new(format!("{pod}-{}", volume.text("name"))));
         }
-        let sources = volume.get("projected").and_then(|projected| projected.get("sources")?.as_array());
+
+        let sources = volume
+            .get("projected")
+            .and_then(|projected| projected.get("sources")?.as_array());
         for source in sources.unwrap_or_default() {
-            self.secrets.extend(source.get("secret").and_then(|secret| name(secret, "name")));
-            self.config_maps.extend(source.get("configMap").and_then(|map| name(map, "name")));
+            self.secrets
+                .extend(source.get("secret").and_then(|secret| name(secret, "name")));
+            self.config_maps
+                .extend(source.get("configMap").and_then(|map| name(map, "name")));
         }
     }
 
     fn of_claims(&mut self, spec: &Map, pod: &Value) {
-        let made = pod.at(&["status", "resourceClaimStatuses"]).and_then(Value::as_array).unwrap_or_default();
+        let made = pod
+            .at(&["status", "resourceClaimStatuses"])
+            .and_then(Value::as_array)
+            .unwrap_or_default();
+
         for claim in spec.items("resourceClaims") {
-            let from_template = claim.get("resourceClaimTemplateName").is_some_and(|name| !name.is_null());
+            let from_template = claim
+                .get("resourceClaimTemplateName")
+                .is_some_and(|name| !name.is_null());
             self.resource_claims.extend(match from_template {
                 false => name(claim, "resourceClaimName"),
                 // Its status says what was made of the template.
@@ -86,40 +150,79 @@ impl Needs {
                     .and_then(|made| name(made, "resourceClaimName")),
             });
         }
+
         let extended = pod.at(&["status", "extendedResourceClaimStatus"]);
-        self.resource_claims.extend(extended.and_then(|status| name(status, "resourceClaimName")));
+        self.resource_claims
+            .extend(extended.and_then(|status| name(status, "resourceClaimName")));
     }
 }
 
-/// The claim that a volume is bound to, and the secrets that a kubelet needs to use it: `namespace/name`.
+/// The claim that a volume is bound to, and the secrets that a kubelet needs to use it:
+/// `namespace/name`.
 pub(super) fn of_volume(volume: &Value) -> Option<(Text, Vec<Text>)> {
     let spec = volume.get("spec")?.as_object()?;
     let claim = spec.get("claimRef")?.as_object()?;
+
     let namespace = claim.text("namespace");
     let key = |secret: &Value, namespace: &str| {
-        let own = secret.get("namespace").and_then(Value::as_str).filter(|own| !own.is_empty());
+        let own = secret
+            .get("namespace")
+            .and_then(Value::as_str)
+            .filter(|own| !own.is_empty());
         let name = name(secret, "name")?;
         Some(Text::new(format!("{}/{name}", own.unwrap_or(namespace))))
     };
+
     let mut secrets = Vec::new();
     if let Some(file) = spec.get("azureFile")
         && let Some(secret) = name(file, "secretName")
     {
-        let own = file.get("secretNamespace").and_then(Value::as_str).filter(|own| !own.is_empty());
+        let own = file
+            .get("secretNamespace")
+            .and_then(Value::as_str)
+            .filter(|own| !own.is_empty());
         secrets.push(Text::new(format!("{}/{secret}", own.unwrap_or(namespace))));
     }
-    for source in ["cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos"] {
-        secrets.extend(spec.get(source).and_then(|source| key(source.get("secretRef")?, namespace)));
+
+    for source in [
+        "cephfs",
+        "cinder",
+        "flexVolume",
+        "rbd",
+        "scaleIO",
+        "iscsi",
+        "storageos",
+    ] {
+        secrets.extend(
+            spec.get(source)
+                .and_then(|source| key(source.get("secretRef")?, namespace)),
+        );
     }
-    for reference in ["nodePublishSecretRef", "nodeStageSecretRef", "nodeExpandSecretRef"] {
-        secrets.extend(spec.get("csi").and_then(|csi| key(csi.get(reference)?, namespace)));
+
+    for reference in [
+        "nodePublishSecretRef",
+        "nodeStageSecretRef",
+        "nodeExpandSecretRef",
+    ] {
+        secrets.extend(
+            spec.get("csi")
+                .and_then(|csi| key(csi.get(reference)?, namespace)),
+        );
     }
-    Some((Text::new(format!("{namespace}/{}", claim.text("name"))), secrets))
+
+    Some((
+        Text::new(format!("{namespace}/{}", claim.text("name"))),
+        secrets,
+    ))
 }
 
 /// A name that is there and says something.
 fn name(object: &Value, field: &str) -> Option<Text> {
-    object.get(field).and_then(Value::as_str).filter(|name| !name.is_empty()).map(Text::new)
+    object
+        .get(field)
+        .and_then(Value::as_str)
+        .filter(|name| !name.is_empty())
+        .map(Text::new)
 }
 
 #[cfg(test)]
@@ -155,7 +258,9 @@ status: {resourceClaimStatuses: [{name: two, resourceClaimName: made}]}
         .unwrap();
         let needs = Needs::of(&pod);
         assert_eq!(needs.account, "sa");
+
         assert_eq!(needs.secrets, ["pull", "init", "all", "vol", "proj", "csi"]);
+
         assert_eq!(needs.config_maps, ["allmap", "onemap", "volmap", "projmap"]);
         assert_eq!(needs.claims, ["claim", "web-e"]);
         assert_eq!(needs.resource_claims, ["direct", "made"]);
@@ -164,6 +269,9 @@ status: {resourceClaimStatuses: [{name: two, resourceClaimName: made}]}
     #[test]
     fn a_mirror_of_a_static_pod_needs_nothing() {
         let text = "{metadata: {name: m, annotations: {kubernetes.io/config.mirror: x}}, spec: {volumes: [{secret: {secretName: s}}]}}";
-        assert_eq!(Needs::of(&yaml::decode(text.as_bytes()).unwrap()), Needs::default());
+        assert_eq!(
+            Needs::of(&yaml::decode(text.as_bytes()).unwrap()),
+            Needs::default()
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! RBAC: roles say what may be done, bindings who may.
 //!
-//! The [`policy`] is derived from the watch cache and found by subject, so that an answer costs a few lookups and the
-//! rules of the bindings that name the user; nothing is allocated on the way to an Allow. [`covers`] compares sets of
-//! rules: nobody may give what they do not have.
+//! The [`policy`] is derived from the watch cache and found by subject, so that an answer costs a
+//! few lookups and the rules of the bindings that name the user; nothing is allocated on the way to
+//! an Allow. [`covers`] compares sets of rules: nobody may give what they do not have.
 
 pub mod covers;
 pub mod policy;
@@ -26,8 +26,15 @@ pub struct Rbac {
 
 impl Rbac {
     pub fn new(caches: &Caches) -> Rbac {
-        let source = |prefix| caches.get(prefix).expect("roles and bindings are built in").clone();
-        Rbac { policy: Derived::new(policy::SOURCES.map(source).to_vec()) }
+        let source = |prefix| {
+            caches
+                .get(prefix)
+                .expect("roles and bindings are built in")
+                .clone()
+        };
+        Rbac {
+            policy: Derived::new(policy::SOURCES.map(source).to_vec()),
+        }
     }
 
     /// What a user may do in a namespace, and what stood in the way of finding out.
@@ -45,7 +52,10 @@ impl Rbac {
 
     /// The rules that a reference leads to, from a binding in that namespace.
     pub fn referred(&self, role: &RoleRef, namespace: &str) -> Result<Vec<Rule>, Unresolved> {
-        self.policy.read().referred(role, namespace).map(|rules| rules.to_vec())
+        self.policy
+            .read()
+            .referred(role, namespace)
+            .map(|rules| rules.to_vec())
     }
 
     pub fn decide(&self, attributes: &Attributes<'_>) -> Decision {
@@ -67,6 +77,7 @@ impl Policy {
             }
             allowed.is_none()
         });
+
         match allowed {
             Some(binding) => Decision::Allow(Grant::Binding(binding)),
             None if errors.is_empty() => Decision::NoOpinion(String::new()),
@@ -83,8 +94,16 @@ impl Authorizer for Rbac {
 
     fn rules(&self, user: &User, namespace: &str) -> Listing {
         let (rules, errors) = self.rules_of(user, namespace);
-        let error = if errors.is_empty() { String::new() } else { aggregate(&errors) };
-        Listing { rules, incomplete: false, error }
+        let error = if errors.is_empty() {
+            String::new()
+        } else {
+            aggregate(&errors)
+        };
+        Listing {
+            rules,
+            incomplete: false,
+            error,
+        }
     }
 }
 
@@ -96,5 +115,9 @@ pub(crate) fn aggregate(errors: &[impl ToString]) -> String {
             texts.push(text);
         }
     }
-    if texts.len() == 1 { texts.remove(0) } else { format!("[{}]", texts.join(", ")) }
+    if texts.len() == 1 {
+        texts.remove(0)
+    } else {
+        format!("[{}]", texts.join(", "))
+    }
 }

@@ -28,7 +28,12 @@ pub struct Policy {
 }
 
 /// What a policy is made of, by the prefixes of their storage.
-pub(super) const SOURCES: [&str; 4] = ["clusterroles", "roles", "clusterrolebindings", "rolebindings"];
+pub(super) const SOURCES: [&str; 4] = [
+    "clusterroles",
+    "roles",
+    "clusterrolebindings",
+    "rolebindings",
+];
 
 /// Bindings by those they name, each by its own name.
 #[derive(Clone, Default)]
@@ -78,7 +83,12 @@ impl Policy {
         namespace: &str,
         mut visit: impl FnMut(&'p Arc<Binding>, Result<&'p Arc<[Rule]>, Unresolved>) -> bool,
     ) {
-        let local = if namespace.is_empty() { None } else { self.namespaces.get(namespace) };
+        let local = if namespace.is_empty() {
+            None
+        } else {
+            self.namespaces.get(namespace)
+        };
+
         for bindings in [Some(&self.cluster), local].into_iter().flatten() {
             for binding in bindings.of(user) {
                 if !visit(binding, self.rules(binding)) {
@@ -91,13 +101,18 @@ impl Policy {
     fn rules(&self, binding: &Binding) -> Result<&Arc<[Rule]>, Unresolved> {
         match binding.role_kind.as_str() {
             "ClusterRole" => self.cluster_role(&binding.role),
-            "Role" => self.roles.get(&binding.role_key).ok_or_else(|| Unresolved::Role(binding.role.clone())),
+            "Role" => self
+                .roles
+                .get(&binding.role_key)
+                .ok_or_else(|| Unresolved::Role(binding.role.clone())),
             _ => Err(Unresolved::Kind(binding.role_kind.clone())),
         }
     }
 
     fn cluster_role(&self, name: &Text) -> Result<&Arc<[Rule]>, Unresolved> {
-        self.cluster_roles.get(name).ok_or_else(|| Unresolved::ClusterRole(name.clone()))
+        self.cluster_roles
+            .get(name)
+            .ok_or_else(|| Unresolved::ClusterRole(name.clone()))
     }
 
     /// The rules that a reference leads to, from a binding in that namespace.
@@ -115,16 +130,26 @@ impl Policy {
 }
 
 impl Bindings {
-    /// Those that name the user or one of its groups. One that does so twice comes twice: that harms nobody.
+    /// Those that name the user or one of its groups. One that does so twice comes twice: that
+    /// harms nobody.
     fn of<'p>(&'p self, user: &User) -> impl Iterator<Item = &'p Arc<Binding>> {
-        let groups = user.groups.iter().filter_map(|group| self.groups.get(group.as_str()));
-        self.users.get(user.name.as_str()).into_iter().chain(groups).flat_map(OrdMap::values)
+        let groups = user
+            .groups
+            .iter()
+            .filter_map(|group| self.groups.get(group.as_str()));
+        self.users
+            .get(user.name.as_str())
+            .into_iter()
+            .chain(groups)
+            .flat_map(OrdMap::values)
     }
 
     fn add(&mut self, binding: &Arc<Binding>) {
         for subject in &binding.subjects {
             let (map, key) = self.place(subject);
-            map.entry(key.clone()).or_default().insert(binding.name.clone(), binding.clone());
+            map.entry(key.clone())
+                .or_default()
+                .insert(binding.name.clone(), binding.clone());
         }
     }
 
@@ -154,7 +179,13 @@ impl Bindings {
 impl Derive for Policy {
     fn take(&mut self, of: usize, hub: &Hub<'_>, old: Option<&Entry>, new: Option<&Entry>) {
         match SOURCES[of] {
-            "clusterroles" => keep(&mut self.cluster_roles, hub, old, new, |role: ClusterRole| role.rules),
+            "clusterroles" => keep(
+                &mut self.cluster_roles,
+                hub,
+                old,
+                new,
+                |role: ClusterRole| role.rules,
+            ),
             "roles" => keep(&mut self.roles, hub, old, new, |role: Role| role.rules),
             _ => {
                 if let Some(old) = old.and_then(|entry| binding(of, hub, entry)) {
@@ -204,12 +235,17 @@ fn binding(of: usize, hub: &Hub<'_>, entry: &Entry) -> Option<Binding> {
             (binding.subjects, binding.role_ref)
         }
     };
+
     let namespace = Text::new(entry.namespace());
     let name = Text::new(entry.key().rsplit('/').next().unwrap_or_default());
     let subjects = subjects.unwrap_or_default();
+
     Some(Binding {
         role_key: Text::new(format!("{namespace}/{}", role.name)),
-        subjects: subjects.iter().filter_map(|subject| named(subject, &namespace)).collect(),
+        subjects: subjects
+            .iter()
+            .filter_map(|subject| named(subject, &namespace))
+            .collect(),
         role_kind: Text::new(&role.kind),
         role: Text::new(&role.name),
         namespace,
@@ -223,11 +259,16 @@ fn named(subject: &Subject, namespace: &str) -> Option<Named> {
         "User" => Some(Named::User(Text::new(&subject.name))),
         "Group" => Some(Named::Group(Text::new(&subject.name))),
         "ServiceAccount" => {
-            let given = subject.namespace.as_deref().filter(|given| !given.is_empty());
+            let given = subject
+                .namespace
+                .as_deref()
+                .filter(|given| !given.is_empty());
             let namespace = given.unwrap_or(namespace);
             let user = format!("system:serviceaccount:{namespace}:{}", subject.name);
             let shown = format!("{}/{namespace}", subject.name);
-            (!namespace.is_empty()).then(|| Named::ServiceAccount(Text::new(user), Text::new(shown)))
+
+            (!namespace.is_empty())
+                .then(|| Named::ServiceAccount(Text::new(user), Text::new(shown)))
         }
         _ => None,
     }
@@ -241,7 +282,10 @@ fn decoded<T: serde::de::DeserializeOwned>(hub: &Hub<'_>, entry: &Entry) -> Opti
 impl Binding {
     /// How a user comes by what the binding gives, in upstream's words.
     pub fn described<'a>(&'a self, user: &'a User) -> impl fmt::Display + 'a {
-        Described { binding: self, user }
+        Described {
+            binding: self,
+            user,
+        }
     }
 }
 
@@ -252,12 +296,22 @@ struct Described<'a> {
 
 impl fmt::Display for Described<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Binding { name, namespace, role_kind, role, subjects, .. } = self.binding;
+        let Binding {
+            name,
+            namespace,
+            role_kind,
+            role,
+            subjects,
+            ..
+        } = self.binding;
+
         match namespace.as_str() {
             "" => write!(f, "ClusterRoleBinding {}", Quoted(name))?,
             namespace => write!(f, "RoleBinding {}", Quoted(&format!("{name}/{namespace}")))?,
         }
+
         write!(f, " of {role_kind} {} to ", Quoted(role))?;
+
         match subjects.iter().find(|subject| subject.is(self.user)) {
             Some(Named::User(name)) => write!(f, "User {}", Quoted(name)),
             Some(Named::Group(name)) => write!(f, "Group {}", Quoted(name)),

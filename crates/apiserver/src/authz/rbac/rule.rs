@@ -29,7 +29,10 @@ impl Rule {
 
     fn covers(&self, subject: &Subject<'_>) -> bool {
         has(&self.groups, subject.group)
-            && self.resources.iter().any(|own| resource_matches(own, subject.resource, subject.subresource))
+            && self
+                .resources
+                .iter()
+                .any(|own| resource_matches(own, subject.resource, subject.subresource))
             && (self.names.is_empty() || self.names.iter().any(|own| own == subject.name))
     }
 }
@@ -49,7 +52,13 @@ impl From<&PolicyRule> for Rule {
 
 impl From<&Rule> for PolicyRule {
     fn from(rule: &Rule) -> PolicyRule {
-        let texts = |texts: &[Text]| texts.iter().map(ToString::to_string).collect::<Vec<String>>();
+        let texts = |texts: &[Text]| {
+            texts
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<String>>()
+        };
+
         let some = |list: &[Text]| (!list.is_empty()).then(|| texts(list));
         PolicyRule {
             verbs: texts(&rule.verbs),
@@ -73,7 +82,9 @@ fn resource_matches(own: &str, resource: &str, subresource: &str) -> bool {
     if subresource.is_empty() {
         return own == resource;
     }
-    let Some((parent, rest)) = own.split_once('/') else { return false };
+    let Some((parent, rest)) = own.split_once('/') else {
+        return false;
+    };
     rest == subresource && (parent == ALL || parent == resource)
 }
 
@@ -87,7 +98,11 @@ mod tests {
 
     fn check(own: &str, wanted: &str, expected: bool) {
         let (resource, subresource) = wanted.split_once('/').unwrap_or((wanted, ""));
-        assert_eq!(resource_matches(own, resource, subresource), expected, "{own} {wanted}");
+        assert_eq!(
+            resource_matches(own, resource, subresource),
+            expected,
+            "{own} {wanted}"
+        );
     }
 
     #[test]

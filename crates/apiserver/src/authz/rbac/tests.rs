@@ -1,5 +1,5 @@
-//! Generated roles and bindings, written and changed and deleted, and everything that anybody may ask about them:
-//! the index against an evaluation that reads all objects every time.
+//! Generated roles and bindings, written and changed and deleted, and everything that anybody may
+//! ask about them: the index against an evaluation that reads all objects every time.
 
 use coracle_api::catalog::BUILTIN;
 use coracle_api::{Value, typed};
@@ -18,8 +18,12 @@ use crate::hub::Hub;
 
 const NAMESPACES: [&str; 2] = ["a", "b"];
 const VERBS: [&str; 3] = ["get", "list", "create"];
-const RESOURCES: [(&str, &str, &str); 4] =
-    [("", "pods", ""), ("", "pods", "log"), ("apps", "deployments", "scale"), ("apps", "deployments", "")];
+const RESOURCES: [(&str, &str, &str); 4] = [
+    ("", "pods", ""),
+    ("", "pods", "log"),
+    ("apps", "deployments", "scale"),
+    ("apps", "deployments", ""),
+];
 const PATHS: [&str; 3] = ["/api", "/api/v1", "/metrics"];
 
 /// Chance that a seed decides.
@@ -27,7 +31,10 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % end
     }
 
@@ -49,6 +56,7 @@ impl Dice {
                 ..PolicyRule::default()
             };
         }
+
         PolicyRule {
             verbs: self.some(&["*", "get", "list", "create"]),
             api_groups: Some(self.some(&["", "apps", "*"])),
@@ -69,8 +77,15 @@ impl Dice {
     }
 
     fn role_ref(&mut self, kinds: &[&str]) -> RoleRef {
-        let (kind, name) = (self.of(kinds).to_string(), self.of(&["r", "s", "missing"]).to_string());
-        RoleRef { kind, name, ..RoleRef::default() }
+        let (kind, name) = (
+            self.of(kinds).to_string(),
+            self.of(&["r", "s", "missing"]).to_string(),
+        );
+        RoleRef {
+            kind,
+            name,
+            ..RoleRef::default()
+        }
     }
 }
 
@@ -79,19 +94,41 @@ type World = std::collections::BTreeMap<(usize, String), Value>;
 
 fn object(dice: &mut Dice, of: usize) -> (String, Value) {
     let namespace = (of % 2 == 1).then(|| dice.of(&NAMESPACES).to_string());
-    let name = if of < 2 { dice.of(&["r", "s"]) } else { dice.of(&["one", "two", "three"]) };
-    let key = namespace.as_ref().map_or_else(|| name.to_string(), |namespace| format!("{namespace}/{name}"));
+    let name = if of < 2 {
+        dice.of(&["r", "s"])
+    } else {
+        dice.of(&["one", "two", "three"])
+    };
+
+    let key = namespace.as_ref().map_or_else(
+        || name.to_string(),
+        |namespace| format!("{namespace}/{name}"),
+    );
+
     let uid = Some("4fd1c0de-0000-4000-8000-000000000000".to_string());
-    let metadata = ObjectMeta { name: Some(name.to_string()), namespace, uid, ..ObjectMeta::default() };
+    let metadata = ObjectMeta {
+        name: Some(name.to_string()),
+        namespace,
+        uid,
+        ..ObjectMeta::default()
+    };
+
     let rules = || Some((0..2).map(|_| dice.rule()).collect::<Vec<_>>());
     let tree = match SOURCES[of] {
         "clusterroles" => {
             let mut rules = rules;
-            typed::to_tree(&ClusterRole { metadata, rules: rules(), ..ClusterRole::default() })
+            typed::to_tree(&ClusterRole {
+                metadata,
+                rules: rules(),
+                ..ClusterRole::default()
+            })
         }
         "roles" => {
             let mut rules = rules;
-            typed::to_tree(&Role { metadata, rules: rules() })
+            typed::to_tree(&Role {
+                metadata,
+                rules: rules(),
+            })
         }
         "clusterrolebindings" => {
             let subjects = Some(vec![dice.subject(), dice.subject()]);
@@ -110,6 +147,7 @@ fn object(dice: &mut Dice, of: usize) -> (String, Value) {
             })
         }
     };
+
     (key, tree.unwrap())
 }
 
@@ -122,14 +160,21 @@ fn obviously(world: &World, attributes: &Attributes<'_>) -> bool {
             typed::from_tree(binding.get("subjects").unwrap()).unwrap(),
             typed::from_tree(binding.get("roleRef").unwrap()).unwrap(),
         );
+
         let here = *of == 2 || namespace == attributes.namespace();
-        let named = subjects.iter().any(|subject| names(subject, namespace, attributes.user));
+        let named = subjects
+            .iter()
+            .any(|subject| names(subject, namespace, attributes.user));
         let role = match role.kind.as_str() {
             "ClusterRole" => world.get(&(0, role.name)),
             _ => world.get(&(1, format!("{namespace}/{}", role.name))),
         };
-        let Some(rules) = role.and_then(|role| role.get("rules")) else { return false };
+
+        let Some(rules) = role.and_then(|role| role.get("rules")) else {
+            return false;
+        };
         let rules: Vec<PolicyRule> = typed::from_tree(rules).unwrap();
+
         here && named && rules.iter().any(|rule| allows(rule, attributes))
     })
 }
@@ -149,6 +194,7 @@ fn names(subject: &Subject, namespace: &str, user: &User) -> bool {
 fn allows(rule: &PolicyRule, attributes: &Attributes<'_>) -> bool {
     let has = |list: &[String], wanted: &str| list.iter().any(|own| own == "*" || own == wanted);
     let list = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
+
     let verb = has(&rule.verbs, attributes.verb);
     match attributes.what {
         What::Path(path) => {
@@ -163,10 +209,12 @@ fn allows(rule: &PolicyRule, attributes: &Attributes<'_>) -> bool {
                 "" => vec![about.resource.to_string()],
                 sub => vec![format!("{}/{sub}", about.resource), format!("*/{sub}")],
             };
+
             let resources = list(&rule.resources);
             let resource = wanted.iter().any(|wanted| resources.contains(wanted))
                 || resources.contains(&"*".to_string());
             let names = list(&rule.resource_names);
+
             verb && has(&list(&rule.api_groups), about.group)
                 && resource
                 && (names.is_empty() || names.contains(&about.name.to_string()))
@@ -180,6 +228,7 @@ fn users() -> Vec<User> {
         groups: groups.iter().map(ToString::to_string).collect(),
         ..User::default()
     };
+
     vec![
         user("u", &[]),
         user("v", &["g"]),
@@ -194,32 +243,61 @@ fn compare(seed: u64, policy: &Policy, world: &World) -> usize {
     let mut allowed = 0;
     let mut check = |attributes: &Attributes<'_>| {
         let found = matches!(policy.decide(attributes), Decision::Allow(_));
-        assert_eq!(found, obviously(world, attributes), "seed {seed}: {attributes:?}");
+        assert_eq!(
+            found,
+            obviously(world, attributes),
+            "seed {seed}: {attributes:?}"
+        );
         allowed += usize::from(found);
     };
+
     for user in &users() {
         for verb in VERBS {
             for path in PATHS {
-                check(&Attributes { user, verb, what: What::Path(path) });
+                check(&Attributes {
+                    user,
+                    verb,
+                    what: What::Path(path),
+                });
             }
+
             for (group, resource, subresource) in RESOURCES {
                 for namespace in ["", "a", "b", "c"] {
                     for name in ["", "x", "z"] {
-                        let about =
-                            About { group, resource, subresource, namespace, name, ..About::default() };
+                        let about = About {
+                            group,
+                            resource,
+                            subresource,
+                            namespace,
+                            name,
+                            ..About::default()
+                        };
                         check(&Attributes::on(user, verb, about));
                     }
                 }
             }
         }
     }
+
     allowed
 }
 
 #[test]
 fn the_index_says_what_a_look_at_everything_says() {
-    let hubs = ["clusterroles", "roles", "clusterrolebindings", "rolebindings"]
-        .map(|plural| Hub::of(BUILTIN.resource("rbac.authorization.k8s.io", "v1", plural).unwrap()));
+    let hubs = [
+        "clusterroles",
+        "roles",
+        "clusterrolebindings",
+        "rolebindings",
+    ]
+    .map(|plural| {
+        Hub::of(
+            BUILTIN
+                .resource("rbac.authorization.k8s.io", "v1", plural)
+                .unwrap(),
+        )
+    });
+
     let mut allowed = 0;
     for seed in 0..12 {
         let mut dice = Dice(seed);
@@ -227,22 +305,36 @@ fn the_index_says_what_a_look_at_everything_says() {
         for step in 1..=24 {
             let of = dice.below(4);
             let (key, tree) = object(&mut dice, of);
+
             let hub = &hubs[of];
             let entry = |tree: &Value| {
-                Entry::of(&key, tree, Entry::encode(tree, hub.of), Revision::FIRST, hub.resource)
+                Entry::of(
+                    &key,
+                    tree,
+                    Entry::encode(tree, hub.of),
+                    Revision::FIRST,
+                    hub.resource,
+                )
             };
             let old = world.get(&(of, key.clone())).map(&entry);
+
             // Now and then something goes.
             let new = (dice.below(4) > 0 || old.is_none()).then_some(tree);
             policy.take(of, hub, old.as_ref(), new.as_ref().map(&entry).as_ref());
+
             match new {
                 Some(tree) => world.insert((of, key), tree),
                 None => world.remove(&(of, key)),
             };
+
             if step % 6 == 0 {
                 allowed += compare(seed, &policy, &world);
             }
         }
     }
-    assert!(allowed > 1_000, "a matrix of refusals proves little: {allowed}");
+
+    assert!(
+        allowed > 1_000,
+        "a matrix of refusals proves little: {allowed}"
+    );
 }

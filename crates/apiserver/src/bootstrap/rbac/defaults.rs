@@ -12,12 +12,20 @@ const ROLE_BINDINGS: &str = include_str!("role_bindings.yaml");
 
 pub(super) const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
-/// Which role is put together from those with the label `rbac.authorization.k8s.io/aggregate-to-…`, and to which one it
-/// contributes in turn.
+/// Which role is put together from those with the label `rbac.authorization.k8s.io/aggregate-to-…`,
+/// and to which one it contributes in turn.
 const AGGREGATED: [(&str, &str, &str); 3] = [
     ("admin", "rbac.authorization.k8s.io/aggregate-to-admin", ""),
-    ("edit", "rbac.authorization.k8s.io/aggregate-to-edit", "rbac.authorization.k8s.io/aggregate-to-admin"),
-    ("view", "rbac.authorization.k8s.io/aggregate-to-view", "rbac.authorization.k8s.io/aggregate-to-edit"),
+    (
+        "edit",
+        "rbac.authorization.k8s.io/aggregate-to-edit",
+        "rbac.authorization.k8s.io/aggregate-to-admin",
+    ),
+    (
+        "view",
+        "rbac.authorization.k8s.io/aggregate-to-view",
+        "rbac.authorization.k8s.io/aggregate-to-edit",
+    ),
 ];
 
 /// Roles that contribute to one of those, by their names.
@@ -34,31 +42,57 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         let mut rule = Map::new();
         rule.insert("clusterRoleSelectors", vec![Value::Object(selector)]);
         role.insert("aggregationRule", rule);
+
         ("clusterroles", Value::Object(role))
     });
+
     let cluster_roles = table(CLUSTER_ROLES).into_iter().map(|(name, rules)| {
         let label = match name.strip_prefix(CONTRIBUTES) {
             Some(to) => format!("rbac.authorization.k8s.io/aggregate-to-{to}"),
             None => String::new(),
         };
-        ("clusterroles", with(object("ClusterRole", &name, &label), "rules", rules))
+        (
+            "clusterroles",
+            with(object("ClusterRole", &name, &label), "rules", rules),
+        )
     });
+
     let roles = table(ROLES)
         .into_iter()
         .map(|(name, rules)| ("roles", with(object("Role", &name, ""), "rules", rules)));
-    let cluster_bindings = table(CLUSTER_ROLE_BINDINGS).into_iter().map(|(name, subjects)| {
-        ("clusterrolebindings", binding("ClusterRoleBinding", "ClusterRole", &name, &subjects))
-    });
-    let bindings = table(ROLE_BINDINGS)
+    let cluster_bindings = table(CLUSTER_ROLE_BINDINGS)
         .into_iter()
-        .map(|(name, subjects)| ("rolebindings", binding("RoleBinding", "Role", &name, &subjects)));
-    aggregated.into_iter().chain(cluster_roles).chain(roles).chain(cluster_bindings).chain(bindings).collect()
+        .map(|(name, subjects)| {
+            (
+                "clusterrolebindings",
+                binding("ClusterRoleBinding", "ClusterRole", &name, &subjects),
+            )
+        });
+
+    let bindings = table(ROLE_BINDINGS).into_iter().map(|(name, subjects)| {
+        (
+            "rolebindings",
+            binding("RoleBinding", "Role", &name, &subjects),
+        )
+    });
+
+    aggregated
+        .into_iter()
+        .chain(cluster_roles)
+        .chain(roles)
+        .chain(cluster_bindings)
+        .chain(bindings)
+        .collect()
 }
 
 fn table(text: &str) -> Vec<(String, Value)> {
     let table = yaml::decode(text.as_bytes()).expect("our own table is YAML");
     let table = table.as_object().expect("a table has names").clone();
-    table.into_members().into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    table
+        .into_members()
+        .into_iter()
+        .map(|(name, value)| (name.to_string(), value))
+        .collect()
 }
 
 /// `place` is NAMESPACE/NAME, or NAME alone.
@@ -66,22 +100,27 @@ fn object(kind: &str, place: &str, label: &str) -> Map {
     let (namespace, name) = place.split_once('/').unwrap_or(("", place));
     let mut labels = Map::new();
     labels.insert("kubernetes.io/bootstrapping", "rbac-defaults");
+
     if !label.is_empty() {
         labels.insert(label, "true");
     }
+
     let mut annotations = Map::new();
     annotations.insert(AUTO_UPDATE, "true");
     let mut metadata = Map::new();
     metadata.insert("name", name);
+
     if !namespace.is_empty() {
         metadata.insert("namespace", namespace);
     }
+
     metadata.insert("labels", labels);
     metadata.insert("annotations", annotations);
     let mut object = Map::new();
     object.insert("apiVersion", format!("{GROUP}/v1"));
     object.insert("kind", kind);
     object.insert("metadata", metadata);
+
     object
 }
 
@@ -96,25 +135,37 @@ fn binding(kind: &str, role_kind: &str, place: &str, subjects: &Value) -> Value 
         Some((place, role)) => (place, role),
         None => (place, place.rsplit('/').next().unwrap_or(place)),
     };
+
     let mut reference = Map::new();
     reference.insert("apiGroup", GROUP);
     reference.insert("kind", role_kind);
     reference.insert("name", role);
     let mut object = object(kind, place, "");
     object.insert("roleRef", reference);
-    let subjects = subjects.as_array().unwrap_or_default().iter().filter_map(Value::as_str).map(subject);
+
+    let subjects = subjects
+        .as_array()
+        .unwrap_or_default()
+        .iter()
+        .filter_map(Value::as_str)
+        .map(subject);
+
     let subjects: Vec<Value> = subjects.collect();
     if !subjects.is_empty() {
         object.insert("subjects", subjects);
     }
+
     Value::Object(object)
 }
 
 /// `User NAME`, `Group NAME` or `ServiceAccount NAMESPACE/NAME`.
 fn subject(text: &str) -> Value {
-    let (kind, name) = text.split_once(' ').expect("a subject has a kind and a name");
+    let (kind, name) = text
+        .split_once(' ')
+        .expect("a subject has a kind and a name");
     let mut subject = Map::new();
     subject.insert("kind", kind);
+
     match name.split_once('/') {
         Some((namespace, name)) => {
             subject.insert("namespace", namespace);
@@ -125,6 +176,7 @@ fn subject(text: &str) -> Value {
             subject.insert("name", name);
         }
     }
+
     Value::Object(subject)
 }
 
@@ -137,13 +189,22 @@ mod tests {
         let all = all();
         let has = |plural: &str, namespace: &str, name: &str| {
             all.iter().any(|(of, object)| {
-                *of == plural && object.meta().name() == name && object.meta().namespace() == namespace
+                *of == plural
+                    && object.meta().name() == name
+                    && object.meta().namespace() == namespace
             })
         };
+
         let bindings = all.iter().filter(|(of, _)| of.ends_with("bindings"));
         for (of, binding) in bindings {
-            let role = binding.at(&["roleRef", "name"]).and_then(Value::as_str).unwrap();
-            assert!(has(&of.replace("binding", ""), binding.meta().namespace(), role), "{role}");
+            let role = binding
+                .at(&["roleRef", "name"])
+                .and_then(Value::as_str)
+                .unwrap();
+            assert!(
+                has(&of.replace("binding", ""), binding.meta().namespace(), role),
+                "{role}"
+            );
         }
     }
 }

@@ -17,36 +17,67 @@ pub(super) fn mended(plural: &str, found: &Value, wanted: &Value) -> Mended {
     if found.meta().annotation(AUTO_UPDATE) == Some("false") {
         return Mended::AsItShouldBe;
     }
+
     let is_binding = plural.ends_with("bindings");
     if is_binding && found.get("roleRef") != wanted.get("roleRef") {
         return Mended::Another;
     }
+
     let mut mended = found.clone();
     let object = mended.as_object_mut().expect("what is kept is an object");
-    add_members(object.object_mut("metadata"), wanted.get("metadata"), "labels");
-    add_members(object.object_mut("metadata"), wanted.get("metadata"), "annotations");
+    add_members(
+        object.object_mut("metadata"),
+        wanted.get("metadata"),
+        "labels",
+    );
+
+    add_members(
+        object.object_mut("metadata"),
+        wanted.get("metadata"),
+        "annotations",
+    );
+
     if is_binding {
         add_items(object, wanted, "subjects");
     } else {
         add_rules(object, wanted);
         add_selectors(object, wanted);
     }
-    if mended == *found { Mended::AsItShouldBe } else { Mended::Changed(mended) }
+
+    if mended == *found {
+        Mended::AsItShouldBe
+    } else {
+        Mended::Changed(mended)
+    }
 }
 
 /// What somebody else has set stays as it is.
 fn add_members(metadata: &mut Map, wanted: Option<&Value>, name: &'static str) {
-    let Some(wanted) = wanted.and_then(|wanted| wanted.get(name)?.as_object()) else { return };
+    let Some(wanted) = wanted.and_then(|wanted| wanted.get(name)?.as_object()) else {
+        return;
+    };
     for (key, value) in wanted.iter() {
-        metadata.object_mut(name).get_or_insert_with(key, || value.clone());
+        metadata
+            .object_mut(name)
+            .get_or_insert_with(key, || value.clone());
     }
 }
 
 fn add_items(object: &mut Map, wanted: &Value, name: &'static str) {
     let mut items = object.items(name).to_vec();
     let before = items.len();
-    let wanted = wanted.get(name).and_then(Value::as_array).unwrap_or_default();
-    items.extend(wanted.iter().filter(|item| !object.items(name).contains(item)).cloned());
+    let wanted = wanted
+        .get(name)
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+
+    items.extend(
+        wanted
+            .iter()
+            .filter(|item| !object.items(name).contains(item))
+            .cloned(),
+    );
+
     if items.len() > before {
         object.insert(name, items);
     }
@@ -54,25 +85,41 @@ fn add_items(object: &mut Map, wanted: &Value, name: &'static str) {
 
 fn add_rules(object: &mut Map, wanted: &Value) {
     let read = |rules: &[Value]| -> Vec<Rule> {
-        let rules = rules.iter().filter_map(|rule| typed::from_tree::<PolicyRule>(rule).ok());
+        let rules = rules
+            .iter()
+            .filter_map(|rule| typed::from_tree::<PolicyRule>(rule).ok());
         rules.map(|rule| Rule::from(&rule)).collect()
     };
     let owned = read(object.items("rules"));
-    let given = read(wanted.get("rules").and_then(Value::as_array).unwrap_or_default());
+
+    let given = read(
+        wanted
+            .get("rules")
+            .and_then(Value::as_array)
+            .unwrap_or_default(),
+    );
+
     let missing = covers::missing_rules(&owned, &given);
     if !missing.is_empty() {
         let mut rules = object.items("rules").to_vec();
-        let tree = |rule: &Rule| typed::to_tree(&PolicyRule::from(rule)).expect("a typed object has a tree");
+        let tree = |rule: &Rule| {
+            typed::to_tree(&PolicyRule::from(rule)).expect("a typed object has a tree")
+        };
         rules.extend(missing.iter().map(tree));
         object.insert("rules", rules);
     }
 }
 
-/// A role that gathers the rules of others gathers ours too; one that should not gather any does not.
+/// A role that gathers the rules of others gathers ours too; one that should not gather any does
+/// not.
 fn add_selectors(object: &mut Map, wanted: &Value) {
     match wanted.get("aggregationRule") {
         None => drop(object.remove("aggregationRule")),
-        Some(rule) => add_items(object.object_mut("aggregationRule"), rule, "clusterRoleSelectors"),
+        Some(rule) => add_items(
+            object.object_mut("aggregationRule"),
+            rule,
+            "clusterRoleSelectors",
+        ),
     }
 }
 
@@ -101,6 +148,7 @@ mod tests {
             wanted,
             "{metadata: {name: r, labels: {a: c, d: e}}, rules: [{apiGroups: [''], resources: [pods, nodes], verbs: [get]}, {apiGroups: [''], resources: [pods], verbs: [list]}]}",
         );
+
         check(
             "{metadata: {name: r, annotations: {rbac.authorization.kubernetes.io/autoupdate: 'false'}}}",
             wanted,

@@ -1,7 +1,8 @@
 //! The roles and bindings of a new cluster, and their upkeep at every start.
 //!
-//! What an administrator has added stays; what is missing comes back, unless the object says that it is to be left
-//! alone. Roles that are put together from others have no rules here: a controller gathers them.
+//! What an administrator has added stays; what is missing comes back, unless the object says that
+//! it is to be left alone. Roles that are put together from others have no rules here: a controller
+//! gathers them.
 
 mod defaults;
 mod mend;
@@ -25,9 +26,15 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 /// What every node may do that is not about objects of one node: the rules of `system:node`.
 pub fn node_rules() -> Vec<Rule> {
     let all = defaults::all();
-    let role = all.iter().find(|(_, object)| object.meta().name() == "system:node");
-    let rules = role.and_then(|(_, role)| role.get("rules")?.as_array()).unwrap_or_default();
-    let rules = rules.iter().filter_map(|rule| typed::from_tree::<PolicyRule>(rule).ok());
+    let role = all
+        .iter()
+        .find(|(_, object)| object.meta().name() == "system:node");
+    let rules = role
+        .and_then(|(_, role)| role.get("rules")?.as_array())
+        .unwrap_or_default();
+    let rules = rules
+        .iter()
+        .filter_map(|rule| typed::from_tree::<PolicyRule>(rule).ok());
     rules.map(|rule| Rule::from(&rule)).collect()
 }
 
@@ -35,7 +42,13 @@ pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
     let wanted = defaults::all();
     once(hook, async || {
         // All at once: each waits for the disk, and the disk takes them together.
-        try_join_all(wanted.iter().map(|(plural, object)| ensure(loopback, plural, object))).await.map(drop)
+        try_join_all(
+            wanted
+                .iter()
+                .map(|(plural, object)| ensure(loopback, plural, object)),
+        )
+        .await
+        .map(drop)
     })
     .await;
 }
@@ -43,7 +56,12 @@ pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
 async fn ensure(loopback: &Loopback, plural: &str, wanted: &Value) -> Result<(), ApiError> {
     let of = resource(GROUP, "v1", plural);
     let (namespace, name) = (wanted.meta().namespace(), wanted.meta().name());
-    let key = if of.namespaced { format!("{namespace}/{name}") } else { name.to_string() };
+    let key = if of.namespaced {
+        format!("{namespace}/{name}")
+    } else {
+        name.to_string()
+    };
+
     let Some(found) = loopback.get(of, &key) else {
         return loopback.ensure(of, namespace, MANAGER, wanted).await;
     };
@@ -64,7 +82,10 @@ async fn update(
     namespace: &str,
     object: &Value,
 ) -> Result<(), ApiError> {
-    match loopback.update(of, namespace, Part::Main, MANAGER, object).await {
+    match loopback
+        .update(of, namespace, Part::Main, MANAGER, object)
+        .await
+    {
         // Removed a moment ago: whoever did so meant it.
         Err(error) if error.code == StatusCode::NOT_FOUND => Ok(()),
         result => result.map(drop),

@@ -1,8 +1,8 @@
 //! Documents as protobuf: what kubectl and client-go ask for, since it is read faster than JSON.
 //!
-//! The messages are those of gnostic. A table ([`v2`], [`v3`]) says for each of them which member of the JSON goes under
-//! which number; the encoder here walks a tree with such a table in hand. What JSON leaves open (extensions, defaults,
-//! enums) is carried as YAML text.
+//! The messages are those of gnostic. A table ([`v2`], [`v3`]) says for each of them which member
+//! of the JSON goes under which number; the encoder here walks a tree with such a table in hand.
+//! What JSON leaves open (extensions, defaults, enums) is carried as YAML text.
 
 pub(super) mod v2;
 pub(super) mod v3;
@@ -12,8 +12,12 @@ use coracle_api::{Map, Value};
 
 /// What a JSON value becomes.
 pub(super) enum Message {
-    /// Members by name; those that begin with `x-` go under `extensions`, if there is such a number.
-    Fields { fields: &'static [(&'static str, u32, Field)], extensions: u32 },
+    /// Members by name; those that begin with `x-` go under `extensions`, if there is such a
+    /// number.
+    Fields {
+        fields: &'static [(&'static str, u32, Field)],
+        extensions: u32,
+    },
     /// One of several messages, whichever fits.
     OneOf(fn(&Value) -> (u32, &'static Message)),
     /// An object with any members: a list of names and values under that number.
@@ -40,13 +44,19 @@ pub(super) fn encode(message: &Message, value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     match message {
         Message::Fields { fields, extensions } => {
-            let Some(map) = value.as_object() else { return out };
+            let Some(map) = value.as_object() else {
+                return out;
+            };
             for (name, number, field) in *fields {
                 if let Some(value) = map.get(name) {
                     put_field(&mut out, *number, field, value);
                 }
             }
-            for (name, value) in map.iter().filter(|(name, _)| *extensions > 0 && name.starts_with("x-")) {
+
+            for (name, value) in map
+                .iter()
+                .filter(|(name, _)| *extensions > 0 && name.starts_with("x-"))
+            {
                 put_bytes(&mut out, *extensions, &named(name, &yaml_any(value)));
             }
         }
@@ -69,6 +79,7 @@ pub(super) fn encode(message: &Message, value: &Value) -> Vec<u8> {
             _ => {}
         },
     }
+
     out
 }
 
@@ -162,7 +173,11 @@ mod tests {
 
     #[test]
     fn members_go_under_their_numbers_and_extensions_as_yaml() {
-        check(&v2::INFO, r#"{"title":"K","version":"1"}"#, b"\x0a\x01K\x12\x011");
+        check(
+            &v2::INFO,
+            r#"{"title":"K","version":"1"}"#,
+            b"\x0a\x01K\x12\x011",
+        );
         check(
             &v2::SCHEMA,
             r#"{"type":"string","x-a":"b"}"#,
@@ -172,14 +187,26 @@ mod tests {
 
     #[test]
     fn a_reference_is_told_from_a_schema() {
-        check(&v3::SCHEMA_OR_REFERENCE, r##"{"$ref":"#/a"}"##, b"\x12\x05\x0a\x03#/a");
-        check(&v3::SCHEMA_OR_REFERENCE, r#"{"type":"string"}"#, b"\x0a\x09\xca\x01\x06string");
+        check(
+            &v3::SCHEMA_OR_REFERENCE,
+            r##"{"$ref":"#/a"}"##,
+            b"\x12\x05\x0a\x03#/a",
+        );
+        check(
+            &v3::SCHEMA_OR_REFERENCE,
+            r#"{"type":"string"}"#,
+            b"\x0a\x09\xca\x01\x06string",
+        );
     }
 
     #[test]
     fn a_default_that_is_an_object_is_there_and_empty() {
         check(&v3::SCHEMA, r#"{"default":{}}"#, b"\x8a\x02\x00");
         check(&v3::SCHEMA, r#"{"default":""}"#, b"\x8a\x02\x02\x1a\x00");
-        check(&v3::SCHEMA, r#"{"default":0}"#, b"\x8a\x02\x09\x09\0\0\0\0\0\0\0\0");
+        check(
+            &v3::SCHEMA,
+            r#"{"default":0}"#,
+            b"\x8a\x02\x09\x09\0\0\0\0\0\0\0\0",
+        );
     }
 }

@@ -5,8 +5,10 @@ use coracle_api::Value;
 use super::Field::{Flag, Many, One, Text, Texts, Yaml, Yamls};
 use super::Message;
 
-pub(crate) static INFO: Message =
-    Message::Fields { fields: &[("title", 1, Text), ("version", 2, Text)], extensions: 7 };
+pub(crate) static INFO: Message = Message::Fields {
+    fields: &[("title", 1, Text), ("version", 2, Text)],
+    extensions: 7,
+};
 
 pub(crate) static SECURITY_REQUIREMENT: Message = Message::Named(1, &Message::Texts);
 
@@ -14,7 +16,12 @@ pub(crate) static SECURITY_REQUIREMENT: Message = Message::Named(1, &Message::Te
 pub(crate) static SECURITY_DEFINITION: Message = Message::OneOf(|_| (2, &API_KEY));
 
 static API_KEY: Message = Message::Fields {
-    fields: &[("type", 1, Text), ("name", 2, Text), ("in", 3, Text), ("description", 4, Text)],
+    fields: &[
+        ("type", 1, Text),
+        ("name", 2, Text),
+        ("in", 3, Text),
+        ("description", 4, Text),
+    ],
     extensions: 5,
 };
 
@@ -46,16 +53,34 @@ static OPERATION: Message = Message::Fields {
     extensions: 13,
 };
 
-static PARAMETER_OR_REFERENCE: Message =
-    Message::OneOf(|value| if value.get("$ref").is_some() { (2, &REFERENCE) } else { (1, &PARAMETER) });
+static PARAMETER_OR_REFERENCE: Message = Message::OneOf(|value| {
+    if value.get("$ref").is_some() {
+        (2, &REFERENCE)
+    } else {
+        (1, &PARAMETER)
+    }
+});
 
-static REFERENCE: Message = Message::Fields { fields: &[("$ref", 1, Text)], extensions: 0 };
+static REFERENCE: Message = Message::Fields {
+    fields: &[("$ref", 1, Text)],
+    extensions: 0,
+};
 
-pub(crate) static PARAMETER: Message =
-    Message::OneOf(|value| if is_in(value, "body") { (1, &BODY) } else { (2, &NOT_BODY) });
+pub(crate) static PARAMETER: Message = Message::OneOf(|value| {
+    if is_in(value, "body") {
+        (1, &BODY)
+    } else {
+        (2, &NOT_BODY)
+    }
+});
 
-static NOT_BODY: Message =
-    Message::OneOf(|value| if is_in(value, "path") { (4, &PATH) } else { (3, &QUERY) });
+static NOT_BODY: Message = Message::OneOf(|value| {
+    if is_in(value, "path") {
+        (4, &PATH)
+    } else {
+        (3, &QUERY)
+    }
+});
 
 static BODY: Message = Message::Fields {
     fields: &[
@@ -96,8 +121,10 @@ static RESPONSES: Message = Message::Named(1, &RESPONSE_VALUE);
 
 static RESPONSE_VALUE: Message = Message::OneOf(|_| (1, &RESPONSE));
 
-static RESPONSE: Message =
-    Message::Fields { fields: &[("description", 1, Text), ("schema", 2, One(&SCHEMA_ITEM))], extensions: 5 };
+static RESPONSE: Message = Message::Fields {
+    fields: &[("description", 1, Text), ("schema", 2, One(&SCHEMA_ITEM))],
+    extensions: 5,
+};
 
 static SCHEMA_ITEM: Message = Message::OneOf(|_| (1, &SCHEMA));
 

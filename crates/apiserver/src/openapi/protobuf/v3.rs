@@ -3,13 +3,20 @@
 use super::Field::{Flag, Many, One, Text, Texts, Yamls};
 use super::Message;
 
-pub(crate) static INFO: Message =
-    Message::Fields { fields: &[("title", 1, Text), ("version", 6, Text)], extensions: 7 };
+pub(crate) static INFO: Message = Message::Fields {
+    fields: &[("title", 1, Text), ("version", 6, Text)],
+    extensions: 7,
+};
 
 pub(crate) static SECURITY_SCHEME: Message = Message::OneOf(|_| (1, &SCHEME));
 
 static SCHEME: Message = Message::Fields {
-    fields: &[("type", 1, Text), ("description", 2, Text), ("name", 3, Text), ("in", 4, Text)],
+    fields: &[
+        ("type", 1, Text),
+        ("description", 2, Text),
+        ("name", 3, Text),
+        ("in", 4, Text),
+    ],
     extensions: 9,
 };
 
@@ -55,27 +62,43 @@ static PARAMETER: Message = Message::Fields {
 static REQUEST_BODY_OR_REFERENCE: Message = Message::OneOf(|_| (1, &REQUEST_BODY));
 
 static REQUEST_BODY: Message = Message::Fields {
-    fields: &[("description", 1, Text), ("content", 2, One(&MEDIA_TYPES)), ("required", 3, Flag)],
+    fields: &[
+        ("description", 1, Text),
+        ("content", 2, One(&MEDIA_TYPES)),
+        ("required", 3, Flag),
+    ],
     extensions: 4,
 };
 
 static MEDIA_TYPES: Message = Message::Named(1, &MEDIA_TYPE);
 
-static MEDIA_TYPE: Message =
-    Message::Fields { fields: &[("schema", 1, One(&SCHEMA_OR_REFERENCE))], extensions: 5 };
+static MEDIA_TYPE: Message = Message::Fields {
+    fields: &[("schema", 1, One(&SCHEMA_OR_REFERENCE))],
+    extensions: 5,
+};
 
 /// Codes, under 2.
 static RESPONSES: Message = Message::Named(2, &RESPONSE_OR_REFERENCE);
 
 static RESPONSE_OR_REFERENCE: Message = Message::OneOf(|_| (1, &RESPONSE));
 
-static RESPONSE: Message =
-    Message::Fields { fields: &[("description", 1, Text), ("content", 3, One(&MEDIA_TYPES))], extensions: 5 };
+static RESPONSE: Message = Message::Fields {
+    fields: &[("description", 1, Text), ("content", 3, One(&MEDIA_TYPES))],
+    extensions: 5,
+};
 
-pub(crate) static SCHEMA_OR_REFERENCE: Message =
-    Message::OneOf(|value| if value.get("$ref").is_some() { (2, &REFERENCE) } else { (1, &SCHEMA) });
+pub(crate) static SCHEMA_OR_REFERENCE: Message = Message::OneOf(|value| {
+    if value.get("$ref").is_some() {
+        (2, &REFERENCE)
+    } else {
+        (1, &SCHEMA)
+    }
+});
 
-static REFERENCE: Message = Message::Fields { fields: &[("$ref", 1, Text)], extensions: 0 };
+static REFERENCE: Message = Message::Fields {
+    fields: &[("$ref", 1, Text)],
+    extensions: 0,
+};
 
 pub(crate) static SCHEMA: Message = Message::Fields {
     fields: &[

@@ -31,8 +31,18 @@ impl Strategy for ValidatingBindings {
         errors: &mut Errors,
     ) {
         let spec = &new.spec;
-        judge(&spec.policy_name, spec.param_ref.as_ref(), spec.match_resources.as_ref(), errors);
-        judge_actions(&spec.validation_actions, &SPEC.field("validationActions"), errors);
+        judge(
+            &spec.policy_name,
+            spec.param_ref.as_ref(),
+            spec.match_resources.as_ref(),
+            errors,
+        );
+
+        judge_actions(
+            &spec.validation_actions,
+            &SPEC.field("validationActions"),
+            errors,
+        );
     }
 
     fn validate_update(
@@ -71,7 +81,12 @@ impl Strategy for MutatingBindings {
         errors: &mut Errors,
     ) {
         let Some(spec) = &new.spec else { return };
-        judge(text(&spec.policy_name), spec.param_ref.as_ref(), spec.match_resources.as_ref(), errors);
+        judge(
+            text(&spec.policy_name),
+            spec.param_ref.as_ref(),
+            spec.match_resources.as_ref(),
+            errors,
+        );
         if let Some(found) = &spec.match_resources {
             judge_changing(found, &SPEC.field("matchResources"), errors);
         }
@@ -97,8 +112,19 @@ impl Strategy for MutatingBindings {
     }
 }
 
-fn judge(policy: &str, param: Option<&ParamRef>, resources: Option<&MatchResources>, errors: &mut Errors) {
-    required(policy, names::dns1123_subdomain, &SPEC.field("policyName"), errors);
+fn judge(
+    policy: &str,
+    param: Option<&ParamRef>,
+    resources: Option<&MatchResources>,
+    errors: &mut Errors,
+) {
+    required(
+        policy,
+        names::dns1123_subdomain,
+        &SPEC.field("policyName"),
+        errors,
+    );
+
     if let Some(param) = param {
         judge_param(param, &SPEC.field("paramRef"), errors);
     }
@@ -110,18 +136,35 @@ fn judge(policy: &str, param: Option<&ParamRef>, resources: Option<&MatchResourc
 fn judge_param(param: &ParamRef, at: &Path<'_>, errors: &mut Errors) {
     let name = text(&param.name);
     let both = "name and selector are mutually exclusive";
-    refuse(&at.field("name"), name, names::path_segment_name(name), errors);
+    refuse(
+        &at.field("name"),
+        name,
+        names::path_segment_name(name),
+        errors,
+    );
+
     if param.selector.is_some() && !name.is_empty() {
         errors.push(FieldError::forbidden(&at.field("name"), both));
     }
-    selector::validate(param.selector.as_ref(), Values::Judged, &at.field("selector"), errors);
+
+    selector::validate(
+        param.selector.as_ref(),
+        Values::Judged,
+        &at.field("selector"),
+        errors,
+    );
+
     match (&param.selector, name) {
-        (None, "") => errors.push(FieldError::required(at, "one of name or selector must be specified")),
+        (None, "") => errors.push(FieldError::required(
+            at,
+            "one of name or selector must be specified",
+        )),
         (Some(_), name) if !name.is_empty() => {
             errors.push(FieldError::forbidden(&at.field("selector"), both));
         }
         _ => {}
     }
+
     let at = at.field("parameterNotFoundAction");
     match text(&param.parameter_not_found_action) {
         "" => errors.push(FieldError::required(&at, "")),
@@ -135,14 +178,26 @@ fn judge_actions(actions: &[String], at: &Path<'_>, errors: &mut Errors) {
     for (index, action) in actions.iter().enumerate() {
         one_of(action, &["Audit", "Deny", "Warn"], &at.index(index), errors);
         if !seen.insert(action.as_str()) {
-            errors.push(FieldError::duplicate(&at.index(index), internal::text(action)));
+            errors.push(FieldError::duplicate(
+                &at.index(index),
+                internal::text(action),
+            ));
         }
     }
+
     if seen.contains("Deny") && seen.contains("Warn") {
         let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
-        errors.push(FieldError::invalid(at, internal::texts(Some(actions)), detail));
+        errors.push(FieldError::invalid(
+            at,
+            internal::texts(Some(actions)),
+            detail,
+        ));
     }
+
     if actions.is_empty() {
-        errors.push(FieldError::required(at, "at least one validation action is required"));
+        errors.push(FieldError::required(
+            at,
+            "at least one validation action is required",
+        ));
     }
 }

@@ -1,4 +1,5 @@
-//! The parts that have expressions: names and presence. What the expressions say is not looked at yet.
+//! The parts that have expressions: names and presence. What the expressions say is not looked at
+//! yet.
 
 use std::collections::BTreeSet;
 
@@ -40,20 +41,27 @@ pub(super) fn judge_conditions(conditions: &[MatchCondition], at: &Path<'_>, err
     if conditions.len() > MOST_CONDITIONS {
         errors.push(FieldError::too_many(at, conditions.len(), MOST_CONDITIONS));
     }
+
     let mut seen = BTreeSet::new();
     for (index, condition) in conditions.iter().enumerate() {
         let at = at.index(index);
         if condition.expression.trim().is_empty() {
             errors.push(FieldError::required(&at.field("expression"), ""));
         }
+
         let name = &condition.name;
         if name.is_empty() {
             errors.push(FieldError::required(&at.field("name"), ""));
             continue;
         }
+
         refuse(&at.field("name"), name, names::qualified_name(name), errors);
+
         if !seen.insert(name) {
-            errors.push(FieldError::duplicate(&at.field("name"), internal::text(name)));
+            errors.push(FieldError::duplicate(
+                &at.field("name"),
+                internal::text(name),
+            ));
         }
     }
 }
@@ -62,13 +70,24 @@ pub(super) fn judge_variables(variables: &[Variable], at: &Path<'_>, errors: &mu
     for (index, variable) in variables.iter().enumerate() {
         let at = at.index(index);
         if variable.name.trim().is_empty() {
-            errors.push(FieldError::required(&at.field("name"), "name is not specified"));
+            errors.push(FieldError::required(
+                &at.field("name"),
+                "name is not specified",
+            ));
         } else if !is_identifier(&variable.name) {
             let detail = "must be a valid CEL identifier";
-            errors.push(FieldError::invalid_str(&at.field("name"), &variable.name, detail));
+            errors.push(FieldError::invalid_str(
+                &at.field("name"),
+                &variable.name,
+                detail,
+            ));
         }
+
         if variable.expression.trim().is_empty() {
-            errors.push(FieldError::required(&at.field("expression"), "expression is not specified"));
+            errors.push(FieldError::required(
+                &at.field("expression"),
+                "expression is not specified",
+            ));
         }
     }
 }
@@ -88,6 +107,7 @@ pub(super) fn judge_param_kind(kind: &ParamKind, at: &Path<'_>, errors: &mut Err
             if !group.is_empty() && !names::dns1123_subdomain(group).is_empty() {
                 refuse(group, names::dns1123_subdomain(group).join(","));
             }
+
             if version.is_empty() {
                 refuse(found, "version must be specified".to_owned());
             } else if !names::dns1035_label(version).is_empty() {
@@ -96,12 +116,16 @@ pub(super) fn judge_param_kind(kind: &ParamKind, at: &Path<'_>, errors: &mut Err
         }
         _ => refuse(found, format!("unexpected GroupVersion string: {found}")),
     }
+
     let found = text(&kind.kind);
     let messages = names::dns1035_label(&found.to_lowercase());
     if found.is_empty() {
         errors.push(FieldError::required(&at.field("kind"), ""));
     } else if !messages.is_empty() {
-        let detail = format!("may have mixed case, but should otherwise match: {}", messages.join(","));
+        let detail = format!(
+            "may have mixed case, but should otherwise match: {}",
+            messages.join(",")
+        );
         errors.push(FieldError::invalid_str(&at.field("kind"), found, detail));
     }
 }

@@ -35,7 +35,12 @@ impl Strategy for ValidatingPolicies {
         }
     }
 
-    fn validate(&self, new: &Judged<'_, ValidatingAdmissionPolicy>, _: &Context<'_>, errors: &mut Errors) {
+    fn validate(
+        &self,
+        new: &Judged<'_, ValidatingAdmissionPolicy>,
+        _: &Context<'_>,
+        errors: &mut Errors,
+    ) {
         judge_validating(new, true, errors);
     }
 
@@ -59,7 +64,11 @@ impl Strategy for ValidatingPolicies {
         _: Option<&Judged<'_, ValidatingAdmissionPolicy>>,
         cx: &Context<'_>,
     ) -> Vec<String> {
-        if cx.part == Part::Status { Vec::new() } else { warnings(new.tree, "ValidatingAdmissionPolicy", cx) }
+        if cx.part == Part::Status {
+            Vec::new()
+        } else {
+            warnings(new.tree, "ValidatingAdmissionPolicy", cx)
+        }
     }
 }
 
@@ -72,7 +81,12 @@ impl Strategy for MutatingPolicies {
         OWN
     }
 
-    fn validate(&self, new: &Judged<'_, MutatingAdmissionPolicy>, _: &Context<'_>, errors: &mut Errors) {
+    fn validate(
+        &self,
+        new: &Judged<'_, MutatingAdmissionPolicy>,
+        _: &Context<'_>,
+        errors: &mut Errors,
+    ) {
         judge_mutating(new, true, errors);
     }
 
@@ -117,11 +131,18 @@ struct Opening<'a> {
 fn judge_opening(opening: &Opening<'_>, errors: &mut Errors) {
     match opening.failure_policy {
         None => errors.push(FieldError::required(&SPEC.field("failurePolicy"), "")),
-        Some(policy) => one_of(policy, &FAILURE_POLICIES, &SPEC.field("failurePolicy"), errors),
+        Some(policy) => one_of(
+            policy,
+            &FAILURE_POLICIES,
+            &SPEC.field("failurePolicy"),
+            errors,
+        ),
     }
+
     if let Some(kind) = opening.param_kind {
         judge_param_kind(kind, &SPEC.field("paramKind"), errors);
     }
+
     let at = SPEC.field("matchConstraints");
     match opening.constraints {
         None => errors.push(FieldError::required(&at, "")),
@@ -135,12 +156,17 @@ fn judge_opening(opening: &Opening<'_>, errors: &mut Errors) {
             }
         }
     }
+
     if let Some(conditions) = opening.conditions {
         judge_conditions(conditions, &SPEC.field("matchConditions"), errors);
     }
 }
 
-fn judge_validating(policy: &Judged<'_, ValidatingAdmissionPolicy>, judged: bool, errors: &mut Errors) {
+fn judge_validating(
+    policy: &Judged<'_, ValidatingAdmissionPolicy>,
+    judged: bool,
+    errors: &mut Errors,
+) {
     let Some(spec) = &policy.spec else { return };
     judge_opening(
         &Opening {
@@ -152,6 +178,7 @@ fn judge_validating(policy: &Judged<'_, ValidatingAdmissionPolicy>, judged: bool
         },
         errors,
     );
+
     judge_variables(items(&spec.variables), &SPEC.field("variables"), errors);
     let (validations, annotations) = (items(&spec.validations), items(&spec.audit_annotations));
     if validations.is_empty() && annotations.is_empty() {
@@ -161,27 +188,39 @@ fn judge_validating(policy: &Judged<'_, ValidatingAdmissionPolicy>, judged: bool
         }
         return;
     }
+
     for (index, validation) in validations.iter().enumerate() {
         judge_validation(validation, &SPEC.field("validations").index(index), errors);
     }
+
     judge_annotations(annotations, policy, errors);
 }
 
 fn judge_validation(validation: &Validation, at: &Path<'_>, errors: &mut Errors) {
     if validation.expression.trim().is_empty() {
-        errors.push(FieldError::required(&at.field("expression"), "expression is not specified"));
+        errors.push(FieldError::required(
+            &at.field("expression"),
+            "expression is not specified",
+        ));
     }
-    for (name, found) in
-        [("messageExpression", &validation.message_expression), ("message", &validation.message)]
-    {
+
+    for (name, found) in [
+        ("messageExpression", &validation.message_expression),
+        ("message", &validation.message),
+    ] {
         let found = text(found);
         if !found.is_empty() && found.trim().is_empty() {
             let detail = "must be non-empty if specified";
             errors.push(FieldError::invalid_str(&at.field(name), found, detail));
         } else if name == "message" && found.trim().contains(['\n', '\r']) {
-            errors.push(FieldError::invalid_str(&at.field(name), found, "must not contain line breaks"));
+            errors.push(FieldError::invalid_str(
+                &at.field(name),
+                found,
+                "must not contain line breaks",
+            ));
         }
     }
+
     if let Some(reason) = &validation.reason {
         one_of(reason, &REASONS, &at.field("reason"), errors);
     }
@@ -197,12 +236,17 @@ fn judge_annotations(
         let shown = internal::list(annotations.iter().map(|annotation| {
             internal::object(&[
                 ("Key", internal::text(&annotation.key)),
-                ("ValueExpression", internal::text(&annotation.value_expression)),
+                (
+                    "ValueExpression",
+                    internal::text(&annotation.value_expression),
+                ),
             ])
         }));
+
         let detail = format!("must not have more than {MOST_ANNOTATIONS} auditAnnotations");
         errors.push(FieldError::invalid(&at, shown, detail));
     }
+
     let name = policy.tree.meta().name();
     let mut keys = BTreeSet::new();
     for (index, annotation) in annotations.iter().enumerate() {
@@ -215,6 +259,7 @@ fn judge_annotations(
             let whole = format!("{name}/{}", annotation.key);
             refuse(&place, &whole, names::qualified_name(&whole), errors);
         }
+
         match annotation.value_expression.trim().len() {
             0 => {
                 let detail = "valueExpression is not specified";
@@ -226,24 +271,41 @@ fn judge_annotations(
             }
             _ => {}
         }
+
         if !keys.insert(&annotation.key) {
-            errors.push(FieldError::duplicate(&place, internal::text(&annotation.key)));
+            errors.push(FieldError::duplicate(
+                &place,
+                internal::text(&annotation.key),
+            ));
         }
     }
 }
 
 fn judge_status(policy: &Value, errors: &mut Errors) {
     let at = Path::Root.field("status.typeChecking.expressionWarnings");
-    let found = policy.at(&["status", "typeChecking", "expressionWarnings"]).and_then(Value::as_array);
+    let found = policy
+        .at(&["status", "typeChecking", "expressionWarnings"])
+        .and_then(Value::as_array);
     for (index, warning) in found.unwrap_or_default().iter().enumerate() {
         for name in ["warning", "fieldRef"] {
-            if warning.get(name).and_then(Value::as_str).is_none_or(|found| found.trim().is_empty()) {
+            if warning
+                .get(name)
+                .and_then(Value::as_str)
+                .is_none_or(|found| found.trim().is_empty())
+            {
                 errors.push(FieldError::required(&at.index(index).field(name), ""));
             }
         }
     }
-    let found = policy.at(&["status", "conditions"]).and_then(Value::as_array);
-    conditions::judge(found.unwrap_or_default(), &Path::Root.field("status.conditions"), errors);
+
+    let found = policy
+        .at(&["status", "conditions"])
+        .and_then(Value::as_array);
+    conditions::judge(
+        found.unwrap_or_default(),
+        &Path::Root.field("status.conditions"),
+        errors,
+    );
 }
 
 fn judge_mutating(policy: &MutatingAdmissionPolicy, judged: bool, errors: &mut Errors) {
@@ -258,31 +320,58 @@ fn judge_mutating(policy: &MutatingAdmissionPolicy, judged: bool, errors: &mut E
         },
         errors,
     );
+
     judge_variables(items(&spec.variables), &SPEC.field("variables"), errors);
     let at = SPEC.field("mutations");
     let mutations = items(&spec.mutations);
     if mutations.is_empty() {
-        errors.push(FieldError::required(&at, "mutations must contain at least one item"));
+        errors.push(FieldError::required(
+            &at,
+            "mutations must contain at least one item",
+        ));
     }
+
     for (index, mutation) in mutations.iter().enumerate() {
         judge_mutation(mutation, &at.index(index), errors);
     }
+
     match text(&spec.reinvocation_policy) {
         "" => errors.push(FieldError::required(&SPEC.field("reinvocationPolicy"), "")),
-        policy => one_of(policy, &["IfNeeded", "Never"], &SPEC.field("reinvocationPolicy"), errors),
+        policy => one_of(
+            policy,
+            &["IfNeeded", "Never"],
+            &SPEC.field("reinvocationPolicy"),
+            errors,
+        ),
     }
 }
 
 fn judge_mutation(mutation: &Mutation, at: &Path<'_>, errors: &mut Errors) {
-    let apply = mutation.apply_configuration.as_ref().map(|apply| text(&apply.expression));
-    let patch = mutation.json_patch.as_ref().map(|patch| text(&patch.expression));
+    let apply = mutation
+        .apply_configuration
+        .as_ref()
+        .map(|apply| text(&apply.expression));
+
+    let patch = mutation
+        .json_patch
+        .as_ref()
+        .map(|patch| text(&patch.expression));
+
     let kind = mutation.patch_type.as_str();
     let ((wanted, found), (unwanted, other)) = match kind {
         "" => return errors.push(FieldError::required(&at.field("patchType"), "")),
         "JSONPatch" => (("jsonPatch", patch), ("applyConfiguration", apply)),
         "ApplyConfiguration" => (("applyConfiguration", apply), ("jsonPatch", patch)),
-        other => return one_of(other, &["ApplyConfiguration", "JSONPatch"], &at.field("patchType"), errors),
+        other => {
+            return one_of(
+                other,
+                &["ApplyConfiguration", "JSONPatch"],
+                &at.field("patchType"),
+                errors,
+            );
+        }
     };
+
     let place = at.field(wanted);
     match found {
         None => {
@@ -294,8 +383,13 @@ fn judge_mutation(mutation: &Mutation, at: &Path<'_>, errors: &mut Errors) {
         }
         Some(_) => {}
     }
+
     if other.is_some() {
         let detail = format!("must not be specified when patchType is {kind}");
-        errors.push(FieldError::invalid_str(&at.field(unwanted), &format!("{{{unwanted}}}"), detail));
+        errors.push(FieldError::invalid_str(
+            &at.field(unwanted),
+            &format!("{{{unwanted}}}"),
+            detail,
+        ));
     }
 }

@@ -6,8 +6,8 @@ use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::selector::{self, Values};
 use coracle_api::{Path, Value, names};
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhook,
-    ValidatingWebhookConfiguration, WebhookClientConfig,
+    MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations,
+    ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
@@ -33,7 +33,12 @@ impl Strategy for MutatingWebhooks {
         OWN
     }
 
-    fn validate(&self, new: &Judged<'_, MutatingWebhookConfiguration>, _: &Context<'_>, errors: &mut Errors) {
+    fn validate(
+        &self,
+        new: &Judged<'_, MutatingWebhookConfiguration>,
+        _: &Context<'_>,
+        errors: &mut Errors,
+    ) {
         judge(&hooks(items(&new.webhooks), new.tree), Demands::ALL, errors);
     }
 
@@ -45,7 +50,10 @@ impl Strategy for MutatingWebhooks {
         errors: &mut Errors,
     ) {
         OWN.judge(new.tree, cx, errors);
-        let (now, before) = (hooks(items(&new.webhooks), new.tree), hooks(items(&old.webhooks), old.tree));
+        let (now, before) = (
+            hooks(items(&new.webhooks), new.tree),
+            hooks(items(&old.webhooks), old.tree),
+        );
         judge(&now, Demands::after(&now, &before), errors);
     }
 
@@ -85,7 +93,10 @@ impl Strategy for ValidatingWebhooks {
         errors: &mut Errors,
     ) {
         OWN.judge(new.tree, cx, errors);
-        let (now, before) = (hooks(items(&new.webhooks), new.tree), hooks(items(&old.webhooks), old.tree));
+        let (now, before) = (
+            hooks(items(&new.webhooks), new.tree),
+            hooks(items(&old.webhooks), old.tree),
+        );
         judge(&now, Demands::after(&now, &before), errors);
     }
 
@@ -148,8 +159,15 @@ hook!(MutatingWebhook, |hook| hook.reinvocation_policy.as_deref());
 hook!(ValidatingWebhook, |_hook| None);
 
 fn hooks<'a, W: Webhook>(webhooks: &'a [W], tree: &'a Value) -> Vec<Hook<'a>> {
-    let trees = tree.get("webhooks").and_then(Value::as_array).unwrap_or_default();
-    webhooks.iter().enumerate().map(|(index, webhook)| webhook.hook(trees.get(index))).collect()
+    let trees = tree
+        .get("webhooks")
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+    webhooks
+        .iter()
+        .enumerate()
+        .map(|(index, webhook)| webhook.hook(trees.get(index)))
+        .collect()
 }
 
 /// What is asked. An update does not ask for what the old configuration did not have either.
@@ -172,10 +190,17 @@ impl Demands {
     };
 
     fn after(new: &[Hook<'_>], old: &[Hook<'_>]) -> Demands {
-        let same_conditions =
-            new.len() == old.len() && new.iter().zip(old).all(|(new, old)| new.conditions == old.conditions);
-        let without =
-            |hook: &Hook<'_>| hook.side_effects.is_some_and(|found| NO_SIDE_EFFECTS.contains(&found));
+        let same_conditions = new.len() == old.len()
+            && new
+                .iter()
+                .zip(old)
+                .all(|(new, old)| new.conditions == old.conditions);
+
+        let without = |hook: &Hook<'_>| {
+            hook.side_effects
+                .is_some_and(|found| NO_SIDE_EFFECTS.contains(&found))
+        };
+
         let known = |hook: &Hook<'_>| hook.versions.is_empty() || knows_version(hook);
         let names: BTreeSet<&str> = old.iter().map(|hook| hook.name).collect();
         let bad = |selector: Option<&LabelSelector>| {
@@ -183,19 +208,29 @@ impl Demands {
             selector::validate(selector, Values::Judged, &Path::Root, &mut faults);
             !faults.is_empty()
         };
-        let was_bad = old.iter().any(|hook| bad(hook.namespaces) || bad(hook.objects));
+
+        let was_bad = old
+            .iter()
+            .any(|hook| bad(hook.namespaces) || bad(hook.objects));
+
         Demands {
             conditions: !same_conditions,
             no_side_effects: old.iter().all(without),
             known_version: old.iter().all(known),
             unique_names: names.len() == old.len(),
-            values: if was_bad { Values::Kept } else { Values::Judged },
+            values: if was_bad {
+                Values::Kept
+            } else {
+                Values::Judged
+            },
         }
     }
 }
 
 fn knows_version(hook: &Hook<'_>) -> bool {
-    hook.versions.iter().any(|version| REVIEWS.contains(&version.as_str()))
+    hook.versions
+        .iter()
+        .any(|version| REVIEWS.contains(&version.as_str()))
 }
 
 fn judge(hooks: &[Hook<'_>], demands: Demands, errors: &mut Errors) {
@@ -205,8 +240,12 @@ fn judge(hooks: &[Hook<'_>], demands: Demands, errors: &mut Errors) {
         let at = at.index(index);
         judge_hook(hook, demands, &at, errors);
         judge_versions(hook, demands, &at.field("admissionReviewVersions"), errors);
+
         if demands.unique_names && !hook.name.is_empty() && !names.insert(hook.name) {
-            errors.push(FieldError::duplicate(&at.field("name"), internal::text(hook.name)));
+            errors.push(FieldError::duplicate(
+                &at.field("name"),
+                internal::text(hook.name),
+            ));
         }
     }
 }
@@ -214,21 +253,35 @@ fn judge(hooks: &[Hook<'_>], demands: Demands, errors: &mut Errors) {
 fn judge_hook(hook: &Hook<'_>, demands: Demands, at: &Path<'_>, errors: &mut Errors) {
     match hook.name {
         "" => errors.push(FieldError::required(&at.field("name"), "")),
-        name => refuse(&at.field("name"), name, names::fully_qualified_name(name), errors),
+        name => refuse(
+            &at.field("name"),
+            name,
+            names::fully_qualified_name(name),
+            errors,
+        ),
     }
+
     for (index, rule) in hook.rules.iter().enumerate() {
         judge_rule(rule, &at.field("rules").index(index), errors);
     }
+
     let policies = [
         ("failurePolicy", hook.failure_policy, &FAILURE_POLICIES),
         ("matchPolicy", hook.match_policy, &MATCH_POLICIES),
     ];
+
     for (name, found, known) in policies {
         if let Some(found) = found {
             one_of(found, known, &at.field(name), errors);
         }
     }
-    let known: &[&str] = if demands.no_side_effects { &NO_SIDE_EFFECTS } else { &ALL_SIDE_EFFECTS };
+
+    let known: &[&str] = if demands.no_side_effects {
+        &NO_SIDE_EFFECTS
+    } else {
+        &ALL_SIDE_EFFECTS
+    };
+
     match hook.side_effects {
         None => {
             let detail = format!("must specify one of {}", known.join(", "));
@@ -236,16 +289,41 @@ fn judge_hook(hook: &Hook<'_>, demands: Demands, at: &Path<'_>, errors: &mut Err
         }
         Some(found) => one_of(found, known, &at.field("sideEffects"), errors),
     }
+
     if let Some(timeout) = hook.timeout.filter(|timeout| !(1..=30).contains(timeout)) {
         let detail = "the timeout value must be between 1 and 30 seconds";
-        errors.push(FieldError::invalid(&at.field("timeoutSeconds"), timeout.to_string(), detail));
+        errors.push(FieldError::invalid(
+            &at.field("timeoutSeconds"),
+            timeout.to_string(),
+            detail,
+        ));
     }
-    selector::validate(hook.namespaces, demands.values, &at.field("namespaceSelector"), errors);
-    selector::validate(hook.objects, demands.values, &at.field("objectSelector"), errors);
+
+    selector::validate(
+        hook.namespaces,
+        demands.values,
+        &at.field("namespaceSelector"),
+        errors,
+    );
+
+    selector::validate(
+        hook.objects,
+        demands.values,
+        &at.field("objectSelector"),
+        errors,
+    );
+
     if let Some(policy) = hook.reinvocation {
-        one_of(policy, &["IfNeeded", "Never"], &at.field("reinvocationPolicy"), errors);
+        one_of(
+            policy,
+            &["IfNeeded", "Never"],
+            &at.field("reinvocationPolicy"),
+            errors,
+        );
     }
+
     judge_client(hook.client, &at.field("clientConfig"), errors);
+
     if demands.conditions {
         judge_conditions(hook.conditions, &at.field("matchConditions"), errors);
     }
@@ -257,9 +335,18 @@ fn judge_client(client: &WebhookClientConfig, at: &Path<'_>, errors: &mut Errors
         (None, Some(service)) => {
             let names = (service.name.as_str(), service.namespace.as_str());
             let path = service.path.is_some().then(|| text(&service.path));
-            judge_service(names, path, service.port.unwrap_or_default(), &at.field("service"), errors);
+            judge_service(
+                names,
+                path,
+                service.port.unwrap_or_default(),
+                &at.field("service"),
+                errors,
+            );
         }
-        _ => errors.push(FieldError::required(at, "exactly one of url or service is required")),
+        _ => errors.push(FieldError::required(
+            at,
+            "exactly one of url or service is required",
+        )),
     }
 }
 
@@ -268,16 +355,32 @@ fn judge_versions(hook: &Hook<'_>, demands: Demands, at: &Path<'_>, errors: &mut
         let detail = format!("must specify one of {}", REVIEWS.join(", "));
         return errors.push(FieldError::required(at, detail));
     }
+
     let mut seen = BTreeSet::new();
     for (index, version) in hook.versions.iter().enumerate() {
         if !seen.insert(version) {
-            errors.push(FieldError::invalid_str(&at.index(index), version, "duplicate version"));
+            errors.push(FieldError::invalid_str(
+                &at.index(index),
+                version,
+                "duplicate version",
+            ));
             continue;
         }
-        refuse(&at.index(index), version, names::dns1035_label(version), errors);
+
+        refuse(
+            &at.index(index),
+            version,
+            names::dns1035_label(version),
+            errors,
+        );
     }
+
     if demands.known_version && !knows_version(hook) {
         let detail = format!("must include at least one of {}", REVIEWS.join(", "));
-        errors.push(FieldError::invalid(at, internal::texts(Some(hook.versions)), detail));
+        errors.push(FieldError::invalid(
+            at,
+            internal::texts(Some(hook.versions)),
+            detail,
+        ));
     }
 }

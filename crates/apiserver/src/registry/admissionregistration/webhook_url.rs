@@ -14,22 +14,33 @@ pub(in crate::registry) fn judge_url(url: &str, at: &Path<'_>, errors: &mut Erro
     let parts = match Parts::parse(url) {
         Ok(parts) => parts,
         Err(fault) => {
-            let detail = format!("url must be a valid URL: parse {}: {fault}{FORM}", Quoted(url));
+            let detail = format!(
+                "url must be a valid URL: parse {}: {fault}{FORM}",
+                Quoted(url)
+            );
             return errors.push(FieldError::required(at, detail));
         }
     };
+
     if parts.scheme != "https" {
         let detail = format!("'https' is the only allowed URL scheme{FORM}");
         errors.push(FieldError::invalid_str(at, &parts.scheme, detail));
     }
+
     if parts.host.is_empty() {
-        errors.push(FieldError::invalid_str(at, "", format!("host must be specified{FORM}")));
+        errors.push(FieldError::invalid_str(
+            at,
+            "",
+            format!("host must be specified{FORM}"),
+        ));
     }
+
     let refused = [
         (parts.user, "user information is not permitted in the URL"),
         (parts.fragment, "fragments are not permitted in the URL"),
         (parts.query, "query parameters are not permitted in the URL"),
     ];
+
     for (found, detail) in refused {
         if let Some(found) = found.filter(|found| !found.is_empty()) {
             errors.push(FieldError::invalid_str(at, found, detail));
@@ -51,9 +62,15 @@ impl<'u> Parts<'u> {
         if url.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
             return Err("net/url: invalid control character in URL".to_owned());
         }
-        let (rest, fragment) = url.split_once('#').map_or((url, None), |(rest, part)| (rest, Some(part)));
+
+        let (rest, fragment) = url
+            .split_once('#')
+            .map_or((url, None), |(rest, part)| (rest, Some(part)));
         let (scheme, rest) = split_scheme(rest)?;
-        let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, part)| (rest, Some(part)));
+
+        let (rest, query) = rest
+            .split_once('?')
+            .map_or((rest, None), |(rest, part)| (rest, Some(part)));
         let (user, host) = match rest.strip_prefix("//") {
             None => {
                 let segment = rest.split('/').next().unwrap_or_default();
@@ -64,11 +81,20 @@ impl<'u> Parts<'u> {
             }
             Some(rest) => {
                 let authority = rest.split('/').next().unwrap_or_default();
-                authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host))
+                authority
+                    .rsplit_once('@')
+                    .map_or((None, authority), |(user, host)| (Some(user), host))
             }
         };
         check_host(host)?;
-        Ok(Parts { scheme: scheme.to_lowercase(), user, host, query, fragment })
+
+        Ok(Parts {
+            scheme: scheme.to_lowercase(),
+            user,
+            host,
+            query,
+            fragment,
+        })
     }
 }
 
@@ -86,24 +112,35 @@ fn split_scheme(url: &str) -> Result<(&str, &str), String> {
 }
 
 fn check_host(host: &str) -> Result<(), String> {
-    if let Some(bad) = host
-        .chars()
-        .find(|character| matches!(character, ' ' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}'))
-    {
-        return Err(format!("invalid character {} in host name", Quoted(&bad.to_string())));
+    if let Some(bad) = host.chars().find(|character| {
+        matches!(
+            character,
+            ' ' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}'
+        )
+    }) {
+        return Err(format!(
+            "invalid character {} in host name",
+            Quoted(&bad.to_string())
+        ));
     }
+
     let port = match host.rfind(']') {
         Some(end) => &host[end + 1..],
         None => host.find(':').map_or("", |place| &host[place..]),
     };
+
     let digits = port.strip_prefix(':');
-    if !port.is_empty() && digits.is_none_or(|digits| !digits.bytes().all(|byte| byte.is_ascii_digit())) {
+    if !port.is_empty()
+        && digits.is_none_or(|digits| !digits.bytes().all(|byte| byte.is_ascii_digit()))
+    {
         return Err(format!("invalid port {} after host", Quoted(port)));
     }
+
     Ok(())
 }
 
-/// Judges the service behind a webhook. Name and namespace change places in complaints, as upstream has it.
+/// Judges the service behind a webhook. Name and namespace change places in complaints, as upstream
+/// has it.
 pub(in crate::registry) fn judge_service(
     (name, namespace): (&str, &str),
     path: Option<&str>,
@@ -117,11 +154,17 @@ pub(in crate::registry) fn judge_service(
     if name.is_empty() {
         errors.push(FieldError::required(&at.field("namespace"), ""));
     }
+
     let messages = names::port_number(port.into());
     if !messages.is_empty() {
         let detail = format!("port is not valid: {}", messages.join(", "));
-        errors.push(FieldError::invalid(&at.field("port"), port.to_string(), detail));
+        errors.push(FieldError::invalid(
+            &at.field("port"),
+            port.to_string(),
+            detail,
+        ));
     }
+
     if let Some(path) = path.filter(|path| !matches!(*path, "" | "/")) {
         judge_path(path, &at.field("path"), errors);
     }
@@ -135,10 +178,17 @@ fn judge_path(path: &str, at: &Path<'_>, errors: &mut Errors) {
     if !path.starts_with('/') {
         refuse("must start with a '/'".to_owned());
     }
+
     let mut rest = path.chars();
     rest.next();
+
     let rest = rest.as_str();
-    for (index, step) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
+    for (index, step) in rest
+        .strip_suffix('/')
+        .unwrap_or(rest)
+        .split('/')
+        .enumerate()
+    {
         if step.is_empty() {
             refuse(format!("segment[{index}] may not be empty"));
             continue;
@@ -162,12 +212,18 @@ mod tests {
             check_causes(&errors, expected);
         };
         check("https://example.com/a", &[]);
+
         check("https://[::1]:8443/", &[]);
         check(
             "http://example.com",
             &["u: Invalid value: \"http\": 'https' is the only allowed URL scheme; desired"],
         );
-        check("https://", &["u: Invalid value: \"\": host must be specified"]);
+
+        check(
+            "https://",
+            &["u: Invalid value: \"\": host must be specified"],
+        );
+
         check(
             "https://a@b/c?d#e",
             &[
@@ -176,10 +232,14 @@ mod tests {
                 "u: Invalid value: \"d\": query",
             ],
         );
+
         check(
             ":x",
-            &["u: Required value: url must be a valid URL: parse \":x\": missing protocol scheme; desired"],
+            &[
+                "u: Required value: url must be a valid URL: parse \":x\": missing protocol scheme; desired",
+            ],
         );
+
         check(
             "https://a:b/",
             &[
@@ -192,15 +252,36 @@ mod tests {
     fn a_path_of_a_service_has_steps_that_are_names() {
         let check = |path: &str, expected: &[&str]| {
             let mut errors = Errors::new();
-            judge_service(("s", "n"), Some(path), 443, &Path::Root.field("s"), &mut errors);
+            judge_service(
+                ("s", "n"),
+                Some(path),
+                443,
+                &Path::Root.field("s"),
+                &mut errors,
+            );
+
             check_causes(&errors, expected);
         };
+
         for good in ["", "/", "/a", "/a/b.c/"] {
             check(good, &[]);
         }
-        check("//", &["s.path: Invalid value: \"//\": segment[0] may not be empty"]);
-        check("/a//b", &["s.path: Invalid value: \"/a//b\": segment[1] may not be empty"]);
-        check("/A", &["s.path: Invalid value: \"/A\": segment[0]: a lowercase RFC 1123 subdomain"]);
+
+        check(
+            "//",
+            &["s.path: Invalid value: \"//\": segment[0] may not be empty"],
+        );
+
+        check(
+            "/a//b",
+            &["s.path: Invalid value: \"/a//b\": segment[1] may not be empty"],
+        );
+
+        check(
+            "/A",
+            &["s.path: Invalid value: \"/A\": segment[0]: a lowercase RFC 1123 subdomain"],
+        );
+
         check(
             "a/b",
             &[

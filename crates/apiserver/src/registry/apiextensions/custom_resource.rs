@@ -1,7 +1,7 @@
 //! Objects of custom resources: judged by the schema of the version that they were written in.
 //!
-//! Rules in CEL are not evaluated. Where something else is wrong upstream says that it did not look at them either, and
-//! so do we.
+//! Rules in CEL are not evaluated. Where something else is wrong upstream says that it did not look
+//! at them either, and so do we.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,10 @@ impl Strategy for Version {
     type Object = IgnoredAny;
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
-        OwnMetadata { known_finalizers: false, ..OwnMetadata::named(dns1123_subdomain) }
+        OwnMetadata {
+            known_finalizers: false,
+            ..OwnMetadata::named(dns1123_subdomain)
+        }
     }
 
     /// Without the subresource the status is a field like others.
@@ -55,16 +58,20 @@ impl Strategy for Version {
             Part::Status => self.judge_status(new.tree, old.tree, errors),
             _ => errors.extend(self.schema.validate_update(new.tree, old.tree, &Path::Root)),
         }
+
         if let Some(replicas) = &self.replicas {
             if cx.part != Part::Status {
                 judge_spec_replicas(new.tree, replicas, errors);
             }
             judge_status_replicas(new.tree, replicas, errors);
         }
+
         errors.extend(self.schema.validate_embedded(new.tree));
+
         if self.schema.validate_lists(old.tree).is_empty() {
             errors.extend(self.schema.validate_lists(new.tree));
         }
+
         self.note_rules(errors);
     }
 
@@ -74,11 +81,23 @@ impl Strategy for Version {
         old: Option<&Judged<'_, IgnoredAny>>,
         _: &Context<'_>,
     ) -> Vec<String> {
-        let known: HashSet<&str> = old.into_iter().flat_map(|old| old.tree.meta().finalizers()).collect();
-        let mut added: Vec<&str> =
-            new.tree.meta().finalizers().filter(|name| !known.contains(name)).collect();
+        let known: HashSet<&str> = old
+            .into_iter()
+            .flat_map(|old| old.tree.meta().finalizers())
+            .collect();
+
+        let mut added: Vec<&str> = new
+            .tree
+            .meta()
+            .finalizers()
+            .filter(|name| !known.contains(name))
+            .collect();
         added.sort_unstable();
-        let plain = added.into_iter().filter(|name| !name.contains('/') && !is_standard(name));
+
+        let plain = added
+            .into_iter()
+            .filter(|name| !name.contains('/') && !is_standard(name));
+
         plain
             .map(|name| {
                 format!(
@@ -98,7 +117,9 @@ impl Strategy for Version {
 
 impl Version {
     fn judge_status(&self, new: &Value, old: &Value, errors: &mut Errors) {
-        let (Some(schema), Some(status)) = (&self.status, new.get("status")) else { return };
+        let (Some(schema), Some(status)) = (&self.status, new.get("status")) else {
+            return;
+        };
         let at = Path::Root.field("status");
         match old.get("status") {
             Some(old) => errors.extend(schema.validate_update(status, old, &at)),
@@ -118,6 +139,7 @@ impl Version {
                     | FieldErrorKind::TypeInvalid
             )
         };
+
         if self.has_rules() && errors.iter().any(blocks) {
             let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
             errors.push(FieldError::invalid(&Path::Root, "null".to_owned(), detail));
@@ -127,7 +149,12 @@ impl Version {
 
 /// A write of the status changes nothing else, and of metadata only who owns what.
 fn keep_all_metadata(new: &mut Value, old: &Value) {
-    let mut metadata: Map = old.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut metadata: Map = old
+        .get("metadata")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+
     let given = new.get("metadata").and_then(Value::as_object);
     for name in ["managedFields", "resourceVersion"] {
         match given.and_then(|given| given.get(name)) {
@@ -135,6 +162,7 @@ fn keep_all_metadata(new: &mut Value, old: &Value) {
             None => metadata.remove(name),
         };
     }
+
     if let Some(object) = new.as_object_mut() {
         object.insert("metadata", metadata);
     }
@@ -145,10 +173,14 @@ fn is_standard(finalizer: &str) -> bool {
 }
 
 fn is_same_but_for_metadata(one: &Value, other: &Value) -> bool {
-    let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else { return false };
+    let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else {
+        return false;
+    };
     let content = |map: &Map| map.keys().filter(|name| *name != "metadata").count();
     content(one) == content(other)
-        && one.iter().all(|(name, value)| name == "metadata" || other.get(name) == Some(value))
+        && one
+            .iter()
+            .all(|(name, value)| name == "metadata" || other.get(name) == Some(value))
 }
 
 fn judge_spec_replicas(object: &Value, replicas: &Replicas, errors: &mut Errors) {
@@ -160,20 +192,28 @@ fn judge_status_replicas(object: &Value, replicas: &Replicas, errors: &mut Error
     if let Some(path) = &replicas.selector
         && let Err(why) = nested(object, path, "string", |value| value.as_str().is_some())
     {
-        errors.push(FieldError::invalid(&Path::Root.field(path), "\"\"".to_owned(), why));
+        errors.push(FieldError::invalid(
+            &Path::Root.field(path),
+            "\"\"".to_owned(),
+            why,
+        ));
     }
 }
 
 fn judge_number(object: &Value, path: &str, errors: &mut Errors) {
     let at = Path::Root.field(path);
-    let mut refuse = |found: i64, why: String| errors.push(FieldError::invalid(&at, found.to_string(), why));
+    let mut refuse =
+        |found: i64, why: String| errors.push(FieldError::invalid(&at, found.to_string(), why));
     match nested(object, path, "int64", |value| value.as_int().is_some()) {
         Err(why) => refuse(0, why),
         Ok(None) => {}
         Ok(Some(value)) => match value.as_int().unwrap_or_default() {
             found if found < 0 => refuse(found, "should be a non-negative integer".to_owned()),
             found if found > i64::from(i32::MAX) => {
-                refuse(found, format!("should be less than or equal to {}", i32::MAX));
+                refuse(
+                    found,
+                    format!("should be less than or equal to {}", i32::MAX),
+                );
             }
             _ => {}
         },
@@ -197,11 +237,15 @@ fn nested<'v>(
                 go_type(at)
             ));
         };
-        let Some(found) = map.get(name) else { return Ok(None) };
+
+        let Some(found) = map.get(name) else {
+            return Ok(None);
+        };
         passed.push('.');
         passed.push_str(name);
         at = found;
     }
+
     match is_wanted(at) {
         true => Ok(Some(at)),
         false => Err(format!(

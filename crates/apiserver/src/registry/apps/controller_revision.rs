@@ -34,7 +34,13 @@ impl Strategy for ControllerRevisions {
     ) {
         self.own_metadata(cx.part).judge(new.tree, cx, errors);
         not_negative(new.revision, &Path::Root.field("revision"), errors);
-        unchanged(data(new.tree).as_ref(), data(old.tree).as_ref(), &DATA, "null", errors);
+        unchanged(
+            data(new.tree).as_ref(),
+            data(old.tree).as_ref(),
+            &DATA,
+            "null",
+            errors,
+        );
     }
 }
 

@@ -46,14 +46,27 @@ impl Strategy for ReplicaSets {
         cx: &Context<'_>,
     ) -> Vec<String> {
         let template = new.spec.as_ref().and_then(|spec| spec.template.as_ref());
-        let Some(template) = template.filter(|_| cx.part == Part::Main) else { return Vec::new() };
+        let Some(template) = template.filter(|_| cx.part == Part::Main) else {
+            return Vec::new();
+        };
         let changed = old.is_none_or(|old| old.metadata.generation != new.metadata.generation);
-        let name = old.is_none().then(|| workload::name_warning(new.tree.meta().name())).flatten();
-        name.into_iter().chain(workload::template_warnings(template, changed, cx)).collect()
+        let name = old
+            .is_none()
+            .then(|| workload::name_warning(new.tree.meta().name()))
+            .flatten();
+
+        name.into_iter()
+            .chain(workload::template_warnings(template, changed, cx))
+            .collect()
     }
 }
 
-fn spec(new: &Judged<'_, ReplicaSet>, old: Option<&ReplicaSetSpec>, cx: &Context<'_>, errors: &mut Errors) {
+fn spec(
+    new: &Judged<'_, ReplicaSet>,
+    old: Option<&ReplicaSetSpec>,
+    cx: &Context<'_>,
+    errors: &mut Errors,
+) {
     let nothing = ReplicaSetSpec::default();
     let spec = new.spec.as_ref().unwrap_or(&nothing);
     let numbers = [
@@ -61,8 +74,13 @@ fn spec(new: &Judged<'_, ReplicaSet>, old: Option<&ReplicaSetSpec>, cx: &Context
         ("minReadySeconds", spec.min_ready_seconds.map(i64::from)),
     ];
     workload::not_negative(&SPEC, &numbers, errors);
-    let selector =
-        new.tree.at(&["spec", "selector"]).filter(|given| !given.is_null()).map(|_| &spec.selector);
+
+    let selector = new
+        .tree
+        .at(&["spec", "selector"])
+        .filter(|given| !given.is_null())
+        .map(|_| &spec.selector);
+
     let template = spec.template.clone().unwrap_or_default();
     let before = old.and_then(|old| old.template.as_ref());
     let options = pod::Options::of_template(before, cx.registry.allow_privileged);
@@ -72,6 +90,7 @@ fn spec(new: &Judged<'_, ReplicaSet>, old: Option<&ReplicaSetSpec>, cx: &Context
 fn status(new: Option<&ReplicaSetStatus>, errors: &mut Errors) {
     let nothing = ReplicaSetStatus::default();
     let status = new.unwrap_or(&nothing);
+
     let count = |number: Option<i32>| number.map(i64::from);
     let numbers = [
         ("replicas", Some(i64::from(status.replicas))),
@@ -82,12 +101,16 @@ fn status(new: Option<&ReplicaSetStatus>, errors: &mut Errors) {
         ("terminatingReplicas", count(status.terminating_replicas)),
     ];
     workload::not_negative(&STATUS, &numbers, errors);
+
     let or_zero = |number: Option<i32>| i64::from(number.unwrap_or_default());
     let counted = Counted {
         all: i64::from(status.replicas),
         ready: or_zero(status.ready_replicas),
         available: or_zero(status.available_replicas),
-        other: ("fullyLabeledReplicas", or_zero(status.fully_labeled_replicas)),
+        other: (
+            "fullyLabeledReplicas",
+            or_zero(status.fully_labeled_replicas),
+        ),
     };
     workload::parts_of_the_whole(&counted, errors);
 }

@@ -56,13 +56,20 @@ impl Strategy for StatefulSets {
             status(new.status.as_ref(), old.status.as_ref(), errors);
             return;
         }
+
         let before = old.spec.as_ref().map(|spec| &spec.template);
         let options = pod::Options::of_template(before, cx.registry.allow_privileged);
         let mut faults = Errors::new();
         spec(old, &options, Rigour::Changed, &mut faults);
+
         // A set whose template was wrong already stays writable.
-        let rigour = if faults.is_empty() { Rigour::Changed } else { Rigour::TemplateAside };
+        let rigour = if faults.is_empty() {
+            Rigour::Changed
+        } else {
+            Rigour::TemplateAside
+        };
         spec(new, &options, rigour, errors);
+
         if rest(new.tree) != rest(old.tree) {
             let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
             errors.push(FieldError::forbidden(&SPEC, why));
@@ -75,8 +82,11 @@ impl Strategy for StatefulSets {
         old: Option<&Judged<'_, StatefulSet>>,
         cx: &Context<'_>,
     ) -> Vec<String> {
-        let Some(spec) = new.spec.as_ref().filter(|_| cx.part == Part::Main) else { return Vec::new() };
+        let Some(spec) = new.spec.as_ref().filter(|_| cx.part == Part::Main) else {
+            return Vec::new();
+        };
         let changed = old.is_none_or(|old| old.metadata.generation != new.metadata.generation);
+
         let mut warnings = workload::template_warnings(&spec.template, changed, cx);
         for (index, template) in items(&spec.volume_claim_templates).iter().enumerate() {
             let templates = SPEC.field("volumeClaimTemplates");
@@ -87,12 +97,14 @@ impl Strategy for StatefulSets {
                 Some(_) => warnings.extend(claim::warnings(spec, &at.field("Spec"))),
             }
         }
+
         if spec.revision_history_limit.is_some_and(|limit| limit < 0) {
             warnings.push(
                 "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
                     .to_owned(),
             );
         }
+
         warnings
     }
 }
@@ -114,7 +126,12 @@ enum Rigour {
     TemplateAside,
 }
 
-fn spec(set: &Judged<'_, StatefulSet>, options: &pod::Options, rigour: Rigour, errors: &mut Errors) {
+fn spec(
+    set: &Judged<'_, StatefulSet>,
+    options: &pod::Options,
+    rigour: Rigour,
+    errors: &mut Errors,
+) {
     let nothing = StatefulSetSpec::default();
     let spec = set.spec.as_ref().unwrap_or(&nothing);
     match text(&spec.pod_management_policy) {
@@ -122,40 +139,76 @@ fn spec(set: &Judged<'_, StatefulSet>, options: &pod::Options, rigour: Rigour, e
         "OrderedReady" | "Parallel" => {}
         other => {
             let why = "must be 'OrderedReady' or 'Parallel'";
-            errors.push(FieldError::invalid_str(&SPEC.field("podManagementPolicy"), other, why));
+            errors.push(FieldError::invalid_str(
+                &SPEC.field("podManagementPolicy"),
+                other,
+                why,
+            ));
         }
     }
+
     update_strategy(spec, errors);
+
     if let Some(policy) = &spec.persistent_volume_claim_retention_policy {
         let at = SPEC.field("persistentVolumeClaimRetentionPolicy");
-        for (name, found) in [("whenDeleted", &policy.when_deleted), ("whenScaled", &policy.when_scaled)] {
+        for (name, found) in [
+            ("whenDeleted", &policy.when_deleted),
+            ("whenScaled", &policy.when_scaled),
+        ] {
             let known = ["Retain", "Delete"];
             if !known.contains(&text(found)) {
-                errors.push(FieldError::not_supported(&at.field(name), text(found), &known));
+                errors.push(FieldError::not_supported(
+                    &at.field(name),
+                    text(found),
+                    &known,
+                ));
             }
         }
     }
+
     if rigour == Rigour::New {
         for (index, template) in items(&spec.volume_claim_templates).iter().enumerate() {
             let templates = SPEC.field("volumeClaimTemplates");
             let at = templates.index(index);
-            claim::spec(&template.spec.clone().unwrap_or_default(), &at.field("spec"), errors);
+            claim::spec(
+                &template.spec.clone().unwrap_or_default(),
+                &at.field("spec"),
+                errors,
+            );
         }
     }
+
     let numbers = [
         ("replicas", spec.replicas.map(i64::from)),
         ("minReadySeconds", spec.min_ready_seconds.map(i64::from)),
-        ("ordinals.start", spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).map(i64::from)),
+        (
+            "ordinals.start",
+            spec.ordinals
+                .as_ref()
+                .and_then(|ordinals| ordinals.start)
+                .map(i64::from),
+        ),
     ];
     workload::not_negative(&SPEC, &numbers, errors);
+
     let service = text(&spec.service_name);
     if rigour == Rigour::New && !service.is_empty() {
-        refuse(&SPEC.field("serviceName"), service, names::dns1123_label(service), errors);
+        refuse(
+            &SPEC.field("serviceName"),
+            service,
+            names::dns1123_label(service),
+            errors,
+        );
     }
+
     let at = SPEC.field("selector");
-    let shown = set.tree.at(&["spec", "selector"]).filter(|given| !given.is_null());
+    let shown = set
+        .tree
+        .at(&["spec", "selector"])
+        .filter(|given| !given.is_null());
     let given = shown.map(|_| &spec.selector);
     workload::some_selector(given, "statefulset", errors);
+
     match LabelSelector::from_value(shown) {
         Err(_) => {
             let shown = internal::pointer(given.map(internal::label_selector));
@@ -171,6 +224,7 @@ fn spec(set: &Judged<'_, StatefulSet>, options: &pod::Options, rigour: Rigour, e
             pod::validate_template_metadata(&template, &at, options, errors);
         }
     }
+
     workload::runs_for_ever(&spec.template, "StatefulSet", errors);
 }
 
@@ -181,39 +235,76 @@ fn as_made(spec: &StatefulSetSpec) -> PodTemplateSpec {
     if let Some(pod) = &mut template.spec {
         pod.subdomain = None;
         pod.hostname = None;
-        let named: BTreeSet<&str> =
-            claims.iter().filter_map(|claim| claim.metadata.name.as_deref()).collect();
-        let own = items(&pod.volumes).iter().filter(|volume| !named.contains(volume.name.as_str())).cloned();
+        let named: BTreeSet<&str> = claims
+            .iter()
+            .filter_map(|claim| claim.metadata.name.as_deref())
+            .collect();
+
+        let own = items(&pod.volumes)
+            .iter()
+            .filter(|volume| !named.contains(volume.name.as_str()))
+            .cloned();
+
         let claimed = claims.iter().map(|claim| {
             let name = claim.metadata.name.clone().unwrap_or_default();
-            let source = PersistentVolumeClaimVolumeSource { claim_name: name.clone(), ..Default::default() };
-            Volume { name, persistent_volume_claim: Some(source), ..Volume::default() }
+            let source = PersistentVolumeClaimVolumeSource {
+                claim_name: name.clone(),
+                ..Default::default()
+            };
+
+            Volume {
+                name,
+                persistent_volume_claim: Some(source),
+                ..Volume::default()
+            }
         });
         let volumes: Vec<Volume> = claimed.chain(own).collect();
         pod.volumes = (!volumes.is_empty()).then_some(volumes);
     }
+
     template
 }
 
 fn update_strategy(spec: &StatefulSetSpec, errors: &mut Errors) {
     let at = SPEC.field("updateStrategy");
     let strategy = spec.update_strategy.as_ref();
+
     let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
-    match (strategy.and_then(|strategy| strategy.type_.as_deref()).unwrap_or_default(), rolling) {
+    match (
+        strategy
+            .and_then(|strategy| strategy.type_.as_deref())
+            .unwrap_or_default(),
+        rolling,
+    ) {
         ("", _) => errors.push(FieldError::required(&at, "")),
         ("OnDelete", Some(rolling)) => {
             let why = "only allowed for updateStrategy 'RollingUpdate'";
-            errors.push(FieldError::invalid(&at.field("rollingUpdate"), shown(rolling), why));
+            errors.push(FieldError::invalid(
+                &at.field("rollingUpdate"),
+                shown(rolling),
+                why,
+            ));
         }
         ("RollingUpdate", Some(rolling)) => {
             let at = at.field("rollingUpdate");
-            workload::not_negative(&at, &[("partition", rolling.partition.map(i64::from))], errors);
+            workload::not_negative(
+                &at,
+                &[("partition", rolling.partition.map(i64::from))],
+                errors,
+            );
+
             if let Some(most) = &rolling.max_unavailable {
                 let at = at.field("maxUnavailable");
                 workload::number_or_percent(most, &at, errors);
+
                 if workload::amount(most) == 0 {
-                    errors.push(FieldError::invalid(&at, workload::shown(most), "cannot be 0"));
+                    errors.push(FieldError::invalid(
+                        &at,
+                        workload::shown(most),
+                        "cannot be 0",
+                    ));
                 }
+
                 workload::at_most_all(most, &at, errors);
             }
         }
@@ -223,7 +314,12 @@ fn update_strategy(spec: &StatefulSetSpec, errors: &mut Errors) {
                 ("Type", internal::text(other)),
                 ("RollingUpdate", internal::pointer(rolling.map(shown))),
             ]);
-            errors.push(FieldError::invalid(&at, whole, "must be 'RollingUpdate' or 'OnDelete'"));
+
+            errors.push(FieldError::invalid(
+                &at,
+                whole,
+                "must be 'RollingUpdate' or 'OnDelete'",
+            ));
         }
     }
 }
@@ -234,7 +330,10 @@ fn shown(rolling: &RollingUpdateStatefulSetStrategy) -> String {
         IntOrString::String(share) => internal::text(share),
     });
     internal::object(&[
-        ("Partition", rolling.partition.unwrap_or_default().to_string()),
+        (
+            "Partition",
+            rolling.partition.unwrap_or_default().to_string(),
+        ),
         ("MaxUnavailable", internal::pointer(most)),
     ])
 }
@@ -244,6 +343,7 @@ fn status(new: Option<&StatefulSetStatus>, old: Option<&StatefulSetStatus>, erro
     let status = new.unwrap_or(&nothing);
     let or_zero = |number: Option<i32>| i64::from(number.unwrap_or_default());
     let (all, ready) = (i64::from(status.replicas), or_zero(status.ready_replicas));
+
     let available = or_zero(status.available_replicas);
     let numbers = [
         ("replicas", Some(all)),
@@ -255,20 +355,32 @@ fn status(new: Option<&StatefulSetStatus>, old: Option<&StatefulSetStatus>, erro
         ("collisionCount", status.collision_count.map(i64::from)),
     ];
     workload::not_negative(&STATUS, &numbers, errors);
+
     let parts = [
         ("readyReplicas", ready),
         ("currentReplicas", or_zero(status.current_replicas)),
         ("updatedReplicas", or_zero(status.updated_replicas)),
         ("availableReplicas", available),
     ];
+
     for (name, count) in parts.into_iter().filter(|(_, count)| *count > all) {
         let why = "cannot be greater than status.replicas";
-        errors.push(FieldError::invalid(&STATUS.field(name), count.to_string(), why));
+        errors.push(FieldError::invalid(
+            &STATUS.field(name),
+            count.to_string(),
+            why,
+        ));
     }
+
     if available > ready {
         let why = "cannot be greater than status.readyReplicas";
-        errors.push(FieldError::invalid(&STATUS.field("availableReplicas"), available.to_string(), why));
+        errors.push(FieldError::invalid(
+            &STATUS.field("availableReplicas"),
+            available.to_string(),
+            why,
+        ));
     }
+
     let before = old.and_then(|old| old.collision_count);
     workload::collisions(status.collision_count, before, errors);
 }

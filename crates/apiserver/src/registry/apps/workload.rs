@@ -1,4 +1,5 @@
-//! What the kinds that keep pods running have in common: a selector, a template that it selects, numbers of replicas.
+//! What the kinds that keep pods running have in common: a selector, a template that it selects,
+//! numbers of replicas.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +16,8 @@ use crate::registry::validate::internal;
 
 const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
 
-/// Judges selector and template of Deployments and ReplicaSets: neither may be missing, and the template's pods must be
-/// the selected ones.
+/// Judges selector and template of Deployments and ReplicaSets: neither may be missing, and the
+/// template's pods must be the selected ones.
 pub(in crate::registry) fn selector_and_template(
     tree: &Value,
     given: Option<&Selector>,
@@ -25,10 +26,15 @@ pub(in crate::registry) fn selector_and_template(
     errors: &mut Errors,
 ) {
     some_selector(given, "deployment", errors);
+
     match LabelSelector::from_value(tree.at(&["spec", "selector"])) {
         Err(_) => {
             let shown = internal::pointer(given.map(internal::label_selector));
-            errors.push(FieldError::invalid(&SPEC.field("selector"), shown, "invalid label selector"));
+            errors.push(FieldError::invalid(
+                &SPEC.field("selector"),
+                shown,
+                "invalid label selector",
+            ));
         }
         Ok(selector) => {
             selected(tree, &selector, given.is_some(), errors);
@@ -39,22 +45,40 @@ pub(in crate::registry) fn selector_and_template(
 }
 
 /// Judges a selector that must be there and select something; `kind` is what is asked for it.
-pub(in crate::registry) fn some_selector(given: Option<&Selector>, kind: &str, errors: &mut Errors) {
+pub(in crate::registry) fn some_selector(
+    given: Option<&Selector>,
+    kind: &str,
+    errors: &mut Errors,
+) {
     let at = SPEC.field("selector");
-    let Some(given) = given else { return errors.push(FieldError::required(&at, "")) };
+    let Some(given) = given else {
+        return errors.push(FieldError::required(&at, ""));
+    };
     selector::validate(Some(given), Values::Judged, &at, errors);
+
     if is_empty(given) {
         let why = format!("empty selector is invalid for {kind}");
-        errors.push(FieldError::invalid(&at, internal::label_selector(given), why));
+        errors.push(FieldError::invalid(
+            &at,
+            internal::label_selector(given),
+            why,
+        ));
     }
 }
 
 pub(in crate::registry) fn is_empty(selector: &Selector) -> bool {
-    selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
-        && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
+    selector
+        .match_labels
+        .as_ref()
+        .is_none_or(BTreeMap::is_empty)
+        && selector
+            .match_expressions
+            .as_ref()
+            .is_none_or(Vec::is_empty)
 }
 
-/// Judges that the template's pods are selected. No selector selects nothing, an empty one anything.
+/// Judges that the template's pods are selected. No selector selects nothing, an empty one
+/// anything.
 pub(in crate::registry) fn selected(
     tree: &Value,
     selector: &LabelSelector,
@@ -66,24 +90,44 @@ pub(in crate::registry) fn selected(
         Some(labels) => selector.matches(labels),
         None => selector.matches(&coracle_api::Map::new()),
     };
+
     if !given || !(selector.requirements().is_empty() || selects) {
         let shown = labels.map_or_else(|| "null".to_owned(), as_json);
         let why = "`selector` does not match template `labels`";
-        errors.push(FieldError::invalid(&SPEC.field("template.metadata.labels"), shown, why));
+        errors.push(FieldError::invalid(
+            &SPEC.field("template.metadata.labels"),
+            shown,
+            why,
+        ));
     }
 }
 
 /// Judges that the template's pods are meant to run on; `kind` makes them.
-pub(in crate::registry) fn runs_for_ever(template: &PodTemplateSpec, kind: &str, errors: &mut Errors) {
+pub(in crate::registry) fn runs_for_ever(
+    template: &PodTemplateSpec,
+    kind: &str,
+    errors: &mut Errors,
+) {
     let spec = template.spec.as_ref();
     let at = SPEC.field("template.spec");
-    let policy = spec.and_then(|spec| spec.restart_policy.as_deref()).unwrap_or_default();
+
+    let policy = spec
+        .and_then(|spec| spec.restart_policy.as_deref())
+        .unwrap_or_default();
     if policy != "Always" {
-        errors.push(FieldError::not_supported(&at.field("restartPolicy"), policy, &["Always"]));
+        errors.push(FieldError::not_supported(
+            &at.field("restartPolicy"),
+            policy,
+            &["Always"],
+        ));
     }
+
     if spec.is_some_and(|spec| spec.active_deadline_seconds.is_some()) {
         let why = format!("activeDeadlineSeconds in {kind} is not Supported");
-        errors.push(FieldError::forbidden(&at.field("activeDeadlineSeconds"), why));
+        errors.push(FieldError::forbidden(
+            &at.field("activeDeadlineSeconds"),
+            why,
+        ));
     }
 }
 
@@ -91,18 +135,33 @@ pub(in crate::registry) fn runs_for_ever(template: &PodTemplateSpec, kind: &str,
 pub(in crate::registry) fn same_selector(new: &Value, old: &Value, errors: &mut Errors) {
     let path = ["spec", "selector"];
     if new.at(&path) != old.at(&path) {
-        let view = new.at(&path).and_then(|selector| typed::from_tree(selector).ok());
+        let view = new
+            .at(&path)
+            .and_then(|selector| typed::from_tree(selector).ok());
+
         let shown = internal::pointer(view.as_ref().map(internal::label_selector));
-        errors.push(FieldError::invalid(&SPEC.field("selector"), shown, "field is immutable"));
+        errors.push(FieldError::invalid(
+            &SPEC.field("selector"),
+            shown,
+            "field is immutable",
+        ));
     }
 }
 
 /// Numbers that are not negative, by their field below `at`.
-pub(in crate::registry) fn not_negative(at: &Path<'_>, numbers: &[(&str, Option<i64>)], errors: &mut Errors) {
+pub(in crate::registry) fn not_negative(
+    at: &Path<'_>,
+    numbers: &[(&str, Option<i64>)],
+    errors: &mut Errors,
+) {
     for (name, number) in numbers {
         if let Some(number) = number.filter(|number| *number < 0) {
             let why = "must be greater than or equal to 0";
-            errors.push(FieldError::invalid(&at.field(name), number.to_string(), why));
+            errors.push(FieldError::invalid(
+                &at.field(name),
+                number.to_string(),
+                why,
+            ));
         }
     }
 }
@@ -119,10 +178,21 @@ pub(in crate::registry) struct Counted {
 /// A part is not more than the whole.
 pub(in crate::registry) fn parts_of_the_whole(counted: &Counted, errors: &mut Errors) {
     const WHY: &str = "cannot be greater than status.replicas";
-    let parts = [counted.other, ("readyReplicas", counted.ready), ("availableReplicas", counted.available)];
+
+    let parts = [
+        counted.other,
+        ("readyReplicas", counted.ready),
+        ("availableReplicas", counted.available),
+    ];
+
     for (name, count) in parts.into_iter().filter(|(_, count)| *count > counted.all) {
-        errors.push(FieldError::invalid(&STATUS.field(name), count.to_string(), WHY));
+        errors.push(FieldError::invalid(
+            &STATUS.field(name),
+            count.to_string(),
+            WHY,
+        ));
     }
+
     if counted.available > counted.ready {
         let at = STATUS.field("availableReplicas");
         let why = "cannot be greater than readyReplicas";
@@ -131,7 +201,11 @@ pub(in crate::registry) fn parts_of_the_whole(counted: &Counted, errors: &mut Er
 }
 
 /// A number or a share, neither of them negative.
-pub(in crate::registry) fn number_or_percent(given: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
+pub(in crate::registry) fn number_or_percent(
+    given: &IntOrString,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     match given {
         IntOrString::Int(number) if *number < 0 => {
             let why = "must be greater than or equal to 0";
@@ -168,14 +242,22 @@ pub(in crate::registry) fn amount(given: &IntOrString) -> i64 {
 pub(in crate::registry) fn collisions(now: Option<i32>, before: Option<i32>, errors: &mut Errors) {
     if before.is_some_and(|before| now.is_none_or(|now| now < before)) {
         let shown = now.unwrap_or_default().to_string();
-        errors.push(FieldError::invalid(&STATUS.field("collisionCount"), shown, "cannot be decremented"));
+        errors.push(FieldError::invalid(
+            &STATUS.field("collisionCount"),
+            shown,
+            "cannot be decremented",
+        ));
     }
 }
 
 /// A share of more than everything.
 pub(in crate::registry) fn at_most_all(given: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
     if percent(given).is_some_and(|share| share > 100) {
-        errors.push(FieldError::invalid(at, shown(given), "must not be greater than 100%"));
+        errors.push(FieldError::invalid(
+            at,
+            shown(given),
+            "must not be greater than 100%",
+        ));
     }
 }
 
@@ -216,5 +298,9 @@ pub(in crate::registry) fn template_warnings(
     changed: bool,
     _: &Context<'_>,
 ) -> Vec<String> {
-    if changed { pod::template_warnings(template, &SPEC.field("template")) } else { Vec::new() }
+    if changed {
+        pod::template_warnings(template, &SPEC.field("template"))
+    } else {
+        Vec::new()
+    }
 }

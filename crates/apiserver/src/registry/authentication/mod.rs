@@ -16,9 +16,11 @@ fn user_info(user: &User) -> Map {
             shown.insert(name, text.as_str());
         }
     }
+
     if !user.groups.is_empty() {
         shown.insert("groups", list(&user.groups));
     }
+
     if !user.extra.is_empty() {
         let mut extra = Map::new();
         for (name, values) in &user.extra {
@@ -26,5 +28,6 @@ fn user_info(user: &User) -> Map {
         }
         shown.insert("extra", extra);
     }
+
     shown
 }

@@ -16,11 +16,17 @@ pub(in crate::registry) async fn create(call: &Call<'_>) -> Result<Reply, ApiErr
     metadata.insert("creationTimestamp", Time((call.registry.now)()).text());
     let mut status = Map::new();
     status.insert("userInfo", user_info(&call.scope.caller.user));
+
     // The answer has nothing of the question.
     let mut object = Map::new();
     object.insert("apiVersion", call.scope.kind.api_version());
     object.insert("kind", call.scope.kind.name.clone());
     object.insert("metadata", metadata);
     object.insert("status", status);
-    Ok(Reply { code: StatusCode::CREATED, object: Value::Object(object), warnings: review.warnings })
+
+    Ok(Reply {
+        code: StatusCode::CREATED,
+        object: Value::Object(object),
+        warnings: review.warnings,
+    })
 }

@@ -6,8 +6,8 @@ use coracle_api::selector::{FieldSelector, LabelSelector};
 use coracle_api::typed;
 use coracle_api::{Map, Value};
 use k8s_openapi::api::authorization::v1::{
-    LabelSelectorAttributes, NonResourceAttributes, ResourceAttributes, SelfSubjectAccessReviewSpec,
-    SubjectAccessReviewSpec,
+    LabelSelectorAttributes, NonResourceAttributes, ResourceAttributes,
+    SelfSubjectAccessReviewSpec, SubjectAccessReviewSpec,
 };
 
 use super::validate::{self, Sort};
@@ -36,13 +36,21 @@ pub(in crate::registry) async fn create(call: &Call<'_>) -> Result<Reply, ApiErr
     let asked = asked(&review.object, sort)?;
     validate::judge(&review.object, &asked, sort, call)
         .map_err(|error| error.after(review.warnings.clone()))?;
+
     review.validate().await?;
+
     let user = asked.user.as_ref().unwrap_or(&call.scope.caller.user);
     let selector = Selectors::of(asked.resource.as_ref());
     let attributes = attributes(&asked, user, &selector.fields);
     let decision = call.registry.access.authorization.decide(&attributes).await;
+
     let status = status(&decision, user, &selector.errors);
-    review.object.as_object_mut().expect("it was decoded as an object").insert("status", status);
+    review
+        .object
+        .as_object_mut()
+        .expect("it was decoded as an object")
+        .insert("status", status);
+
     Ok(review.reply())
 }
 
@@ -57,14 +65,24 @@ fn asked(object: &Value, sort: Sort) -> Result<Asked, ApiError> {
             user: None,
         });
     }
+
     let spec: SubjectAccessReviewSpec = typed::from_tree(&spec).map_err(unreadable)?;
     let user = User {
         name: spec.user.unwrap_or_default(),
         uid: spec.uid.unwrap_or_default(),
         groups: spec.groups.unwrap_or_default(),
-        extra: spec.extra.unwrap_or_default().into_iter().collect::<BTreeMap<_, _>>(),
+        extra: spec
+            .extra
+            .unwrap_or_default()
+            .into_iter()
+            .collect::<BTreeMap<_, _>>(),
     };
-    Ok(Asked { resource: spec.resource_attributes, path: spec.non_resource_attributes, user: Some(user) })
+
+    Ok(Asked {
+        resource: spec.resource_attributes,
+        path: spec.non_resource_attributes,
+        user: Some(user),
+    })
 }
 
 fn attributes<'a>(asked: &'a Asked, user: &'a User, fields: &'a str) -> Attributes<'a> {
@@ -80,11 +98,18 @@ fn attributes<'a>(asked: &'a Asked, user: &'a User, fields: &'a str) -> Attribut
                 name: text(&resource.name),
                 field_selector: fields,
             };
+
             Attributes::on(user, text(&resource.verb), subject)
         }
         (None, path) => {
-            let (verb, path) = path.as_ref().map_or(("", ""), |path| (text(&path.verb), text(&path.path)));
-            Attributes { user, verb, what: What::Path(path) }
+            let (verb, path) = path
+                .as_ref()
+                .map_or(("", ""), |path| (text(&path.verb), text(&path.path)));
+            Attributes {
+                user,
+                verb,
+                what: What::Path(path),
+            }
         }
     }
 }
@@ -99,40 +124,59 @@ struct Selectors {
 impl Selectors {
     fn of(resource: Option<&ResourceAttributes>) -> Selectors {
         let mut found = Selectors::default();
-        let Some(resource) = resource else { return found };
+        let Some(resource) = resource else {
+            return found;
+        };
         if let Some(fields) = &resource.field_selector {
             let raw = text(&fields.raw_selector);
             let list = fields.requirements.as_deref().unwrap_or_default();
             let terms: Vec<String> = list
                 .iter()
                 .filter_map(|term| {
-                    match (term.operator.as_str(), term.values.as_deref().unwrap_or_default()) {
+                    match (
+                        term.operator.as_str(),
+                        term.values.as_deref().unwrap_or_default(),
+                    ) {
                         ("In", [value]) => Some(format!("{}={}", term.key, escaped(value))),
                         ("NotIn", [value]) => Some(format!("{}!={}", term.key, escaped(value))),
                         _ => None,
                     }
                 })
                 .collect();
+
             let bad_raw = !raw.is_empty() && raw.parse::<FieldSelector>().is_err();
             found.note("fieldSelector", bad_raw, terms.len(), list.len());
-            found.fields = if raw.is_empty() { terms.join(",") } else { raw.to_string() };
+            found.fields = if raw.is_empty() {
+                terms.join(",")
+            } else {
+                raw.to_string()
+            };
+
             if bad_raw {
                 found.fields.clear();
             }
         }
+
         if let Some(labels) = &resource.label_selector {
             let raw = text(&labels.raw_selector);
             let bad_raw = !raw.is_empty() && raw.parse::<LabelSelector>().is_err();
             let (good, all) = good_labels(labels);
             found.note("labelSelector", bad_raw, good, all);
         }
+
         found
     }
 
     fn note(&mut self, which: &str, bad_raw: bool, good: usize, all: usize) {
-        let partly = if !bad_raw && good > 0 { "partially " } else { "" };
+        let partly = if !bad_raw && good > 0 {
+            "partially "
+        } else {
+            ""
+        };
         if bad_raw || good < all {
-            self.errors.push(format!("spec.resourceAttributes.{which} {partly}ignored due to parse error"));
+            self.errors.push(format!(
+                "spec.resourceAttributes.{which} {partly}ignored due to parse error"
+            ));
         }
     }
 }
@@ -140,11 +184,17 @@ impl Selectors {
 fn good_labels(labels: &LabelSelectorAttributes) -> (usize, usize) {
     let all = labels.requirements.as_deref().unwrap_or_default();
     let known = |operator: &str| matches!(operator, "In" | "NotIn" | "Exists" | "DoesNotExist");
-    (all.iter().filter(|term| known(&term.operator)).count(), all.len())
+    (
+        all.iter().filter(|term| known(&term.operator)).count(),
+        all.len(),
+    )
 }
 
 fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=")
+    value
+        .replace('\\', "\\\\")
+        .replace(',', "\\,")
+        .replace('=', "\\=")
 }
 
 fn status(decision: &Decision, user: &User, errors: &[String]) -> Map {
@@ -158,10 +208,12 @@ fn status(decision: &Decision, user: &User, errors: &[String]) -> Map {
         }
         Decision::NoOpinion(reason) => reason.clone(),
     };
+
     for (name, text) in [("reason", reason), ("evaluationError", errors.join("; "))] {
         if !text.is_empty() {
             status.insert(name, text);
         }
     }
+
     status
 }

@@ -10,21 +10,45 @@ use crate::registry::{Call, Part, Reply};
 
 pub(in crate::registry) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     let review = Review::of(call, Part::Main).await?;
-    let namespace = review.object.at(&["spec", "namespace"]).and_then(Value::as_str).unwrap_or_default();
+    let namespace = review
+        .object
+        .at(&["spec", "namespace"])
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+
     if namespace.is_empty() {
         return Err(ApiError::bad_request("no namespace on request").after(review.warnings));
     }
+
     review.validate().await?;
-    let listing = call.registry.access.authorization.rules(&call.scope.caller.user, namespace);
+    let listing = call
+        .registry
+        .access
+        .authorization
+        .rules(&call.scope.caller.user, namespace);
+
     let mut status = Map::new();
-    let resources = listing.rules.iter().filter(|rule| !rule.resources.is_empty()).map(of_resources);
+
+    let resources = listing
+        .rules
+        .iter()
+        .filter(|rule| !rule.resources.is_empty())
+        .map(of_resources);
     status.insert("resourceRules", resources.collect::<Vec<Value>>());
-    let paths = listing.rules.iter().filter(|rule| !rule.urls.is_empty()).map(of_paths);
+
+    let paths = listing
+        .rules
+        .iter()
+        .filter(|rule| !rule.urls.is_empty())
+        .map(of_paths);
     status.insert("nonResourceRules", paths.collect::<Vec<Value>>());
+
     status.insert("incomplete", listing.incomplete);
+
     if !listing.error.is_empty() {
         status.insert("evaluationError", listing.error);
     }
+
     // The answer has nothing of the question.
     let mut object = Map::new();
     object.insert("apiVersion", call.scope.kind.api_version());
@@ -32,7 +56,12 @@ pub(in crate::registry) async fn create(call: &Call<'_>) -> Result<Reply, ApiErr
     object.insert("metadata", Value::object());
     object.insert("spec", Value::object());
     object.insert("status", status);
-    Ok(Reply { code: StatusCode::CREATED, object: Value::Object(object), warnings: review.warnings })
+
+    Ok(Reply {
+        code: StatusCode::CREATED,
+        object: Value::Object(object),
+        warnings: review.warnings,
+    })
 }
 
 fn of_resources(rule: &Rule) -> Value {

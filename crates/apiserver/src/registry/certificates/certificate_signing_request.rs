@@ -1,12 +1,15 @@
-//! CertificateSigningRequest: who asks for a certificate is written down by the server, what is asked for never changes,
-//! and approval, denial and the certificate itself come each through a door of their own.
+//! CertificateSigningRequest: who asks for a certificate is written down by the server, what is
+//! asked for never changes, and approval, denial and the certificate itself come each through a
+//! door of their own.
 
 use std::collections::BTreeSet;
 
 use coracle_api::field_error::{FieldError, shown};
 use coracle_api::time::Time;
 use coracle_api::{Map, Path, Value, names};
-use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
+use k8s_openapi::api::certificates::v1::{
+    CertificateSigningRequest, CertificateSigningRequestCondition,
+};
 
 use super::{pem, signer_name};
 use crate::registry::strategy::{Context, Errors, Judged, SPEC, Strategy};
@@ -53,28 +56,41 @@ impl Strategy for CertificateSigningRequests {
 
     /// Requests may be called anything that fits into a path, which the road sees to.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
-        OwnMetadata { on_update: false, ..OwnMetadata::named(anything) }
+        OwnMetadata {
+            on_update: false,
+            ..OwnMetadata::named(anything)
+        }
     }
 
     fn prepare_create(&self, new: &mut Value, cx: &Context<'_>) {
-        let Some(request) = new.as_object_mut() else { return };
+        let Some(request) = new.as_object_mut() else {
+            return;
+        };
         request.insert("status", Map::new());
+
         let spec = request.object_mut("spec");
         for name in ["username", "uid", "groups", "extra"] {
             spec.remove(name);
         }
+
         let user = &cx.scope.caller.user;
         let list = |texts: &[String]| texts.iter().map(Value::string).collect::<Vec<Value>>();
+
         for (name, text) in [("username", &user.name), ("uid", &user.uid)] {
             if !text.is_empty() {
                 spec.insert(name, text.as_str());
             }
         }
+
         if !user.groups.is_empty() {
             spec.insert("groups", list(&user.groups));
         }
+
         if !user.extra.is_empty() {
-            let extra = user.extra.iter().map(|(name, texts)| (name.as_str().into(), list(texts).into()));
+            let extra = user
+                .extra
+                .iter()
+                .map(|(name, texts)| (name.as_str().into(), list(texts).into()));
             spec.insert("extra", extra.collect::<Map>());
         }
     }
@@ -93,6 +109,7 @@ impl Strategy for CertificateSigningRequests {
                 let conditions = new.at(&["status", "conditions"]).cloned();
                 carry(new, old, "spec");
                 carry(new, old, "status");
+
                 if let Some(new) = new.as_object_mut() {
                     let status = new.object_mut("status");
                     match conditions {
@@ -108,7 +125,12 @@ impl Strategy for CertificateSigningRequests {
         }
     }
 
-    fn validate(&self, new: &Judged<'_, CertificateSigningRequest>, _: &Context<'_>, errors: &mut Errors) {
+    fn validate(
+        &self,
+        new: &Judged<'_, CertificateSigningRequest>,
+        _: &Context<'_>,
+        errors: &mut Errors,
+    ) {
         judge(new, None, errors);
     }
 
@@ -122,7 +144,8 @@ impl Strategy for CertificateSigningRequests {
         self.own_metadata(cx.part).judge(new.tree, cx, errors);
         judge(new, Some(old), errors);
         judge_change(new, old, cx.part, errors);
-        self.own_metadata(cx.part).judge_change(new.tree, old.tree, errors);
+        self.own_metadata(cx.part)
+            .judge_change(new.tree, old.tree, errors);
     }
 }
 
@@ -131,7 +154,9 @@ fn anything(_: &str) -> names::Messages {
 }
 
 fn carry(new: &mut Value, old: &Value, name: &'static str) {
-    let Some(new) = new.as_object_mut() else { return };
+    let Some(new) = new.as_object_mut() else {
+        return;
+    };
     match old.get(name) {
         Some(value) => new.insert(name, value.clone()),
         None => new.remove(name),
@@ -139,23 +164,37 @@ fn carry(new: &mut Value, old: &Value, name: &'static str) {
 }
 
 fn of_kind<'a>(conditions: &'a [Value], kind: &'a str) -> impl Iterator<Item = (usize, &'a Value)> {
-    let is_it = move |condition: &Value| condition.get("type").and_then(Value::as_str) == Some(kind);
-    conditions.iter().enumerate().filter(move |(_, condition)| is_it(condition))
+    let is_it =
+        move |condition: &Value| condition.get("type").and_then(Value::as_str) == Some(kind);
+    conditions
+        .iter()
+        .enumerate()
+        .filter(move |(_, condition)| is_it(condition))
 }
 
 fn conditions_of(request: &Value) -> &[Value] {
-    request.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default()
+    request
+        .at(&["status", "conditions"])
+        .and_then(Value::as_array)
+        .unwrap_or_default()
 }
 
 fn conditions_mut(request: &mut Value) -> Option<&mut Vec<Value>> {
-    request.as_object_mut()?.below_mut("status")?.get_mut("conditions")?.as_array_mut()
+    request
+        .as_object_mut()?
+        .below_mut("status")?
+        .get_mut("conditions")?
+        .as_array_mut()
 }
 
 /// Conditions of one kind are what they were, if there are as many.
 fn keep_conditions(new: &mut Value, old: &Value, kind: &str) {
-    let places: Vec<usize> = of_kind(conditions_of(new), kind).map(|(place, _)| place).collect();
-    let kept: Vec<Value> =
-        of_kind(conditions_of(old), kind).map(|(_, condition)| condition.clone()).collect();
+    let places: Vec<usize> = of_kind(conditions_of(new), kind)
+        .map(|(place, _)| place)
+        .collect();
+    let kept: Vec<Value> = of_kind(conditions_of(old), kind)
+        .map(|(_, condition)| condition.clone())
+        .collect();
     if let Some(conditions) = conditions_mut(new).filter(|_| places.len() == kept.len()) {
         for (place, condition) in places.into_iter().zip(kept) {
             conditions[place] = condition;
@@ -166,18 +205,34 @@ fn keep_conditions(new: &mut Value, old: &Value, kind: &str) {
 /// Conditions say when they were written, and since when they have been so.
 fn date_conditions(new: &mut Value, old: &Value, cx: &Context<'_>) {
     let now = Time(cx.now).text();
-    let before: Vec<Map> = conditions_of(old).iter().filter_map(Value::as_object).cloned().collect();
-    let conditions = conditions_mut(new).into_iter().flatten().filter_map(Value::as_object_mut);
+    let before: Vec<Map> = conditions_of(old)
+        .iter()
+        .filter_map(Value::as_object)
+        .cloned()
+        .collect();
+
+    let conditions = conditions_mut(new)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut);
+
     for condition in conditions {
         if condition.text("lastUpdateTime").is_empty() {
             condition.insert("lastUpdateTime", now.clone());
         }
+
         if condition.text("lastTransitionTime").is_empty() {
             let same = |old: &&Map| {
-                ["type", "status"].iter().all(|name| old.text(name) == condition.text(name))
+                ["type", "status"]
+                    .iter()
+                    .all(|name| old.text(name) == condition.text(name))
                     && !old.text("lastTransitionTime").is_empty()
             };
-            let since = before.iter().find(same).map(|old| old.text("lastTransitionTime").into());
+
+            let since = before
+                .iter()
+                .find(same)
+                .map(|old| old.text("lastTransitionTime").into());
             condition.insert("lastTransitionTime", since.unwrap_or_else(|| now.clone()));
         }
     }
@@ -191,9 +246,13 @@ fn judge(
 ) {
     let spec = &new.spec;
     if let Some(fault) = pem::request_fault(&spec.request.0) {
-        let found = new.tree.at(&["spec", "request"]).map_or_else(|| "null".to_owned(), shown);
+        let found = new
+            .tree
+            .at(&["spec", "request"])
+            .map_or_else(|| "null".to_owned(), shown);
         errors.push(FieldError::invalid(&SPEC.field("request"), found, fault));
     }
+
     judge_usages(new, old, errors);
     let at = SPEC.field("signerName");
     if spec.signer_name == LEGACY && old.is_none_or(|old| old.spec.signer_name != LEGACY) {
@@ -202,17 +261,33 @@ fn judge(
     } else {
         signer_name::judge(&spec.signer_name, &at, errors);
     }
-    if let Some(seconds) = spec.expiration_seconds.filter(|seconds| *seconds < SHORTEST_SECONDS) {
+
+    if let Some(seconds) = spec
+        .expiration_seconds
+        .filter(|seconds| *seconds < SHORTEST_SECONDS)
+    {
         let detail = "may not specify a duration less than 600 seconds (10 minutes)";
-        errors.push(FieldError::invalid(&SPEC.field("expirationSeconds"), seconds.to_string(), detail));
+        errors.push(FieldError::invalid(
+            &SPEC.field("expirationSeconds"),
+            seconds.to_string(),
+            detail,
+        ));
     }
+
     judge_conditions(new, old, errors);
     let certificate = certificate(new);
     let is_known = old.is_some_and(|old| self::certificate(old) == certificate);
-    let fault = certificate.filter(|text| !text.is_empty() && !is_known).and_then(pem::certificates_fault);
+
+    let fault = certificate
+        .filter(|text| !text.is_empty() && !is_known)
+        .and_then(pem::certificates_fault);
     if let Some(fault) = fault {
         let shown = internal::text("<certificate data>");
-        errors.push(FieldError::invalid(&STATUS.field("certificate"), shown, fault));
+        errors.push(FieldError::invalid(
+            &STATUS.field("certificate"),
+            shown,
+            fault,
+        ));
     }
 }
 
@@ -221,29 +296,48 @@ fn judge_usages(
     old: Option<&Judged<'_, CertificateSigningRequest>>,
     errors: &mut Errors,
 ) {
-    let usages = |request: &CertificateSigningRequest| request.spec.usages.clone().unwrap_or_default();
+    let usages =
+        |request: &CertificateSigningRequest| request.spec.usages.clone().unwrap_or_default();
     let unknown = |usages: &[String]| usages.iter().any(|usage| !USAGES.contains(&usage.as_str()));
     let repeated = |usages: &[String]| usages.iter().collect::<BTreeSet<_>>().len() < usages.len();
     let (now, before) = (usages(new), old.map(|old| usages(old)).unwrap_or_default());
+
     let at = SPEC.field("usages");
     if now.is_empty() {
         errors.push(FieldError::required(&at, ""));
     }
+
     if !unknown(&before) {
-        for (index, usage) in now.iter().enumerate().filter(|(_, usage)| !USAGES.contains(&usage.as_str())) {
+        for (index, usage) in now
+            .iter()
+            .enumerate()
+            .filter(|(_, usage)| !USAGES.contains(&usage.as_str()))
+        {
             errors.push(FieldError::not_supported(&at.index(index), usage, &USAGES));
         }
     }
+
     if !repeated(&before) {
         let mut seen = BTreeSet::new();
-        for (index, usage) in now.iter().enumerate().filter(|(_, usage)| !seen.insert(*usage)) {
-            errors.push(FieldError::duplicate(&at.index(index), internal::text(usage)));
+        for (index, usage) in now
+            .iter()
+            .enumerate()
+            .filter(|(_, usage)| !seen.insert(*usage))
+        {
+            errors.push(FieldError::duplicate(
+                &at.index(index),
+                internal::text(usage),
+            ));
         }
     }
 }
 
 fn conditions(request: &CertificateSigningRequest) -> &[CertificateSigningRequestCondition] {
-    request.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default()
+    request
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default()
 }
 
 fn certificate(request: &CertificateSigningRequest) -> Option<&[u8]> {
@@ -257,8 +351,13 @@ fn judge_conditions(
 ) {
     let before = old.map(|old| conditions(old)).unwrap_or_default();
     let had = |kind: &str| before.iter().any(|condition| condition.type_ == kind);
-    let kinds: BTreeSet<&str> = before.iter().map(|condition| condition.type_.as_str()).collect();
+
+    let kinds: BTreeSet<&str> = before
+        .iter()
+        .map(|condition| condition.type_.as_str())
+        .collect();
     let (had_both, had_repeated) = (had("Approved") && had("Denied"), kinds.len() < before.len());
+
     let all = STATUS.field("conditions");
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     for (index, condition) in conditions(new).iter().enumerate() {
@@ -266,27 +365,39 @@ fn judge_conditions(
         if kind.is_empty() && !had("") {
             errors.push(FieldError::required(&at.field("type"), ""));
         }
+
         // What is approved or denied is so, or it says nothing about it.
         let allowed: &[&str] = match kind {
             "Approved" | "Denied" | "Failed" => &["True"],
             _ => &["False", "True", "Unknown"],
         };
+
         match condition.status.as_str() {
             "" => errors.push(FieldError::required(&at.field("status"), "")),
             status if allowed.contains(&status) => {}
-            status => errors.push(FieldError::not_supported(&at.field("status"), status, allowed)),
+            status => errors.push(FieldError::not_supported(
+                &at.field("status"),
+                status,
+                allowed,
+            )),
         }
+
         let opposite = match kind {
             "Approved" => "Denied",
             "Denied" => "Approved",
             _ => "",
         };
+
         if !opposite.is_empty() && seen.contains(opposite) && !had_both {
             let detail = "Approved and Denied conditions are mutually exclusive";
             errors.push(FieldError::invalid_str(&all, kind, detail));
         }
+
         if !seen.insert(kind) && !had_repeated {
-            errors.push(FieldError::duplicate(&at.field("type"), internal::text(kind)));
+            errors.push(FieldError::duplicate(
+                &at.field("type"),
+                internal::text(kind),
+            ));
         }
     }
 }
@@ -300,15 +411,22 @@ fn judge_change(
 ) {
     let at = STATUS.field("conditions");
     let of = |request: &Judged<'_, CertificateSigningRequest>, kind: &str| -> Vec<Value> {
-        of_kind(conditions_of(request.tree), kind).map(|(_, condition)| condition.clone()).collect()
+        of_kind(conditions_of(request.tree), kind)
+            .map(|(_, condition)| condition.clone())
+            .collect()
     };
+
     for kind in ["Approved", "Denied", "Failed"] {
         if of(new, kind).len() < of(old, kind).len() {
             let detail = format!("updates may not remove a condition of type {kind:?}");
             errors.push(FieldError::forbidden(&at, detail));
         }
     }
-    for kind in ["Approved", "Denied"].into_iter().filter(|_| part != Part::Approval) {
+
+    for kind in ["Approved", "Denied"]
+        .into_iter()
+        .filter(|_| part != Part::Approval)
+    {
         let (now, before) = (of(new, kind), of(old, kind));
         if now.len() > before.len() {
             let detail = format!("updates may not add a condition of type {kind:?}");
@@ -318,13 +436,20 @@ fn judge_change(
             errors.push(FieldError::forbidden(&at, detail));
         }
     }
+
     let at = STATUS.field("certificate");
     let before = certificate(old).unwrap_or_default();
     if certificate(new).unwrap_or_default() != before {
         if part != Part::Status {
-            errors.push(FieldError::forbidden(&at, "updates may not set certificate content"));
+            errors.push(FieldError::forbidden(
+                &at,
+                "updates may not set certificate content",
+            ));
         } else if !before.is_empty() {
-            errors.push(FieldError::forbidden(&at, "updates may not modify existing certificate content"));
+            errors.push(FieldError::forbidden(
+                &at,
+                "updates may not modify existing certificate content",
+            ));
         }
     }
 }

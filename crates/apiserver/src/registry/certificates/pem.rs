@@ -1,4 +1,5 @@
-//! Certificates and requests for them, as people write them: what is wrong with one, in Go's words where it has any.
+//! Certificates and requests for them, as people write them: what is wrong with one, in Go's words
+//! where it has any.
 
 use rustls::pki_types::pem::{PemObject, SectionKind};
 use x509_parser::certification_request::X509CertificationRequest;
@@ -22,7 +23,10 @@ pub(super) fn request_fault(pem: &[u8]) -> Option<String> {
     let Ok((_, request)) = X509CertificationRequest::from_der(&der) else {
         return Some("asn1: structure error: not a certificate request".to_owned());
     };
-    request.verify_signature().err().map(|_| "x509: the signature of the request is not right".to_owned())
+    request
+        .verify_signature()
+        .err()
+        .map(|_| "x509: the signature of the request is not right".to_owned())
 }
 
 /// What is wrong with certificates.
@@ -32,13 +36,18 @@ pub(super) fn certificates_fault(pem: &[u8]) -> Option<String> {
         let Ok(Block(kind, der)) = block else { break };
         if kind != SectionKind::Certificate {
             let found = String::from_utf8_lossy(label(kind)).into_owned();
-            return Some(format!("only CERTIFICATE PEM blocks are allowed, found {found:?}"));
+            return Some(format!(
+                "only CERTIFICATE PEM blocks are allowed, found {found:?}"
+            ));
         }
+
         if X509Certificate::from_der(&der).is_err() {
             return Some("x509: malformed certificate".to_owned());
         }
+
         count += 1;
     }
+
     (count == 0).then(|| "must contain at least one CERTIFICATE PEM block".to_owned())
 }
 

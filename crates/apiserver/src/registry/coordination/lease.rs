@@ -16,7 +16,10 @@ impl Strategy for Leases {
     type Object = Lease;
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
-        OwnMetadata { known_finalizers: false, ..OwnMetadata::named(names::dns1123_subdomain) }
+        OwnMetadata {
+            known_finalizers: false,
+            ..OwnMetadata::named(names::dns1123_subdomain)
+        }
     }
 
     fn validate(&self, new: &Judged<'_, Lease>, _: &Context<'_>, errors: &mut Errors) {
@@ -39,16 +42,30 @@ impl Strategy for Leases {
 fn judge_spec(spec: &LeaseSpec, errors: &mut Errors) {
     if let Some(seconds) = spec.lease_duration_seconds.filter(|seconds| *seconds <= 0) {
         let at = SPEC.field("leaseDurationSeconds");
-        errors.push(FieldError::invalid(&at, seconds.to_string(), "must be greater than 0"));
+        errors.push(FieldError::invalid(
+            &at,
+            seconds.to_string(),
+            "must be greater than 0",
+        ));
     }
-    not_negative(spec.lease_transitions.unwrap_or_default().into(), &SPEC.field("leaseTransitions"), errors);
+
+    not_negative(
+        spec.lease_transitions.unwrap_or_default().into(),
+        &SPEC.field("leaseTransitions"),
+        errors,
+    );
+
     if let Some(strategy) = &spec.strategy {
         // The name stands there twice; upstream says so.
         judge_strategy(strategy, &SPEC.field("strategy").field("strategy"), errors);
     }
+
     if !text(&spec.preferred_holder).is_empty() && text(&spec.strategy).is_empty() {
         let detail = "may only be specified if `strategy` is defined";
-        errors.push(FieldError::forbidden(&SPEC.field("preferredHolder"), detail));
+        errors.push(FieldError::forbidden(
+            &SPEC.field("preferredHolder"),
+            detail,
+        ));
     }
 }
 

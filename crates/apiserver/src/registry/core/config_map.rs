@@ -20,17 +20,25 @@ impl Strategy for ConfigMaps {
         let at = Path::Root.field("data");
         for (key, value) in new.data.iter().flatten() {
             refuse(&at.key(key), key, names::config_map_key(key), errors);
-            if new.binary_data.as_ref().is_some_and(|binary| binary.contains_key(key)) {
+
+            if new
+                .binary_data
+                .as_ref()
+                .is_some_and(|binary| binary.contains_key(key))
+            {
                 let detail = "duplicate of key present in binaryData";
                 errors.push(FieldError::invalid_str(&at.key(key), key, detail));
             }
+
             size += value.len();
         }
+
         let at = Path::Root.field("binaryData");
         for (key, value) in new.binary_data.iter().flatten() {
             refuse(&at.key(key), key, names::config_map_key(key), errors);
             size += value.0.len();
         }
+
         if size > MAX_SIZE {
             // The whole object is too long, which upstream calls by an empty name.
             errors.push(FieldError::too_long(&Path::Root.key(""), MAX_SIZE));

@@ -9,7 +9,8 @@ use crate::registry::validate::{PROTOCOLS, items, one_of, text};
 
 const SUBSETS: Path<'static> = Path::Field(&Path::Root, "subsets");
 
-/// The label and value by which the endpoints controller marks its own, whose addresses are well written.
+/// The label and value by which the endpoints controller marks its own, whose addresses are well
+/// written.
 const MANAGED_BY: (&str, &str) = ("endpoints.kubernetes.io/managed-by", "endpoint-controller");
 
 pub(in crate::registry) struct EndpointsObjects;
@@ -25,14 +26,21 @@ impl Strategy for EndpointsObjects {
                 let detail = "must specify `addresses` or `notReadyAddresses`";
                 errors.push(FieldError::required(&at, detail));
             }
+
             for (name, list) in [("addresses", ready), ("notReadyAddresses", unready)] {
                 for (index, address) in list.iter().enumerate() {
                     judge_address(address, &at.field(name).index(index), errors);
                 }
             }
+
             let ports = items(&subset.ports);
             for (index, port) in ports.iter().enumerate() {
-                judge_port(port, ports.len() > 1, &at.field("ports").index(index), errors);
+                judge_port(
+                    port,
+                    ports.len() > 1,
+                    &at.field("ports").index(index),
+                    errors,
+                );
             }
         }
     }
@@ -61,16 +69,24 @@ impl Strategy for EndpointsObjects {
         if new.tree.meta().label(MANAGED_BY.0) == Some(MANAGED_BY.1) {
             return warnings;
         }
+
         for (index, subset) in items(&new.subsets).iter().enumerate() {
             let at = SUBSETS.index(index);
-            let lists =
-                [("addresses", &subset.addresses), ("notReadyAddresses", &subset.not_ready_addresses)];
+            let lists = [
+                ("addresses", &subset.addresses),
+                ("notReadyAddresses", &subset.not_ready_addresses),
+            ];
+
             for (name, list) in lists {
                 for (index, address) in items(list).iter().enumerate() {
-                    warnings.extend(ip::warning(&address.ip, &at.field(name).index(index).field("ip")));
+                    warnings.extend(ip::warning(
+                        &address.ip,
+                        &at.field(name).index(index).field("ip"),
+                    ));
                 }
             }
         }
+
         warnings
     }
 }
@@ -79,11 +95,23 @@ fn judge_address(address: &EndpointAddress, at: &Path<'_>, errors: &mut Errors) 
     ip::check(&address.ip, &[], &at.field("ip"), errors);
     let hostname = text(&address.hostname);
     if !hostname.is_empty() {
-        refuse(&at.field("hostname"), hostname, names::dns1123_label(hostname), errors);
+        refuse(
+            &at.field("hostname"),
+            hostname,
+            names::dns1123_label(hostname),
+            errors,
+        );
     }
+
     if let Some(node) = &address.node_name {
-        refuse(&at.field("nodeName"), node, names::dns1123_subdomain(node), errors);
+        refuse(
+            &at.field("nodeName"),
+            node,
+            names::dns1123_subdomain(node),
+            errors,
+        );
     }
+
     ip::check_reachable(&address.ip, &at.field("ip"), errors);
 }
 
@@ -93,14 +121,26 @@ fn judge_port(port: &EndpointPort, needs_name: bool, at: &Path<'_>, errors: &mut
         "" => {}
         name => refuse(&at.field("name"), name, names::dns1123_label(name), errors),
     }
+
     for message in names::port_number(port.port.into()) {
-        errors.push(FieldError::invalid(&at.field("port"), port.port.to_string(), message));
+        errors.push(FieldError::invalid(
+            &at.field("port"),
+            port.port.to_string(),
+            message,
+        ));
     }
+
     match text(&port.protocol) {
         "" => errors.push(FieldError::required(&at.field("protocol"), "")),
         protocol => one_of(protocol, &PROTOCOLS, &at.field("protocol"), errors),
     }
+
     if let Some(protocol) = &port.app_protocol {
-        refuse(&at.field("appProtocol"), protocol, names::qualified_name(protocol), errors);
+        refuse(
+            &at.field("appProtocol"),
+            protocol,
+            names::qualified_name(protocol),
+            errors,
+        );
     }
 }

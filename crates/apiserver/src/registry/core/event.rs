@@ -1,7 +1,8 @@
 //! Event: something happened to an object.
 //!
-//! Two APIs share the kind: the core one, whose events were always loosely judged, and `events.k8s.io`, which asks for
-//! the newer fields, refuses the older ones, and lets a series grow but nothing else change.
+//! Two APIs share the kind: the core one, whose events were always loosely judged, and
+//! `events.k8s.io`, which asks for the newer fields, refuses the older ones, and lets a series grow
+//! but nothing else change.
 
 use coracle_api::field_error::{FieldError, refuse, shown};
 use coracle_api::meta::validate::IMMUTABLE;
@@ -41,24 +42,38 @@ impl Strategy for Events {
         errors: &mut Errors,
     ) {
         judge_loosely(new, cx, errors);
+
         if !is_strict(cx) {
             return;
         }
+
         OWN.judge_change(new.tree, old.tree, errors);
+
         if new.tree.get("series") != old.tree.get("series") {
             judge_series(new, errors);
         }
+
         for (name, shown) in KEPT {
             let found = new.tree.get(name);
             if found != old.tree.get(name) {
-                let at = if name == "reportingComponent" { "reportingController" } else { name };
-                errors.push(FieldError::invalid(&Path::Root.field(at), shown.of(found), IMMUTABLE));
+                let at = if name == "reportingComponent" {
+                    "reportingController"
+                } else {
+                    name
+                };
+
+                errors.push(FieldError::invalid(
+                    &Path::Root.field(at),
+                    shown.of(found),
+                    IMMUTABLE,
+                ));
             }
         }
     }
 }
 
-/// What an update leaves as it was, in upstream's order, which has the reason twice; and how it is shown.
+/// What an update leaves as it was, in upstream's order, which has the reason twice; and how it is
+/// shown.
 const KEPT: [(&str, Shown); 14] = [
     ("involvedObject", Shown::Reference),
     ("reason", Shown::Text),
@@ -92,11 +107,20 @@ enum Shown {
 impl Shown {
     fn of(self, found: Option<&Value>) -> String {
         let fields = |names: &[(&str, &str)]| {
-            let part = |name: &str| found.and_then(|found| found.get(name)?.as_str()).unwrap_or_default();
-            let fields: Vec<(&str, String)> =
-                names.iter().map(|(shown, name)| (*shown, internal::text(part(name)))).collect();
+            let part = |name: &str| {
+                found
+                    .and_then(|found| found.get(name)?.as_str())
+                    .unwrap_or_default()
+            };
+
+            let fields: Vec<(&str, String)> = names
+                .iter()
+                .map(|(shown, name)| (*shown, internal::text(part(name))))
+                .collect();
+
             internal::object(&fields)
         };
+
         match (self, found) {
             (Shown::Source, _) => fields(&[("Component", "component"), ("Host", "host")]),
             (Shown::Reference, _) | (Shown::Pointer, Some(_)) => fields(&[
@@ -131,30 +155,60 @@ fn judge_loosely(event: &Judged<'_, Event>, cx: &Context<'_>, errors: &mut Error
         _ if is_new => true,
         about => about == namespace,
     };
+
     if !fits {
         let at = Path::Root.field("involvedObject.namespace");
-        errors.push(FieldError::invalid_str(&at, about, "does not match event.namespace"));
+        errors.push(FieldError::invalid_str(
+            &at,
+            about,
+            "does not match event.namespace",
+        ));
     }
+
     if is_new {
         judge_new_style(event, cx, errors);
     }
-    refuse(&Path::Root.field("namespace"), namespace, names::dns1123_subdomain(namespace), errors);
+
+    refuse(
+        &Path::Root.field("namespace"),
+        namespace,
+        names::dns1123_subdomain(namespace),
+        errors,
+    );
 }
 
 /// What is asked of events that say when they happened.
 fn judge_new_style(event: &Event, cx: &Context<'_>, errors: &mut Errors) {
     let controller = text(&event.reporting_component);
-    let at = if is_strict(cx) { "reportingController" } else { "reportingComponent" };
+    let at = if is_strict(cx) {
+        "reportingController"
+    } else {
+        "reportingComponent"
+    };
+
     if controller.is_empty() {
         errors.push(FieldError::required(&Path::Root.field(at), ""));
     }
-    refuse(&Path::Root.field(at), controller, names::qualified_name(controller), errors);
+
+    refuse(
+        &Path::Root.field(at),
+        controller,
+        names::qualified_name(controller),
+        errors,
+    );
+
     let fields = [
-        ("reportingInstance", text(&event.reporting_instance), SHORT, true),
+        (
+            "reportingInstance",
+            text(&event.reporting_instance),
+            SHORT,
+            true,
+        ),
         ("action", text(&event.action), SHORT, true),
         ("reason", text(&event.reason), SHORT, true),
         ("message", text(&event.message), LONG, false),
     ];
+
     for (name, found, most, needed) in fields {
         if needed && found.is_empty() {
             errors.push(FieldError::required(&Path::Root.field(name), ""));
@@ -171,32 +225,52 @@ fn judge_strictly(event: &Judged<'_, Event>, errors: &mut Errors) {
     if event.event_time.is_none() {
         errors.push(FieldError::required(&Path::Root.field("eventTime"), ""));
     }
+
     let kind = text(&event.type_);
     if !matches!(kind, "Normal" | "Warning") {
         let detail = format!("has invalid value: {kind}");
-        errors.push(FieldError::invalid_str(&Path::Root.field("type"), "", detail));
+        errors.push(FieldError::invalid_str(
+            &Path::Root.field("type"),
+            "",
+            detail,
+        ));
     }
+
     let source = event.source.as_ref();
-    let from =
-        source.is_some_and(|source| !text(&source.component).is_empty() || !text(&source.host).is_empty());
+    let from = source.is_some_and(|source| {
+        !text(&source.component).is_empty() || !text(&source.host).is_empty()
+    });
     let unset = [
         ("firstTimestamp", event.first_timestamp.is_none()),
         ("lastTimestamp", event.last_timestamp.is_none()),
         ("count", event.count.unwrap_or_default() == 0),
         ("source", !from),
     ];
+
     for (name, _) in unset.into_iter().filter(|(_, unset)| !unset) {
-        errors.push(FieldError::invalid_str(&Path::Root.field(name), "", "needs to be unset"));
+        errors.push(FieldError::invalid_str(
+            &Path::Root.field(name),
+            "",
+            "needs to be unset",
+        ));
     }
 }
 
 fn judge_series(event: &Event, errors: &mut Errors) {
     let Some(series) = &event.series else { return };
     if series.count.unwrap_or_default() < 2 {
-        errors.push(FieldError::invalid_str(&Path::Root.field("series.count"), "", "should be at least 2"));
+        errors.push(FieldError::invalid_str(
+            &Path::Root.field("series.count"),
+            "",
+            "should be at least 2",
+        ));
     }
+
     if series.last_observed_time.is_none() {
-        errors.push(FieldError::required(&Path::Root.field("series.lastObservedTime"), ""));
+        errors.push(FieldError::required(
+            &Path::Root.field("series.lastObservedTime"),
+            "",
+        ));
     }
 }
 

@@ -20,14 +20,18 @@ impl Strategy for LimitRanges {
     type Object = LimitRange;
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
-        OwnMetadata { on_update: false, ..OwnMetadata::named(names::dns1123_subdomain) }
+        OwnMetadata {
+            on_update: false,
+            ..OwnMetadata::named(names::dns1123_subdomain)
+        }
     }
 
     fn prepare_create(&self, new: &mut Value, cx: &Context<'_>) {
         if new.meta().name().is_empty() {
             let random = cx.registry.random;
             let bits = (u128::from(random()) << 64) | u128::from(random());
-            new.meta_mut().set_name(&Uid::from_random(bits.to_le_bytes()).to_string());
+            new.meta_mut()
+                .set_name(&Uid::from_random(bits.to_le_bytes()).to_string());
         }
     }
 
@@ -60,7 +64,10 @@ fn judge_type(found: &str, at: &Path<'_>, errors: &mut Errors) {
     let messages = names::qualified_name(found);
     let readable = messages.is_empty();
     refuse(at, found, messages, errors);
-    if readable && !found.contains('/') && !matches!(found, "Pod" | "Container" | "PersistentVolumeClaim") {
+    if readable
+        && !found.contains('/')
+        && !matches!(found, "Pod" | "Container" | "PersistentVolumeClaim")
+    {
         let detail = "must be a standard limit type or fully qualified";
         errors.push(FieldError::invalid_str(at, found, detail));
     }
@@ -69,8 +76,12 @@ fn judge_type(found: &str, at: &Path<'_>, errors: &mut Errors) {
 fn judge_item(item: &LimitRangeItem, at: &Path<'_>, errors: &mut Errors) {
     judge_names("max", &item.max, item, at, errors);
     judge_names("min", &item.min, item, at, errors);
+
     let is_pod = item.type_ == "Pod";
-    for (field, list) in [("default", &item.default), ("defaultRequest", &item.default_request)] {
+    for (field, list) in [
+        ("default", &item.default),
+        ("defaultRequest", &item.default_request),
+    ] {
         if !is_pod {
             judge_names(field, list, item, at, errors);
         } else if list.as_ref().is_some_and(|list| !list.is_empty()) {
@@ -78,26 +89,74 @@ fn judge_item(item: &LimitRangeItem, at: &Path<'_>, errors: &mut Errors) {
             errors.push(FieldError::forbidden(&at.field(field), detail));
         }
     }
-    let bounds_storage = |list: &List| list.as_ref().is_some_and(|list| list.contains_key("storage"));
-    if item.type_ == "PersistentVolumeClaim" && !bounds_storage(&item.min) && !bounds_storage(&item.max) {
-        let detail = "either minimum or maximum storage value is required, but neither was provided";
+
+    let bounds_storage = |list: &List| {
+        list.as_ref()
+            .is_some_and(|list| list.contains_key("storage"))
+    };
+
+    if item.type_ == "PersistentVolumeClaim"
+        && !bounds_storage(&item.min)
+        && !bounds_storage(&item.max)
+    {
+        let detail =
+            "either minimum or maximum storage value is required, but neither was provided";
         errors.push(FieldError::required(&at.field("limits"), detail));
     }
-    judge_names("maxLimitRequestRatio", &item.max_limit_request_ratio, item, at, errors);
+
+    judge_names(
+        "maxLimitRequestRatio",
+        &item.max_limit_request_ratio,
+        item,
+        at,
+        errors,
+    );
 
     let none = None;
-    let defaults = if is_pod { [&none, &none] } else { [&item.default, &item.default_request] };
-    let lists = [&item.min, &item.max, defaults[0], defaults[1], &item.max_limit_request_ratio];
-    let resources: BTreeSet<&String> = lists.into_iter().flatten().flat_map(BTreeMap::keys).collect();
+    let defaults = if is_pod {
+        [&none, &none]
+    } else {
+        [&item.default, &item.default_request]
+    };
+
+    let lists = [
+        &item.min,
+        &item.max,
+        defaults[0],
+        defaults[1],
+        &item.max_limit_request_ratio,
+    ];
+
+    let resources: BTreeSet<&String> = lists
+        .into_iter()
+        .flatten()
+        .flat_map(BTreeMap::keys)
+        .collect();
+
     for name in resources {
-        let [min, max, default, request, ratio] = lists.map(|list| list.as_ref()?.get(name).map(read));
-        Amounts { name, min, max, default, request, ratio }.judge(at, errors);
+        let [min, max, default, request, ratio] =
+            lists.map(|list| list.as_ref()?.get(name).map(read));
+        Amounts {
+            name,
+            min,
+            max,
+            default,
+            request,
+            ratio,
+        }
+        .judge(at, errors);
     }
 }
 
 type List = Option<BTreeMap<String, Written>>;
 
-fn judge_names(field: &str, list: &List, item: &LimitRangeItem, at: &Path<'_>, errors: &mut Errors) {
+fn judge_names(
+    field: &str,
+    list: &List,
+    item: &LimitRangeItem,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     for name in list.iter().flat_map(BTreeMap::keys) {
         let at = at.field(field);
         match item.type_.as_str() {
@@ -121,7 +180,12 @@ impl Amounts<'_> {
     fn judge(&self, at: &Path<'_>, errors: &mut Errors) {
         // The field, the amount shown there, and the two that must be in order, with their names.
         let orders = [
-            ("min", &self.min, (&self.min, "min value"), (&self.max, "max value")),
+            (
+                "min",
+                &self.min,
+                (&self.min, "min value"),
+                (&self.max, "max value"),
+            ),
             (
                 "defaultRequest",
                 &self.request,
@@ -140,18 +204,35 @@ impl Amounts<'_> {
                 (&self.request, "default request value"),
                 (&self.default, "default limit value"),
             ),
-            ("default", &self.min, (&self.min, "min value"), (&self.default, "default value")),
-            ("default", &self.max, (&self.default, "default value"), (&self.max, "max value")),
+            (
+                "default",
+                &self.min,
+                (&self.min, "min value"),
+                (&self.default, "default value"),
+            ),
+            (
+                "default",
+                &self.max,
+                (&self.default, "default value"),
+                (&self.max, "max value"),
+            ),
         ];
+
         for (field, found, (less, less_name), (more, more_name)) in orders {
             if let (Some(found), Some(less), Some(more)) = (found, less, more)
                 && less > more
             {
                 let detail = format!("{less_name} {less} is greater than {more_name} {more}");
-                errors.push(FieldError::invalid(&at.field(field).key(self.name), shown(found), detail));
+                errors.push(FieldError::invalid(
+                    &at.field(field).key(self.name),
+                    shown(found),
+                    detail,
+                ));
             }
         }
+
         self.judge_ratio(&at.field("maxLimitRequestRatio").key(self.name), errors);
+
         if let (Some(default), Some(request)) = (&self.default, &self.request)
             && !resource_name::may_be_overcommitted(self.name)
             && default != request
@@ -160,6 +241,7 @@ impl Amounts<'_> {
                 "default value {default} must equal to defaultRequest value {request} in {}",
                 self.name
             );
+
             errors.push(FieldError::invalid(
                 &at.field("defaultRequest").key(self.name),
                 shown(request),
@@ -171,9 +253,17 @@ impl Amounts<'_> {
     fn judge_ratio(&self, at: &Path<'_>, errors: &mut Errors) {
         let Some(ratio) = &self.ratio else { return };
         if *ratio < Quantity::new(1, Format::DecimalSi) {
-            errors.push(FieldError::invalid(at, shown(ratio), format!("ratio {ratio} is less than 1")));
+            errors.push(FieldError::invalid(
+                at,
+                shown(ratio),
+                format!("ratio {ratio} is less than 1"),
+            ));
         }
-        let (Some(min), Some(max)) = (&self.min, &self.max) else { return };
+
+        let (Some(min), Some(max)) = (&self.min, &self.max) else {
+            return;
+        };
+
         let most = max.to_f64() / min.to_f64();
         if ratio.to_f64() > most {
             let detail = format!("ratio {ratio} is greater than max/min = {most:.6}");
@@ -191,7 +281,8 @@ mod tests {
     use crate::registry::validate::check_causes;
 
     fn check(item: &str, expected: &[&str]) {
-        let item: LimitRangeItem = typed::from_tree(&json::parse(item.as_bytes()).unwrap()).unwrap();
+        let item: LimitRangeItem =
+            typed::from_tree(&json::parse(item.as_bytes()).unwrap()).unwrap();
         let mut errors = Errors::new();
         judge_item(&item, &Path::Root.field("i"), &mut errors);
         check_causes(&errors, expected);
@@ -199,7 +290,11 @@ mod tests {
 
     #[test]
     fn bounds_and_defaults_stand_in_order() {
-        check(r#"{"type":"Container","min":{"cpu":"1"},"max":{"cpu":"2"},"default":{"cpu":"2"}}"#, &[]);
+        check(
+            r#"{"type":"Container","min":{"cpu":"1"},"max":{"cpu":"2"},"default":{"cpu":"2"}}"#,
+            &[],
+        );
+
         check(
             r#"{"type":"Container","min":{"cpu":"3"},"max":{"cpu":"2"},"default":{"cpu":"1"}}"#,
             &[
@@ -207,6 +302,7 @@ mod tests {
                 "i.default[cpu]: Invalid value: \"3\": min value 3 is greater than default value 1",
             ],
         );
+
         check(
             r#"{"type":"Container","default":{"example.com/g":"2"},"defaultRequest":{"example.com/g":"1"}}"#,
             &[
@@ -223,10 +319,12 @@ mod tests {
             )
         };
         check(&ratio("2"), &[]);
+
         check(
             &ratio("500m"),
             &["i.maxLimitRequestRatio[cpu]: Invalid value: \"500m\": ratio 500m is less than 1"],
         );
+
         check(
             &ratio("3"),
             &[
@@ -239,7 +337,10 @@ mod tests {
     fn types_have_what_they_need_and_nothing_else() {
         check(
             r#"{"type":"Pod","default":{"cpu":"1"},"defaultRequest":{"cpu":"1"}}"#,
-            &["i.default: Forbidden: may not be", "i.defaultRequest: Forbidden: may not be"],
+            &[
+                "i.default: Forbidden: may not be",
+                "i.defaultRequest: Forbidden: may not be",
+            ],
         );
         check(
             r#"{"type":"PersistentVolumeClaim","max":{"cpu":"1"}}"#,

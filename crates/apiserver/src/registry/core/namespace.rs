@@ -21,22 +21,31 @@ impl Strategy for Namespaces {
     type Object = Namespace;
 
     fn own_metadata(&self, part: Part) -> OwnMetadata {
-        OwnMetadata { on_update: part != Part::Main, ..OwnMetadata::named(names::dns1123_label) }
+        OwnMetadata {
+            on_update: part != Part::Main,
+            ..OwnMetadata::named(names::dns1123_label)
+        }
     }
 
     fn prepare_create(&self, new: &mut Value, _: &Context<'_>) {
         label_with_name(new);
-        let Some(namespace) = new.as_object_mut() else { return };
+        let Some(namespace) = new.as_object_mut() else {
+            return;
+        };
         let mut status = Map::new();
         status.insert("phase", "Active");
         namespace.insert("status", status);
+
         let spec = namespace.object_mut("spec");
         if spec.get("finalizers").is_none_or(Value::is_null) {
             spec.insert("finalizers", Vec::new());
         }
+
         let finalizers = spec.get_or_insert_with("finalizers", || Value::Array(Vec::new()));
         if let Some(finalizers) = finalizers.as_array_mut()
-            && !finalizers.iter().any(|finalizer| finalizer.as_str() == Some(KUBERNETES))
+            && !finalizers
+                .iter()
+                .any(|finalizer| finalizer.as_str() == Some(KUBERNETES))
         {
             finalizers.push(Value::string(KUBERNETES));
         }
@@ -44,11 +53,14 @@ impl Strategy for Namespaces {
 
     fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>) {
         label_with_name(new);
-        let Some(namespace) = new.as_object_mut() else { return };
+        let Some(namespace) = new.as_object_mut() else {
+            return;
+        };
         let carried: &[&str] = match cx.part {
             Part::Finalize => &["status"],
             _ => &["spec"],
         };
+
         for name in carried {
             match old.get(name) {
                 Some(value) => namespace.insert(*name, value.clone()),
@@ -81,26 +93,36 @@ impl Strategy for Namespaces {
             }
             _ => {
                 self.validate_anew(new, cx, errors);
-                self.own_metadata(cx.part).judge_change(new.tree, old.tree, errors);
+                self.own_metadata(cx.part)
+                    .judge_change(new.tree, old.tree, errors);
             }
         }
     }
 
     fn holds(&self, object: &Value) -> bool {
-        object.at(&["spec", "finalizers"]).and_then(Value::as_array).is_some_and(|list| !list.is_empty())
+        object
+            .at(&["spec", "finalizers"])
+            .and_then(Value::as_array)
+            .is_some_and(|list| !list.is_empty())
     }
 
     fn mark_deleted(&self, object: &mut Value) {
         // It is emptied for as long as that takes: there is no grace to tell of.
         object.meta_mut().set_deletion_grace_period_seconds(None);
         if let Some(namespace) = object.as_object_mut() {
-            namespace.object_mut("status").insert("phase", "Terminating");
+            namespace
+                .object_mut("status")
+                .insert("phase", "Terminating");
         }
     }
 }
 
 fn finalizers<'a>(namespace: &'a Judged<'_, Namespace>) -> &'a [String] {
-    namespace.spec.as_ref().map(|spec| items(&spec.finalizers)).unwrap_or_default()
+    namespace
+        .spec
+        .as_ref()
+        .map(|spec| items(&spec.finalizers))
+        .unwrap_or_default()
 }
 
 fn judge_finalizer(name: &str, at: &Path<'_>, errors: &mut Errors) {
@@ -110,15 +132,31 @@ fn judge_finalizer(name: &str, at: &Path<'_>, errors: &mut Errors) {
 
 /// A namespace is being emptied from when it is deleted, and only then.
 fn judge_phase(namespace: &Judged<'_, Namespace>, errors: &mut Errors) {
-    let phase = namespace.status.as_ref().map(|status| text(&status.phase)).unwrap_or_default();
+    let phase = namespace
+        .status
+        .as_ref()
+        .map(|status| text(&status.phase))
+        .unwrap_or_default();
+
     let (wanted, detail) = if namespace.tree.meta().is_being_deleted() {
-        ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")
+        (
+            "Terminating",
+            "may only be 'Terminating' if `deletionTimestamp` is not empty",
+        )
     } else {
-        ("Active", "may only be 'Active' if `deletionTimestamp` is empty")
+        (
+            "Active",
+            "may only be 'Active' if `deletionTimestamp` is empty",
+        )
     };
+
     if phase != wanted {
         // The field's name is upstream's.
-        errors.push(FieldError::invalid_str(&Path::Root.field("status.Phase"), phase, detail));
+        errors.push(FieldError::invalid_str(
+            &Path::Root.field("status.Phase"),
+            phase,
+            detail,
+        ));
     }
 }
 

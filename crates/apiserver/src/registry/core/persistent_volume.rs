@@ -1,4 +1,5 @@
-//! PersistentVolume: storage that is there before anybody claims it. What it is made of never changes.
+//! PersistentVolume: storage that is there before anybody claims it. What it is made of never
+//! changes.
 
 use coracle_api::field_error::{FieldError, refuse, shown};
 use coracle_api::names::dns1123_subdomain;
@@ -34,9 +35,13 @@ pub(in crate::registry) struct PersistentVolumes;
 impl Strategy for PersistentVolumes {
     type Object = PersistentVolume;
 
-    /// A changed volume is judged as a new one, and no change of its metadata beyond what the road asks.
+    /// A changed volume is judged as a new one, and no change of its metadata beyond what the road
+    /// asks.
     fn own_metadata(&self, part: Part) -> OwnMetadata {
-        OwnMetadata { on_update: part == Part::Status, ..OwnMetadata::named(self.name_rule()) }
+        OwnMetadata {
+            on_update: part == Part::Status,
+            ..OwnMetadata::named(self.name_rule())
+        }
     }
 
     fn prepare_create(&self, new: &mut Value, cx: &Context<'_>) {
@@ -52,18 +57,31 @@ impl Strategy for PersistentVolumes {
         if cx.part != Part::Status {
             return;
         }
+
         let at = |volume: &Value, name: &str| {
-            volume.at(&["status", name]).filter(|found| !found.is_null()).cloned()
+            volume
+                .at(&["status", name])
+                .filter(|found| !found.is_null())
+                .cloned()
         };
         let same_phase = at(new, "phase") == at(old, "phase");
-        let (time, before) = (at(new, "lastPhaseTransitionTime"), at(old, "lastPhaseTransitionTime"));
+
+        let (time, before) = (
+            at(new, "lastPhaseTransitionTime"),
+            at(old, "lastPhaseTransitionTime"),
+        );
+
         let time = match (same_phase, time) {
             (true, None) => before,
-            (false, time) if time.is_none() || time == before => Some(Time(cx.now).to_string().into()),
+            (false, time) if time.is_none() || time == before => {
+                Some(Time(cx.now).to_string().into())
+            }
             (_, time) => time,
         };
+
         if let (Some(new), Some(time)) = (new.as_object_mut(), time) {
-            new.object_mut("status").insert("lastPhaseTransitionTime", time);
+            new.object_mut("status")
+                .insert("lastPhaseTransitionTime", time);
         }
     }
 
@@ -82,22 +100,43 @@ impl Strategy for PersistentVolumes {
         if cx.part == Part::Status {
             return;
         }
+
         self.validate_anew(new, cx, errors);
         self.own_metadata(cx.part).judge(new.tree, cx, errors);
         spec(new, errors);
         same_source(new.tree, old.tree, errors);
+
         let mode = ["spec", "volumeMode"];
-        unchanged(new.tree.at(&mode), old.tree.at(&mode), &Path::Root.field("volumeMode"), "null", errors);
+        unchanged(
+            new.tree.at(&mode),
+            old.tree.at(&mode),
+            &Path::Root.field("volumeMode"),
+            "null",
+            errors,
+        );
+
         let affinity = ["spec", "nodeAffinity"];
         if old.tree.at(&affinity).is_some() && new.tree.at(&affinity) != old.tree.at(&affinity) {
-            let found = new.tree.at(&affinity).map_or_else(|| "null".to_owned(), shown);
+            let found = new
+                .tree
+                .at(&affinity)
+                .map_or_else(|| "null".to_owned(), shown);
+
             let why = "field is immutable, except for updating from beta label to GA";
-            errors.push(FieldError::invalid(&Path::Root.field("nodeAffinity"), found, why));
+            errors.push(FieldError::invalid(
+                &Path::Root.field("nodeAffinity"),
+                found,
+                why,
+            ));
         }
+
         let class = ["spec", "volumeAttributesClassName"];
         if old.tree.at(&class).is_some() && new.tree.at(&class).is_none() {
             let why = "update from non-nil value to nil is forbidden";
-            errors.push(FieldError::forbidden(&SPEC.field("volumeAttributesClassName"), why));
+            errors.push(FieldError::forbidden(
+                &SPEC.field("volumeAttributesClassName"),
+                why,
+            ));
         }
     }
 
@@ -107,7 +146,11 @@ impl Strategy for PersistentVolumes {
         _: Option<&Judged<'_, PersistentVolume>>,
         cx: &Context<'_>,
     ) -> Vec<String> {
-        if cx.part == Part::Status { Vec::new() } else { warnings(new) }
+        if cx.part == Part::Status {
+            Vec::new()
+        } else {
+            warnings(new)
+        }
     }
 }
 
@@ -118,48 +161,88 @@ fn spec(new: &Judged<'_, PersistentVolume>, errors: &mut Errors) {
     if modes.is_empty() {
         errors.push(FieldError::required(&SPEC.field("accessModes"), ""));
     }
+
     claim::access_modes(modes, &SPEC.field("accessModes"), errors);
     capacity(new.tree, spec, errors);
-    if let Some(policy) = spec.persistent_volume_reclaim_policy.as_deref().filter(|policy| !policy.is_empty())
+
+    if let Some(policy) = spec
+        .persistent_volume_reclaim_policy
+        .as_deref()
+        .filter(|policy| !policy.is_empty())
         && !RECLAIM_POLICIES.contains(&policy)
     {
         let at = SPEC.field("persistentVolumeReclaimPolicy");
         errors.push(FieldError::not_supported(&at, policy, &RECLAIM_POLICIES));
     }
+
     if let Some(affinity) = &spec.node_affinity {
         let affinity_at = SPEC.field("nodeAffinity");
         let at = affinity_at.field("required");
         match &affinity.required {
-            None => errors.push(FieldError::required(&at, "must specify required node constraints")),
+            None => errors.push(FieldError::required(
+                &at,
+                "must specify required node constraints",
+            )),
             Some(selector) => pod::validate_node_selector(selector, Values::Judged, &at, errors),
         }
     }
+
     pod::validate_persistent_source(spec, new.tree.meta().name(), &SPEC, errors);
-    let root = spec.host_path.as_ref().is_some_and(|source| source.path.trim_end_matches('/').is_empty());
+    let root = spec
+        .host_path
+        .as_ref()
+        .is_some_and(|source| source.path.trim_end_matches('/').is_empty());
+
     if root
-        && spec.host_path.as_ref().is_some_and(|source| !source.path.is_empty())
+        && spec
+            .host_path
+            .as_ref()
+            .is_some_and(|source| !source.path.is_empty())
         && spec.persistent_volume_reclaim_policy.as_deref() == Some("Recycle")
     {
         let why = "may not be 'recycle' for a hostPath mount of '/'";
-        errors.push(FieldError::forbidden(&SPEC.field("persistentVolumeReclaimPolicy"), why));
+        errors.push(FieldError::forbidden(
+            &SPEC.field("persistentVolumeReclaimPolicy"),
+            why,
+        ));
     }
+
     let class = text(&spec.storage_class_name);
     if !class.is_empty() {
-        refuse(&SPEC.field("storageClassName"), class, dns1123_subdomain(class), errors);
+        refuse(
+            &SPEC.field("storageClassName"),
+            class,
+            dns1123_subdomain(class),
+            errors,
+        );
     }
-    if let Some(mode) = spec.volume_mode.as_deref().filter(|mode| !MODES.contains(mode)) {
-        errors.push(FieldError::not_supported(&SPEC.field("volumeMode"), mode, &MODES));
+
+    if let Some(mode) = spec
+        .volume_mode
+        .as_deref()
+        .filter(|mode| !MODES.contains(mode))
+    {
+        errors.push(FieldError::not_supported(
+            &SPEC.field("volumeMode"),
+            mode,
+            &MODES,
+        ));
     }
+
     attributes_class(spec, errors);
 }
 
 fn attributes_class(spec: &PersistentVolumeSpec, errors: &mut Errors) {
-    let Some(class) = &spec.volume_attributes_class_name else { return };
+    let Some(class) = &spec.volume_attributes_class_name else {
+        return;
+    };
+
     let at = SPEC.field("volumeAttributesClassName");
     match class.as_str() {
         "" => errors.push(FieldError::required(&at, "an empty string is disallowed")),
         class => refuse(&at, class, dns1123_subdomain(class), errors),
     }
+
     if spec.csi.is_none() {
         let why = "has to be specified when using volumeAttributesClassName";
         errors.push(FieldError::required(&SPEC.field("csi"), why));
@@ -173,19 +256,29 @@ fn capacity(tree: &Value, spec: &PersistentVolumeSpec, errors: &mut Errors) {
     if count == 0 {
         errors.push(FieldError::required(&at, ""));
     }
+
     if count != 1 || !amounts.clone().any(|(name, _)| name == "storage") {
         let mut error = FieldError::not_supported(&at, "", &["storage"]);
-        error.bad_value = Some(tree.at(&["spec", "capacity"]).map_or_else(|| "null".to_owned(), shown));
+        error.bad_value = Some(
+            tree.at(&["spec", "capacity"])
+                .map_or_else(|| "null".to_owned(), shown),
+        );
         errors.push(error);
     }
+
     for (name, written) in amounts {
         let (amount, at) = (resources::read(written), at.key(name));
         if amount.value() < 0 {
             let why = "must be a valid resource quantity";
             errors.push(FieldError::invalid(&at, amount.value().to_string(), why));
         }
+
         if amount.signum() <= 0 {
-            errors.push(FieldError::invalid_str(&at, &amount.to_string(), "must be greater than zero"));
+            errors.push(FieldError::invalid_str(
+                &at,
+                &amount.to_string(),
+                "must be greater than zero",
+            ));
         }
     }
 }
@@ -206,6 +299,7 @@ fn mount_options(new: &Judged<'_, PersistentVolume>, errors: &mut Errors) {
         || spec.vsphere_volume.is_some()
         || spec.azure_disk.is_some()
         || spec.photon_persistent_disk.is_some();
+
     if !can && new.tree.meta().annotation(MOUNT_OPTIONS).is_some() {
         let at = Path::Root.field("metadata.annotations");
         let why = "may not specify mount options for this volume type";
@@ -223,21 +317,29 @@ fn same_source(new: &Value, old: &Value, errors: &mut Errors) {
         spec
     };
     let (mut now, before) = (source(new), source(old));
+
     let had_secret = before.at(&["csi", "controllerExpandSecretRef"]).is_some();
     if before.get("csi").is_some()
         && !had_secret
-        && let Some(csi) =
-            now.as_object_mut().and_then(|now| now.get_mut("csi")).and_then(Value::as_object_mut)
+        && let Some(csi) = now
+            .as_object_mut()
+            .and_then(|now| now.get_mut("csi"))
+            .and_then(Value::as_object_mut)
     {
         csi.remove("controllerExpandSecretRef");
     }
+
     if now != before {
         let why = format!(
             "spec.persistentvolumesource is immutable after creation\n{} is not {}",
             shown(&now),
             shown(&before)
         );
-        errors.push(FieldError::forbidden(&SPEC.field("persistentvolumesource"), why));
+
+        errors.push(FieldError::forbidden(
+            &SPEC.field("persistentvolumesource"),
+            why,
+        ));
     }
 }
 
@@ -248,33 +350,62 @@ fn warnings(new: &Judged<'_, PersistentVolume>) -> Vec<String> {
             "volume.beta.kubernetes.io/storage-class",
             "deprecated since v1.8; use \"storageClassName\" attribute instead",
         ),
-        (MOUNT_OPTIONS, "deprecated since v1.31; use \"mountOptions\" attribute instead"),
+        (
+            MOUNT_OPTIONS,
+            "deprecated since v1.31; use \"mountOptions\" attribute instead",
+        ),
     ];
+
     for (key, told) in annotations {
         if new.tree.meta().annotation(key).is_some() {
             warnings.push(format!("metadata.annotations[{key}]: {told}"));
         }
     }
-    let Some(spec) = &new.spec else { return warnings };
+
+    let Some(spec) = &new.spec else {
+        return warnings;
+    };
     if spec.persistent_volume_reclaim_policy.as_deref() == Some("Recycle") {
         warnings.push(
             "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning."
                 .to_owned(),
         );
     }
+
     let gone = [
-        ("cephfs", spec.cephfs.is_some(), "deprecated in v1.28, non-functional in v1.31+"),
+        (
+            "cephfs",
+            spec.cephfs.is_some(),
+            "deprecated in v1.28, non-functional in v1.31+",
+        ),
         (
             "photonPersistentDisk",
             spec.photon_persistent_disk.is_some(),
             "deprecated in v1.11, non-functional in v1.16+",
         ),
-        ("scaleIO", spec.scale_io.is_some(), "deprecated in v1.16, non-functional in v1.22+"),
-        ("storageOS", spec.storageos.is_some(), "deprecated in v1.22, non-functional in v1.25+"),
-        ("glusterfs", spec.glusterfs.is_some(), "deprecated in v1.25, non-functional in v1.26+"),
-        ("rbd", spec.rbd.is_some(), "deprecated in v1.28, non-functional in v1.31+"),
+        (
+            "scaleIO",
+            spec.scale_io.is_some(),
+            "deprecated in v1.16, non-functional in v1.22+",
+        ),
+        (
+            "storageOS",
+            spec.storageos.is_some(),
+            "deprecated in v1.22, non-functional in v1.25+",
+        ),
+        (
+            "glusterfs",
+            spec.glusterfs.is_some(),
+            "deprecated in v1.25, non-functional in v1.26+",
+        ),
+        (
+            "rbd",
+            spec.rbd.is_some(),
+            "deprecated in v1.28, non-functional in v1.31+",
+        ),
     ];
     let gone = gone.into_iter().filter(|(_, given, _)| *given);
     warnings.extend(gone.map(|(name, _, told)| format!("spec.{name}: {told}")));
+
     warnings
 }

@@ -1,5 +1,5 @@
-//! PersistentVolumeClaim: what somebody wants of storage. Once made it may be bound, grown and given another class of
-//! attributes, and nothing else.
+//! PersistentVolumeClaim: what somebody wants of storage. Once made it may be bound, grown and
+//! given another class of attributes, and nothing else.
 
 use coracle_api::field_error::{FieldError, refuse, shown};
 use coracle_api::quantity::Quantity;
@@ -36,7 +36,12 @@ impl Strategy for PersistentVolumeClaims {
         }
     }
 
-    fn validate(&self, new: &Judged<'_, PersistentVolumeClaim>, _: &Context<'_>, errors: &mut Errors) {
+    fn validate(
+        &self,
+        new: &Judged<'_, PersistentVolumeClaim>,
+        _: &Context<'_>,
+        errors: &mut Errors,
+    ) {
         claim::spec(&new.spec.clone().unwrap_or_default(), &SPEC, errors);
     }
 
@@ -63,19 +68,33 @@ impl Strategy for PersistentVolumeClaims {
         if cx.part == Part::Status {
             return Vec::new();
         }
+
         let old = new.tree.meta().annotation(OLD_CLASS).map(|_| {
             format!("metadata.annotations[{OLD_CLASS}]: deprecated since v1.8; use \"storageClassName\" attribute instead")
         });
-        let own = new.spec.as_ref().map(|spec| claim::warnings(spec, &SPEC)).unwrap_or_default();
+        let own = new
+            .spec
+            .as_ref()
+            .map(|spec| claim::warnings(spec, &SPEC))
+            .unwrap_or_default();
+
         old.into_iter().chain(own).collect()
     }
 }
 
-/// Both ways to name a source say the same. What the old way never could say is taken away, unless it is there.
+/// Both ways to name a source say the same. What the old way never could say is taken away, unless
+/// it is there.
 fn settle_sources(new: &mut Value, old: Option<&Value>) {
-    let given = |claim: &Value, name: &str| claim.at(&["spec", name]).is_some_and(|found| !found.is_null());
+    let given = |claim: &Value, name: &str| {
+        claim
+            .at(&["spec", name])
+            .is_some_and(|found| !found.is_null())
+    };
     let in_use = old.is_some_and(|old| given(old, "dataSource") || given(old, "dataSourceRef"));
-    let Some(spec) = new.as_object_mut().map(|new| new.object_mut("spec")) else { return };
+
+    let Some(spec) = new.as_object_mut().map(|new| new.object_mut("spec")) else {
+        return;
+    };
     let known = |source: &Value| {
         let text = |name: &str| source.get(name).and_then(Value::as_str).unwrap_or_default();
         matches!(
@@ -83,8 +102,10 @@ fn settle_sources(new: &mut Value, old: Option<&Value>) {
             ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
         )
     };
+
     let found = |spec: &Map, name: &str| spec.get(name).filter(|found| !found.is_null()).cloned();
     let (plain, reference) = (found(spec, "dataSource"), found(spec, "dataSourceRef"));
+
     let plain = plain.filter(|plain| in_use || reference.is_some() || known(plain));
     match (plain, reference) {
         (None, None) => {
@@ -94,7 +115,12 @@ fn settle_sources(new: &mut Value, old: Option<&Value>) {
             spec.insert("dataSourceRef", plain);
         }
         (None, Some(mut reference)) => {
-            let elsewhere = reference.get("namespace").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let elsewhere = reference
+                .get("namespace")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned();
+
             if let Some(members) = reference.as_object_mut().filter(|_| elsewhere.is_empty()) {
                 members.remove("namespace");
                 spec.insert("dataSource", reference);
@@ -105,14 +131,22 @@ fn settle_sources(new: &mut Value, old: Option<&Value>) {
 }
 
 fn size(claim: &Value, path: &[&str]) -> Quantity {
-    claim.at(path).and_then(|amount| Quantity::from_value(amount).ok()).unwrap_or_default()
+    claim
+        .at(path)
+        .and_then(|amount| Quantity::from_value(amount).ok())
+        .unwrap_or_default()
 }
 
 fn same(new: &Value, old: &Value, errors: &mut Errors) {
     let spec = |claim: &Value| claim.get("spec").cloned().unwrap_or_else(Value::object);
     let (mut now, mut before) = (spec(new), spec(old));
-    let class =
-        |claim: &Value| claim.at(&["spec", "storageClassName"]).and_then(Value::as_str).map(str::to_owned);
+    let class = |claim: &Value| {
+        claim
+            .at(&["spec", "storageClassName"])
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+
     let carry = |to: &mut Value, from: &Value, name: &str| {
         let Some(to) = to.as_object_mut() else { return };
         match from.get(name) {
@@ -120,36 +154,59 @@ fn same(new: &Value, old: &Value, errors: &mut Errors) {
             None => to.remove(name),
         };
     };
+
     // A volume is named once.
-    if before.get("volumeName").and_then(Value::as_str).unwrap_or_default().is_empty() {
+    if before
+        .get("volumeName")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .is_empty()
+    {
         let wanted = now.clone();
         carry(&mut before, &wanted, "volumeName");
     }
-    let (annotated, annotated_now) = (old.meta().annotation(OLD_CLASS), new.meta().annotation(OLD_CLASS));
+
+    let (annotated, annotated_now) = (
+        old.meta().annotation(OLD_CLASS),
+        new.meta().annotation(OLD_CLASS),
+    );
+
     let upgraded = annotated.is_some()
         && class(old).is_none()
         && class(new).as_deref() == annotated
         && (annotated_now.is_none() || annotated_now == annotated);
+
     if !upgraded && annotated.unwrap_or_default() != annotated_now.unwrap_or_default() {
         let at = Path::Root.field("metadata.annotations");
         let found = annotated_now.unwrap_or_default();
-        errors.push(FieldError::invalid_str(&at.field(OLD_CLASS), found, "field is immutable"));
+        errors.push(FieldError::invalid_str(
+            &at.field(OLD_CLASS),
+            found,
+            "field is immutable",
+        ));
     }
+
     let from_nothing = class(old).is_none()
         && class(new).is_some_and(|class| annotated.is_none_or(|annotated| annotated == class));
     if upgraded || from_nothing {
         carry(&mut now, &before.clone(), "storageClassName");
     }
+
     if new.at(&["status", "phase"]).and_then(Value::as_str) == Some("Bound") {
         carry(&mut now, &before.clone(), "volumeAttributesClassName");
         let storage = before.at(&["resources", "requests", "storage"]).cloned();
-        let requests = now.as_object_mut().and_then(|now| now.get_mut("resources")?.as_object_mut());
-        if let Some(requests) = requests.and_then(|resources| resources.get_mut("requests")?.as_object_mut())
+
+        let requests = now
+            .as_object_mut()
+            .and_then(|now| now.get_mut("resources")?.as_object_mut());
+        if let Some(requests) =
+            requests.and_then(|resources| resources.get_mut("requests")?.as_object_mut())
             && let Some(storage) = storage
         {
             requests.insert("storage", storage);
         }
     }
+
     if now != before {
         let why = format!(
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n{} is not {}",
@@ -158,32 +215,55 @@ fn same(new: &Value, old: &Value, errors: &mut Errors) {
         );
         errors.push(FieldError::forbidden(&SPEC, why));
     }
+
     let asked = ["spec", "resources", "requests", "storage"];
     if size(new, &asked) < size(old, &asked)
         && size(new, &asked) <= size(old, &["status", "capacity", "storage"])
     {
         let at = SPEC.field("resources.requests.storage");
-        errors.push(FieldError::forbidden(&at, "field can not be less than status.capacity"));
+        errors.push(FieldError::forbidden(
+            &at,
+            "field can not be less than status.capacity",
+        ));
     }
+
     let mode = ["spec", "volumeMode"];
-    unchanged(new.at(&mode), old.at(&mode), &Path::Root.field("volumeMode"), "null", errors);
+    unchanged(
+        new.at(&mode),
+        old.at(&mode),
+        &Path::Root.field("volumeMode"),
+        "null",
+        errors,
+    );
+
     attributes_class_stays(new, old, errors);
 }
 
 /// A class that was applied is not taken away.
 fn attributes_class_stays(new: &Value, old: &Value, errors: &mut Errors) {
     let class = ["spec", "volumeAttributesClassName"];
-    if new.at(&class) == old.at(&class) || old.at(&["status", "currentVolumeAttributesClassName"]).is_none() {
+    if new.at(&class) == old.at(&class)
+        || old
+            .at(&["status", "currentVolumeAttributesClassName"])
+            .is_none()
+    {
         return;
     }
+
     let why = match new.at(&class).and_then(Value::as_str) {
-        None => "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil",
+        None => {
+            "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil"
+        }
         Some("") => {
             "update to empty string is forbidden when status.currentVolumeAttributesClassName is not nil"
         }
         Some(_) => return,
     };
-    errors.push(FieldError::forbidden(&SPEC.field("volumeAttributesClassName"), why));
+
+    errors.push(FieldError::forbidden(
+        &SPEC.field("volumeAttributesClassName"),
+        why,
+    ));
 }
 
 fn status(new: &Judged<'_, PersistentVolumeClaim>, errors: &mut Errors) {
@@ -192,13 +272,25 @@ fn status(new: &Judged<'_, PersistentVolumeClaim>, errors: &mut Errors) {
         let negative = amount.value() < 0;
         if negative {
             let why = "must be a valid resource quantity";
-            errors.push(FieldError::invalid(&at.key(name), amount.value().to_string(), why));
+            errors.push(FieldError::invalid(
+                &at.key(name),
+                amount.value().to_string(),
+                why,
+            ));
         }
+
         !negative
     };
+
     for (name, amount) in status.capacity.iter().flatten() {
-        basic(name, &STATUS.field("capacity"), &resources::read(amount), errors);
+        basic(
+            name,
+            &STATUS.field("capacity"),
+            &resources::read(amount),
+            errors,
+        );
     }
+
     let at = STATUS.field("allocatedResourceStatuses");
     for (name, found) in status.allocated_resource_statuses.iter().flatten() {
         resource_key(name, &at, errors);
@@ -206,6 +298,7 @@ fn status(new: &Judged<'_, PersistentVolumeClaim>, errors: &mut Errors) {
             errors.push(FieldError::not_supported(&at, name, &RESIZES));
         }
     }
+
     let at = STATUS.field("allocatedResources");
     for (name, amount) in status.allocated_resources.iter().flatten() {
         if resource_key(name, &at, errors) && basic(name, &at, &resources::read(amount), errors) {

@@ -30,7 +30,8 @@ impl Strategy for PodTemplates {
         cx: &Context<'_>,
         errors: &mut Errors,
     ) {
-        let options = pod::Options::of_template(old.template.as_ref(), cx.registry.allow_privileged);
+        let options =
+            pod::Options::of_template(old.template.as_ref(), cx.registry.allow_privileged);
         pod::validate_template(given(&new.template), &TEMPLATE, &options, errors);
     }
 
@@ -49,5 +50,7 @@ impl Strategy for PodTemplates {
 
 fn given(template: &Option<PodTemplateSpec>) -> &PodTemplateSpec {
     static NONE: std::sync::OnceLock<PodTemplateSpec> = std::sync::OnceLock::new();
-    template.as_ref().unwrap_or_else(|| NONE.get_or_init(PodTemplateSpec::default))
+    template
+        .as_ref()
+        .unwrap_or_else(|| NONE.get_or_init(PodTemplateSpec::default))
 }

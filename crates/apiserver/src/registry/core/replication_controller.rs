@@ -23,7 +23,12 @@ impl Strategy for ReplicationControllers {
         true
     }
 
-    fn validate(&self, new: &Judged<'_, ReplicationController>, cx: &Context<'_>, errors: &mut Errors) {
+    fn validate(
+        &self,
+        new: &Judged<'_, ReplicationController>,
+        cx: &Context<'_>,
+        errors: &mut Errors,
+    ) {
         spec(new, None, cx, errors);
     }
 
@@ -47,10 +52,18 @@ impl Strategy for ReplicationControllers {
         cx: &Context<'_>,
     ) -> Vec<String> {
         let template = new.spec.as_ref().and_then(|spec| spec.template.as_ref());
-        let Some(template) = template.filter(|_| cx.part == Part::Main) else { return Vec::new() };
+        let Some(template) = template.filter(|_| cx.part == Part::Main) else {
+            return Vec::new();
+        };
         let changed = old.is_none_or(|old| old.metadata.generation != new.metadata.generation);
-        let name = old.is_none().then(|| workload::name_warning(new.tree.meta().name())).flatten();
-        name.into_iter().chain(workload::template_warnings(template, changed, cx)).collect()
+        let name = old
+            .is_none()
+            .then(|| workload::name_warning(new.tree.meta().name()))
+            .flatten();
+
+        name.into_iter()
+            .chain(workload::template_warnings(template, changed, cx))
+            .collect()
     }
 }
 
@@ -62,21 +75,42 @@ fn spec(
 ) {
     let nothing = ReplicationControllerSpec::default();
     let spec = new.spec.as_ref().unwrap_or(&nothing);
-    workload::not_negative(&SPEC, &[("minReadySeconds", spec.min_ready_seconds.map(i64::from))], errors);
+    workload::not_negative(
+        &SPEC,
+        &[("minReadySeconds", spec.min_ready_seconds.map(i64::from))],
+        errors,
+    );
+
     let none = Map::new();
-    let selector = new.tree.at(&["spec", "selector"]).and_then(Value::as_object).unwrap_or(&none);
+    let selector = new
+        .tree
+        .at(&["spec", "selector"])
+        .and_then(Value::as_object)
+        .unwrap_or(&none);
+
     if selector.is_empty() {
         errors.push(FieldError::required(&SPEC.field("selector"), ""));
     }
+
     match spec.replicas {
         None => errors.push(FieldError::required(&SPEC.field("replicas"), "")),
-        Some(replicas) => workload::not_negative(&SPEC, &[("replicas", Some(replicas.into()))], errors),
+        Some(replicas) => {
+            workload::not_negative(&SPEC, &[("replicas", Some(replicas.into()))], errors)
+        }
     }
+
     let Some(template) = &spec.template else {
         errors.push(FieldError::required(&SPEC.field("template"), ""));
         return;
     };
-    workload::selected(new.tree, &LabelSelector::from_labels(selector), true, errors);
+
+    workload::selected(
+        new.tree,
+        &LabelSelector::from_labels(selector),
+        true,
+        errors,
+    );
+
     let before = old.and_then(|old| old.template.as_ref());
     let options = pod::Options::of_template(before, cx.registry.allow_privileged);
     pod::validate_template(template, &SPEC.field("template"), &options, errors);
@@ -86,6 +120,7 @@ fn spec(
 fn status(new: Option<&ReplicationControllerStatus>, errors: &mut Errors) {
     let nothing = ReplicationControllerStatus::default();
     let status = new.unwrap_or(&nothing);
+
     let count = |number: Option<i32>| number.map(i64::from);
     let numbers = [
         ("replicas", Some(i64::from(status.replicas))),
@@ -95,12 +130,16 @@ fn status(new: Option<&ReplicationControllerStatus>, errors: &mut Errors) {
         ("observedGeneration", status.observed_generation),
     ];
     workload::not_negative(&STATUS, &numbers, errors);
+
     let or_zero = |number: Option<i32>| i64::from(number.unwrap_or_default());
     let counted = Counted {
         all: i64::from(status.replicas),
         ready: or_zero(status.ready_replicas),
         available: or_zero(status.available_replicas),
-        other: ("fullyLabeledReplicas", or_zero(status.fully_labeled_replicas)),
+        other: (
+            "fullyLabeledReplicas",
+            or_zero(status.fully_labeled_replicas),
+        ),
     };
     workload::parts_of_the_whole(&counted, errors);
 }

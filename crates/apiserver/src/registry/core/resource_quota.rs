@@ -39,12 +39,22 @@ impl Strategy for ResourceQuotas {
             judge_amounts(&status.hard, &STATUS.field("hard"), errors);
             return judge_amounts(&status.used, &STATUS.field("used"), errors);
         }
+
         judge_spec(new, errors);
         let scopes = |quota: &Judged<'_, ResourceQuota>| -> BTreeSet<String> {
-            quota.spec.iter().flat_map(|spec| items(&spec.scopes)).cloned().collect()
+            quota
+                .spec
+                .iter()
+                .flat_map(|spec| items(&spec.scopes))
+                .cloned()
+                .collect()
         };
+
         if scopes(new) != scopes(old) {
-            let found = new.tree.at(&["spec", "scopes"]).map_or_else(|| "null".to_owned(), as_json);
+            let found = new
+                .tree
+                .at(&["spec", "scopes"])
+                .map_or_else(|| "null".to_owned(), as_json);
             errors.push(FieldError::invalid(&SPEC.field("scopes"), found, IMMUTABLE));
         }
     }
@@ -56,7 +66,12 @@ impl Strategy for ResourceQuotas {
         _: &Context<'_>,
     ) -> Vec<String> {
         match (&new.spec, old) {
-            (Some(ResourceQuotaSpec { hard: Some(hard), .. }), None) => requests_beyond_limits(hard),
+            (
+                Some(ResourceQuotaSpec {
+                    hard: Some(hard), ..
+                }),
+                None,
+            ) => requests_beyond_limits(hard),
             _ => Vec::new(),
         }
     }
@@ -70,7 +85,10 @@ fn requests_beyond_limits(hard: &Amounts) -> Vec<String> {
     for resource in ["cpu", "memory", "storage", "ephemeral-storage"] {
         let (full, limit_name) = (format!("requests.{resource}"), format!("limits.{resource}"));
         let bare = matches!(resource, "cpu" | "memory").then_some(resource);
-        let request = hard.get_key_value(&full).or_else(|| hard.get_key_value(bare?));
+
+        let request = hard
+            .get_key_value(&full)
+            .or_else(|| hard.get_key_value(bare?));
         if let (Some((name, request)), Some(limit)) = (request, hard.get(&limit_name)) {
             let (request, limit) = (read(request), read(limit));
             if request > limit {
@@ -80,6 +98,7 @@ fn requests_beyond_limits(hard: &Amounts) -> Vec<String> {
             }
         }
     }
+
     warnings
 }
 
@@ -102,62 +121,93 @@ fn judge_spec(quota: &Judged<'_, ResourceQuota>, errors: &mut Errors) {
 fn judge_scopes(spec: &ResourceQuotaSpec, errors: &mut Errors) {
     let at = SPEC.field("scopes");
     let scopes = items(&spec.scopes);
+
     let all = as_json(&Value::Array(scopes.iter().map(Value::string).collect()));
     for scope in scopes {
         if !is_scope(scope) {
             errors.push(FieldError::invalid(&at, all.clone(), "unsupported scope"));
         }
+
         for _ in 0..misfits(scope, spec) {
-            errors.push(FieldError::invalid(&at, all.clone(), "unsupported scope applied to resource"));
+            errors.push(FieldError::invalid(
+                &at,
+                all.clone(),
+                "unsupported scope applied to resource",
+            ));
         }
     }
+
     judge_conflicts(scopes.iter().map(String::as_str), &at, &all, errors);
 }
 
 fn judge_selector(selector: &ScopeSelector, spec: &ResourceQuotaSpec, errors: &mut Errors) {
     let at = SPEC.field("scopeSelector");
     let at = at.field("matchExpressions");
+
     let requirements = items(&selector.match_expressions);
     for requirement in requirements {
         let (scope, operator) = (&requirement.scope_name, &requirement.operator);
         if !is_scope(scope) {
-            errors.push(FieldError::invalid_str(&at.field("scopeName"), scope, "unsupported scope"));
+            errors.push(FieldError::invalid_str(
+                &at.field("scopeName"),
+                scope,
+                "unsupported scope",
+            ));
         }
+
         for _ in 0..misfits(scope, spec) {
             let detail = "unsupported scope applied to resource";
             errors.push(FieldError::invalid(&at, selector_shown(selector), detail));
         }
+
         if !matches!(scope.as_str(), "PriorityClass" | "VolumeAttributesClass")
             && is_scope(scope)
             && operator != "Exists"
         {
             let detail = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
-            errors.push(FieldError::invalid_str(&at.field("operator"), operator, detail));
+            errors.push(FieldError::invalid_str(
+                &at.field("operator"),
+                operator,
+                detail,
+            ));
         }
+
         let values = items(&requirement.values);
         match operator.as_str() {
             "In" | "NotIn" if values.is_empty() => {
-                let detail =
-                    "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
+                let detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
                 errors.push(FieldError::required(&at.field("values"), detail));
             }
             "Exists" | "DoesNotExist" if !values.is_empty() => {
                 let all = as_json(&Value::Array(values.iter().map(Value::string).collect()));
-                let detail =
-                    "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+                let detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
                 errors.push(FieldError::invalid(&at.field("values"), all, detail));
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             other => {
                 let detail = "not a valid selector operator";
-                errors.push(FieldError::invalid_str(&at.field("operator"), other, detail));
+                errors.push(FieldError::invalid_str(
+                    &at.field("operator"),
+                    other,
+                    detail,
+                ));
             }
         }
     }
-    let scopes = as_json(&Value::Array(items(&spec.scopes).iter().map(Value::string).collect()));
-    let shown = if spec.scopes.is_none() { "null" } else { &scopes };
+
+    let scopes = as_json(&Value::Array(
+        items(&spec.scopes).iter().map(Value::string).collect(),
+    ));
+    let shown = if spec.scopes.is_none() {
+        "null"
+    } else {
+        &scopes
+    };
+
     judge_conflicts(
-        requirements.iter().map(|requirement| requirement.scope_name.as_str()),
+        requirements
+            .iter()
+            .map(|requirement| requirement.scope_name.as_str()),
         &at,
         shown,
         errors,
@@ -171,13 +221,19 @@ fn selector_shown(selector: &ScopeSelector) -> String {
             None => "null".to_owned(),
             Some(values) => as_json(&Value::Array(values.iter().map(Value::string).collect())),
         };
+
         format!(
             "{{\"ScopeName\":{},\"Operator\":{},\"Values\":{values}}}",
             Quoted(&requirement.scope_name),
             Quoted(&requirement.operator)
         )
     };
-    let requirements: Vec<String> = items(&selector.match_expressions).iter().map(requirement).collect();
+
+    let requirements: Vec<String> = items(&selector.match_expressions)
+        .iter()
+        .map(requirement)
+        .collect();
+
     format!("{{\"MatchExpressions\":[{}]}}", requirements.join(","))
 }
 
@@ -188,9 +244,16 @@ fn judge_conflicts<'a>(
     errors: &mut Errors,
 ) {
     let scopes: BTreeSet<&str> = scopes.collect();
-    for pair in [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]] {
+    for pair in [
+        ["BestEffort", "NotBestEffort"],
+        ["Terminating", "NotTerminating"],
+    ] {
         if pair.iter().all(|scope| scopes.contains(scope)) {
-            errors.push(FieldError::invalid(at, shown.to_owned(), "conflicting scopes"));
+            errors.push(FieldError::invalid(
+                at,
+                shown.to_owned(),
+                "conflicting scopes",
+            ));
         }
     }
 }
@@ -228,9 +291,14 @@ fn misfits(scope: &str, spec: &ResourceQuotaSpec) -> usize {
             )
         }
         "BestEffort" => resource == "pods",
-        "VolumeAttributesClass" => matches!(resource, "persistentvolumeclaims" | "requests.storage"),
+        "VolumeAttributesClass" => {
+            matches!(resource, "persistentvolumeclaims" | "requests.storage")
+        }
         _ => true,
     };
+
     let bounded = spec.hard.iter().flat_map(BTreeMap::keys);
-    bounded.filter(|name| resource_name::is_known_to_quotas(name) && !fits(name)).count()
+    bounded
+        .filter(|name| resource_name::is_known_to_quotas(name) && !fits(name))
+        .count()
 }

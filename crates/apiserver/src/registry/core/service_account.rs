@@ -36,8 +36,9 @@ impl Strategy for ServiceAccounts {
         old: Option<&Judged<'_, ServiceAccount>>,
         _: &Context<'_>,
     ) -> Vec<String> {
-        let has =
-            |account: &Judged<'_, ServiceAccount>| account.tree.meta().annotation(MOUNTABLE_ONLY).is_some();
+        let has = |account: &Judged<'_, ServiceAccount>| {
+            account.tree.meta().annotation(MOUNTABLE_ONLY).is_some()
+        };
         if !has(new) || old.is_some_and(has) {
             return Vec::new();
         }
@@ -49,7 +50,9 @@ impl Strategy for ServiceAccounts {
 
 /// Of a reference to a secret only the name counts.
 fn keep_names_of_secrets(account: &mut Value) {
-    let secrets = account.as_object_mut().and_then(|account| account.get_mut("secrets")?.as_array_mut());
+    let secrets = account
+        .as_object_mut()
+        .and_then(|account| account.get_mut("secrets")?.as_array_mut());
     for secret in secrets.into_iter().flatten() {
         let mut kept = Map::new();
         if let Some(name) = secret.get("name") {

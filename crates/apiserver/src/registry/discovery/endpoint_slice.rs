@@ -20,7 +20,10 @@ const MOST_HINTS: usize = 8;
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 
 /// Controllers that write addresses well.
-const MANAGERS: [&str; 2] = ["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];
+const MANAGERS: [&str; 2] = [
+    "endpointslice-controller.k8s.io",
+    "endpointslicemirroring-controller.k8s.io",
+];
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
@@ -31,7 +34,10 @@ impl Strategy for EndpointSlices {
 
     /// An update judges the whole as new; what changed of metadata only the road looks at.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
-        OwnMetadata { on_update: false, ..OwnMetadata::named(names::dns1123_subdomain) }
+        OwnMetadata {
+            on_update: false,
+            ..OwnMetadata::named(names::dns1123_subdomain)
+        }
     }
 
     fn prepare_create(&self, new: &mut Value, _: &Context<'_>) {
@@ -41,7 +47,9 @@ impl Strategy for EndpointSlices {
     fn prepare_update(&self, new: &mut Value, old: &Value, _: &Context<'_>) {
         let differs = |name: &str| new.get(name) != old.get(name);
         // What is taken away below counts as a change.
-        if ["addressType", "endpoints", "ports"].into_iter().any(differs)
+        if ["addressType", "endpoints", "ports"]
+            .into_iter()
+            .any(differs)
             || new.meta().labels() != old.meta().labels()
         {
             new.meta_mut().set_generation(old.meta().generation() + 1);
@@ -84,9 +92,16 @@ impl Strategy for EndpointSlices {
         if old.is_none() && new.address_type == "FQDN" {
             warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
         }
-        if new.tree.meta().label(MANAGED_BY).is_some_and(|manager| MANAGERS.contains(&manager)) {
+
+        if new
+            .tree
+            .meta()
+            .label(MANAGED_BY)
+            .is_some_and(|manager| MANAGERS.contains(&manager))
+        {
             return warnings;
         }
+
         let at = Path::Root.field("endpoints");
         for (index, endpoint) in new.endpoints.iter().flatten().enumerate() {
             for (place, address) in endpoint.addresses.iter().enumerate() {
@@ -94,6 +109,7 @@ impl Strategy for EndpointSlices {
                 warnings.extend(ip::warning(address, &at.field("addresses").index(place)));
             }
         }
+
         warnings
     }
 }
@@ -103,23 +119,38 @@ fn drop_topology(new: &mut Value, old: Option<&Value>) {
     if old.is_some_and(|old| old.get("endpoints") == new.get("endpoints")) {
         return;
     }
-    let named =
-        |endpoint: &Value| Some(endpoint.get("deprecatedTopology")?.get(HOSTNAME)?.as_str()?.to_owned());
+
+    let named = |endpoint: &Value| {
+        Some(
+            endpoint
+                .get("deprecatedTopology")?
+                .get(HOSTNAME)?
+                .as_str()?
+                .to_owned(),
+        )
+    };
+
     let before: BTreeSet<String> = old
         .and_then(|old| old.get("endpoints")?.as_array())
         .unwrap_or_default()
         .iter()
         .filter_map(named)
         .collect();
-    let endpoints = new.as_object_mut().and_then(|slice| slice.get_mut("endpoints")?.as_array_mut());
+
+    let endpoints = new
+        .as_object_mut()
+        .and_then(|slice| slice.get_mut("endpoints")?.as_array_mut());
     for endpoint in endpoints.into_iter().flatten() {
         let node = named(endpoint).filter(|node| before.contains(node));
-        let Some(endpoint) = endpoint.as_object_mut() else { continue };
+        let Some(endpoint) = endpoint.as_object_mut() else {
+            continue;
+        };
         if let Some(node) = node.filter(|node| names::dns1123_subdomain(node).is_empty())
             && !endpoint.contains_key("nodeName")
         {
             endpoint.insert("nodeName", node.as_str());
         }
+
         endpoint.remove("deprecatedTopology");
     }
 }
@@ -130,31 +161,49 @@ fn judge_around(slice: &EndpointSlice, errors: &mut Errors) {
         "" => errors.push(FieldError::required(&at, "")),
         found => one_of(found, &["FQDN", "IPv4", "IPv6"], &at, errors),
     }
+
     let at = Path::Root.field("ports");
     let ports = items(&slice.ports);
     if ports.len() > MOST_PORTS {
         return errors.push(FieldError::too_many(&at, ports.len(), MOST_PORTS));
     }
+
     let mut seen = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
         judge_port(port, &mut seen, &at.index(index), errors);
     }
 }
 
-fn judge_port<'a>(port: &'a EndpointPort, seen: &mut BTreeSet<&'a str>, at: &Path<'_>, errors: &mut Errors) {
+fn judge_port<'a>(
+    port: &'a EndpointPort,
+    seen: &mut BTreeSet<&'a str>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let name = text(&port.name);
     if !name.is_empty() {
         refuse(&at.field("name"), name, names::dns1123_label(name), errors);
     }
+
     if !seen.insert(name) {
-        errors.push(FieldError::duplicate(&at.field("name"), internal::text(name)));
+        errors.push(FieldError::duplicate(
+            &at.field("name"),
+            internal::text(name),
+        ));
     }
+
     match &port.protocol {
         None => errors.push(FieldError::required(&at.field("protocol"), "")),
         Some(protocol) => one_of(protocol, &PROTOCOLS, &at.field("protocol"), errors),
     }
+
     if let Some(protocol) = &port.app_protocol {
-        refuse(&at.field("appProtocol"), protocol, names::qualified_name(protocol), errors);
+        refuse(
+            &at.field("appProtocol"),
+            protocol,
+            names::qualified_name(protocol),
+            errors,
+        );
     }
 }
 
@@ -164,21 +213,46 @@ fn judge_endpoints(slice: &Judged<'_, EndpointSlice>, errors: &mut Errors) {
     if endpoints.len() > MOST_ENDPOINTS {
         return errors.push(FieldError::too_many(&at, endpoints.len(), MOST_ENDPOINTS));
     }
+
     for (index, endpoint) in endpoints.iter().enumerate() {
         let at = at.index(index);
-        judge_addresses(endpoint, &slice.address_type, &at.field("addresses"), errors);
+        judge_addresses(
+            endpoint,
+            &slice.address_type,
+            &at.field("addresses"),
+            errors,
+        );
+
         if let Some(node) = &endpoint.node_name {
-            refuse(&at.field("nodeName"), node, names::dns1123_subdomain(node), errors);
+            refuse(
+                &at.field("nodeName"),
+                node,
+                names::dns1123_subdomain(node),
+                errors,
+            );
         }
+
         let topology = at.field("deprecatedTopology");
         let labelled = endpoint.deprecated_topology.iter().flatten();
         if labelled.clone().count() > MOST_TOPOLOGY {
-            errors.push(FieldError::too_many(&topology, labelled.clone().count(), MOST_TOPOLOGY));
+            errors.push(FieldError::too_many(
+                &topology,
+                labelled.clone().count(),
+                MOST_TOPOLOGY,
+            ));
         }
+
         labels(labelled, &topology, errors);
+
         if let Some(hostname) = &endpoint.hostname {
-            refuse(&at.field("hostname"), hostname, names::dns1123_label(hostname), errors);
+            refuse(
+                &at.field("hostname"),
+                hostname,
+                names::dns1123_label(hostname),
+                errors,
+            );
         }
+
         if let Some(hints) = &endpoint.hints {
             judge_hints(hints, &at.field("hints"), errors);
         }
@@ -192,6 +266,7 @@ fn judge_addresses(endpoint: &Endpoint, address_type: &str, at: &Path<'_>, error
     } else if addresses.len() > MOST_ADDRESSES {
         errors.push(FieldError::too_many(at, addresses.len(), MOST_ADDRESSES));
     }
+
     for (index, address) in addresses.iter().enumerate() {
         let place = at.index(index);
         let before = errors.len();
@@ -210,12 +285,14 @@ fn judge_addresses(endpoint: &Endpoint, address_type: &str, at: &Path<'_>, error
             }
             _ => continue,
         };
+
         if errors.len() > before {
             continue;
         }
         if !fits {
             errors.push(FieldError::invalid_str(at, address, wanted));
         }
+
         ip::check_reachable(address, &place, errors);
     }
 }
@@ -223,20 +300,37 @@ fn judge_addresses(endpoint: &Endpoint, address_type: &str, at: &Path<'_>, error
 fn judge_domain(address: &str, at: &Path<'_>, errors: &mut Errors) {
     match address {
         "" => errors.push(FieldError::required(at, "")),
-        address => refuse(at, address, names::fully_qualified_domain_name(address), errors),
+        address => refuse(
+            at,
+            address,
+            names::fully_qualified_domain_name(address),
+            errors,
+        ),
     }
 }
 
 fn judge_hints(hints: &EndpointHints, at: &Path<'_>, errors: &mut Errors) {
-    let zones = items(&hints.for_zones).iter().map(|zone| zone.name.as_str()).collect::<Vec<_>>();
-    let nodes = items(&hints.for_nodes).iter().map(|node| node.name.as_str()).collect::<Vec<_>>();
-    let lists: [(&str, Vec<&str>, names::Rule); 2] =
-        [("forZones", zones, names::label_value), ("forNodes", nodes, names::dns1123_subdomain)];
+    let zones = items(&hints.for_zones)
+        .iter()
+        .map(|zone| zone.name.as_str())
+        .collect::<Vec<_>>();
+
+    let nodes = items(&hints.for_nodes)
+        .iter()
+        .map(|node| node.name.as_str())
+        .collect::<Vec<_>>();
+
+    let lists: [(&str, Vec<&str>, names::Rule); 2] = [
+        ("forZones", zones, names::label_value),
+        ("forNodes", nodes, names::dns1123_subdomain),
+    ];
+
     for (field, found, rule) in lists {
         let at = at.field(field);
         if found.len() > MOST_HINTS {
             return errors.push(FieldError::too_many(&at, found.len(), MOST_HINTS));
         }
+
         let mut seen = BTreeSet::new();
         for (index, name) in found.into_iter().enumerate() {
             let at = at.index(index);

@@ -15,8 +15,17 @@ use crate::registry::{OwnMetadata, Part, keep_metadata};
 
 const LAST: i32 = 10_000;
 
-const VERBS: [&str; 9] =
-    ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
+const VERBS: [&str; 9] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "proxy",
+    "update",
+    "watch",
+];
 
 pub(in crate::registry) struct FlowSchemas;
 
@@ -25,7 +34,10 @@ impl Strategy for FlowSchemas {
 
     /// What changed of metadata only the road looks at.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
-        OwnMetadata { on_update: false, ..OwnMetadata::named(names::dns1123_subdomain) }
+        OwnMetadata {
+            on_update: false,
+            ..OwnMetadata::named(names::dns1123_subdomain)
+        }
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>) {
@@ -63,38 +75,61 @@ impl Strategy for FlowSchemas {
 
 /// Whether a schema that holds in every cluster says what it always says.
 fn is_fixed(name: &str, spec: &FlowSchemaSpec) -> bool {
-    let fixed = flow_schemas().into_iter().find(|schema| schema.metadata.name.as_deref() == Some(name));
+    let fixed = flow_schemas()
+        .into_iter()
+        .find(|schema| schema.metadata.name.as_deref() == Some(name));
     let tree = |spec: &FlowSchemaSpec| typed::to_tree(spec).ok();
-    fixed.and_then(|schema| schema.spec).is_none_or(|fixed| tree(&fixed) == tree(spec))
+    fixed
+        .and_then(|schema| schema.spec)
+        .is_none_or(|fixed| tree(&fixed) == tree(spec))
 }
 
 fn judge_spec(spec: &FlowSchemaSpec, name: &str, errors: &mut Errors) {
     let place = spec.matching_precedence.unwrap_or_default();
     let mut refuse_place = |detail: String| {
-        errors.push(FieldError::invalid(&SPEC.field("matchingPrecedence"), place.to_string(), detail));
+        errors.push(FieldError::invalid(
+            &SPEC.field("matchingPrecedence"),
+            place.to_string(),
+            detail,
+        ));
     };
+
     if place <= 0 {
         refuse_place("must be a positive value".to_owned());
     }
+
     if place > LAST {
         refuse_place(format!("must not be greater than {LAST}"));
     }
+
     if place == 1 && name != "exempt" {
         refuse_place("only the schema named 'exempt' may have matchingPrecedence 1".to_owned());
     }
+
     if let Some(method) = &spec.distinguisher_method
         && !matches!(method.type_.as_str(), "ByNamespace" | "ByUser")
     {
         let at = SPEC.field("distinguisherMethod");
-        let mut error = FieldError::not_supported(&at.field("type"), "", &["ByNamespace", "ByUser"]);
+        let mut error =
+            FieldError::not_supported(&at.field("type"), "", &["ByNamespace", "ByUser"]);
         error.bad_value = Some(internal::object(&[("Type", internal::text(&method.type_))]));
         errors.push(error);
     }
+
     let at = SPEC.field("priorityLevelConfiguration");
     match spec.priority_level_configuration.name.as_str() {
-        "" => errors.push(FieldError::required(&at.field("name"), "must reference a priority level")),
-        name => refuse(&at.field("name"), name, names::dns1123_subdomain(name), errors),
+        "" => errors.push(FieldError::required(
+            &at.field("name"),
+            "must reference a priority level",
+        )),
+        name => refuse(
+            &at.field("name"),
+            name,
+            names::dns1123_subdomain(name),
+            errors,
+        ),
     }
+
     for (index, rule) in items(&spec.rules).iter().enumerate() {
         judge_rule(rule, &SPEC.field("rules").index(index), errors);
     }
@@ -103,19 +138,26 @@ fn judge_spec(spec: &FlowSchemaSpec, name: &str, errors: &mut Errors) {
 fn judge_rule(rule: &PolicyRulesWithSubjects, at: &Path<'_>, errors: &mut Errors) {
     let place = at.field("subjects");
     if rule.subjects.is_empty() {
-        errors.push(FieldError::required(&place, "subjects must contain at least one value"));
+        errors.push(FieldError::required(
+            &place,
+            "subjects must contain at least one value",
+        ));
     }
+
     for (index, subject) in rule.subjects.iter().enumerate() {
         judge_subject(subject, &place.index(index), errors);
     }
+
     let (resources, others) = (items(&rule.resource_rules), items(&rule.non_resource_rules));
     if resources.is_empty() && others.is_empty() {
         let detail = "at least one of resourceRules and nonResourceRules has to be non-empty";
         errors.push(FieldError::required(at, detail));
     }
+
     for (index, rule) in resources.iter().enumerate() {
         judge_resources(rule, &at.field("resourceRules").index(index), errors);
     }
+
     for (index, rule) in others.iter().enumerate() {
         judge_paths(rule, &at.field("nonResourceRules").index(index), errors);
     }
@@ -131,22 +173,41 @@ fn judge_subject(subject: &Subject, at: &Path<'_>, errors: &mut Errors) {
         Some("") => errors.push(FieldError::required(&at.field(name).field("name"), "")),
         Some(_) => {}
     };
+
     match subject.kind.as_str() {
         "ServiceAccount" => {
-            judge_account(subject.service_account.as_ref(), &at.field("serviceAccount"), errors);
+            judge_account(
+                subject.service_account.as_ref(),
+                &at.field("serviceAccount"),
+                errors,
+            );
         }
-        "User" => named("user", subject.user.as_ref().map(|user| user.name.as_str()), errors),
-        "Group" => named("group", subject.group.as_ref().map(|group| group.name.as_str()), errors),
+        "User" => named(
+            "user",
+            subject.user.as_ref().map(|user| user.name.as_str()),
+            errors,
+        ),
+        "Group" => named(
+            "group",
+            subject.group.as_ref().map(|group| group.name.as_str()),
+            errors,
+        ),
         other => {
             let known = ["Group", "ServiceAccount", "User"];
             return errors.push(FieldError::not_supported(&at.field("kind"), other, &known));
         }
     }
+
     let others = [
-        ("serviceAccount", "ServiceAccount", subject.service_account.is_some()),
+        (
+            "serviceAccount",
+            "ServiceAccount",
+            subject.service_account.is_some(),
+        ),
         ("user", "User", subject.user.is_some()),
         ("group", "Group", subject.group.is_some()),
     ];
+
     for (name, kind, present) in others {
         if present && subject.kind != kind {
             let detail = format!("{name} is forbidden when subject kind is not '{kind}'");
@@ -160,17 +221,29 @@ fn judge_account(account: Option<&ServiceAccountSubject>, at: &Path<'_>, errors:
         let detail = "serviceAccount is required when subject kind is 'ServiceAccount'";
         return errors.push(FieldError::required(at, detail));
     };
+
     match account.name.as_str() {
         "" => errors.push(FieldError::required(&at.field("name"), "")),
         "*" => {}
-        name => refuse(&at.field("name"), name, names::dns1123_subdomain(name), errors),
+        name => refuse(
+            &at.field("name"),
+            name,
+            names::dns1123_subdomain(name),
+            errors,
+        ),
     }
+
     match account.namespace.as_str() {
         "" => {
             let detail = "must specify namespace for service account";
             errors.push(FieldError::required(&at.field("namespace"), detail));
         }
-        namespace => refuse(&at.field("namespace"), namespace, names::dns1123_label(namespace), errors),
+        namespace => refuse(
+            &at.field("namespace"),
+            namespace,
+            names::dns1123_label(namespace),
+            errors,
+        ),
     }
 }
 
@@ -182,15 +255,24 @@ fn has_all(found: &[String]) -> bool {
 fn alone(found: &[String], what: &str, at: &Path<'_>, errors: &mut Errors) {
     if found.len() > 1 && has_all(found) {
         let detail = format!("if '*' is present, must not specify other {what}");
-        errors.push(FieldError::invalid(at, internal::texts(Some(found)), detail));
+        errors.push(FieldError::invalid(
+            at,
+            internal::texts(Some(found)),
+            detail,
+        ));
     }
 }
 
 fn judge_verbs(verbs: &[String], at: &Path<'_>, errors: &mut Errors) {
     if verbs.is_empty() {
-        errors.push(FieldError::required(at, "verbs must contain at least one value"));
+        errors.push(FieldError::required(
+            at,
+            "verbs must contain at least one value",
+        ));
     }
+
     alone(verbs, "verbs", at, errors);
+
     if !has_all(verbs) && !verbs.iter().all(|verb| VERBS.contains(&verb.as_str())) {
         let mut error = FieldError::not_supported(at, "", &VERBS);
         error.bad_value = Some(internal::texts(Some(verbs)));
@@ -201,28 +283,49 @@ fn judge_verbs(verbs: &[String], at: &Path<'_>, errors: &mut Errors) {
 fn judge_resources(rule: &ResourcePolicyRule, at: &Path<'_>, errors: &mut Errors) {
     judge_verbs(&rule.verbs, &at.field("verbs"), errors);
     let lists = [
-        ("apiGroups", &rule.api_groups, "resource rules must supply at least one api group", "api groups"),
-        ("resources", &rule.resources, "resource rules must supply at least one resource", "resources"),
+        (
+            "apiGroups",
+            &rule.api_groups,
+            "resource rules must supply at least one api group",
+            "api groups",
+        ),
+        (
+            "resources",
+            &rule.resources,
+            "resource rules must supply at least one resource",
+            "resources",
+        ),
     ];
+
     for (name, found, missing, others) in lists {
         if found.is_empty() {
             errors.push(FieldError::required(&at.field(name), missing));
         }
         alone(found, others, &at.field(name), errors);
     }
+
     let (namespaces, place) = (items(&rule.namespaces), at.field("namespaces"));
     if namespaces.is_empty() && rule.cluster_scope != Some(true) {
-        let detail = "resource rules that are not cluster scoped must supply at least one namespace";
+        let detail =
+            "resource rules that are not cluster scoped must supply at least one namespace";
         errors.push(FieldError::required(&place, detail));
     }
+
     alone(namespaces, "namespaces", &place, errors);
+
     if has_all(namespaces) {
         return;
     }
+
     for (index, namespace) in namespaces.iter().enumerate() {
         for message in names::dns1123_label(namespace) {
-            let detail = format!("each member of this list must be '*' or a DNS-1123 label; {message}");
-            errors.push(FieldError::invalid_str(&place.index(index), namespace, detail));
+            let detail =
+                format!("each member of this list must be '*' or a DNS-1123 label; {message}");
+            errors.push(FieldError::invalid_str(
+                &place.index(index),
+                namespace,
+                detail,
+            ));
         }
     }
 }
@@ -234,10 +337,13 @@ fn judge_paths(rule: &NonResourcePolicyRule, at: &Path<'_>, errors: &mut Errors)
         let detail = "nonResourceURLs must contain at least one value";
         errors.push(FieldError::required(&place, detail));
     }
+
     alone(paths, "non-resource URLs", &place, errors);
+
     if has_all(paths) {
         return;
     }
+
     for (index, path) in paths.iter().enumerate() {
         if let Some(fault) = path_fault(path) {
             errors.push(FieldError::invalid_str(&place.index(index), path, fault));

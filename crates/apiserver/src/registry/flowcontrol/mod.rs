@@ -18,13 +18,25 @@ use super::validate::internal;
 fn judge_conditions(object: &Value, errors: &mut Errors) {
     let at = Path::Root.field("status.conditions");
     let mut types = BTreeSet::new();
-    let found = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let found = object
+        .at(&["status", "conditions"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+
     for (index, condition) in found.iter().enumerate() {
         let at = at.index(index);
-        let kind = condition.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = condition
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+
         if !types.insert(kind) {
-            errors.push(FieldError::duplicate(&at.field("type"), internal::text(kind)));
+            errors.push(FieldError::duplicate(
+                &at.field("type"),
+                internal::text(kind),
+            ));
         }
+
         if kind.is_empty() {
             errors.push(FieldError::required(&at.field("type"), ""));
         }

@@ -28,7 +28,10 @@ impl Strategy for PriorityLevels {
 
     /// What changed of metadata only the road looks at.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
-        OwnMetadata { on_update: false, ..OwnMetadata::named(names::dns1123_subdomain) }
+        OwnMetadata {
+            on_update: false,
+            ..OwnMetadata::named(names::dns1123_subdomain)
+        }
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>) {
@@ -37,21 +40,36 @@ impl Strategy for PriorityLevels {
         }
     }
 
-    fn validate(&self, new: &Judged<'_, PriorityLevelConfiguration>, _: &Context<'_>, errors: &mut Errors) {
+    fn validate(
+        &self,
+        new: &Judged<'_, PriorityLevelConfiguration>,
+        _: &Context<'_>,
+        errors: &mut Errors,
+    ) {
         if new.tree.meta().annotation(ZERO_SHARES).is_some() {
             let at = Path::Root.field("metadata.annotations");
-            errors.push(FieldError::forbidden(&at, format!("annotation '{ZERO_SHARES}' is forbidden")));
+            errors.push(FieldError::forbidden(
+                &at,
+                format!("annotation '{ZERO_SHARES}' is forbidden"),
+            ));
         }
+
         let nothing = PriorityLevelConfigurationSpec::default();
         let spec = new.spec.as_ref().unwrap_or(&nothing);
         let name = new.tree.meta().name();
         judge_spec(spec, name, errors);
+
         if MANDATORY.contains(&name) && !is_fixed(name, spec) {
-            let but = if name == EXEMPT { " except the 'spec.exempt' field" } else { "" };
+            let but = if name == EXEMPT {
+                " except the 'spec.exempt' field"
+            } else {
+                ""
+            };
             let shown = new.tree.get("spec").map(as_json).unwrap_or_default();
             let detail = format!("spec of '{name}'{but} must equal the fixed value");
             errors.push(FieldError::invalid(&SPEC, shown, detail));
         }
+
         judge_conditions(new.tree, errors);
     }
 
@@ -71,8 +89,12 @@ impl Strategy for PriorityLevels {
 
 /// Whether a level that holds in every cluster says what it always says.
 fn is_fixed(name: &str, spec: &PriorityLevelConfigurationSpec) -> bool {
-    let fixed = priority_levels().into_iter().find(|level| level.metadata.name.as_deref() == Some(name));
-    let Some(fixed) = fixed.and_then(|level| level.spec) else { return true };
+    let fixed = priority_levels()
+        .into_iter()
+        .find(|level| level.metadata.name.as_deref() == Some(name));
+    let Some(fixed) = fixed.and_then(|level| level.spec) else {
+        return true;
+    };
     let mut spec = spec.clone();
     if name == EXEMPT {
         spec.exempt.clone_from(&fixed.exempt);
@@ -86,6 +108,7 @@ fn judge_spec(spec: &PriorityLevelConfigurationSpec, name: &str, errors: &mut Er
         let detail = "must be 'Exempt' if and only if `name` is 'exempt'";
         errors.push(FieldError::invalid_str(&place, &spec.type_, detail));
     }
+
     match spec.type_.as_str() {
         "Exempt" => {
             if spec.limited.is_some() {
@@ -101,6 +124,7 @@ fn judge_spec(spec: &PriorityLevelConfigurationSpec, name: &str, errors: &mut Er
                 let detail = "must be nil if the type is Limited";
                 errors.push(FieldError::forbidden(&SPEC.field("exempt"), detail));
             }
+
             match &spec.limited {
                 None => {
                     let detail = "must not be empty when type is Limited";
@@ -110,7 +134,11 @@ fn judge_spec(spec: &PriorityLevelConfigurationSpec, name: &str, errors: &mut Er
             }
         }
         "" => errors.push(FieldError::required(&place, "")),
-        other => errors.push(FieldError::not_supported(&place, other, &["Exempt", "Limited"])),
+        other => errors.push(FieldError::not_supported(
+            &place,
+            other,
+            &["Exempt", "Limited"],
+        )),
     }
 }
 
@@ -129,27 +157,53 @@ fn judge_number(
 fn judge_exempt(exempt: &ExemptPriorityLevelConfiguration, at: &Path<'_>, errors: &mut Errors) {
     let shares = exempt.nominal_concurrency_shares;
     let place = at.field("nominalConcurrencyShares");
-    judge_number(shares, |found| found >= 0, "must be a non-negative integer", &place, errors);
+    judge_number(
+        shares,
+        |found| found >= 0,
+        "must be a non-negative integer",
+        &place,
+        errors,
+    );
     judge_lendable(exempt.lendable_percent, at, errors);
 }
 
 fn judge_lendable(percent: Option<i32>, at: &Path<'_>, errors: &mut Errors) {
     let detail = "must be between 0 and 100, inclusive";
     let place = at.field("lendablePercent");
-    judge_number(percent, |found| (0..=100).contains(&found), detail, &place, errors);
+    judge_number(
+        percent,
+        |found| (0..=100).contains(&found),
+        detail,
+        &place,
+        errors,
+    );
 }
 
 fn judge_limited(limited: &LimitedPriorityLevelConfiguration, at: &Path<'_>, errors: &mut Errors) {
     let shares = limited.nominal_concurrency_shares;
     let place = at.field("nominalConcurrencyShares");
-    judge_number(shares, |found| found >= 0, "must be a non-negative integer", &place, errors);
+    judge_number(
+        shares,
+        |found| found >= 0,
+        "must be a non-negative integer",
+        &place,
+        errors,
+    );
+
     let nothing = LimitResponse::default();
     let response = limited.limit_response.as_ref().unwrap_or(&nothing);
     judge_response(response, &at.field("limitResponse"), errors);
     judge_lendable(limited.lendable_percent, at, errors);
     let detail = "if specified, must be a non-negative integer";
+
     let place = at.field("borrowingLimitPercent");
-    judge_number(limited.borrowing_limit_percent, |found| found >= 0, detail, &place, errors);
+    judge_number(
+        limited.borrowing_limit_percent,
+        |found| found >= 0,
+        detail,
+        &place,
+        errors,
+    );
 }
 
 fn judge_response(response: &LimitResponse, at: &Path<'_>, errors: &mut Errors) {
@@ -167,7 +221,11 @@ fn judge_response(response: &LimitResponse, at: &Path<'_>, errors: &mut Errors) 
         ("Queue", Some(queuing)) => judge_queuing(queuing, &place, errors),
         ("", _) => errors.push(FieldError::required(&at.field("type"), "")),
         (other, _) => {
-            errors.push(FieldError::not_supported(&at.field("type"), other, &["Queue", "Reject"]));
+            errors.push(FieldError::not_supported(
+                &at.field("type"),
+                other,
+                &["Queue", "Reject"],
+            ));
         }
     }
 }
@@ -175,22 +233,38 @@ fn judge_response(response: &LimitResponse, at: &Path<'_>, errors: &mut Errors) 
 fn judge_queuing(queuing: &QueuingConfiguration, at: &Path<'_>, errors: &mut Errors) {
     let queues = queuing.queues.unwrap_or_default();
     let hand = queuing.hand_size.unwrap_or_default();
+
     let length = queuing.queue_length_limit.unwrap_or_default();
     let mut refuse = |name: &str, found: i32, detail: String| {
-        errors.push(FieldError::invalid(&at.field(name), found.to_string(), detail));
+        errors.push(FieldError::invalid(
+            &at.field(name),
+            found.to_string(),
+            detail,
+        ));
     };
+
     if length <= 0 {
         refuse("queueLengthLimit", length, "must be positive".to_owned());
     }
+
     if queues <= 0 {
         refuse("queues", queues, "must be positive".to_owned());
     } else if queues > MOST_QUEUES {
-        refuse("queues", queues, format!("must not be greater than {MOST_QUEUES}"));
+        refuse(
+            "queues",
+            queues,
+            format!("must not be greater than {MOST_QUEUES}"),
+        );
     }
+
     if hand <= 0 {
         refuse("handSize", hand, "must be positive".to_owned());
     } else if hand > queues {
-        refuse("handSize", hand, format!("should not be greater than queues ({queues})"));
+        refuse(
+            "handSize",
+            hand,
+            format!("should not be greater than queues ({queues})"),
+        );
     } else if (f64::from(queues).log2() * f64::from(hand)).ceil() > MOST_BITS {
         let detail = format!(
             "required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {MOST_BITS}"

@@ -4,8 +4,8 @@ use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::{Path, ip, names};
 use k8s_openapi::api::core::v1::TypedLocalObjectReference;
 use k8s_openapi::api::networking::v1::{
-    HTTPIngressPath, HTTPIngressRuleValue, Ingress, IngressBackend, IngressRule, IngressServiceBackend,
-    IngressSpec, IngressTLS,
+    HTTPIngressPath, HTTPIngressRuleValue, Ingress, IngressBackend, IngressRule,
+    IngressServiceBackend, IngressSpec, IngressTLS,
 };
 
 use crate::registry::Part;
@@ -22,13 +22,22 @@ impl Strategy for Ingresses {
 
     fn validate(&self, new: &Judged<'_, Ingress>, _: &Context<'_>, errors: &mut Errors) {
         judge_spec(new, Kept::default(), errors);
-        let class = new.spec.as_ref().and_then(|spec| spec.ingress_class_name.as_deref());
-        if let (Some(annotated), Some(class)) = (new.tree.meta().annotation(CLASS_ANNOTATION), class)
+        let class = new
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.ingress_class_name.as_deref());
+
+        if let (Some(annotated), Some(class)) =
+            (new.tree.meta().annotation(CLASS_ANNOTATION), class)
             && annotated != class
         {
             let at = Path::Root.field("annotations");
             let detail = "must match `ingressClassName` when both are specified";
-            errors.push(FieldError::invalid_str(&at.field(CLASS_ANNOTATION), annotated, detail));
+            errors.push(FieldError::invalid_str(
+                &at.field(CLASS_ANNOTATION),
+                annotated,
+                detail,
+            ));
         }
     }
 
@@ -59,12 +68,18 @@ impl Strategy for Ingresses {
                 warnings.extend(address.and_then(|address| ip::warning(address, &at.index(index))));
             }
         }
-        let classless = new.spec.as_ref().is_none_or(|spec| spec.ingress_class_name.is_none());
+
+        let classless = new
+            .spec
+            .as_ref()
+            .is_none_or(|spec| spec.ingress_class_name.is_none());
+
         if old.is_none() && classless && new.tree.meta().annotation(CLASS_ANNOTATION).is_some() {
             warnings.push(format!(
                 "annotation \"{CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"
             ));
         }
+
         warnings
     }
 }
@@ -80,7 +95,9 @@ struct Kept {
 
 impl Kept {
     fn of(old: &Ingress) -> Kept {
-        let Some(spec) = &old.spec else { return Kept::default() };
+        let Some(spec) = &old.spec else {
+            return Kept::default();
+        };
         let is_bad = |rule: &IngressRule| {
             let mut faults = Errors::new();
             if let Some(http) = &rule.http {
@@ -88,8 +105,11 @@ impl Kept {
             }
             text(&rule.host).contains('*') && !faults.is_empty()
         };
+
         Kept {
-            secrets: items(&spec.tls).iter().any(|tls| !secret_faults(tls).is_empty()),
+            secrets: items(&spec.tls)
+                .iter()
+                .any(|tls| !secret_faults(tls).is_empty()),
             wildcard_rules: items(&spec.rules).iter().any(is_bad),
         }
     }
@@ -104,22 +124,35 @@ fn judge_spec(ingress: &Ingress, kept: Kept, errors: &mut Errors) {
         let detail = "either `defaultBackend` or `rules` must be specified";
         errors.push(FieldError::invalid(&SPEC, shown.to_owned(), detail));
     }
+
     if let Some(backend) = &spec.default_backend {
         judge_backend(backend, &SPEC.field("defaultBackend"), errors);
     }
+
     for (index, rule) in rules.iter().enumerate() {
         judge_rule(rule, kept, &SPEC.field("rules").index(index), errors);
     }
+
     for (index, tls) in items(&spec.tls).iter().enumerate() {
         judge_tls(tls, kept, &SPEC.field("tls").index(index), errors);
     }
+
     if let Some(class) = &spec.ingress_class_name {
-        refuse(&SPEC.field("ingressClassName"), class, names::dns1123_subdomain(class), errors);
+        refuse(
+            &SPEC.field("ingressClassName"),
+            class,
+            names::dns1123_subdomain(class),
+            errors,
+        );
     }
 }
 
 fn judge_host(host: &str, at: &Path<'_>, errors: &mut Errors) {
-    let rule = if host.contains('*') { names::wildcard_dns1123_subdomain } else { names::dns1123_subdomain };
+    let rule = if host.contains('*') {
+        names::wildcard_dns1123_subdomain
+    } else {
+        names::dns1123_subdomain
+    };
     refuse(at, host, rule(host), errors);
 }
 
@@ -128,7 +161,12 @@ fn judge_tls(tls: &IngressTLS, kept: Kept, at: &Path<'_>, errors: &mut Errors) {
         judge_host(host, &at.field("hosts").index(index), errors);
     }
     if !kept.secrets {
-        refuse(&at.field("secretName"), text(&tls.secret_name), secret_faults(tls), errors);
+        refuse(
+            &at.field("secretName"),
+            text(&tls.secret_name),
+            secret_faults(tls),
+            errors,
+        );
     }
 }
 
@@ -145,14 +183,23 @@ fn judge_rule(rule: &IngressRule, kept: Kept, at: &Path<'_>, errors: &mut Errors
         judge_no_address(host, &at.field("host"), errors);
         judge_host(host, &at.field("host"), errors);
     }
-    if let Some(http) = rule.http.as_ref().filter(|_| !(kept.wildcard_rules && host.contains('*'))) {
+
+    if let Some(http) = rule
+        .http
+        .as_ref()
+        .filter(|_| !(kept.wildcard_rules && host.contains('*')))
+    {
         judge_http(http, &at.field("http"), errors);
     }
 }
 
 fn judge_no_address(host: &str, at: &Path<'_>, errors: &mut Errors) {
     if ip::parse(host).is_some() {
-        errors.push(FieldError::invalid_str(at, host, "must be a DNS name, not an IP address"));
+        errors.push(FieldError::invalid_str(
+            at,
+            host,
+            "must be a DNS name, not an IP address",
+        ));
     }
 }
 
@@ -170,16 +217,21 @@ fn judge_path(path: &HTTPIngressPath, at: &Path<'_>, errors: &mut Errors) {
     let (found, place) = (text(&path.path), at.field("path"));
     match path.path_type.as_str() {
         "" if path.path_type.is_empty() => {
-            return errors.push(FieldError::required(&at.field("pathType"), "pathType must be specified"));
+            return errors.push(FieldError::required(
+                &at.field("pathType"),
+                "pathType must be specified",
+            ));
         }
         "Exact" | "Prefix" => {
             refuse(&place, found, names::absolute_path(found), errors);
+
             for sequence in ["//", "/./", "/../", "%2f", "%2F"] {
                 if found.contains(sequence) {
                     let detail = format!("must not contain '{sequence}'");
                     errors.push(FieldError::invalid_str(&place, found, detail));
                 }
             }
+
             for end in ["/..", "/."] {
                 if found.ends_with(end) {
                     let detail = format!("cannot end with '{end}'");
@@ -191,9 +243,14 @@ fn judge_path(path: &HTTPIngressPath, at: &Path<'_>, errors: &mut Errors) {
         "ImplementationSpecific" => refuse(&place, found, names::absolute_path(found), errors),
         other => {
             let known = ["Exact", "ImplementationSpecific", "Prefix"];
-            errors.push(FieldError::not_supported(&at.field("pathType"), other, &known));
+            errors.push(FieldError::not_supported(
+                &at.field("pathType"),
+                other,
+                &known,
+            ));
         }
     }
+
     judge_backend(&path.backend, &at.field("backend"), errors);
 }
 
@@ -206,59 +263,118 @@ fn judge_backend(backend: &IngressBackend, at: &Path<'_>, errors: &mut Errors) {
         (Some(resource), None) => judge_resource(resource, &at.field("resource"), errors),
         (None, Some(service)) => judge_service(service, at, errors),
         (None, None) => {
-            errors.push(FieldError::invalid_str(at, "", "resource or service backend is required"));
+            errors.push(FieldError::invalid_str(
+                at,
+                "",
+                "resource or service backend is required",
+            ));
         }
     }
 }
 
 fn judge_resource(resource: &TypedLocalObjectReference, at: &Path<'_>, errors: &mut Errors) {
     if let Some(group) = &resource.api_group {
-        refuse(&at.field("apiGroup"), group, names::dns1123_subdomain(group), errors);
+        refuse(
+            &at.field("apiGroup"),
+            group,
+            names::dns1123_subdomain(group),
+            errors,
+        );
     }
-    required(&resource.kind, names::path_segment_name, &at.field("kind"), errors);
-    required(&resource.name, names::path_segment_name, &at.field("name"), errors);
+
+    required(
+        &resource.kind,
+        names::path_segment_name,
+        &at.field("kind"),
+        errors,
+    );
+
+    required(
+        &resource.name,
+        names::path_segment_name,
+        &at.field("name"),
+        errors,
+    );
 }
 
 fn judge_service(service: &IngressServiceBackend, at: &Path<'_>, errors: &mut Errors) {
-    required(&service.name, names::dns1123_label, &at.field("service").field("name"), errors);
+    required(
+        &service.name,
+        names::dns1123_label,
+        &at.field("service").field("name"),
+        errors,
+    );
+
     let place = at.field("service");
     let place = place.field("port");
     let port = service.port.as_ref();
     let name = port.map(|port| text(&port.name)).unwrap_or_default();
+
     let number = port.and_then(|port| port.number).unwrap_or_default();
     match (name, number) {
         ("", 0) => errors.push(FieldError::required(at, "port name or number is required")),
         ("", number) => {
             let faults = names::port_number(number.into()).into_iter();
-            let shown = |message| FieldError::invalid(&place.field("number"), number.to_string(), message);
+            let shown =
+                |message| FieldError::invalid(&place.field("number"), number.to_string(), message);
             errors.extend(faults.map(shown));
         }
         (name, 0) => refuse(&place.field("name"), name, names::port_name(name), errors),
-        _ => errors.push(FieldError::invalid_str(at, "", "cannot set both port name & port number")),
+        _ => errors.push(FieldError::invalid_str(
+            at,
+            "",
+            "cannot set both port name & port number",
+        )),
     }
 }
 
 /// The address of each place where requests arrive, if it has one.
 fn addresses<'a>(ingress: &'a Judged<'_, Ingress>) -> Vec<Option<&'a str>> {
-    let balancer = ingress.status.as_ref().and_then(|status| status.load_balancer.as_ref());
-    let places = balancer.map(|balancer| items(&balancer.ingress)).unwrap_or_default();
-    places.iter().map(|place| place.ip.as_deref().filter(|ip| !ip.is_empty())).collect()
+    let balancer = ingress
+        .status
+        .as_ref()
+        .and_then(|status| status.load_balancer.as_ref());
+    let places = balancer
+        .map(|balancer| items(&balancer.ingress))
+        .unwrap_or_default();
+    places
+        .iter()
+        .map(|place| place.ip.as_deref().filter(|ip| !ip.is_empty()))
+        .collect()
 }
 
 fn judge_status(new: &Judged<'_, Ingress>, old: &Judged<'_, Ingress>, errors: &mut Errors) {
-    let known: Vec<String> = addresses(old).into_iter().flatten().map(str::to_owned).collect();
+    let known: Vec<String> = addresses(old)
+        .into_iter()
+        .flatten()
+        .map(str::to_owned)
+        .collect();
+
     let at = LOAD_BALANCER.field("ingress");
-    let balancer = new.status.as_ref().and_then(|status| status.load_balancer.as_ref());
-    for (index, place) in
-        balancer.map(|balancer| items(&balancer.ingress)).unwrap_or_default().iter().enumerate()
+    let balancer = new
+        .status
+        .as_ref()
+        .and_then(|status| status.load_balancer.as_ref());
+
+    for (index, place) in balancer
+        .map(|balancer| items(&balancer.ingress))
+        .unwrap_or_default()
+        .iter()
+        .enumerate()
     {
         let at = at.index(index);
         if let Some(address) = place.ip.as_deref().filter(|address| !address.is_empty()) {
             ip::check(address, &known, &at.field("ip"), errors);
         }
+
         let hostname = text(&place.hostname);
         if !hostname.is_empty() {
-            refuse(&at.field("hostname"), hostname, names::dns1123_subdomain(hostname), errors);
+            refuse(
+                &at.field("hostname"),
+                hostname,
+                names::dns1123_subdomain(hostname),
+                errors,
+            );
             judge_no_address(hostname, &at.field("hostname"), errors);
         }
     }

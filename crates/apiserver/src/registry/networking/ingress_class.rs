@@ -39,25 +39,59 @@ impl Strategy for IngressClasses {
     }
 }
 
-fn judge_parameters(parameters: &IngressClassParametersReference, at: &Path<'_>, errors: &mut Errors) {
+fn judge_parameters(
+    parameters: &IngressClassParametersReference,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     if let Some(group) = &parameters.api_group {
-        refuse(&at.field("apiGroup"), group, names::dns1123_subdomain(group), errors);
+        refuse(
+            &at.field("apiGroup"),
+            group,
+            names::dns1123_subdomain(group),
+            errors,
+        );
     }
-    required(&parameters.kind, names::path_segment_name, &at.field("kind"), errors);
-    required(&parameters.name, names::path_segment_name, &at.field("name"), errors);
+
+    required(
+        &parameters.kind,
+        names::path_segment_name,
+        &at.field("kind"),
+        errors,
+    );
+
+    required(
+        &parameters.name,
+        names::path_segment_name,
+        &at.field("name"),
+        errors,
+    );
+
     let namespace = at.field("namespace");
     match (parameters.scope.as_deref(), &parameters.namespace) {
         (None, _) => errors.push(FieldError::required(&at.field("scope"), "")),
         (Some("Namespace"), None) => {
-            errors.push(FieldError::required(&namespace, "`parameters.scope` is set to 'Namespace'"));
+            errors.push(FieldError::required(
+                &namespace,
+                "`parameters.scope` is set to 'Namespace'",
+            ));
         }
-        (Some("Namespace"), Some(found)) => refuse(&namespace, found, names::dns1123_label(found), errors),
+        (Some("Namespace"), Some(found)) => {
+            refuse(&namespace, found, names::dns1123_label(found), errors)
+        }
         (Some("Cluster"), Some(_)) => {
-            errors.push(FieldError::forbidden(&namespace, "`parameters.scope` is set to 'Cluster'"));
+            errors.push(FieldError::forbidden(
+                &namespace,
+                "`parameters.scope` is set to 'Cluster'",
+            ));
         }
         (Some("Cluster"), None) => {}
         (Some(other), _) => {
-            errors.push(FieldError::not_supported(&at.field("scope"), other, &["Cluster", "Namespace"]));
+            errors.push(FieldError::not_supported(
+                &at.field("scope"),
+                other,
+                &["Cluster", "Namespace"],
+            ));
         }
     }
 }

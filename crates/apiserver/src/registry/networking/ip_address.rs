@@ -13,8 +13,10 @@ use crate::registry::{OwnMetadata, Part};
 const METADATA: Path<'static> = Path::Field(&Path::Root, "metadata");
 
 /// All but the name.
-const REST_OF_METADATA: OwnMetadata =
-    OwnMetadata { prefix: Prefix::Unjudged, ..OwnMetadata::named(any_name) };
+const REST_OF_METADATA: OwnMetadata = OwnMetadata {
+    prefix: Prefix::Unjudged,
+    ..OwnMetadata::named(any_name)
+};
 
 fn any_name(_: &str) -> Messages {
     Messages::new()
@@ -27,7 +29,11 @@ impl Strategy for IpAddresses {
 
     /// Judged with the rest: what a name should be instead is part of the complaint.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
-        OwnMetadata { on_create: false, on_update: false, ..REST_OF_METADATA }
+        OwnMetadata {
+            on_create: false,
+            on_update: false,
+            ..REST_OF_METADATA
+        }
     }
 
     /// An address cannot be made up.
@@ -37,25 +43,53 @@ impl Strategy for IpAddresses {
 
     fn validate(&self, new: &Judged<'_, IPAddress>, cx: &Context<'_>, errors: &mut Errors) {
         let meta = new.tree.meta();
-        for (field, found) in [("generateName", meta.generate_name()), ("name", meta.name())] {
+        for (field, found) in [
+            ("generateName", meta.generate_name()),
+            ("name", meta.name()),
+        ] {
             if !found.is_empty() {
                 ip::check_canonical(found, &METADATA.field(field), errors);
             }
         }
+
         REST_OF_METADATA.judge(new.tree, cx, errors);
         let at = SPEC.field("parentRef");
         if !has_parent(new) {
             return errors.push(FieldError::required(&at, ""));
         }
+
         let parent = &new.spec.parent_ref;
         let group = text(&parent.group);
         if !group.is_empty() {
-            refuse(&at.field("group"), group, names::dns1123_subdomain(group), errors);
+            refuse(
+                &at.field("group"),
+                group,
+                names::dns1123_subdomain(group),
+                errors,
+            );
         }
-        required(&parent.resource, names::path_segment_name, &at.field("resource"), errors);
-        required(&parent.name, names::path_segment_name, &at.field("name"), errors);
+
+        required(
+            &parent.resource,
+            names::path_segment_name,
+            &at.field("resource"),
+            errors,
+        );
+
+        required(
+            &parent.name,
+            names::path_segment_name,
+            &at.field("name"),
+            errors,
+        );
+
         let namespace = text(&parent.namespace);
-        refuse(&at.field("namespace"), namespace, names::path_segment_name(namespace), errors);
+        refuse(
+            &at.field("namespace"),
+            namespace,
+            names::path_segment_name(namespace),
+            errors,
+        );
     }
 
     fn validate_update(
@@ -68,8 +102,13 @@ impl Strategy for IpAddresses {
         self.validate(new, cx, errors);
         REST_OF_METADATA.judge_change(new.tree, old.tree, errors);
         if new.spec.parent_ref != old.spec.parent_ref {
-            let shown = internal::pointer(has_parent(new).then(|| parent_shown(&new.spec.parent_ref)));
-            errors.push(FieldError::invalid(&SPEC.field("parentRef"), shown, IMMUTABLE));
+            let shown =
+                internal::pointer(has_parent(new).then(|| parent_shown(&new.spec.parent_ref)));
+            errors.push(FieldError::invalid(
+                &SPEC.field("parentRef"),
+                shown,
+                IMMUTABLE,
+            ));
         }
     }
 }
@@ -84,5 +123,8 @@ fn parent_shown(parent: &ParentReference) -> String {
 }
 
 fn has_parent(address: &Judged<'_, IPAddress>) -> bool {
-    address.tree.at(&["spec", "parentRef"]).is_some_and(|parent| !parent.is_null())
+    address
+        .tree
+        .at(&["spec", "parentRef"])
+        .is_some_and(|parent| !parent.is_null())
 }

@@ -1,4 +1,5 @@
-//! ServiceCIDR: where the addresses of services come from. A second family may be added, nothing else changes.
+//! ServiceCIDR: where the addresses of services come from. A second family may be added, nothing
+//! else changes.
 
 use coracle_api::field_error::FieldError;
 use coracle_api::ip::{self, Network};
@@ -35,15 +36,21 @@ impl Strategy for ServiceCidrs {
         if cx.part == Part::Status {
             return;
         }
+
         let at = SPEC.field("cidrs");
         let (now, before) = (networks(new), networks(old));
         let mut kept = |count: usize| {
             for (index, network) in now.iter().enumerate().take(count) {
                 if *network != before[index] {
-                    errors.push(FieldError::invalid_str(&at.index(index), network, IMMUTABLE));
+                    errors.push(FieldError::invalid_str(
+                        &at.index(index),
+                        network,
+                        IMMUTABLE,
+                    ));
                 }
             }
         };
+
         match (before.len(), now.len()) {
             (was, is) if was == is => kept(was),
             (1, 2) => {
@@ -59,7 +66,10 @@ impl Strategy for ServiceCidrs {
 }
 
 fn networks<'a>(cidr: &'a Judged<'_, ServiceCIDR>) -> &'a [String] {
-    cidr.spec.as_ref().map(|spec| items(&spec.cidrs)).unwrap_or_default()
+    cidr.spec
+        .as_ref()
+        .map(|spec| items(&spec.cidrs))
+        .unwrap_or_default()
 }
 
 fn judge(networks: &[String], at: &Path<'_>, errors: &mut Errors) {
@@ -68,20 +78,30 @@ fn judge(networks: &[String], at: &Path<'_>, errors: &mut Errors) {
         1 | 2 => {}
         _ => {
             let shown = internal::object(&[("CIDRs", internal::texts(Some(networks)))]);
-            return errors.push(FieldError::invalid(at, shown, "may only hold up to 2 values"));
+            return errors.push(FieldError::invalid(
+                at,
+                shown,
+                "may only hold up to 2 values",
+            ));
         }
     }
+
     for (index, network) in networks.iter().enumerate() {
         ip::check_canonical_network(network, &at.index(index), errors);
     }
+
     let families: Vec<bool> = networks
         .iter()
         .filter_map(|network| Network::parse(network))
         .map(|network| network.address.is_ipv6())
         .collect();
+
     if matches!(families.as_slice(), [one, other] if one == other) {
-        let detail =
-            "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
-        errors.push(FieldError::invalid(at, internal::texts(Some(networks)), detail));
+        let detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+        errors.push(FieldError::invalid(
+            at,
+            internal::texts(Some(networks)),
+            detail,
+        ));
     }
 }

@@ -22,7 +22,12 @@ impl Strategy for PodDisruptionBudgets {
         OwnMetadata::NONE
     }
 
-    fn validate(&self, new: &Judged<'_, PodDisruptionBudget>, _: &Context<'_>, errors: &mut Errors) {
+    fn validate(
+        &self,
+        new: &Judged<'_, PodDisruptionBudget>,
+        _: &Context<'_>,
+        errors: &mut Errors,
+    ) {
         judge_spec(new, Values::Judged, errors);
     }
 
@@ -36,10 +41,20 @@ impl Strategy for PodDisruptionBudgets {
         if cx.part == Part::Status {
             return judge_status(new, errors);
         }
+
         let before = old.spec.as_ref().and_then(|spec| spec.selector.as_ref());
         let mut faults = Errors::new();
         selector::validate(before, Values::Judged, &SPEC, &mut faults);
-        judge_spec(new, if faults.is_empty() { Values::Judged } else { Values::Kept }, errors);
+
+        judge_spec(
+            new,
+            if faults.is_empty() {
+                Values::Judged
+            } else {
+                Values::Kept
+            },
+            errors,
+        );
     }
 }
 
@@ -49,13 +64,24 @@ fn judge_spec(budget: &Judged<'_, PodDisruptionBudget>, values: Values, errors: 
         let detail = "minAvailable and maxUnavailable cannot be both set";
         errors.push(FieldError::invalid(&SPEC, spec_shown(spec), detail));
     }
-    for (name, found) in [("minAvailable", &spec.min_available), ("maxUnavailable", &spec.max_unavailable)] {
+
+    for (name, found) in [
+        ("minAvailable", &spec.min_available),
+        ("maxUnavailable", &spec.max_unavailable),
+    ] {
         if let Some(found) = found {
             not_negative_int_or_percent(found, &SPEC.field(name), errors);
             not_more_than_all(found, &SPEC.field(name), errors);
         }
     }
-    selector::validate(spec.selector.as_ref(), values, &SPEC.field("selector"), errors);
+
+    selector::validate(
+        spec.selector.as_ref(),
+        values,
+        &SPEC.field("selector"),
+        errors,
+    );
+
     if let Some(policy) = &spec.unhealthy_pod_eviction_policy {
         let at = SPEC.field("unhealthyPodEvictionPolicy");
         one_of(policy, &["AlwaysAllow", "IfHealthyBudget"], &at, errors);
@@ -69,18 +95,34 @@ fn spec_shown(spec: &PodDisruptionBudgetSpec) -> String {
             IntOrString::String(text) => internal::text(text),
         }))
     };
+
     let policy = spec.unhealthy_pod_eviction_policy.as_deref();
     internal::object(&[
         ("MinAvailable", number(&spec.min_available)),
-        ("Selector", internal::pointer(spec.selector.as_ref().map(internal::label_selector))),
+        (
+            "Selector",
+            internal::pointer(spec.selector.as_ref().map(internal::label_selector)),
+        ),
         ("MaxUnavailable", number(&spec.max_unavailable)),
-        ("UnhealthyPodEvictionPolicy", internal::pointer(policy.map(internal::text))),
+        (
+            "UnhealthyPodEvictionPolicy",
+            internal::pointer(policy.map(internal::text)),
+        ),
     ])
 }
 
 fn judge_status(budget: &Judged<'_, PodDisruptionBudget>, errors: &mut Errors) {
-    let found = budget.tree.at(&["status", "conditions"]).and_then(|found| found.as_array());
-    conditions::judge(found.unwrap_or_default(), &STATUS.field("conditions"), errors);
+    let found = budget
+        .tree
+        .at(&["status", "conditions"])
+        .and_then(|found| found.as_array());
+
+    conditions::judge(
+        found.unwrap_or_default(),
+        &STATUS.field("conditions"),
+        errors,
+    );
+
     let Some(status) = &budget.status else { return };
     let counts = [
         ("disruptionsAllowed", status.disruptions_allowed),
@@ -88,7 +130,12 @@ fn judge_status(budget: &Judged<'_, PodDisruptionBudget>, errors: &mut Errors) {
         ("desiredHealthy", status.desired_healthy),
         ("expectedPods", status.expected_pods),
     ];
+
     for (name, count) in counts {
-        not_negative(count.unwrap_or_default().into(), &STATUS.field(name), errors);
+        not_negative(
+            count.unwrap_or_default().into(),
+            &STATUS.field(name),
+            errors,
+        );
     }
 }

@@ -28,7 +28,9 @@ impl Strategy for RoleBindings {
         old: Option<&'n Value>,
         cx: &'a Context<'a>,
     ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
-        Some(Box::pin(async move { escalation::check_binding(new, old, cx).await.map(|()| None) }))
+        Some(Box::pin(async move {
+            escalation::check_binding(new, old, cx).await.map(|()| None)
+        }))
     }
 
     fn validate(&self, new: &Judged<'_, RoleBinding>, _: &Context<'_>, errors: &mut Errors) {
@@ -64,7 +66,9 @@ impl Strategy for ClusterRoleBindings {
         old: Option<&'n Value>,
         cx: &'a Context<'a>,
     ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
-        Some(Box::pin(async move { escalation::check_binding(new, old, cx).await.map(|()| None) }))
+        Some(Box::pin(async move {
+            escalation::check_binding(new, old, cx).await.map(|()| None)
+        }))
     }
 
     fn validate(&self, new: &Judged<'_, ClusterRoleBinding>, _: &Context<'_>, errors: &mut Errors) {
@@ -88,15 +92,31 @@ impl Strategy for ClusterRoleBindings {
 fn judge_role(role: &RoleRef, kinds: &[&str], errors: &mut Errors) {
     if text(&role.api_group) != GROUP {
         let at = ROLE_REF.field("apiGroup");
-        errors.push(FieldError::not_supported(&at, text(&role.api_group), &[GROUP]));
+        errors.push(FieldError::not_supported(
+            &at,
+            text(&role.api_group),
+            &[GROUP],
+        ));
     }
+
     if !kinds.contains(&role.kind.as_str()) {
-        errors.push(FieldError::not_supported(&ROLE_REF.field("kind"), &role.kind, kinds));
+        errors.push(FieldError::not_supported(
+            &ROLE_REF.field("kind"),
+            &role.kind,
+            kinds,
+        ));
     }
-    required(&role.name, names::path_segment_name, &ROLE_REF.field("name"), errors);
+
+    required(
+        &role.name,
+        names::path_segment_name,
+        &ROLE_REF.field("name"),
+        errors,
+    );
 }
 
-/// A binding is always to the same role: who may bind to one may not on that account bind to another.
+/// A binding is always to the same role: who may bind to one may not on that account bind to
+/// another.
 fn judge_kept(new: &RoleRef, old: &RoleRef, errors: &mut Errors) {
     if new != old {
         let shown = internal::object(&[
@@ -104,7 +124,12 @@ fn judge_kept(new: &RoleRef, old: &RoleRef, errors: &mut Errors) {
             ("Kind", internal::text(&new.kind)),
             ("Name", internal::text(&new.name)),
         ]);
-        errors.push(FieldError::invalid(&ROLE_REF, shown, "cannot change roleRef"));
+
+        errors.push(FieldError::invalid(
+            &ROLE_REF,
+            shown,
+            "cannot change roleRef",
+        ));
     }
 }
 
@@ -119,20 +144,37 @@ fn judge_subject(subject: &Subject, namespaced: bool, at: &Path<'_>, errors: &mu
     if subject.name.is_empty() {
         errors.push(FieldError::required(&at.field("name"), ""));
     }
+
     let group = text(&subject.api_group);
     let mut in_group = |wanted: &str| {
         if group != wanted {
-            errors.push(FieldError::not_supported(&at.field("apiGroup"), group, &[wanted]));
+            errors.push(FieldError::not_supported(
+                &at.field("apiGroup"),
+                group,
+                &[wanted],
+            ));
         }
     };
+
     match subject.kind.as_str() {
         "ServiceAccount" => {
             if !subject.name.is_empty() {
-                refuse(&at.field("name"), &subject.name, names::dns1123_subdomain(&subject.name), errors);
+                refuse(
+                    &at.field("name"),
+                    &subject.name,
+                    names::dns1123_subdomain(&subject.name),
+                    errors,
+                );
             }
+
             if !group.is_empty() {
-                errors.push(FieldError::not_supported(&at.field("apiGroup"), group, &[""]));
+                errors.push(FieldError::not_supported(
+                    &at.field("apiGroup"),
+                    group,
+                    &[""],
+                ));
             }
+
             if !namespaced && text(&subject.namespace).is_empty() {
                 errors.push(FieldError::required(&at.field("namespace"), ""));
             }

@@ -1,5 +1,6 @@
-//! Nobody gives what they do not have: what a role allows, and what a binding hands out, its writer must be allowed
-//! already, or be allowed to give away what is not theirs (`escalate` on the role, `bind` on the role referred to).
+//! Nobody gives what they do not have: what a role allows, and what a binding hands out, its writer
+//! must be allowed already, or be allowed to give away what is not theirs (`escalate` on the role,
+//! `bind` on the role referred to).
 
 use coracle_api::go_text::Quoted;
 use coracle_api::{Value, typed};
@@ -14,7 +15,11 @@ use crate::registry::strategy::Context;
 const AGGREGATION: &str = "must have cluster-admin privileges to use the aggregationRule";
 
 /// Whether the writer of a role may.
-pub(super) async fn check_role(new: &Value, old: Option<&Value>, cx: &Context<'_>) -> Result<(), ApiError> {
+pub(super) async fn check_role(
+    new: &Value,
+    old: Option<&Value>,
+    cx: &Context<'_>,
+) -> Result<(), ApiError> {
     let (user, resource) = (&*cx.scope.caller.user, cx.scope.resource);
     let name = new.meta().name();
     let subject = Subject {
@@ -25,24 +30,43 @@ pub(super) async fn check_role(new: &Value, old: Option<&Value>, cx: &Context<'_
         namespace: cx.scope.namespace,
         ..Subject::default()
     };
+
     if user.is_master()
-        || cx.registry.access.authorization.allows(&Attributes::on(user, "escalate", subject)).await
+        || cx
+            .registry
+            .access
+            .authorization
+            .allows(&Attributes::on(user, "escalate", subject))
+            .await
         || old.is_some_and(|old| only_for_collection(new, old))
     {
         return Ok(());
     }
-    let rules = new.get("rules").map(typed::from_tree::<Option<Vec<PolicyRule>>>).transpose();
-    let rules = rules.map_err(|error| ApiError::internal(error.to_string()))?.flatten().unwrap_or_default();
+
+    let rules = new
+        .get("rules")
+        .map(typed::from_tree::<Option<Vec<PolicyRule>>>)
+        .transpose();
+
+    let rules = rules
+        .map_err(|error| ApiError::internal(error.to_string()))?
+        .flatten()
+        .unwrap_or_default();
     let rules: Vec<Rule> = rules.iter().map(Rule::from).collect();
     check_owned(&rules, cx).map_err(|why| ApiError::forbidden(resource, name, &why))?;
+
     let gathers = |role: &Value| {
-        let selectors = role.at(&["aggregationRule", "clusterRoleSelectors"]).and_then(Value::as_array);
+        let selectors = role
+            .at(&["aggregationRule", "clusterRoleSelectors"])
+            .and_then(Value::as_array);
         selectors.is_some_and(|selectors| !selectors.is_empty())
     };
+
     // Such a role may come to allow anything.
     if (gathers(new) || old.is_some_and(gathers)) && check_owned(&everything(), cx).is_err() {
         return Err(ApiError::forbidden(resource, name, AGGREGATION));
     }
+
     Ok(())
 }
 
@@ -56,13 +80,19 @@ pub(super) async fn check_binding(
     if user.is_master() || old.is_some_and(|old| only_for_collection(new, old)) {
         return Ok(());
     }
+
     let role = new.get("roleRef").map(typed::from_tree::<RoleRef>);
-    let role = role.transpose().map_err(|error| ApiError::internal(error.to_string()))?.unwrap_or_default();
+    let role = role
+        .transpose()
+        .map_err(|error| ApiError::internal(error.to_string()))?
+        .unwrap_or_default();
+
     let plural = match role.kind.as_str() {
         "ClusterRole" => "clusterroles",
         "Role" => "roles",
         _ => "",
     };
+
     let subject = Subject {
         group: role.api_group.as_deref().unwrap_or_default(),
         version: "*",
@@ -71,16 +101,31 @@ pub(super) async fn check_binding(
         namespace: cx.scope.namespace,
         ..Subject::default()
     };
+
     if !plural.is_empty()
-        && cx.registry.access.authorization.allows(&Attributes::on(user, "bind", subject)).await
+        && cx
+            .registry
+            .access
+            .authorization
+            .allows(&Attributes::on(user, "bind", subject))
+            .await
     {
         return Ok(());
     }
-    let rules = cx.registry.access.rbac.referred(&role, cx.scope.namespace).map_err(|error| match error {
-        Unresolved::Kind(_) => ApiError::unexplained(error.to_string()),
-        // Upstream names the resource of the request, whatever was looked for.
-        Unresolved::ClusterRole(_) | Unresolved::Role(_) => ApiError::not_found(resource, &role.name),
-    })?;
+
+    let rules = cx
+        .registry
+        .access
+        .rbac
+        .referred(&role, cx.scope.namespace)
+        .map_err(|error| match error {
+            Unresolved::Kind(_) => ApiError::unexplained(error.to_string()),
+            // Upstream names the resource of the request, whatever was looked for.
+            Unresolved::ClusterRole(_) | Unresolved::Role(_) => {
+                ApiError::not_found(resource, &role.name)
+            }
+        })?;
+
     check_owned(&rules, cx).map_err(|why| ApiError::forbidden(resource, new.meta().name(), &why))
 }
 
@@ -88,11 +133,19 @@ pub(super) async fn check_binding(
 fn only_for_collection(new: &Value, old: &Value) -> bool {
     let bare = |object: &Value| {
         let mut object = object.clone();
-        for name in ["ownerReferences", "finalizers", "managedFields", "selfLink", "resourceVersion"] {
+        for name in [
+            "ownerReferences",
+            "finalizers",
+            "managedFields",
+            "selfLink",
+            "resourceVersion",
+        ] {
             object.meta_mut().members().remove(name);
         }
+
         object
     };
+
     bare(new) == bare(old)
 }
 
@@ -104,7 +157,13 @@ fn check_owned(rules: &[Rule], cx: &Context<'_>) -> Result<(), String> {
     if missing.is_empty() {
         return Ok(());
     }
-    let groups: Vec<String> = user.groups.iter().map(|group| Quoted(group).to_string()).collect();
+
+    let groups: Vec<String> = user
+        .groups
+        .iter()
+        .map(|group| Quoted(group).to_string())
+        .collect();
+
     let missing: Vec<String> = missing.into_iter().collect();
     let mut text = format!(
         "user {} (groups=[{}]) is attempting to grant RBAC permissions not currently held:\n{}",
@@ -112,9 +171,11 @@ fn check_owned(rules: &[Rule], cx: &Context<'_>) -> Result<(), String> {
         groups.join(" "),
         missing.join("\n")
     );
+
     if !errors.is_empty() {
         text.push_str(&format!("; resolution errors: [{}]", aggregate(&errors)));
     }
+
     Err(text)
 }
 
@@ -122,7 +183,19 @@ fn everything() -> [Rule; 2] {
     let all = || vec!["*".into()].into_boxed_slice();
     let none = || Vec::new().into_boxed_slice();
     [
-        Rule { verbs: all(), groups: all(), resources: all(), names: none(), urls: none() },
-        Rule { verbs: all(), groups: none(), resources: none(), names: none(), urls: all() },
+        Rule {
+            verbs: all(),
+            groups: all(),
+            resources: all(),
+            names: none(),
+            urls: none(),
+        },
+        Rule {
+            verbs: all(),
+            groups: none(),
+            resources: none(),
+            names: none(),
+            urls: all(),
+        },
     ]
 }

@@ -27,7 +27,9 @@ impl Strategy for Roles {
         old: Option<&'n Value>,
         cx: &'a Context<'a>,
     ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
-        Some(Box::pin(async move { escalation::check_role(new, old, cx).await.map(|()| None) }))
+        Some(Box::pin(async move {
+            escalation::check_role(new, old, cx).await.map(|()| None)
+        }))
     }
 
     fn validate(&self, new: &Judged<'_, Role>, _: &Context<'_>, errors: &mut Errors) {
@@ -61,7 +63,9 @@ impl Strategy for ClusterRoles {
         old: Option<&'n Value>,
         cx: &'a Context<'a>,
     ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
-        Some(Box::pin(async move { escalation::check_role(new, old, cx).await.map(|()| None) }))
+        Some(Box::pin(async move {
+            escalation::check_role(new, old, cx).await.map(|()| None)
+        }))
     }
 
     fn validate(&self, new: &Judged<'_, ClusterRole>, _: &Context<'_>, errors: &mut Errors) {
@@ -75,30 +79,54 @@ impl Strategy for ClusterRoles {
         cx: &Context<'_>,
         errors: &mut Errors,
     ) {
-        let selectors = old.aggregation_rule.iter().flat_map(|rule| items(&rule.cluster_role_selectors));
-        let was_bad = selectors.into_iter().any(|selector| has_bad_value(Some(selector)));
+        let selectors = old
+            .aggregation_rule
+            .iter()
+            .flat_map(|rule| items(&rule.cluster_role_selectors));
+
+        let was_bad = selectors
+            .into_iter()
+            .any(|selector| has_bad_value(Some(selector)));
         OWN.judge(new.tree, cx, errors);
-        judge_cluster_role(new, if was_bad { Values::Kept } else { Values::Judged }, errors);
+        judge_cluster_role(
+            new,
+            if was_bad {
+                Values::Kept
+            } else {
+                Values::Judged
+            },
+            errors,
+        );
+
         OWN.judge_change(new.tree, old.tree, errors);
     }
 }
 
 fn judge_cluster_role(role: &ClusterRole, values: Values, errors: &mut Errors) {
     judge_rules(items(&role.rules), false, errors);
-    let Some(rule) = &role.aggregation_rule else { return };
+    let Some(rule) = &role.aggregation_rule else {
+        return;
+    };
     let at = Path::Root.field("aggregationRule.clusterRoleSelectors");
+
     let selectors = items(&rule.cluster_role_selectors);
     if selectors.is_empty() {
         let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
         errors.push(FieldError::required(&at, detail));
     }
+
     for (index, found) in selectors.iter().enumerate() {
         let before = errors.len();
         selector::validate(Some(found), values, &at.index(index), errors);
+
         if errors.len() > before {
             // It could not be made, so nothing is shown of it.
             let detail = "invalid label selector.";
-            errors.push(FieldError::invalid(&at.index(index), "null".to_owned(), detail));
+            errors.push(FieldError::invalid(
+                &at.index(index),
+                "null".to_owned(),
+                detail,
+            ));
         }
     }
 }
@@ -112,8 +140,12 @@ fn judge_rules(rules: &[PolicyRule], namespaced: bool, errors: &mut Errors) {
 
 fn judge_rule(rule: &PolicyRule, namespaced: bool, at: &Path<'_>, errors: &mut Errors) {
     if rule.verbs.is_empty() {
-        errors.push(FieldError::required(&at.field("verbs"), "verbs must contain at least one value"));
+        errors.push(FieldError::required(
+            &at.field("verbs"),
+            "verbs must contain at least one value",
+        ));
     }
+
     let (groups, resources) = (items(&rule.api_groups), items(&rule.resources));
     let urls = items(&rule.non_resource_urls);
     if urls.is_empty() {
@@ -121,16 +153,24 @@ fn judge_rule(rule: &PolicyRule, namespaced: bool, at: &Path<'_>, errors: &mut E
             let detail = "resource rules must supply at least one api group";
             errors.push(FieldError::required(&at.field("apiGroups"), detail));
         }
+
         if resources.is_empty() {
             let detail = "resource rules must supply at least one resource";
             errors.push(FieldError::required(&at.field("resources"), detail));
         }
+
         return;
     }
+
     let mut refuse = |detail: &str| {
         let shown = internal::texts(Some(urls));
-        errors.push(FieldError::invalid(&at.field("nonResourceURLs"), shown, detail));
+        errors.push(FieldError::invalid(
+            &at.field("nonResourceURLs"),
+            shown,
+            detail,
+        ));
     };
+
     if namespaced {
         refuse("namespaced rules cannot apply to non-resource URLs");
     }

@@ -14,8 +14,10 @@ const HIGHEST: i32 = 1_000_000_000;
 /// Names that begin so are the system's own.
 const SYSTEM_PREFIX: &str = "system-";
 
-const SYSTEM: [(&str, i32); 2] =
-    [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
+const SYSTEM: [(&str, i32); 2] = [
+    ("system-node-critical", 2_000_001_000),
+    ("system-cluster-critical", 2_000_000_000),
+];
 
 pub(in crate::registry) struct PriorityClasses;
 
@@ -34,18 +36,26 @@ impl Strategy for PriorityClasses {
                 let detail = format!(
                     "priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {fault}"
                 );
-                errors.push(FieldError::forbidden(&Path::Root.field("metadata.name"), detail));
+                errors.push(FieldError::forbidden(
+                    &Path::Root.field("metadata.name"),
+                    detail,
+                ));
             }
         } else if new.value.unwrap_or_default() > HIGHEST {
             let detail = format!("maximum allowed value of a user defined priority is {HIGHEST}");
             errors.push(FieldError::forbidden(&Path::Root.field("value"), detail));
         }
+
         let at = Path::Root.field("preemptionPolicy");
         match new.preemption_policy.as_deref() {
             None | Some("PreemptLowerPriority" | "Never") => {}
             Some("") => errors.push(FieldError::required(&at, "")),
             Some(other) => {
-                errors.push(FieldError::not_supported(&at, other, &["PreemptLowerPriority", "Never"]));
+                errors.push(FieldError::not_supported(
+                    &at,
+                    other,
+                    &["PreemptLowerPriority", "Never"],
+                ));
             }
         }
     }
@@ -59,7 +69,10 @@ impl Strategy for PriorityClasses {
     ) {
         if new.value != old.value {
             let at = Path::Root.field("value");
-            errors.push(FieldError::forbidden(&at, "may not be changed in an update."));
+            errors.push(FieldError::forbidden(
+                &at,
+                "may not be changed in an update.",
+            ));
         }
         immutable(new.tree, old.tree, &["preemptionPolicy"], "null", errors);
     }

@@ -34,30 +34,47 @@ impl Strategy for CsiDrivers {
             ("podInfoOnMount", spec.pod_info_on_mount),
             ("storageCapacity", spec.storage_capacity),
         ];
+
         for (name, _) in present.into_iter().filter(|(_, flag)| flag.is_none()) {
             errors.push(FieldError::required(&SPEC.field(name), ""));
         }
+
         if let Some(policy) = &spec.fs_group_policy {
             let known = ["File", "None", "ReadWriteOnceWithFSType"];
             one_of(policy, &known, &SPEC.field("fsGroupPolicy"), errors);
         }
+
         let tokens = items(&spec.token_requests);
         judge_tokens(tokens, &SPEC.field("tokenRequests"), errors);
+
         for mode in items(&spec.volume_lifecycle_modes) {
             let known = ["Persistent", "Ephemeral"];
             if !known.contains(&mode.as_str()) {
-                errors.push(FieldError::not_supported(&SPEC.field("volumeLifecycleModes"), mode, &known));
+                errors.push(FieldError::not_supported(
+                    &SPEC.field("volumeLifecycleModes"),
+                    mode,
+                    &known,
+                ));
             }
         }
+
         if spec.se_linux_mount.is_none() {
             errors.push(FieldError::required(&SPEC.field("seLinuxMount"), ""));
         }
-        if let Some(period) = spec.node_allocatable_update_period_seconds.filter(|period| *period < 10) {
+
+        if let Some(period) = spec
+            .node_allocatable_update_period_seconds
+            .filter(|period| *period < 10)
+        {
             let at = SPEC.field("nodeAllocatableUpdatePeriodSeconds");
             let detail = "must be greater than or equal to 10 seconds";
             errors.push(FieldError::invalid(&at, period.to_string(), detail));
         }
-        if let Some(flag) = spec.service_account_token_in_secrets.filter(|_| tokens.is_empty()) {
+
+        if let Some(flag) = spec
+            .service_account_token_in_secrets
+            .filter(|_| tokens.is_empty())
+        {
             let at = SPEC.field("serviceAccountTokenInSecrets");
             let detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
             errors.push(FieldError::invalid(&at, flag.to_string(), detail));
@@ -72,12 +89,20 @@ impl Strategy for CsiDrivers {
         errors: &mut Errors,
     ) {
         self.validate(new, cx, errors);
-        for (name, shown) in
-            [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")]
-        {
+
+        for (name, shown) in [
+            ("attachRequired", "attachedRequired"),
+            ("volumeLifecycleModes", "volumeLifecycleModes"),
+        ] {
             let found = |driver: &'_ Value| driver.at(&["spec", name]).cloned();
             let (now, before) = (found(new.tree), found(old.tree));
-            unchanged(now.as_ref(), before.as_ref(), &SPEC.field(shown), "null", errors);
+            unchanged(
+                now.as_ref(),
+                before.as_ref(),
+                &SPEC.field(shown),
+                "null",
+                errors,
+            );
         }
     }
 
@@ -101,15 +126,26 @@ fn judge_tokens(tokens: &[TokenRequest], at: &Path<'_>, errors: &mut Errors) {
     for (index, token) in tokens.iter().enumerate() {
         let at = at.index(index);
         if !audiences.insert(&token.audience) {
-            errors.push(FieldError::duplicate(&at.field("audience"), internal::text(&token.audience)));
+            errors.push(FieldError::duplicate(
+                &at.field("audience"),
+                internal::text(&token.audience),
+            ));
             continue;
         }
-        let Some(seconds) = token.expiration_seconds else { continue };
+
+        let Some(seconds) = token.expiration_seconds else {
+            continue;
+        };
         let detail = match seconds {
             _ if seconds < SHORTEST_TOKEN => "may not specify a duration less than 10 minutes",
             _ if seconds > LONGEST_TOKEN => "may not specify a duration larger than 2^32 seconds",
             _ => continue,
         };
-        errors.push(FieldError::invalid(&at.field("expirationSeconds"), seconds.to_string(), detail));
+
+        errors.push(FieldError::invalid(
+            &at.field("expirationSeconds"),
+            seconds.to_string(),
+            detail,
+        ));
     }
 }

@@ -20,7 +20,10 @@ impl Strategy for CsiNodes {
     type Object = CSINode;
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
-        OwnMetadata { on_update: false, ..OwnMetadata::named(names::dns1123_subdomain) }
+        OwnMetadata {
+            on_update: false,
+            ..OwnMetadata::named(names::dns1123_subdomain)
+        }
     }
 
     fn validate(&self, new: &Judged<'_, CSINode>, _: &Context<'_>, errors: &mut Errors) {
@@ -39,12 +42,26 @@ impl Strategy for CsiNodes {
         errors: &mut Errors,
     ) {
         self.validate_anew(new, cx, errors);
+
         for before in &old.spec.drivers {
-            for now in new.spec.drivers.iter().filter(|now| now.name == before.name) {
+            for now in new
+                .spec
+                .drivers
+                .iter()
+                .filter(|now| now.name == before.name)
+            {
                 // How many volumes fit may change.
-                let fixed = |driver: &CSINodeDriver| CSINodeDriver { allocatable: None, ..driver.clone() };
+                let fixed = |driver: &CSINodeDriver| CSINodeDriver {
+                    allocatable: None,
+                    ..driver.clone()
+                };
+
                 if fixed(now) != fixed(before) {
-                    errors.push(FieldError::invalid(&SPEC.field("drivers"), driver_shown(now), IMMUTABLE));
+                    errors.push(FieldError::invalid(
+                        &SPEC.field("drivers"),
+                        driver_shown(now),
+                        IMMUTABLE,
+                    ));
                 }
             }
         }
@@ -62,16 +79,31 @@ fn judge_driver<'a>(
     if node.is_empty() {
         errors.push(FieldError::required(&at.field("nodeID"), ""));
     }
+
     if node.len() > LONGEST_NODE_ID {
         let detail = format!("must be {LONGEST_NODE_ID} characters or less");
         errors.push(FieldError::invalid_str(&at.field("nodeID"), node, detail));
     }
-    if let Some(count) = driver.allocatable.as_ref().and_then(|allocatable| allocatable.count) {
-        not_negative(count.into(), &at.field("allocatable").field("count"), errors);
+
+    if let Some(count) = driver
+        .allocatable
+        .as_ref()
+        .and_then(|allocatable| allocatable.count)
+    {
+        not_negative(
+            count.into(),
+            &at.field("allocatable").field("count"),
+            errors,
+        );
     }
+
     if !seen.insert(&driver.name) {
-        errors.push(FieldError::duplicate(&at.field("name"), internal::text(&driver.name)));
+        errors.push(FieldError::duplicate(
+            &at.field("name"),
+            internal::text(&driver.name),
+        ));
     }
+
     let mut keys = BTreeSet::new();
     for key in items(&driver.topology_keys) {
         if key.is_empty() {
@@ -88,7 +120,10 @@ fn driver_shown(driver: &CSINodeDriver) -> String {
     internal::object(&[
         ("Name", internal::text(&driver.name)),
         ("NodeID", internal::text(&driver.node_id)),
-        ("TopologyKeys", internal::texts(driver.topology_keys.as_deref())),
+        (
+            "TopologyKeys",
+            internal::texts(driver.topology_keys.as_deref()),
+        ),
         ("Allocatable", internal::pointer(None)),
     ])
 }

@@ -19,7 +19,10 @@ impl Strategy for CsiStorageCapacities {
     type Object = CSIStorageCapacity;
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
-        OwnMetadata { on_update: false, ..OwnMetadata::named(names::dns1123_subdomain) }
+        OwnMetadata {
+            on_update: false,
+            ..OwnMetadata::named(names::dns1123_subdomain)
+        }
     }
 
     fn validate(&self, new: &Judged<'_, CSIStorageCapacity>, _: &Context<'_>, errors: &mut Errors) {
@@ -35,16 +38,32 @@ impl Strategy for CsiStorageCapacities {
     ) {
         let own = self.own_metadata(cx.part);
         own.judge(new.tree, cx, errors);
+
         let was_bad = has_bad_value(old.node_topology.as_ref());
-        judge(new, if was_bad { Values::Kept } else { Values::Judged }, errors);
+        judge(
+            new,
+            if was_bad {
+                Values::Kept
+            } else {
+                Values::Judged
+            },
+            errors,
+        );
+
         own.judge_change(new.tree, old.tree, errors);
+
         if new.node_topology != old.node_topology {
             let found = internal::pointer(new.node_topology.as_ref().map(internal::label_selector));
             errors.push(FieldError::invalid(&TOPOLOGY, found, IMMUTABLE));
         }
+
         if new.storage_class_name != old.storage_class_name {
             let at = Path::Root.field("storageClassName");
-            errors.push(FieldError::invalid_str(&at, &new.storage_class_name, IMMUTABLE));
+            errors.push(FieldError::invalid_str(
+                &at,
+                &new.storage_class_name,
+                IMMUTABLE,
+            ));
         }
     }
 
@@ -54,19 +73,30 @@ impl Strategy for CsiStorageCapacities {
         _: Option<&Judged<'_, CSIStorageCapacity>>,
         _: &Context<'_>,
     ) -> Vec<String> {
-        let Some(topology) = &new.node_topology else { return Vec::new() };
+        let Some(topology) = &new.node_topology else {
+            return Vec::new();
+        };
+
         let mut warnings = Vec::new();
         for (index, expression) in items(&topology.match_expressions).iter().enumerate() {
             if let Some(message) = node_label::deprecation(&expression.key) {
                 let key = &expression.key;
-                warnings.push(format!("nodeTopology.matchExpressions[{index}].key: {key} is {message}"));
+                warnings.push(format!(
+                    "nodeTopology.matchExpressions[{index}].key: {key} is {message}"
+                ));
             }
         }
-        for key in topology.match_labels.iter().flat_map(|labels| labels.keys()) {
+
+        for key in topology
+            .match_labels
+            .iter()
+            .flat_map(|labels| labels.keys())
+        {
             if let Some(message) = node_label::deprecation(key) {
                 warnings.push(format!("nodeTopology.matchLabels.{key}: {message}"));
             }
         }
+
         warnings
     }
 }
@@ -74,9 +104,24 @@ impl Strategy for CsiStorageCapacities {
 fn judge(capacity: &CSIStorageCapacity, values: Values, errors: &mut Errors) {
     selector::validate(capacity.node_topology.as_ref(), values, &TOPOLOGY, errors);
     let class = &capacity.storage_class_name;
-    refuse(&Path::Root.field("storageClassName"), class, names::dns1123_subdomain(class), errors);
-    if let Some(found) = capacity.capacity.as_ref().map(read).filter(|found| found.signum() < 0) {
+    refuse(
+        &Path::Root.field("storageClassName"),
+        class,
+        names::dns1123_subdomain(class),
+        errors,
+    );
+
+    if let Some(found) = capacity
+        .capacity
+        .as_ref()
+        .map(read)
+        .filter(|found| found.signum() < 0)
+    {
         let detail = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid(&Path::Root.field("capacity"), shown(&found), detail));
+        errors.push(FieldError::invalid(
+            &Path::Root.field("capacity"),
+            shown(&found),
+            detail,
+        ));
     }
 }

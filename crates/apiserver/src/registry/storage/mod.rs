@@ -26,7 +26,11 @@ fn judge_provisioner(found: &str, at: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Judges what a class tells its driver.
-fn judge_parameters(parameters: &Option<BTreeMap<String, String>>, at: &Path<'_>, errors: &mut Errors) {
+fn judge_parameters(
+    parameters: &Option<BTreeMap<String, String>>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let none = BTreeMap::new();
     let parameters = parameters.as_ref().unwrap_or(&none);
     if parameters.len() > MOST_PARAMETERS {
@@ -35,7 +39,13 @@ fn judge_parameters(parameters: &Option<BTreeMap<String, String>>, at: &Path<'_>
     if parameters.contains_key("") {
         errors.push(FieldError::invalid_str(at, "", "field can not be empty."));
     }
-    if parameters.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() > LONGEST_PARAMETERS {
+
+    if parameters
+        .iter()
+        .map(|(key, value)| key.len() + value.len())
+        .sum::<usize>()
+        > LONGEST_PARAMETERS
+    {
         errors.push(FieldError::too_long(at, LONGEST_PARAMETERS));
     }
 }
@@ -48,5 +58,11 @@ pub(super) fn judge_driver_name(name: &str, at: &Path<'_>, errors: &mut Errors) 
     if name.len() > 63 {
         errors.push(FieldError::too_long(at, 63));
     }
-    refuse(at, name, names::dns1123_subdomain(&name.to_lowercase()), errors);
+
+    refuse(
+        at,
+        name,
+        names::dns1123_subdomain(&name.to_lowercase()),
+        errors,
+    );
 }

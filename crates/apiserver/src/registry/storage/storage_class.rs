@@ -1,4 +1,5 @@
-//! StorageClass: how volumes are made. All but the topologies and the leave to grow stays as it was.
+//! StorageClass: how volumes are made. All but the topologies and the leave to grow stays as it
+//! was.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,20 +21,35 @@ impl Strategy for StorageClasses {
     type Object = StorageClass;
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
-        OwnMetadata { on_update: false, ..OwnMetadata::named(names::dns1123_subdomain) }
+        OwnMetadata {
+            on_update: false,
+            ..OwnMetadata::named(names::dns1123_subdomain)
+        }
     }
 
     fn validate(&self, new: &Judged<'_, StorageClass>, _: &Context<'_>, errors: &mut Errors) {
         judge_provisioner(&new.provisioner, &Path::Root.field("provisioner"), errors);
         judge_parameters(&new.parameters, &Path::Root.field("parameters"), errors);
-        if let Some(policy) = new.reclaim_policy.as_deref().filter(|policy| !policy.is_empty()) {
-            one_of(policy, &["Delete", "Retain"], &Path::Root.field("reclaimPolicy"), errors);
+
+        if let Some(policy) = new
+            .reclaim_policy
+            .as_deref()
+            .filter(|policy| !policy.is_empty())
+        {
+            one_of(
+                policy,
+                &["Delete", "Retain"],
+                &Path::Root.field("reclaimPolicy"),
+                errors,
+            );
         }
+
         let at = Path::Root.field("volumeBindingMode");
         match &new.volume_binding_mode {
             None => errors.push(FieldError::required(&at, "")),
             Some(mode) => one_of(mode, &["Immediate", "WaitForFirstConsumer"], &at, errors),
         }
+
         judge_topologies(items(&new.allowed_topologies), errors);
     }
 
@@ -45,7 +61,8 @@ impl Strategy for StorageClasses {
         errors: &mut Errors,
     ) {
         self.validate_anew(new, cx, errors);
-        self.own_metadata(cx.part).judge_change(new.tree, old.tree, errors);
+        self.own_metadata(cx.part)
+            .judge_change(new.tree, old.tree, errors);
         immutable(new.tree, old.tree, &["parameters"], "null", errors);
         immutable(new.tree, old.tree, &["provisioner"], "\"\"", errors);
         immutable(new.tree, old.tree, &["reclaimPolicy"], "null", errors);
@@ -75,15 +92,19 @@ impl Strategy for StorageClasses {
 type Term<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
 fn judge_topologies(terms: &[TopologySelectorTerm], errors: &mut Errors) {
-    // Upstream makes room for as many terms as there are and forgets that they are empty yet, so that an empty term is
-    // the double of each of them.
+    // Upstream makes room for as many terms as there are and forgets that they are empty yet, so
+    // that an empty term is the double of each of them.
     let mut seen: Vec<Term<'_>> = terms.iter().map(|_| Term::new()).collect();
     for (index, term) in terms.iter().enumerate() {
         let at = TOPOLOGIES.index(index);
         let read = judge_term(term, &at.field("matchLabelExpressions"), errors);
         for _ in seen.iter().filter(|other| **other == read) {
-            errors.push(FieldError::duplicate(&at.field("matchLabelExpressions"), internal::text("")));
+            errors.push(FieldError::duplicate(
+                &at.field("matchLabelExpressions"),
+                internal::text(""),
+            ));
         }
+
         seen.push(read);
     }
 }
@@ -94,9 +115,13 @@ fn judge_term<'a>(term: &'a TopologySelectorTerm, at: &Path<'_>, errors: &mut Er
         let at = at.index(index);
         let values = judge_requirement(requirement, &at, errors);
         if read.insert(&requirement.key, values).is_some() {
-            errors.push(FieldError::duplicate(&at.field("key"), internal::text(&requirement.key)));
+            errors.push(FieldError::duplicate(
+                &at.field("key"),
+                internal::text(&requirement.key),
+            ));
         }
     }
+
     read
 }
 
@@ -109,12 +134,23 @@ fn judge_requirement<'a>(
     if requirement.values.is_empty() {
         errors.push(FieldError::required(&place, ""));
     }
+
     let mut values = BTreeSet::new();
     for (index, value) in requirement.values.iter().enumerate() {
         if !values.insert(value.as_str()) {
-            errors.push(FieldError::duplicate(&place.index(index), internal::text(value)));
+            errors.push(FieldError::duplicate(
+                &place.index(index),
+                internal::text(value),
+            ));
         }
     }
-    refuse(&at.field("key"), &requirement.key, names::qualified_name(&requirement.key), errors);
+
+    refuse(
+        &at.field("key"),
+        &requirement.key,
+        names::qualified_name(&requirement.key),
+        errors,
+    );
+
     values
 }

@@ -12,12 +12,25 @@ pub(in crate::registry) struct VolumeAttributesClasses;
 impl Strategy for VolumeAttributesClasses {
     type Object = VolumeAttributesClass;
 
-    fn validate(&self, new: &Judged<'_, VolumeAttributesClass>, _: &Context<'_>, errors: &mut Errors) {
+    fn validate(
+        &self,
+        new: &Judged<'_, VolumeAttributesClass>,
+        _: &Context<'_>,
+        errors: &mut Errors,
+    ) {
         judge_provisioner(&new.driver_name, &Path::Root.field("driverName"), errors);
         let at = Path::Root.field("parameters");
         judge_parameters(&new.parameters, &at, errors);
-        if new.parameters.as_ref().is_none_or(|parameters| parameters.is_empty()) {
-            errors.push(FieldError::required(&at, "must contain at least one key/value pair"));
+
+        if new
+            .parameters
+            .as_ref()
+            .is_none_or(|parameters| parameters.is_empty())
+        {
+            errors.push(FieldError::required(
+                &at,
+                "must contain at least one key/value pair",
+            ));
         }
     }
 

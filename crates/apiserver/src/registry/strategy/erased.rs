@@ -28,8 +28,8 @@ pub(in crate::registry) trait AnyStrategy: Send + Sync {
 
     fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>);
 
-    /// Judges an object, which is new where there is no old one; what is wrong goes into `errors`. Returns what the
-    /// writer should know; asked for by nobody where something is wrong.
+    /// Judges an object, which is new where there is no old one; what is wrong goes into `errors`.
+    /// Returns what the writer should know; asked for by nobody where something is wrong.
     fn judge(
         &self,
         new: &Value,
@@ -54,7 +54,11 @@ pub(in crate::registry) trait AnyStrategy: Send + Sync {
 
     fn delete_notice(&self) -> Option<&'static str>;
 
-    fn after_delete<'a>(&'a self, object: &'a Value, cx: &'a Context<'a>) -> Option<BoxFuture<'a, ()>>;
+    fn after_delete<'a>(
+        &'a self,
+        object: &'a Value,
+        cx: &'a Context<'a>,
+    ) -> Option<BoxFuture<'a, ()>>;
 }
 
 impl<S: Strategy> AnyStrategy for S {
@@ -100,6 +104,7 @@ impl<S: Strategy> AnyStrategy for S {
     ) -> Result<Vec<String>, ApiError> {
         let new = judged::<S>(new)?;
         let old = old.map(judged::<S>).transpose()?;
+
         let own = self.own_metadata(cx.part);
         match &old {
             None => {
@@ -115,9 +120,11 @@ impl<S: Strategy> AnyStrategy for S {
                 self.validate_update(&new, old, cx, errors);
             }
         }
+
         if !errors.is_empty() {
             return Ok(Vec::new());
         }
+
         Ok(self.warnings(&new, old.as_ref(), cx))
     }
 
@@ -153,7 +160,11 @@ impl<S: Strategy> AnyStrategy for S {
         Strategy::delete_notice(self)
     }
 
-    fn after_delete<'a>(&'a self, object: &'a Value, cx: &'a Context<'a>) -> Option<BoxFuture<'a, ()>> {
+    fn after_delete<'a>(
+        &'a self,
+        object: &'a Value,
+        cx: &'a Context<'a>,
+    ) -> Option<BoxFuture<'a, ()>> {
         Strategy::after_delete(self, object, cx)
     }
 }

@@ -1,13 +1,14 @@
 //! What one kind does differently: its strategy.
 //!
-//! The road of a write is the same for every kind; where behaviour is the kind's own, the road asks the kind's
-//! [`Strategy`]. On a create: `begin` reserves what lives outside the object (a Service's addresses), `prepare_create`
-//! shapes the tree, `validate` judges it, `warnings` says what the client should know. On an update the same, with the
-//! old object beside the new. Trees are changed, typed views are judged: a view is decoded once, after the shaping, and
-//! whoever must tell absent from zero looks at the tree beside it.
+//! The road of a write is the same for every kind; where behaviour is the kind's own, the road asks
+//! the kind's [`Strategy`]. On a create: `begin` reserves what lives outside the object (a
+//! Service's addresses), `prepare_create` shapes the tree, `validate` judges it, `warnings` says
+//! what the client should know. On an update the same, with the old object beside the new. Trees
+//! are changed, typed views are judged: a view is decoded once, after the shaping, and whoever must
+//! tell absent from zero looks at the tree beside it.
 //!
-//! A kind has its strategy in `registry/<group>/<kind>.rs` and its line in [`of`]. Kinds without one take the road
-//! alone.
+//! A kind has its strategy in `registry/<group>/<kind>.rs` and its line in [`of`]. Kinds without
+//! one take the road alone.
 
 mod erased;
 mod generic;
@@ -23,9 +24,9 @@ use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
 use super::{
-    OwnMetadata, Part, Registry, Scope, admissionregistration, apiextensions, apiregistration, apps,
-    autoscaling, batch, certificates, coordination, core, discovery, flowcontrol, networking, policy, rbac,
-    scheduling, storage,
+    OwnMetadata, Part, Registry, Scope, admissionregistration, apiextensions, apiregistration,
+    apps, autoscaling, batch, certificates, coordination, core, discovery, flowcontrol, networking,
+    policy, rbac, scheduling, storage,
 };
 use crate::ApiError;
 
@@ -40,8 +41,8 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Whether the object itself is kept if all goes well: its writer should know where that has no effect yet. What is
-    /// only tried is not kept.
+    /// Whether the object itself is kept if all goes well: its writer should know where that has no
+    /// effect yet. What is only tried is not kept.
     pub fn keeps_object(&self) -> bool {
         self.part == Part::Main && !self.dry_run
     }
@@ -63,8 +64,8 @@ impl<T> std::ops::Deref for Judged<'_, T> {
     }
 }
 
-/// Runs when the fate of a write is known: `true`, it happened. Gives back what was reserved, or lets go of what the
-/// old object held.
+/// Runs when the fate of a write is known: `true`, it happened. Gives back what was reserved, or
+/// lets go of what the old object held.
 pub type Settle<'a> = Box<dyn FnOnce(bool) -> BoxFuture<'a, ()> + Send + 'a>;
 
 /// Where errors are gathered.
@@ -80,7 +81,10 @@ pub enum Grace {
 }
 
 /// What a kind adds to the road of a write.
-#[expect(unused_variables, reason = "the names of parameters document what most kinds need not look at")]
+#[expect(
+    unused_variables,
+    reason = "the names of parameters document what most kinds need not look at"
+)]
 pub trait Strategy: Send + Sync + 'static {
     /// The view that it judges by.
     type Object: DeserializeOwned + Send;
@@ -100,7 +104,8 @@ pub trait Strategy: Send + Sync + 'static {
         OwnMetadata::named(self.name_rule())
     }
 
-    /// Reserves what lives outside the object, before it is shaped and judged. `old` is there on an update.
+    /// Reserves what lives outside the object, before it is shaped and judged. `old` is there on an
+    /// update.
     fn begin<'n, 'a: 'n>(
         &'a self,
         new: &'n mut Value,
@@ -120,17 +125,19 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// What the writer of a new object should know whatever becomes of it. `sent` is not shaped yet.
+    /// What the writer of a new object should know whatever becomes of it. `sent` is not shaped
+    /// yet.
     fn notices(&self, sent: &Value, cx: &Context<'_>) -> Vec<String> {
         Vec::new()
     }
 
-    /// Shapes a new object: fields that clients may not set, fields that follow from others. The status of a kind that
-    /// has the subresource is gone already.
+    /// Shapes a new object: fields that clients may not set, fields that follow from others. The
+    /// status of a kind that has the subresource is gone already.
     fn prepare_create(&self, new: &mut Value, cx: &Context<'_>) {}
 
-    /// Shapes a changed object. What the part does not own has been carried over from the old one already, for
-    /// [`Part::Main`] and [`Part::Status`]; other parts are the kind's own, and `new` is as the client sent it.
+    /// Shapes a changed object. What the part does not own has been carried over from the old one
+    /// already, for [`Part::Main`] and [`Part::Status`]; other parts are the kind's own, and `new`
+    /// is as the client sent it.
     fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>) {}
 
     /// Judges a new object. Its metadata has been judged by [`Strategy::own_metadata`].
@@ -142,8 +149,9 @@ pub trait Strategy: Send + Sync + 'static {
         self.validate(new, cx, errors);
     }
 
-    /// Judges a changed object. The change of its metadata has been judged by [`Strategy::own_metadata`]; a kind that
-    /// judges the new metadata once more calls [`OwnMetadata::judge`] or [`Strategy::validate_anew`].
+    /// Judges a changed object. The change of its metadata has been judged by
+    /// [`Strategy::own_metadata`]; a kind that judges the new metadata once more calls
+    /// [`OwnMetadata::judge`] or [`Strategy::validate_anew`].
     fn validate_update(
         &self,
         new: &Judged<'_, Self::Object>,
@@ -166,8 +174,8 @@ pub trait Strategy: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Whether a write counts as a change of what is wanted, so that `generation` goes up. Asked for kinds that count
-    /// generations, after the shaping.
+    /// Whether a write counts as a change of what is wanted, so that `generation` goes up. Asked
+    /// for kinds that count generations, after the shaping.
     fn counts_generation(&self, new: &Value, old: &Value, part: Part) -> bool {
         part == Part::Main && super::update::content_changed(old, new)
     }
@@ -195,13 +203,18 @@ pub trait Strategy: Send + Sync + 'static {
     /// Shows on an object that it has been marked as deleted.
     fn mark_deleted(&self, object: &mut Value) {}
 
-    /// What whoever deletes an object should know who does not say what becomes of what belongs to it.
+    /// What whoever deletes an object should know who does not say what becomes of what belongs to
+    /// it.
     fn delete_notice(&self) -> Option<&'static str> {
         None
     }
 
     /// Lets go of what a deleted object held.
-    fn after_delete<'a>(&'a self, object: &'a Value, cx: &'a Context<'a>) -> Option<BoxFuture<'a, ()>> {
+    fn after_delete<'a>(
+        &'a self,
+        object: &'a Value,
+        cx: &'a Context<'a>,
+    ) -> Option<BoxFuture<'a, ()>> {
         None
     }
 }
@@ -248,7 +261,9 @@ pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
         ("coordination.k8s.io", "leases") => &coordination::lease::Leases,
         ("discovery.k8s.io", "endpointslices") => &discovery::endpoint_slice::EndpointSlices,
         ("flowcontrol.apiserver.k8s.io", "flowschemas") => &flowcontrol::FlowSchemas,
-        ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => &flowcontrol::PriorityLevels,
+        ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => {
+            &flowcontrol::PriorityLevels
+        }
         ("networking.k8s.io", "ingresses") => &networking::ingress::Ingresses,
         ("networking.k8s.io", "ingressclasses") => &networking::ingress_class::IngressClasses,
         ("networking.k8s.io", "ipaddresses") => &networking::ip_address::IpAddresses,
@@ -262,7 +277,9 @@ pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
         ("scheduling.k8s.io", "priorityclasses") => &scheduling::priority_class::PriorityClasses,
         ("storage.k8s.io", "csidrivers") => &storage::csi_driver::CsiDrivers,
         ("storage.k8s.io", "csinodes") => &storage::csi_node::CsiNodes,
-        ("storage.k8s.io", "csistoragecapacities") => &storage::csi_storage_capacity::CsiStorageCapacities,
+        ("storage.k8s.io", "csistoragecapacities") => {
+            &storage::csi_storage_capacity::CsiStorageCapacities
+        }
         ("storage.k8s.io", "storageclasses") => &storage::storage_class::StorageClasses,
         ("storage.k8s.io", "volumeattributesclasses") => {
             &storage::volume_attributes_class::VolumeAttributesClasses

@@ -18,21 +18,54 @@ pub(in crate::registry) fn judge(conditions: &[Value], at: &Path<'_>, errors: &m
     let mut types = BTreeSet::new();
     for (index, condition) in conditions.iter().enumerate() {
         let at = at.index(index);
-        let part = |name: &str| condition.get(name).and_then(Value::as_str).unwrap_or_default();
+        let part = |name: &str| {
+            condition
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+
         if !types.insert(part("type")) {
-            errors.push(FieldError::duplicate(&at.field("type"), internal::text(part("type"))));
+            errors.push(FieldError::duplicate(
+                &at.field("type"),
+                internal::text(part("type")),
+            ));
         }
-        refuse(&at.field("type"), part("type"), names::qualified_name(part("type")), errors);
-        one_of(part("status"), &["False", "True", "Unknown"], &at.field("status"), errors);
-        let generation = condition.get("observedGeneration").and_then(Value::as_int).unwrap_or_default();
+
+        refuse(
+            &at.field("type"),
+            part("type"),
+            names::qualified_name(part("type")),
+            errors,
+        );
+
+        one_of(
+            part("status"),
+            &["False", "True", "Unknown"],
+            &at.field("status"),
+            errors,
+        );
+
+        let generation = condition
+            .get("observedGeneration")
+            .and_then(Value::as_int)
+            .unwrap_or_default();
+
         if generation < 0 {
             let detail = "must be greater than or equal to zero";
-            errors.push(FieldError::invalid(&at.field("observedGeneration"), generation.to_string(), detail));
+            errors.push(FieldError::invalid(
+                &at.field("observedGeneration"),
+                generation.to_string(),
+                detail,
+            ));
         }
+
         if part("lastTransitionTime").is_empty() {
             errors.push(FieldError::required(&at.field("lastTransitionTime"), ""));
         }
+
         judge_reason(part("reason"), &at.field("reason"), errors);
+
         if part("message").len() > LONGEST_MESSAGE {
             errors.push(FieldError::too_long(&at.field("message"), LONGEST_MESSAGE));
         }
@@ -45,6 +78,7 @@ fn judge_reason(reason: &str, at: &Path<'_>, errors: &mut Errors) {
         return errors.push(FieldError::required(at, ""));
     };
     let inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"_,:".contains(byte);
+
     let ends = first.is_ascii_alphabetic() && (last.is_ascii_alphanumeric() || *last == b'_');
     if !ends || !bytes.iter().all(inner) {
         errors.push(FieldError::invalid_str(at, reason, REASON));
@@ -66,13 +100,21 @@ mod tests {
         let check = |conditions: &str, expected: &[&str]| {
             let conditions = json::parse(conditions.as_bytes()).unwrap();
             let mut errors = Errors::new();
-            judge(conditions.as_array().unwrap(), &Path::Root.field("c"), &mut errors);
+            judge(
+                conditions.as_array().unwrap(),
+                &Path::Root.field("c"),
+                &mut errors,
+            );
             check_causes(&errors, expected);
         };
-        let good =
-            r#"{"type":"A","status":"True","reason":"Ok","lastTransitionTime":"2020-01-01T00:00:00Z"}"#;
+
+        let good = r#"{"type":"A","status":"True","reason":"Ok","lastTransitionTime":"2020-01-01T00:00:00Z"}"#;
         check(&format!("[{good}]"), &[]);
-        check(&format!("[{good},{good}]"), &["c[1].type: Duplicate value: \"A\""]);
+        check(
+            &format!("[{good},{good}]"),
+            &["c[1].type: Duplicate value: \"A\""],
+        );
+
         check(
             r#"[{"type":"A","status":"x","observedGeneration":-1,"reason":"1"}]"#,
             &[

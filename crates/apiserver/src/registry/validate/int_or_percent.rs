@@ -20,12 +20,25 @@ pub(in crate::registry) fn not_negative_int_or_percent(
 }
 
 /// Judges a share that is at most the whole. A number may be anything.
-pub(in crate::registry) fn not_more_than_all(found: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
+pub(in crate::registry) fn not_more_than_all(
+    found: &IntOrString,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     if let IntOrString::String(text) = found
         && names::percent(text).is_empty()
-        && text.trim_end_matches('%').trim_start_matches('0').parse::<u64>().unwrap_or_default() > 100
+        && text
+            .trim_end_matches('%')
+            .trim_start_matches('0')
+            .parse::<u64>()
+            .unwrap_or_default()
+            > 100
     {
-        errors.push(FieldError::invalid_str(at, text, "must not be greater than 100%"));
+        errors.push(FieldError::invalid_str(
+            at,
+            text,
+            "must not be greater than 100%",
+        ));
     }
 }
 
@@ -43,10 +56,19 @@ mod tests {
             check_causes(&errors, expected);
         };
         check(IntOrString::Int(0), &[]);
+
         check(IntOrString::Int(1000), &[]);
         check(IntOrString::String("100%".into()), &[]);
-        check(IntOrString::Int(-1), &["n: Invalid value: -1: must be greater than or equal to 0"]);
-        check(IntOrString::String("5".into()), &["n: Invalid value: \"5\": a valid percent string"]);
+        check(
+            IntOrString::Int(-1),
+            &["n: Invalid value: -1: must be greater than or equal to 0"],
+        );
+
+        check(
+            IntOrString::String("5".into()),
+            &["n: Invalid value: \"5\": a valid percent string"],
+        );
+
         check(
             IntOrString::String("101%".into()),
             &["n: Invalid value: \"101%\": must not be greater than 100%"],

@@ -1,8 +1,9 @@
 //! What several kinds ask of a field.
 //!
-//! Kinds judge typed views ([`super::strategy`]). What is the same in many of them has its words here once: numbers that
-//! are not negative, words of a list, fields that never change; `resources` has the names and amounts of resources,
-//! `taints` taints, `internal` what whole structs look like in messages.
+//! Kinds judge typed views ([`super::strategy`]). What is the same in many of them has its words
+//! here once: numbers that are not negative, words of a list, fields that never change; `resources`
+//! has the names and amounts of resources, `taints` taints, `internal` what whole structs look like
+//! in messages.
 
 pub(in crate::registry) mod conditions;
 pub(in crate::registry) mod int_or_percent;
@@ -49,13 +50,30 @@ pub(super) fn one_of(found: &str, words: &[&str], at: &Path<'_>, errors: &mut Er
 /// Judges a number that is at least zero.
 pub(super) fn not_negative(found: i64, at: &Path<'_>, errors: &mut Errors) {
     if found < 0 {
-        errors.push(FieldError::invalid(at, found.to_string(), "must be greater than or equal to 0"));
+        errors.push(FieldError::invalid(
+            at,
+            found.to_string(),
+            "must be greater than or equal to 0",
+        ));
     }
 }
 
-/// Judges a field that never changes. `absent` is how its absence is shown: a pointer's as `null`, a text's as `""`.
-pub(super) fn immutable(new: &Value, old: &Value, path: &[&str], absent: &str, errors: &mut Errors) {
-    unchanged(new.at(path), old.at(path), &Path::Root.field(&path.join(".")), absent, errors);
+/// Judges a field that never changes. `absent` is how its absence is shown: a pointer's as `null`,
+/// a text's as `""`.
+pub(super) fn immutable(
+    new: &Value,
+    old: &Value,
+    path: &[&str],
+    absent: &str,
+    errors: &mut Errors,
+) {
+    unchanged(
+        new.at(path),
+        old.at(path),
+        &Path::Root.field(&path.join(".")),
+        absent,
+        errors,
+    );
 }
 
 /// The same for a field that is called otherwise in complaints.
@@ -77,7 +95,10 @@ pub(super) fn unchanged(
 pub(super) fn check_causes(errors: &[FieldError], expected: &[&str]) {
     let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
     let same = found.len() == expected.len()
-        && found.iter().zip(expected).all(|(found, expected)| found.starts_with(expected));
+        && found
+            .iter()
+            .zip(expected)
+            .all(|(found, expected)| found.starts_with(expected));
     assert!(same, "{found:#?} is not {expected:#?}");
 }
 
@@ -96,12 +117,18 @@ mod tests {
             check_causes(&errors, expected);
         };
         check(r#"{"spec":{"a":1}}"#, r#"{"spec":{"a":1}}"#, &[]);
+
         check(
             r#"{"spec":{"a":2}}"#,
             r#"{"spec":{"a":1}}"#,
             &["spec.a: Invalid value: 2: field is immutable"],
         );
-        check("{}", r#"{"spec":{"a":1}}"#, &["spec.a: Invalid value: null: field is immutable"]);
+
+        check(
+            "{}",
+            r#"{"spec":{"a":1}}"#,
+            &["spec.a: Invalid value: null: field is immutable"],
+        );
     }
 
     #[test]
@@ -113,6 +140,7 @@ mod tests {
         one_of("x", &["a", "b"], &at, &mut errors);
         one_of("b", &["a", "b"], &at, &mut errors);
         not_negative(-1, &at, &mut errors);
+
         let expected = [
             "a: Required value",
             "a: Invalid value: \"A\": a lowercase RFC 1123 label",

@@ -36,7 +36,11 @@ pub(in crate::registry) fn name_in_container(found: &str, at: &Path<'_>, errors:
 pub(in crate::registry) fn name_in_quota(found: &str, at: &Path<'_>, errors: &mut Errors) {
     name(found, at, errors);
     if !found.contains('/') && !resource_name::is_known_to_quotas(found) {
-        errors.push(FieldError::invalid_str(at, found, "must be a standard resource for quota"));
+        errors.push(FieldError::invalid_str(
+            at,
+            found,
+            "must be a standard resource for quota",
+        ));
     }
 }
 
@@ -44,10 +48,19 @@ pub(in crate::registry) fn name_in_quota(found: &str, at: &Path<'_>, errors: &mu
 pub(in crate::registry) fn amount(name: &str, found: &Written, at: &Path<'_>, errors: &mut Errors) {
     let quantity = read(found);
     if quantity.signum() < 0 {
-        errors.push(FieldError::invalid(at, shown(&quantity), "must be greater than or equal to 0"));
+        errors.push(FieldError::invalid(
+            at,
+            shown(&quantity),
+            "must be greater than or equal to 0",
+        ));
     }
+
     if resource_name::is_whole(name) && quantity.milli_value() % 1000 != 0 {
-        errors.push(FieldError::invalid(at, shown(&quantity), "must be an integer"));
+        errors.push(FieldError::invalid(
+            at,
+            shown(&quantity),
+            "must be an integer",
+        ));
     }
 }
 
@@ -76,19 +89,27 @@ mod tests {
             check_causes(&errors, expected);
         };
         check(name, "cpu", &[]);
+
         check(name, "example.com/gpu", &[]);
         check(
             name,
             "gpu",
             &["r: Invalid value: \"gpu\": must be a standard resource type or fully qualified"],
         );
-        check(name, "a b", &["r: Invalid value: \"a b\": name part must consist"]);
+
+        check(
+            name,
+            "a b",
+            &["r: Invalid value: \"a b\": name part must consist"],
+        );
+
         check(name_in_container, "hugepages-2Mi", &[]);
         check(
             name_in_container,
             "pods",
             &["r: Invalid value: \"pods\": must be a standard resource for containers"],
         );
+
         check(
             name_in_container,
             "requests.example.com/gpu",
@@ -96,6 +117,7 @@ mod tests {
                 "r: Invalid value: \"requests.example.com/gpu\": doesn't follow extended resource name standard",
             ],
         );
+
         check(name_in_quota, "requests.cpu", &[]);
         check(
             name_in_quota,
@@ -108,12 +130,32 @@ mod tests {
     fn amounts_are_not_negative_and_whole_where_things_are_counted() {
         let check = |name: &str, found: &str, expected: &[&str]| {
             let mut errors = Errors::new();
-            amount(name, &Written(found.to_owned()), &Path::Root.field("r"), &mut errors);
+            amount(
+                name,
+                &Written(found.to_owned()),
+                &Path::Root.field("r"),
+                &mut errors,
+            );
             check_causes(&errors, expected);
         };
         check("cpu", "100m", &[]);
-        check("cpu", "-1", &["r: Invalid value: \"-1\": must be greater than or equal to 0"]);
-        check("pods", "1500m", &["r: Invalid value: \"1500m\": must be an integer"]);
-        check("example.com/gpu", "500m", &["r: Invalid value: \"500m\": must be an integer"]);
+
+        check(
+            "cpu",
+            "-1",
+            &["r: Invalid value: \"-1\": must be greater than or equal to 0"],
+        );
+
+        check(
+            "pods",
+            "1500m",
+            &["r: Invalid value: \"1500m\": must be an integer"],
+        );
+
+        check(
+            "example.com/gpu",
+            "500m",
+            &["r: Invalid value: \"500m\": must be an integer"],
+        );
     }
 }

@@ -18,26 +18,41 @@ pub(in crate::registry) fn of_node(taints: &[Value], at: &Path<'_>, errors: &mut
         let part = |name: &str| taint.get(name).and_then(Value::as_str).unwrap_or_default();
         let (key, value, effect) = (part("key"), part("value"), part("effect"));
         refuse(&at.field("key"), key, names::qualified_name(key), errors);
+
         let messages = names::label_value(value);
         if !messages.is_empty() {
-            errors.push(FieldError::invalid_str(&at.field("value"), value, messages.join(";")));
+            errors.push(FieldError::invalid_str(
+                &at.field("value"),
+                value,
+                messages.join(";"),
+            ));
         }
+
         match effect {
             "" => errors.push(FieldError::required(&at.field("effect"), "")),
             effect if !EFFECTS.contains(&effect) => {
-                errors.push(FieldError::not_supported(&at.field("effect"), effect, &EFFECTS));
+                errors.push(FieldError::not_supported(
+                    &at.field("effect"),
+                    effect,
+                    &EFFECTS,
+                ));
             }
             _ => {}
         }
+
         if !seen.insert((effect, key)) {
             let shown = internal::object(&[
                 ("Key", internal::text(key)),
                 ("Value", internal::text(value)),
                 ("Effect", internal::text(effect)),
-                ("TimeAdded", internal::pointer(taint.get("timeAdded").map(as_json))),
+                (
+                    "TimeAdded",
+                    internal::pointer(taint.get("timeAdded").map(as_json)),
+                ),
             ]);
             let mut error = FieldError::duplicate(&at, shown);
             error.detail = "taints must be unique by key and effect pair".to_owned();
+
             errors.push(error);
         }
     }
@@ -55,10 +70,19 @@ mod tests {
         let check = |taints: &str, expected: &[&str]| {
             let taints = json::parse(taints.as_bytes()).unwrap();
             let mut errors = Errors::new();
-            of_node(taints.as_array().unwrap(), &Path::Root.field("t"), &mut errors);
+            of_node(
+                taints.as_array().unwrap(),
+                &Path::Root.field("t"),
+                &mut errors,
+            );
             check_causes(&errors, expected);
         };
-        check(r#"[{"key":"a","effect":"NoSchedule"},{"key":"a","effect":"NoExecute"}]"#, &[]);
+
+        check(
+            r#"[{"key":"a","effect":"NoSchedule"},{"key":"a","effect":"NoExecute"}]"#,
+            &[],
+        );
+
         check(
             r#"[{"key":"","value":"a b","effect":"X"},{"key":"k"}]"#,
             &[
@@ -69,6 +93,7 @@ mod tests {
                 "t[1].effect: Required value",
             ],
         );
+
         check(
             r#"[{"key":"a","effect":"NoSchedule"},{"key":"a","value":"b","effect":"NoSchedule"}]"#,
             &[

@@ -1,4 +1,5 @@
-//! What cells of many kinds have in common: ages, lists that are cut, labels and selectors, containers.
+//! What cells of many kinds have in common: ages, lists that are cut, labels and selectors,
+//! containers.
 
 use std::collections::BTreeMap;
 
@@ -27,24 +28,42 @@ pub(super) fn age(metadata: &ObjectMeta, now: Timestamp) -> String {
 }
 
 pub(super) fn since(time: Option<&Time>, now: Timestamp) -> String {
-    time.map_or_else(|| UNKNOWN.to_string(), |time| now.since(moment(&time.0)).human().to_string())
+    time.map_or_else(
+        || UNKNOWN.to_string(),
+        |time| now.since(moment(&time.0)).human().to_string(),
+    )
 }
 
 pub(super) fn since_micro(time: Option<&MicroTime>, now: Timestamp) -> String {
-    time.map_or_else(|| UNKNOWN.to_string(), |time| now.since(moment(&time.0)).human().to_string())
+    time.map_or_else(
+        || UNKNOWN.to_string(),
+        |time| now.since(moment(&time.0)).human().to_string(),
+    )
 }
 
 pub(super) fn moment(time: &jiff::Timestamp) -> Timestamp {
     // Before 1970 the fraction counts backwards, and no object is that old.
-    Timestamp::from_unix(time.as_second(), u32::try_from(time.subsec_nanosecond()).unwrap_or_default())
+    Timestamp::from_unix(
+        time.as_second(),
+        u32::try_from(time.subsec_nanosecond()).unwrap_or_default(),
+    )
 }
 
 /// The name, and whether an annotation makes the object the default of its kind.
 pub(super) fn name_of_default(metadata: &ObjectMeta, marks: &[&str]) -> String {
     let annotations = metadata.annotations.as_ref();
-    let marked =
-        |mark: &&str| annotations.and_then(|all| all.get(*mark)).is_some_and(|value| value == "true");
-    let default = if marks.iter().any(marked) { " (default)" } else { "" };
+    let marked = |mark: &&str| {
+        annotations
+            .and_then(|all| all.get(*mark))
+            .is_some_and(|value| value == "true")
+    };
+
+    let default = if marks.iter().any(marked) {
+        " (default)"
+    } else {
+        ""
+    };
+
     format!("{}{default}", name(metadata))
 }
 
@@ -63,8 +82,12 @@ pub(super) fn or<'a>(text: Option<&'a str>, absent: &'a str) -> &'a str {
 
 /// Names and images of containers.
 pub(super) fn containers(containers: &[Container]) -> (String, String) {
-    let join = |part: fn(&Container) -> &str| containers.iter().map(part).collect::<Vec<_>>().join(",");
-    (join(|container| &container.name), join(|container| container.image.as_deref().unwrap_or_default()))
+    let join =
+        |part: fn(&Container) -> &str| containers.iter().map(part).collect::<Vec<_>>().join(",");
+    (
+        join(|container| &container.name),
+        join(|container| container.image.as_deref().unwrap_or_default()),
+    )
 }
 
 /// Names and images of a template's containers.
@@ -75,9 +98,16 @@ pub(super) fn template_containers(template: Option<&PodTemplateSpec>) -> (String
 
 /// `a=b,c=d`.
 pub(super) fn labels(labels: Option<&BTreeMap<String, String>>) -> String {
-    let pairs = labels.into_iter().flatten().map(|(key, value)| format!("{key}={value}"));
+    let pairs = labels
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={value}"));
     let text = pairs.collect::<Vec<_>>().join(",");
-    if text.is_empty() { NONE.to_string() } else { text }
+    if text.is_empty() {
+        NONE.to_string()
+    } else {
+        text
+    }
 }
 
 /// A selector as its users write it on the command line.
@@ -97,14 +127,19 @@ pub(super) fn parsed(selector: Option<&Selector>) -> Option<LabelSelector> {
 /// A quantity in its canonical form; `0`, if there is none.
 pub(super) fn quantity(quantity: Option<&QuantityText>) -> String {
     let text = quantity.map_or("0", |quantity| quantity.0.as_str());
-    text.parse::<Quantity>().map_or_else(|_| text.to_string(), |quantity| quantity.to_string())
+    text.parse::<Quantity>()
+        .map_or_else(|_| text.to_string(), |quantity| quantity.to_string())
 }
 
 /// The first few of a list, and how many more there are.
 pub(super) fn few<T: AsRef<str>>(items: &[T], separator: &str, most: usize) -> String {
     let shown: Vec<&str> = items.iter().take(most).map(AsRef::as_ref).collect();
     let shown = shown.join(separator);
-    if items.len() > most { format!("{shown} + {} more...", items.len() - most) } else { shown }
+    if items.len() > most {
+        format!("{shown} + {} more...", items.len() - most)
+    } else {
+        shown
+    }
 }
 
 /// A number of things.

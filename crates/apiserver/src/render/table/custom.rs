@@ -11,13 +11,22 @@ use crate::definitions::{Cell, Version};
 pub(super) fn row(object: &Value, version: &Version, now: Timestamp) -> Row {
     let mut cells = vec![Value::string(object.meta().name())];
     cells.extend(version.cells.iter().map(|cell| shown(object, cell, now)));
-    Row { cells, completed: None }
+    Row {
+        cells,
+        completed: None,
+    }
 }
 
 /// Only the first that a path leads to is shown.
 fn shown(object: &Value, cell: &Cell, now: Timestamp) -> Value {
-    let found = cell.path.as_ref().and_then(|path| path.find(object).first().copied());
-    let Some(found) = found.filter(|found| !found.is_null()) else { return Value::Null };
+    let found = cell
+        .path
+        .as_ref()
+        .and_then(|path| path.find(object).first().copied());
+
+    let Some(found) = found.filter(|found| !found.is_null()) else {
+        return Value::Null;
+    };
     match (cell.of.as_str(), found) {
         ("string", value) => Value::string(text(value)),
         ("integer", Value::Int(number)) => Value::Int(*number),

@@ -1,8 +1,9 @@
 //! Tables for people: what `kubectl get` prints.
 //!
-//! The columns of a resource are data of the catalogue. What stands in them is decided here, by a pure function per
-//! kind over its typed view: `<group>/<kind>.rs` makes the [`Row`] of one object, [`printers`] knows which function
-//! belongs to which kind. A kind without one has the two columns that every object can fill: name and creation time.
+//! The columns of a resource are data of the catalogue. What stands in them is decided here, by a
+//! pure function per kind over its typed view: `<group>/<kind>.rs` makes the [`Row`] of one object,
+//! [`printers`] knows which function belongs to which kind. A kind without one has the two columns
+//! that every object can fill: name and creation time.
 
 /// A row of these cells: texts, numbers, flags.
 macro_rules! row {
@@ -101,7 +102,12 @@ impl<'a> Table<'a> {
         include: &str,
         now: Timestamp,
     ) -> Result<Table<'a>, ApiError> {
-        Ok(Table { objects, version, include: Include::parse(include)?, now })
+        Ok(Table {
+            objects,
+            version,
+            include: Include::parse(include)?,
+            now,
+        })
     }
 
     /// Appends a table of one object.
@@ -113,6 +119,7 @@ impl<'a> Table<'a> {
     ) -> Result<(), ApiError> {
         let kind = shown.kind(self.objects);
         self.write_head(out);
+
         let version = shown.resource_version();
         match version.as_ref() {
             "" => out.extend_from_slice(b",\"metadata\":{}"),
@@ -122,11 +129,13 @@ impl<'a> Table<'a> {
                 );
             }
         }
+
         let columns = columns::of(self.objects.resource, kind);
         write_columns(with_columns.then_some(columns), shown.of(self.objects), out);
         out.extend_from_slice(b",\"rows\":[");
         self.write_row(printers::of(self.objects.resource, kind), shown, out)?;
         out.extend_from_slice(b"]}");
+
         Ok(())
     }
 
@@ -138,14 +147,18 @@ impl<'a> Table<'a> {
             out.extend_from_slice(b",\"rows\":null}");
             return Ok(());
         }
+
         self.write_list_head(list, out);
+
         for (place, entry) in list.entries.iter().enumerate() {
             if place > 0 {
                 out.push(b',');
             }
             self.write_row(printer, Shown::Entry(entry), out)?;
         }
+
         out.extend_from_slice(b"]}");
+
         Ok(())
     }
 
@@ -157,18 +170,28 @@ impl<'a> Table<'a> {
 
     /// Appends the row of one object of a list.
     pub(super) fn write_item(&self, entry: &Entry, out: &mut Vec<u8>) -> Result<(), ApiError> {
-        self.write_row(printers::of(self.objects.resource, self.objects.kind), Shown::Entry(entry), out)
+        self.write_row(
+            printers::of(self.objects.resource, self.objects.kind),
+            Shown::Entry(entry),
+            out,
+        )
     }
 
     fn write_list_columns(&self, list: &List, out: &mut Vec<u8>) {
         self.write_head(out);
         write_list_metadata(list, out);
-        write_columns(Some(columns::of(self.objects.resource, self.objects.kind)), self.objects.of, out);
+        write_columns(
+            Some(columns::of(self.objects.resource, self.objects.kind)),
+            self.objects.of,
+            out,
+        );
     }
 
     fn write_head(&self, out: &mut Vec<u8>) {
         let api_version = meta_api_version(self.version);
-        out.extend_from_slice(format!("{{\"kind\":\"Table\",\"apiVersion\":\"{api_version}\"").as_bytes());
+        out.extend_from_slice(
+            format!("{{\"kind\":\"Table\",\"apiVersion\":\"{api_version}\"").as_bytes(),
+        );
     }
 
     fn write_row(
@@ -182,19 +205,27 @@ impl<'a> Table<'a> {
             Some(printer) => {
                 strip(&mut tree);
                 printer(&tree, self.now).map_err(|error| {
-                    ApiError::internal(format!("{}: no row of a table: {error}", tree.meta().name()))
+                    ApiError::internal(format!(
+                        "{}: no row of a table: {error}",
+                        tree.meta().name()
+                    ))
                 })?
             }
             None => {
-                match self.objects.custom.filter(|_| shown.kind(self.objects).name == self.objects.kind.name)
+                match self
+                    .objects
+                    .custom
+                    .filter(|_| shown.kind(self.objects).name == self.objects.kind.name)
                 {
                     Some((_, version)) => custom::row(&shown.tree(self.objects), version, self.now),
                     None => plain_row(&tree),
                 }
             }
         };
+
         out.extend_from_slice(b"{\"cells\":");
         json::write(&Value::Array(row.cells), out);
+
         if let Some(completed) = row.completed {
             let Completed { reason, message } = completed;
             out.extend_from_slice(
@@ -205,21 +236,27 @@ impl<'a> Table<'a> {
                 .as_bytes(),
             );
         }
+
         out.extend_from_slice(b",\"object\":");
+
         // The end of the initial events is said by an annotation, which must not be lost.
         let ends = tree.meta().annotation("k8s.io/initial-events-end") == Some("true");
         match self.include {
             Include::Object => shown.write(self.objects, out),
             Include::None if !ends => out.extend_from_slice(b"null"),
-            Include::None | Include::Metadata => partial::write(shown, self.objects, self.version, out),
+            Include::None | Include::Metadata => {
+                partial::write(shown, self.objects, self.version, out)
+            }
         }
+
         out.push(b'}');
+
         Ok(())
     }
 }
 
-/// Takes away what no cell shows: which version the object is in, which a typed view would insist on, and its owners,
-/// which are most of many an object.
+/// Takes away what no cell shows: which version the object is in, which a typed view would insist
+/// on, and its owners, which are most of many an object.
 fn strip(object: &mut Value) {
     object.meta_mut().members().remove("managedFields");
     if let Some(map) = object.as_object_mut() {
@@ -230,16 +267,22 @@ fn strip(object: &mut Value) {
 
 /// The row of a kind without columns of its own.
 fn plain_row(object: &Value) -> Row {
-    let created = object.meta().creation_timestamp().unwrap_or(Timestamp::ZERO);
+    let created = object
+        .meta()
+        .creation_timestamp()
+        .unwrap_or(Timestamp::ZERO);
     row![object.meta().name(), Time(created).to_string()]
 }
 
 /// Appends the member `columnDefinitions`.
 fn write_columns(columns: Option<&[Column]>, of: Struct<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"columnDefinitions\":");
-    let Some(columns) = columns else { return out.extend_from_slice(b"null") };
+    let Some(columns) = columns else {
+        return out.extend_from_slice(b"null");
+    };
     for (place, column) in columns.iter().enumerate() {
         out.push(if place == 0 { b'[' } else { b',' });
+
         for (name, text) in [
             ("{\"name\":", column.name.as_str()),
             (",\"type\":", &column.data_type),
@@ -249,7 +292,9 @@ fn write_columns(columns: Option<&[Column]>, of: Struct<'_>, out: &mut Vec<u8>) 
             out.extend_from_slice(name.as_bytes());
             json::write_string(text, out);
         }
+
         out.extend_from_slice(format!(",\"priority\":{}}}", u8::from(column.wide)).as_bytes());
     }
+
     out.push(b']');
 }

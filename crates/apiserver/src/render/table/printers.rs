@@ -6,18 +6,24 @@ use coracle_api::time::Timestamp;
 use coracle_api::typed::TypedError;
 
 use super::{
-    Row, admissionregistration, apiregistration, apps, autoscaling, batch, certificates, coordination, core,
-    discovery, flowcontrol, networking, node, policy, rbac, resource, scheduling, storage,
+    Row, admissionregistration, apiregistration, apps, autoscaling, batch, certificates,
+    coordination, core, discovery, flowcontrol, networking, node, policy, rbac, resource,
+    scheduling, storage,
 };
 
 /// Makes the row of an object at a moment.
 pub(super) type Printer = fn(&Value, Timestamp) -> Result<Row, TypedError>;
 
-/// The printer of a kind, as a request to the resource is answered with it; `None`: it has no columns of its own.
+/// The printer of a kind, as a request to the resource is answered with it; `None`: it has no
+/// columns of its own.
 ///
-/// Objects are shown as they are kept: a kind that is kept as another group's has that group's rows.
+/// Objects are shown as they are kept: a kind that is kept as another group's has that group's
+/// rows.
 pub(super) fn of(resource: &Resource, kind: &Kind) -> Option<Printer> {
-    let kept_as = resource.storage.as_ref().filter(|_| kind.name == resource.kind);
+    let kept_as = resource
+        .storage
+        .as_ref()
+        .filter(|_| kind.name == resource.kind);
     let group = kept_as.map_or(&kind.group, |storage| &storage.group);
     by_name(group, &kind.name)
 }

@@ -16,9 +16,12 @@ pub(super) fn check(group: &str, kind: &str, object: &str, expected: &str) {
 }
 
 pub(super) fn cells(group: &str, kind: &str, object: &str) -> String {
-    let printer = printers::by_name(group, kind).unwrap_or_else(|| panic!("{group}/{kind} has no printer"));
+    let printer =
+        printers::by_name(group, kind).unwrap_or_else(|| panic!("{group}/{kind} has no printer"));
     let row = printer(&json::parse(object.as_bytes()).unwrap(), noon()).unwrap();
-    let cell =
-        |cell: &coracle_api::Value| cell.as_str().map_or_else(|| json::to_string(cell), str::to_string);
+    let cell = |cell: &coracle_api::Value| {
+        cell.as_str()
+            .map_or_else(|| json::to_string(cell), str::to_string)
+    };
     row.cells.iter().map(cell).collect::<Vec<_>>().join(" | ")
 }

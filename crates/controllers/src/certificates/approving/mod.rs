@@ -43,8 +43,19 @@ pub async fn run(context: &Context) {
     let (requests, queue, feeds) = follow(context, "certificate");
     let client = context.client(ACCOUNT);
     let reviews = Resource::builtin("authorization.k8s.io", "v1", "subjectaccessreviews");
+
     let (access, reviews) = (client.resource(&resource()), client.resource(&reviews));
-    Shell::new(Approving { requests, access, reviews }, queue, context).run(feeds, 1).await;
+    Shell::new(
+        Approving {
+            requests,
+            access,
+            reviews,
+        },
+        queue,
+        context,
+    )
+    .run(feeds, 1)
+    .await;
 }
 
 impl Approving {
@@ -60,19 +71,35 @@ impl Approving {
         ] {
             wanted.insert(name, text);
         }
+
         let mut spec = Map::new();
         spec.insert("resourceAttributes", wanted);
-        for (from, to) in [("username", "user"), ("uid", "uid"), ("groups", "groups"), ("extra", "extra")] {
+
+        for (from, to) in [
+            ("username", "user"),
+            ("uid", "uid"),
+            ("groups", "groups"),
+            ("extra", "extra"),
+        ] {
             if let Some(value) = object.at(&["spec", from]) {
                 spec.insert(to, value.clone());
             }
         }
+
         let mut review = Map::new();
         review.insert("apiVersion", "authorization.k8s.io/v1");
         review.insert("kind", "SubjectAccessReview");
         review.insert("spec", spec);
-        let answer = self.reviews.create(&Value::Object(review)).await.map_err(ActError::Review)?;
-        Ok(answer.at(&["status", "allowed"]).and_then(Value::as_bool).unwrap_or_default())
+        let answer = self
+            .reviews
+            .create(&Value::Object(review))
+            .await
+            .map_err(ActError::Review)?;
+
+        Ok(answer
+            .at(&["status", "allowed"])
+            .and_then(Value::as_bool)
+            .unwrap_or_default())
     }
 }
 
@@ -86,8 +113,13 @@ impl Controller for Approving {
     const NAME: &'static str = "certificatesigningrequest-approving-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
-        let Some(request) = self.requests.get(key) else { return Observation::Gone };
-        Observation::Seen { uid: request.uid.clone(), observed: request }
+        let Some(request) = self.requests.get(key) else {
+            return Observation::Gone;
+        };
+        Observation::Seen {
+            uid: request.uid.clone(),
+            observed: request,
+        }
     }
 
     fn plan(request: &Arc<Cached<Whole>>, _: Timestamp) -> Self::Plan {
@@ -105,13 +137,23 @@ impl Controller for Approving {
             if self.allows(&request, *question).await? {
                 let mut approved = Value::clone(&request.object);
                 add_condition(&mut approved, "Approved", "AutoApproved", question.message);
-                let written = self.access.clone().subresource("approval").update(&approved).await;
+
+                let written = self
+                    .access
+                    .clone()
+                    .subresource("approval")
+                    .update(&approved)
+                    .await;
+
                 return written.map(|_| Requeue::OnEvent).map_err(ActError::Write);
             }
         }
+
         match questions.is_empty() {
             true => Ok(Requeue::OnEvent),
-            false => Err(ActError::NotAllowed(questions.iter().map(|question| question.part).collect())),
+            false => Err(ActError::NotAllowed(
+                questions.iter().map(|question| question.part).collect(),
+            )),
         }
     }
 }

@@ -28,21 +28,25 @@ const ANY: Question = Question {
     message: "Auto approving kubelet client certificate after SubjectAccessReview.",
 };
 
-/// What is to be asked about a request, one after the other until the answer is yes; nothing: it is left to people.
+/// What is to be asked about a request, one after the other until the answer is yes; nothing: it is
+/// left to people.
 ///
 /// # Errors
 /// The request cannot be read.
 pub fn plan(object: &Value) -> Result<Vec<Question>, RequestError> {
     let text = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default();
-    let is_decided =
-        !text(&["status", "certificate"]).is_empty() || has(object, "Approved") || has(object, "Denied");
+    let is_decided = !text(&["status", "certificate"]).is_empty()
+        || has(object, "Approved")
+        || has(object, "Denied");
     if is_decided || text(&["spec", "signerName"]) != KUBELETS {
         return Ok(Vec::new());
     }
+
     let request = Request::of(object)?;
     if request.not_of_kubelet_client(&usages(object)).is_some() {
         return Ok(Vec::new());
     }
+
     let is_own = text(&["spec", "username"]) == request.common_name;
     Ok(if is_own { vec![SELF, ANY] } else { vec![ANY] })
 }
@@ -58,25 +62,66 @@ mod tests {
 
     fn object(common_name: &str, username: &str, signer: &str, status: &str) -> Value {
         let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, common_name);
-        params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
-        let request = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap();
+        params
+            .distinguished_name
+            .push(DnType::CommonName, common_name);
+
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, "system:nodes");
+        let request = params
+            .serialize_request(&KeyPair::generate().unwrap())
+            .unwrap()
+            .pem()
+            .unwrap();
+
         let text = format!(
             "{{spec: {{request: {}, signerName: {signer}, username: '{username}', usages: [digital signature, client \
              auth]}}, status: {status}}}",
             STANDARD.encode(request)
         );
+
         yaml::decode(text.as_bytes()).unwrap()
     }
 
     #[test]
     fn only_what_a_node_may_have_is_asked_about() {
-        let check = |object: &Value, expected: &[Question]| assert_eq!(plan(object).unwrap(), expected);
-        check(&object("system:node:n", "system:node:n", KUBELETS, "{}"), &[SELF, ANY]);
-        check(&object("system:node:n", "system:bootstrap:x", KUBELETS, "{}"), &[ANY]);
+        let check =
+            |object: &Value, expected: &[Question]| assert_eq!(plan(object).unwrap(), expected);
+        check(
+            &object("system:node:n", "system:node:n", KUBELETS, "{}"),
+            &[SELF, ANY],
+        );
+
+        check(
+            &object("system:node:n", "system:bootstrap:x", KUBELETS, "{}"),
+            &[ANY],
+        );
+
         check(&object("jane", "jane", KUBELETS, "{}"), &[]);
-        check(&object("system:node:n", "x", "kubernetes.io/kube-apiserver-client", "{}"), &[]);
-        check(&object("system:node:n", "x", KUBELETS, "{conditions: [{type: Denied}]}"), &[]);
-        check(&object("system:node:n", "x", KUBELETS, "{certificate: YQ==}"), &[]);
+        check(
+            &object(
+                "system:node:n",
+                "x",
+                "kubernetes.io/kube-apiserver-client",
+                "{}",
+            ),
+            &[],
+        );
+
+        check(
+            &object(
+                "system:node:n",
+                "x",
+                KUBELETS,
+                "{conditions: [{type: Denied}]}",
+            ),
+            &[],
+        );
+
+        check(
+            &object("system:node:n", "x", KUBELETS, "{certificate: YQ==}"),
+            &[],
+        );
     }
 }

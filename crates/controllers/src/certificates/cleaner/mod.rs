@@ -37,7 +37,9 @@ pub struct ActError(#[source] Error);
 pub async fn run(context: &Context) {
     let (requests, queue, feeds) = follow(context, "csrcleaner");
     let access = context.client(ACCOUNT).resource(&resource());
-    Shell::new(Cleaner { requests, access }, queue, context).run(feeds, 1).await;
+    Shell::new(Cleaner { requests, access }, queue, context)
+        .run(feeds, 1)
+        .await;
 }
 
 #[async_trait]
@@ -50,8 +52,13 @@ impl Controller for Cleaner {
     const NAME: &'static str = "certificatesigningrequest-cleaner-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Option<Timestamp>> {
-        let Some(request) = self.requests.get(key) else { return Observation::Gone };
-        Observation::Seen { uid: request.uid.clone(), observed: plan::goes_at(&request) }
+        let Some(request) = self.requests.get(key) else {
+            return Observation::Gone;
+        };
+        Observation::Seen {
+            uid: request.uid.clone(),
+            observed: plan::goes_at(&request),
+        }
     }
 
     fn plan(goes_at: &Option<Timestamp>, now: Timestamp) -> Plan {
@@ -59,15 +66,26 @@ impl Controller for Cleaner {
             None => Plan::Keep,
             Some(at) if *at < now => Plan::Delete,
             // A second later, so that it has really passed.
-            Some(at) => Plan::Wait(at.since(now).to_std().unwrap_or_default() + Duration::from_secs(1)),
+            Some(at) => {
+                Plan::Wait(at.since(now).to_std().unwrap_or_default() + Duration::from_secs(1))
+            }
         }
     }
 
-    async fn act(&self, key: &ObjectKey, _: Option<Timestamp>, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        _: Option<Timestamp>,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         match plan {
             Plan::Keep => Ok(Requeue::OnEvent),
             Plan::Wait(time) => Ok(Requeue::After(time)),
-            Plan::Delete => match self.access.delete(&key.name, &DeleteOptions::default()).await {
+            Plan::Delete => match self
+                .access
+                .delete(&key.name, &DeleteOptions::default())
+                .await
+            {
                 Err(error) if !error.is_not_found() => Err(ActError(error)),
                 _ => Ok(Requeue::OnEvent),
             },

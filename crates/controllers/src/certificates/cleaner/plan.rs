@@ -15,14 +15,26 @@ const DECIDED: i64 = 3600;
 /// What nobody decided, or nobody did, goes after a day.
 const PENDING: i64 = 24 * 3600;
 
-/// The moment from which on a request is not needed any more; none: only something else can bring it to an end.
+/// The moment from which on a request is not needed any more; none: only something else can bring
+/// it to an end.
 pub fn goes_at(object: &Value) -> Option<Timestamp> {
-    let certificate = object.at(&["status", "certificate"]).and_then(Value::as_str).unwrap_or_default();
+    let certificate = object
+        .at(&["status", "certificate"])
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+
     if conditions(object).next().is_none() {
-        return object.meta().creation_timestamp().map(|made| made.plus_seconds(PENDING));
+        return object
+            .meta()
+            .creation_timestamp()
+            .map(|made| made.plus_seconds(PENDING));
     }
+
     let moments = conditions(object).flat_map(|condition| {
-        let written = Time::parse(condition.text("lastUpdateTime")).ok().map(|time| time.0);
+        let written = Time::parse(condition.text("lastUpdateTime"))
+            .ok()
+            .map(|time| time.0);
+
         let after = |seconds: i64| written.map(|at| at.plus_seconds(seconds));
         match condition.text("type") {
             "Denied" | "Failed" => [after(DECIDED), None],
@@ -31,6 +43,7 @@ pub fn goes_at(object: &Value) -> Option<Timestamp> {
             _ => [None, None],
         }
     });
+
     moments.flatten().min()
 }
 
@@ -39,7 +52,10 @@ fn ends_at(certificate: &str) -> Option<Timestamp> {
     let pem = STANDARD.decode(certificate).ok()?;
     let der = CertificateDer::from_pem_slice(&pem).ok()?;
     let (_, read) = X509Certificate::from_der(&der).ok()?;
-    Some(Timestamp::from_unix(read.validity().not_after.timestamp(), 0))
+    Some(Timestamp::from_unix(
+        read.validity().not_after.timestamp(),
+        0,
+    ))
 }
 
 #[cfg(test)]
@@ -53,22 +69,55 @@ mod tests {
     fn requests_go_when_nobody_needs_them_any_more() {
         let mut params = CertificateParams::default();
         params.not_after = rcgen::date_time_ymd(2026, 1, 1);
-        let short = params.self_signed(&KeyPair::generate().unwrap()).unwrap().pem();
+        let short = params
+            .self_signed(&KeyPair::generate().unwrap())
+            .unwrap()
+            .pem();
+
         let check = |status: &str, expected: Option<&str>| {
-            let text =
-                format!("{{metadata: {{creationTimestamp: '2026-01-01T00:00:00Z'}}, status: {status}}}");
+            let text = format!(
+                "{{metadata: {{creationTimestamp: '2026-01-01T00:00:00Z'}}, status: {status}}}"
+            );
+
             let found = goes_at(&yaml::decode(text.as_bytes()).unwrap());
-            assert_eq!(found.map(|at| Time(at).text().to_string()).as_deref(), expected, "{status}");
+            assert_eq!(
+                found.map(|at| Time(at).text().to_string()).as_deref(),
+                expected,
+                "{status}"
+            );
         };
-        let condition =
-            |kind: &str| format!("conditions: [{{type: {kind}, lastUpdateTime: '2026-01-01T06:00:00Z'}}]");
+
+        let condition = |kind: &str| {
+            format!("conditions: [{{type: {kind}, lastUpdateTime: '2026-01-01T06:00:00Z'}}]")
+        };
         check("{}", Some("2026-01-02T00:00:00Z"));
-        check(&format!("{{{}}}", condition("Denied")), Some("2026-01-01T07:00:00Z"));
-        check(&format!("{{{}}}", condition("Failed")), Some("2026-01-01T07:00:00Z"));
-        check(&format!("{{{}}}", condition("Approved")), Some("2026-01-02T06:00:00Z"));
-        check(&format!("{{{}, certificate: YQ==}}", condition("Approved")), Some("2026-01-01T07:00:00Z"));
-        let ended = format!("{{{}, certificate: {}}}", condition("Approved"), STANDARD.encode(short));
+        check(
+            &format!("{{{}}}", condition("Denied")),
+            Some("2026-01-01T07:00:00Z"),
+        );
+
+        check(
+            &format!("{{{}}}", condition("Failed")),
+            Some("2026-01-01T07:00:00Z"),
+        );
+
+        check(
+            &format!("{{{}}}", condition("Approved")),
+            Some("2026-01-02T06:00:00Z"),
+        );
+
+        check(
+            &format!("{{{}, certificate: YQ==}}", condition("Approved")),
+            Some("2026-01-01T07:00:00Z"),
+        );
+
+        let ended = format!(
+            "{{{}, certificate: {}}}",
+            condition("Approved"),
+            STANDARD.encode(short)
+        );
         check(&ended, Some("2026-01-01T00:00:00Z"));
+
         check(&format!("{{{}}}", condition("Own")), None);
     }
 }

@@ -31,7 +31,9 @@ pub struct Authority {
 /// The key is nobody's business.
 impl fmt::Debug for Authority {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Authority").field("ends_at", &self.ends_at).finish_non_exhaustive()
+        out.debug_struct("Authority")
+            .field("ends_at", &self.ends_at)
+            .finish_non_exhaustive()
     }
 }
 
@@ -80,14 +82,21 @@ impl Authority {
     /// # Errors
     /// One of them cannot be read.
     pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Authority, AuthorityError> {
-        let der = CertificateDer::from_pem_slice(certificate).map_err(|_| AuthorityError::Certificate)?;
+        let der =
+            CertificateDer::from_pem_slice(certificate).map_err(|_| AuthorityError::Certificate)?;
         let (_, read) = X509Certificate::from_der(&der).map_err(|_| AuthorityError::Certificate)?;
-        let key_id = read.extensions().iter().find_map(|extension| match extension.parsed_extension() {
-            ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0.to_vec()),
-            _ => None,
-        });
+        let key_id =
+            read.extensions()
+                .iter()
+                .find_map(|extension| match extension.parsed_extension() {
+                    ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0.to_vec()),
+                    _ => None,
+                });
+
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| AuthorityError::Key)?;
-        let key = rustls::crypto::ring::sign::any_supported_type(&key).map_err(|_| AuthorityError::Key)?;
+        let key = rustls::crypto::ring::sign::any_supported_type(&key)
+            .map_err(|_| AuthorityError::Key)?;
+
         Ok(Authority {
             key,
             subject: read.subject().as_raw().to_vec(),
@@ -104,8 +113,10 @@ impl Authority {
         if now >= self.ends_at {
             return Err(SignError::Expired(Time(self.ends_at).text().to_string()));
         }
+
         let signer = self.key.choose_scheme(SCHEMES).ok_or(SignError::Key)?;
         let algorithm = algorithm(signer.scheme()).ok_or(SignError::Key)?;
+
         let not_after = wanted.not_after.min(self.ends_at);
         let body = der::sequence(&[
             // Version 3.
@@ -119,7 +130,12 @@ impl Authority {
             &der::value(0xa3, &der::value(0x30, &self.extensions(wanted)?)),
         ]);
         let signature = signer.sign(&body).map_err(|_| SignError::Key)?;
-        Ok(pem(&der::sequence(&[&body, &algorithm, &der::bits(&signature, 0)])))
+
+        Ok(pem(&der::sequence(&[
+            &body,
+            &algorithm,
+            &der::bits(&signature, 0),
+        ])))
     }
 
     fn extensions(&self, wanted: &Wanted<'_>) -> Result<Vec<u8>, SignError> {
@@ -131,14 +147,26 @@ impl Authority {
         if let Some(purposes) = purposes {
             all.extend(extension(&[0x55, 0x1d, 0x25], false, &purposes));
         }
+
         // It is not an authority itself.
         all.extend(extension(&[0x55, 0x1d, 0x13], true, &der::sequence(&[])));
+
         if let Some(id) = &self.key_id {
-            all.extend(extension(&[0x55, 0x1d, 0x23], false, &der::sequence(&[&der::value(0x80, id)])));
+            all.extend(extension(
+                &[0x55, 0x1d, 0x23],
+                false,
+                &der::sequence(&[&der::value(0x80, id)]),
+            ));
         }
+
         if wanted.request.names != Names::default() {
-            all.extend(extension(&[0x55, 0x1d, 0x11], false, &other_names(&wanted.request.names)));
+            all.extend(extension(
+                &[0x55, 0x1d, 0x11],
+                false,
+                &other_names(&wanted.request.names),
+            ));
         }
+
         Ok(all)
     }
 }
@@ -152,7 +180,12 @@ const SCHEMES: &[SignatureScheme] = &[
 ];
 
 fn algorithm(scheme: SignatureScheme) -> Option<Vec<u8>> {
-    let ecdsa = |last: u8| der::sequence(&[&der::identifier(&[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, last])]);
+    let ecdsa = |last: u8| {
+        der::sequence(&[&der::identifier(&[
+            0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, last,
+        ])])
+    };
+
     match scheme {
         SignatureScheme::ECDSA_NISTP256_SHA256 => Some(ecdsa(2)),
         SignatureScheme::ECDSA_NISTP384_SHA384 => Some(ecdsa(3)),
@@ -184,7 +217,11 @@ fn other_names(names: &Names) -> Vec<u8> {
 
 /// Years from 2050 on are written out.
 fn moment(at: Timestamp) -> Vec<u8> {
-    let text: String = Time(at).text().chars().filter(|c| c.is_ascii_digit()).collect();
+    let text: String = Time(at)
+        .text()
+        .chars()
+        .filter(|c| c.is_ascii_digit())
+        .collect();
     match &text[..4] < "2050" {
         true => der::value(0x17, format!("{}Z", &text[2..]).as_bytes()),
         false => der::value(0x18, format!("{text}Z").as_bytes()),
@@ -193,7 +230,13 @@ fn moment(at: Timestamp) -> Vec<u8> {
 
 fn pem(der: &[u8]) -> String {
     let text = STANDARD.encode(der);
-    let lines: Vec<&str> =
-        text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).expect("base64 is ASCII")).collect();
-    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+    let lines: Vec<&str> = text
+        .as_bytes()
+        .chunks(64)
+        .map(|line| std::str::from_utf8(line).expect("base64 is ASCII"))
+        .collect();
+    format!(
+        "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
+        lines.join("\n")
+    )
 }

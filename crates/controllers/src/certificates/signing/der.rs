@@ -6,13 +6,19 @@ pub(super) fn value(tag: u8, content: &[u8]) -> Vec<u8> {
     match u8::try_from(content.len()) {
         Ok(length) if length < 0x80 => out.push(length),
         _ => {
-            let length: Vec<u8> =
-                content.len().to_be_bytes().into_iter().skip_while(|byte| *byte == 0).collect();
+            let length: Vec<u8> = content
+                .len()
+                .to_be_bytes()
+                .into_iter()
+                .skip_while(|byte| *byte == 0)
+                .collect();
             out.push(0x80 | u8::try_from(length.len()).expect("a length has at most eight bytes"));
             out.extend(length);
         }
     }
+
     out.extend_from_slice(content);
+
     out
 }
 
@@ -22,7 +28,11 @@ pub(super) fn sequence(parts: &[&[u8]]) -> Vec<u8> {
 
 /// A number of these bytes, which is not negative.
 pub(super) fn unsigned(bytes: &[u8]) -> Vec<u8> {
-    let mut content: Vec<u8> = bytes.iter().copied().skip_while(|byte| *byte == 0).collect();
+    let mut content: Vec<u8> = bytes
+        .iter()
+        .copied()
+        .skip_while(|byte| *byte == 0)
+        .collect();
     if content.first().is_none_or(|first| first & 0x80 != 0) {
         content.insert(0, 0);
     }

@@ -1,4 +1,5 @@
-//! Signing: what was approved and is for a signer of the cluster gets its certificate, or says why not.
+//! Signing: what was approved and is for a signer of the cluster gets its certificate, or says why
+//! not.
 
 pub mod authority;
 mod der;
@@ -36,7 +37,10 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { authorities: BTreeMap::new(), duration: Duration::from_secs(365 * 24 * 3600) }
+        Config {
+            authorities: BTreeMap::new(),
+            duration: Duration::from_secs(365 * 24 * 3600),
+        }
     }
 }
 
@@ -44,8 +48,14 @@ impl Config {
     /// One authority for all signers.
     #[must_use]
     pub fn with(authority: &Authority) -> Config {
-        let authorities = Signer::ALL.into_iter().map(|signer| (signer, authority.clone())).collect();
-        Config { authorities, ..Config::default() }
+        let authorities = Signer::ALL
+            .into_iter()
+            .map(|signer| (signer, authority.clone()))
+            .collect();
+        Config {
+            authorities,
+            ..Config::default()
+        }
     }
 }
 
@@ -77,24 +87,52 @@ pub async fn run(context: &Context, config: Config) {
         warn!("no authority was given: {} does not begin", Signing::NAME);
         return std::future::pending().await;
     }
+
     let (requests, queue, feeds) = follow(context, "csrsigning");
     let access = context.client(ACCOUNT).resource(&resource());
-    let controller = Signing { requests, access, config, world: context.world };
+    let controller = Signing {
+        requests,
+        access,
+        config,
+        world: context.world,
+    };
     Shell::new(controller, queue, context).run(feeds, 5).await;
 }
 
 impl Signing {
-    fn sign(&self, object: &Value, request: &Request, authority: &Authority) -> Result<String, SignError> {
+    fn sign(
+        &self,
+        object: &Value,
+        request: &Request,
+        authority: &Authority,
+    ) -> Result<String, SignError> {
         let now = self.world.now();
-        let asked = object.at(&["spec", "expirationSeconds"]).and_then(Value::as_int);
+        let asked = object
+            .at(&["spec", "expirationSeconds"])
+            .and_then(Value::as_int);
         let most = i64::try_from(self.config.duration.as_secs()).unwrap_or(i64::MAX);
         let (not_before, not_after) = plan::validity(asked, most, now);
-        let usages = object.at(&["spec", "usages"]).and_then(Value::as_array).unwrap_or_default();
+
+        let usages = object
+            .at(&["spec", "usages"])
+            .and_then(Value::as_array)
+            .unwrap_or_default();
         let usages: Vec<&str> = usages.iter().filter_map(Value::as_str).collect();
+
         let mut serial = [0; 16];
         serial[..8].copy_from_slice(&(self.world.random)().to_be_bytes());
         serial[8..].copy_from_slice(&(self.world.random)().to_be_bytes());
-        authority.sign(&Wanted { request, usages: &usages, not_before, not_after, serial }, now)
+
+        authority.sign(
+            &Wanted {
+                request,
+                usages: &usages,
+                not_before,
+                not_after,
+                serial,
+            },
+            now,
+        )
     }
 }
 
@@ -108,8 +146,13 @@ impl Controller for Signing {
     const NAME: &'static str = "certificatesigningrequest-signing-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
-        let Some(request) = self.requests.get(key) else { return Observation::Gone };
-        Observation::Seen { uid: request.uid.clone(), observed: request }
+        let Some(request) = self.requests.get(key) else {
+            return Observation::Gone;
+        };
+        Observation::Seen {
+            uid: request.uid.clone(),
+            observed: request,
+        }
     }
 
     fn plan(request: &Arc<Cached<Whole>>, _: Timestamp) -> Self::Plan {
@@ -125,18 +168,30 @@ impl Controller for Signing {
         let mut written = Value::clone(&object.object);
         match plan? {
             Plan::Keep => return Ok(Requeue::OnEvent),
-            Plan::Fail(why) => add_condition(&mut written, "Failed", "SignerValidationFailure", &why),
+            Plan::Fail(why) => {
+                add_condition(&mut written, "Failed", "SignerValidationFailure", &why)
+            }
             Plan::Sign(signer, request) => {
                 let Some(authority) = self.config.authorities.get(&signer) else {
                     return Ok(Requeue::OnEvent);
                 };
+
                 let certificate = STANDARD.encode(self.sign(&object, &request, authority)?);
                 if let Some(members) = written.as_object_mut() {
-                    members.object_mut("status").insert("certificate", certificate);
+                    members
+                        .object_mut("status")
+                        .insert("certificate", certificate);
                 }
             }
         }
-        match self.access.clone().subresource("status").update(&written).await {
+
+        match self
+            .access
+            .clone()
+            .subresource("status")
+            .update(&written)
+            .await
+        {
             Err(error) if error.is_not_found() => Ok(Requeue::OnEvent),
             done => done.map(|_| Requeue::OnEvent).map_err(ActError::Write),
         }

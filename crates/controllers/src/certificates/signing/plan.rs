@@ -28,8 +28,12 @@ pub enum Signer {
 
 impl Signer {
     /// All of them.
-    pub const ALL: [Signer; 4] =
-        [Signer::KubeletServing, Signer::KubeletClient, Signer::ApiServerClient, Signer::LegacyUnknown];
+    pub const ALL: [Signer; 4] = [
+        Signer::KubeletServing,
+        Signer::KubeletClient,
+        Signer::ApiServerClient,
+        Signer::LegacyUnknown,
+    ];
 
     /// As requests name it.
     pub fn name(self) -> &'static str {
@@ -63,10 +67,12 @@ pub fn plan(object: &Value) -> Result<Plan, RequestError> {
     if !is_wanted || !text(&["status", "certificate"]).is_empty() {
         return Ok(Plan::Keep);
     }
+
     let name = text(&["spec", "signerName"]);
     let Some(signer) = Signer::ALL.into_iter().find(|signer| signer.name() == name) else {
         return Ok(Plan::Keep);
     };
+
     let (request, usages) = (Request::of(object)?, usages(object));
     let wrong = match signer {
         Signer::KubeletServing => request.not_of_kubelet_server(&usages),
@@ -74,6 +80,7 @@ pub fn plan(object: &Value) -> Result<Plan, RequestError> {
         Signer::ApiServerClient => not_of_client(usages.iter().copied()),
         Signer::LegacyUnknown => None,
     };
+
     Ok(wrong.map_or_else(|| Plan::Sign(signer, Box::new(request)), Plan::Fail))
 }
 
@@ -91,8 +98,15 @@ fn not_of_client<'a>(usages: impl Iterator<Item = &'a str>) -> Option<String> {
 
 /// From when until when a certificate is valid that is to last `asked` seconds, and at most `most`.
 pub fn validity(asked: Option<i64>, most: i64, now: Timestamp) -> (Timestamp, Timestamp) {
-    let lasts = asked.map_or(most, |asked| if asked > most { most } else { asked.max(LEAST) });
-    let end = if lasts < SHORT { lasts } else { lasts - BACKDATE };
+    let lasts = asked.map_or(
+        most,
+        |asked| if asked > most { most } else { asked.max(LEAST) },
+    );
+    let end = if lasts < SHORT {
+        lasts
+    } else {
+        lasts - BACKDATE
+    };
     (now.plus_seconds(-BACKDATE), now.plus_seconds(end))
 }
 
@@ -111,12 +125,14 @@ mod tests {
                 "{asked:?}"
             );
         };
+
         let year = 365 * 24 * 3600;
         check(None, year, year - 300);
         check(Some(3600), year, 3600);
         check(Some(60), year, 600);
         check(Some(9 * 3600), year, 9 * 3600 - 300);
         check(Some(2 * year), year, year - 300);
+
         // What is allowed may be less than what nobody may fall below.
         check(Some(3600), 1800, 1800);
     }
@@ -127,8 +143,19 @@ mod tests {
             assert_eq!(not_of_client(usages.iter().copied()).as_deref(), expected);
         };
         check(&["client auth"], None);
-        check(&["client auth", "digital signature", "key encipherment"], None);
-        check(&["digital signature"], Some("missing required usage for client certificate: client auth"));
-        check(&["client auth", "server auth"], Some("invalid usage for client certificate: server auth"));
+        check(
+            &["client auth", "digital signature", "key encipherment"],
+            None,
+        );
+
+        check(
+            &["digital signature"],
+            Some("missing required usage for client certificate: client auth"),
+        );
+
+        check(
+            &["client auth", "server auth"],
+            Some("invalid usage for client certificate: server auth"),
+        );
     }
 }

@@ -30,7 +30,10 @@ const PURPOSES: &[(&str, &[u8])] = &[
     ("timestamping", &[0x2b, 6, 1, 5, 5, 7, 3, 8]),
     ("ocsp signing", &[0x2b, 6, 1, 5, 5, 7, 3, 9]),
     ("microsoft sgc", &[0x2b, 6, 1, 4, 1, 0x82, 0x37, 0x0a, 3, 3]),
-    ("netscape sgc", &[0x60, 0x86, 0x48, 1, 0x86, 0xf8, 0x42, 4, 1]),
+    (
+        "netscape sgc",
+        &[0x60, 0x86, 0x48, 1, 0x86, 0xf8, 0x42, 4, 1],
+    ),
 ];
 
 /// The bits of keys, and the names of purposes, encoded.
@@ -53,17 +56,26 @@ pub(super) fn encode(usages: &[&str]) -> Result<Extensions, String> {
             (None, None) => return Err((*usage).to_string()),
         }
     }
+
     let mut names: Vec<Vec<u8>> = purposes.iter().map(|name| der::identifier(name)).collect();
     names.sort();
     let purposes = (!names.is_empty()).then(|| der::value(0x30, &names.concat()));
+
     Ok(((keys != 0).then(|| bits(keys)), purposes))
 }
 
 /// Bits without the zeros at their end.
 fn bits(keys: u16) -> Vec<u8> {
     let [first, second] = keys.to_be_bytes();
-    let (bytes, last): (&[u8], u8) = if second == 0 { (&[first], first) } else { (&[first, second], second) };
-    der::bits(bytes, u8::try_from(last.trailing_zeros()).unwrap_or_default())
+    let (bytes, last): (&[u8], u8) = if second == 0 {
+        (&[first], first)
+    } else {
+        (&[first, second], second)
+    };
+    der::bits(
+        bytes,
+        u8::try_from(last.trailing_zeros()).unwrap_or_default(),
+    )
 }
 
 #[cfg(test)]
@@ -75,9 +87,19 @@ mod tests {
         let check = |usages: &[&str], keys: Option<&[u8]>, purposes: usize| {
             let (found, names) = encode(usages).unwrap();
             assert_eq!(found.as_deref(), keys, "{usages:?}");
-            assert_eq!(names.map(|names| names.len()).unwrap_or_default(), purposes, "{usages:?}");
+            assert_eq!(
+                names.map(|names| names.len()).unwrap_or_default(),
+                purposes,
+                "{usages:?}"
+            );
         };
-        check(&["digital signature", "key encipherment"], Some(&[3, 2, 5, 0xa0]), 0);
+
+        check(
+            &["digital signature", "key encipherment"],
+            Some(&[3, 2, 5, 0xa0]),
+            0,
+        );
+
         check(&["signing", "digital signature"], Some(&[3, 2, 7, 0x80]), 0);
         check(&["decipher only"], Some(&[3, 3, 7, 0, 0x80]), 0);
         check(&["client auth"], None, 12);

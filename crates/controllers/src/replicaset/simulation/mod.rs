@@ -1,5 +1,5 @@
-//! The ReplicaSet controller in simulated clusters where everything goes wrong, and the proof that the simulation would
-//! notice if the controller did: planted bugs, each of which is found.
+//! The ReplicaSet controller in simulated clusters where everything goes wrong, and the proof that
+//! the simulation would notice if the controller did: planted bugs, each of which is found.
 
 mod planted;
 
@@ -11,7 +11,9 @@ use coracle_api::{Map, Value};
 use coracle_client::{DeleteOptions, WorkQueue};
 use coracle_testkit::objects::{pod, replica_set};
 use coracle_testkit::simulation::deeds::{self, has_labels, is_active, is_ready, number, owned};
-use coracle_testkit::simulation::{History, Objects, Others, Process, Scenario, finds, play, survives};
+use coracle_testkit::simulation::{
+    History, Objects, Others, Process, Scenario, finds, play, survives,
+};
 
 use super::ReplicaSets;
 use crate::frame::{Context, Feeds, Shell};
@@ -21,14 +23,21 @@ use planted::{BeginsEarly, CreatesTwice, ExpectsNothing};
 /// Workers of the controller.
 const WORKERS: usize = 2;
 
-/// Users scale a ReplicaSet, delete it and make it again; its pods are deleted, relabelled, become ready and end.
+/// Users scale a ReplicaSet, delete it and make it again; its pods are deleted, relabelled, become
+/// ready and end.
 struct Sets {
     begin: fn(Context),
 }
 
 /// The controller as it is.
-const PRODUCT: Sets =
-    Sets { begin: |context| context.tasks.clone().spawn(async move { run(&context).await }) };
+const PRODUCT: Sets = Sets {
+    begin: |context| {
+        context
+            .tasks
+            .clone()
+            .spawn(async move { run(&context).await })
+    },
+};
 
 async fn run(context: &Context) {
     super::run::<ReplicaSet>(context, WORKERS).await;
@@ -44,7 +53,9 @@ async fn run_with<C: crate::Controller<Key = coracle_client::ObjectKey>>(
     let mut feeds = Feeds::new();
     let controller = ReplicaSets::new(context, &queue, &mut feeds);
     let feeds = if is_patient { feeds } else { Feeds::new() };
-    Shell::new(around(controller), queue, context).run(feeds, WORKERS).await;
+    Shell::new(around(controller), queue, context)
+        .run(feeds, WORKERS)
+        .await;
 }
 
 #[async_trait(?Send)]
@@ -52,26 +63,47 @@ impl Scenario for Sets {
     fn begin(&self, process: &Process) {
         let client = process.client("system:kube-controller-manager", &[]);
         let own = client.clone();
-        (self.begin)(Context::new(&client, move |_| own.clone(), process.tasks.clone()));
+        (self.begin)(Context::new(
+            &client,
+            move |_| own.clone(),
+            process.tasks.clone(),
+        ));
     }
 
     async fn prepare(&self, others: &Others) {
         let set = replica_set("web", 1 + others.dice.below(3));
-        others.of("apps", "v1", "replicasets").create(&set).await.unwrap();
+        others
+            .of("apps", "v1", "replicasets")
+            .create(&set)
+            .await
+            .unwrap();
     }
 
     async fn deed(&self, others: &Others) {
-        let (sets, pods) = (others.of("apps", "v1", "replicasets"), others.of("", "v1", "pods"));
+        let (sets, pods) = (
+            others.of("apps", "v1", "replicasets"),
+            others.of("", "v1", "pods"),
+        );
+
         match others.dice.below(12) {
             0..=2 => {
                 let replicas = others.dice.below(5);
-                deeds::patch(&sets, "web", &format!(r#"{{"spec":{{"replicas":{replicas}}}}}"#)).await;
+                deeds::patch(
+                    &sets,
+                    "web",
+                    &format!(r#"{{"spec":{{"replicas":{replicas}}}}}"#),
+                )
+                .await;
             }
             3 | 4 => deeds::delete_any(others, &pods).await,
             5..=7 => deeds::pod_goes_on(others, &pods).await,
             8 => {
                 if let Some(pod) = deeds::any(others, &pods).await {
-                    let other = if pod.meta().label("app") == Some("web") { "other" } else { "web" };
+                    let other = if pod.meta().label("app") == Some("web") {
+                        "other"
+                    } else {
+                        "web"
+                    };
                     let patch = format!(r#"{{"metadata":{{"labels":{{"app":"{other}"}}}}}}"#);
                     deeds::patch(&pods, pod.meta().name(), &patch).await;
                 }
@@ -97,16 +129,26 @@ impl Scenario for Sets {
                 let most = most_wanted.entry(set.meta().uid().to_string()).or_default();
                 *most = (*most).max(replicas(set));
             }
-            let ("pods", None, Some(made)) = (change.resource.as_str(), &change.before, &change.after) else {
+
+            let ("pods", None, Some(made)) =
+                (change.resource.as_str(), &change.before, &change.after)
+            else {
                 return Ok(());
             };
-            let Some(owner) = controller_of(made.meta()) else { return Ok(()) };
+
+            let Some(owner) = controller_of(made.meta()) else {
+                return Ok(());
+            };
             let labels = selector("web");
-            let counted = owned(objects, owner.uid).filter(|pod| has_labels(pod, &labels)).count();
+
+            let counted = owned(objects, owner.uid)
+                .filter(|pod| has_labels(pod, &labels))
+                .count();
             match most_wanted.get(owner.uid) {
-                Some(most) if counted > *most => {
-                    Err(format!("{} is one too many: {counted} of at most {most}", made.meta().name()))
-                }
+                Some(most) if counted > *most => Err(format!(
+                    "{} is one too many: {counted} of at most {most}",
+                    made.meta().name()
+                )),
                 _ => Ok(()),
             }
         })
@@ -122,24 +164,39 @@ impl Scenario for Sets {
             if let Some(pod) = owned(objects, uid).find(|pod| !has_labels(pod, &labels)) {
                 return Err(format!("{} is not released", pod.meta().name()));
             }
+
             let orphan = |pod: &&Value| controller_of(pod.meta()).is_none() && is_active(pod);
-            if let Some(pod) = objects.of("pods").filter(orphan).find(|pod| has_labels(pod, &labels)) {
+            if let Some(pod) = objects
+                .of("pods")
+                .filter(orphan)
+                .find(|pod| has_labels(pod, &labels))
+            {
                 return Err(format!("{} is not adopted", pod.meta().name()));
             }
+
             let ready = owned(objects, uid).filter(|pod| is_ready(pod)).count();
             let status = |name: &str| number(set, &["status", name]);
-            let said = (status("replicas"), status("readyReplicas"), status("observedGeneration"));
+            let said = (
+                status("replicas"),
+                status("readyReplicas"),
+                status("observedGeneration"),
+            );
+
             let right = (as_int(wanted), as_int(ready), set.meta().generation());
             if said != right {
                 return Err(format!("the status says {said:?} instead of {right:?}"));
             }
         }
+
         Ok(())
     }
 }
 
 fn replicas(set: &Value) -> usize {
-    let replicas = set.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or(1);
+    let replicas = set
+        .at(&["spec", "replicas"])
+        .and_then(Value::as_int)
+        .unwrap_or(1);
     usize::try_from(replicas).unwrap()
 }
 
@@ -162,9 +219,15 @@ fn whatever_goes_wrong_the_pods_come_to_be_as_many_as_wanted_and_never_more() {
 fn the_same_seed_is_the_same_story_to_the_last_request() {
     for seed in 0..12 {
         let (one, other) = (play(&PRODUCT, seed), play(&PRODUCT, seed));
-        if let Some((one, other)) = one.trace.iter().zip(&other.trace).find(|(one, other)| one != other) {
+        if let Some((one, other)) = one
+            .trace
+            .iter()
+            .zip(&other.trace)
+            .find(|(one, other)| one != other)
+        {
             panic!("seed {seed}:\n{one}\n{other}");
         }
+
         assert_eq!(one.hash, other.hash, "seed {seed}");
         assert_ne!(one.hash, play(&PRODUCT, seed + 1).hash);
     }
@@ -175,20 +238,35 @@ fn planted_bugs_are_found_and_replayed() {
     let check = |name: &str, begin: fn(Context)| {
         let scenario = Sets { begin };
         let failure = finds(&scenario, 1000).unwrap_or_else(|| panic!("{name} is not found"));
-        let again = play(&scenario, failure.seed).failure.unwrap_or_else(|| panic!("{name} is not replayed"));
+        let again = play(&scenario, failure.seed)
+            .failure
+            .unwrap_or_else(|| panic!("{name} is not replayed"));
         assert_eq!(again.to_string(), failure.to_string(), "{name}");
+
         assert!(
             play(&PRODUCT, failure.seed).failure.is_none(),
             "{name}: the controller itself survives that seed"
         );
     };
+
     check("a missing expectation", |context| {
-        context.tasks.clone().spawn(async move { run_with(&context, ExpectsNothing, true).await });
+        context
+            .tasks
+            .clone()
+            .spawn(async move { run_with(&context, ExpectsNothing, true).await });
     });
+
     check("a stale read", |context| {
-        context.tasks.clone().spawn(async move { run_with(&context, BeginsEarly, false).await });
+        context
+            .tasks
+            .clone()
+            .spawn(async move { run_with(&context, BeginsEarly, false).await });
     });
+
     check("a creation that is repeated blindly", |context| {
-        context.tasks.clone().spawn(async move { run_with(&context, CreatesTwice, true).await });
+        context
+            .tasks
+            .clone()
+            .spawn(async move { run_with(&context, CreatesTwice, true).await });
     });
 }

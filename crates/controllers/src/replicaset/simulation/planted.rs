@@ -64,7 +64,12 @@ impl ExpectsNothing {
         self.0.observe(key)
     }
 
-    async fn carry_out(&self, key: &ObjectKey, observed: &Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn carry_out(
+        &self,
+        key: &ObjectKey,
+        observed: &Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         self.0.carry_out(key, observed, plan).await
     }
 }
@@ -74,7 +79,12 @@ impl BeginsEarly {
         self.0.observe(key)
     }
 
-    async fn carry_out(&self, key: &ObjectKey, observed: &Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn carry_out(
+        &self,
+        key: &ObjectKey,
+        observed: &Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         self.0.carry_out(key, observed, plan).await
     }
 }
@@ -84,7 +94,12 @@ impl CreatesTwice {
         self.0.observe(key)
     }
 
-    async fn carry_out(&self, key: &ObjectKey, observed: &Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn carry_out(
+        &self,
+        key: &ObjectKey,
+        observed: &Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
         let done = self.0.carry_out(key, observed, plan.clone()).await;
         if !matches!(done, Err(ActError::Pods(PodError::Create(_)))) {
             return done;

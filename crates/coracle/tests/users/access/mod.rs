@@ -1,5 +1,6 @@
-//! Who may do what, in generated worlds of users, roles and bindings: what the server says in a review and what it does
-//! when it is really asked, held against an evaluation that looks at everything every time.
+//! Who may do what, in generated worlds of users, roles and bindings: what the server says in a
+//! review and what it does when it is really asked, held against an evaluation that looks at
+//! everything every time.
 //!
 //! A world that fails is named by its seed; `CORACLE_SEED` plays it alone.
 
@@ -24,7 +25,9 @@ fn reviews_and_real_requests_agree_with_a_look_at_everything() {
     let castle = Castle::start_with(&["--controllers=clusterrole-aggregation"]);
     for namespace in ["a", "b"] {
         castle.server.kubectl(&["create", "namespace", namespace]);
-        castle.server.kubectl(&["-n", namespace, "create", "serviceaccount", "robot"]);
+        castle
+            .server
+            .kubectl(&["-n", namespace, "create", "serviceaccount", "robot"]);
     }
     for seed in seeds() {
         println!("CORACLE_SEED={seed} plays this world alone");
@@ -32,7 +35,10 @@ fn reviews_and_real_requests_agree_with_a_look_at_everything() {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a seed that failed is asked for from outside")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a seed that failed is asked for from outside"
+)]
 fn seeds() -> Vec<u64> {
     match std::env::var("CORACLE_SEED") {
         Ok(seed) => vec![seed.parse().unwrap()],
@@ -49,22 +55,43 @@ fn play(castle: &Castle, seed: u64) {
     castle.server.kubectl(&["create", "-f", file]);
     aggregated(castle, &world);
     let raw = Raw::new(&castle.server.kubeconfig);
+
     let mut yes = 0;
     for _ in 0..REVIEWS {
         let (user, request) = (dice.one(USERS), Request::generate(&mut dice));
         let expected = allowed(&world, user, &request);
-        assert_eq!(reviewed(&raw, user, &request), expected, "seed {seed}: {} {request:?}", user.name);
+        assert_eq!(
+            reviewed(&raw, user, &request),
+            expected,
+            "seed {seed}: {} {request:?}",
+            user.name
+        );
+
         yes += usize::from(expected);
     }
+
     // Worlds in which everything or nothing is allowed would show nothing.
-    assert!((REVIEWS / 50..REVIEWS * 9 / 10).contains(&yes), "{yes} of {REVIEWS} were allowed");
+    assert!(
+        (REVIEWS / 50..REVIEWS * 9 / 10).contains(&yes),
+        "{yes} of {REVIEWS} were allowed"
+    );
+
     for _ in 0..REQUESTS {
         let (user, request) = (dice.one(USERS), Request::generate(&mut dice));
-        let Some((method, path)) = request.http() else { continue };
+        let Some((method, path)) = request.http() else {
+            continue;
+        };
         let expected = allowed(&world, user, &request);
+
         let status = asked(castle, user, method, &path);
-        assert_eq!(status != 403, expected, "seed {seed}: {} {method} {path}: {status}", user.name);
+        assert_eq!(
+            status != 403,
+            expected,
+            "seed {seed}: {} {method} {path}: {status}",
+            user.name
+        );
     }
+
     castle.server.kubectl(&["delete", "-f", file]);
 }
 
@@ -77,8 +104,11 @@ fn aggregated(castle: &Castle, world: &World) {
                 expected.push(rule);
             }
         }
+
         until(&format!("{} is filled", role.name), || {
-            let told = castle.server.kubectl(&["get", "clusterrole", &role.name, "-o", "json"]);
+            let told = castle
+                .server
+                .kubectl(&["get", "clusterrole", &role.name, "-o", "json"]);
             let told: serde_json::Value = serde_json::from_str(&told).unwrap();
             let rules = told["rules"].as_array().cloned().unwrap_or_default();
             rules.len() == expected.len() && expected.iter().all(|rule| rules.contains(rule))
@@ -89,36 +119,69 @@ fn aggregated(castle: &Castle, world: &World) {
 fn reviewed(raw: &Raw, user: &User, request: &Request) -> bool {
     let mut spec = json!({"user": user.name, "groups": user.groups});
     match request {
-        Request::Resource { verb, group, resource, subresource, namespace, name } => {
+        Request::Resource {
+            verb,
+            group,
+            resource,
+            subresource,
+            namespace,
+            name,
+        } => {
             spec["resourceAttributes"] = json!({"verb": verb, "group": group, "resource": resource,
                 "subresource": subresource, "namespace": namespace, "name": name});
         }
-        Request::Path { verb, path } => spec["nonResourceAttributes"] = json!({"verb": verb, "path": path}),
+        Request::Path { verb, path } => {
+            spec["nonResourceAttributes"] = json!({"verb": verb, "path": path})
+        }
     }
-    let review =
-        json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec});
-    let answer = raw.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review.to_string());
+
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec});
+    let answer = raw.post(
+        "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        &review.to_string(),
+    );
     assert_eq!(answer.status, 201, "{review}: {:?}", answer.body);
-    answer.body.get("status").and_then(|status| status.get("allowed")).and_then(Value::as_bool).unwrap()
+
+    answer
+        .body
+        .get("status")
+        .and_then(|status| status.get("allowed"))
+        .and_then(Value::as_bool)
+        .unwrap()
 }
 
 fn asked(castle: &Castle, user: &User, method: &str, path: &str) -> u16 {
     let (who, headers) = match user.way {
         Way::Nobody => (None, String::new()),
         Way::Certificate => {
-            let group = user.groups.first().filter(|group| !group.starts_with("system:"));
+            let group = user
+                .groups
+                .first()
+                .filter(|group| !group.starts_with("system:"));
             (castle.user(user.name, group.unwrap_or(&"")), String::new())
         }
         Way::Token { namespace } => {
-            let token = castle.server.kubectl(&["-n", namespace, "create", "token", "robot"]);
+            let token = castle
+                .server
+                .kubectl(&["-n", namespace, "create", "token", "robot"]);
             (None, format!("Authorization: Bearer {}\r\n", token.trim()))
         }
         // More groups than one certificate of the tests can have.
         Way::Impersonated => {
-            let groups = user.groups.iter().map(|group| format!("Impersonate-Group: {group}\r\n"));
-            let headers = format!("Impersonate-User: {}\r\n{}", user.name, groups.collect::<String>());
+            let groups = user
+                .groups
+                .iter()
+                .map(|group| format!("Impersonate-Group: {group}\r\n"));
+
+            let headers = format!(
+                "Impersonate-User: {}\r\n{}",
+                user.name,
+                groups.collect::<String>()
+            );
+
             (castle.user("root", "system:masters"), headers)
         }
     };
+
     castle.ask(who, method, path, &headers, "").status
 }

@@ -1,4 +1,5 @@
-//! RBAC as it is described, without an index: every rule of every role of every binding, one after the other.
+//! RBAC as it is described, without an index: every rule of every role of every binding, one after
+//! the other.
 
 use crate::access::world::{Request, Role, Rule, Subject, User, World};
 
@@ -17,11 +18,17 @@ pub(crate) fn allowed(world: &World, user: &User, request: &Request) -> bool {
 }
 
 /// A role that gathers others has their rules and none of its own.
-pub(crate) fn rules_of<'a>(world: &'a World, role: &'a Role) -> Box<dyn Iterator<Item = &'a Rule> + 'a> {
+pub(crate) fn rules_of<'a>(
+    world: &'a World,
+    role: &'a Role,
+) -> Box<dyn Iterator<Item = &'a Rule> + 'a> {
     match role.gathers {
         None => Box::new(role.rules.iter()),
         Some(shelf) => {
-            let gathered = world.roles.iter().filter(move |role| role.shelf == Some(shelf));
+            let gathered = world
+                .roles
+                .iter()
+                .filter(move |role| role.shelf == Some(shelf));
             Box::new(gathered.flat_map(|role| rules_of(world, role)))
         }
     }
@@ -31,14 +38,23 @@ fn is(subject: &Subject, user: &User) -> bool {
     match subject {
         Subject::User(name) => user.name == *name,
         Subject::Group(name) => user.groups.contains(name),
-        Subject::Account { namespace } => user.name == format!("system:serviceaccount:{namespace}:robot"),
+        Subject::Account { namespace } => {
+            user.name == format!("system:serviceaccount:{namespace}:robot")
+        }
     }
 }
 
 fn covers(rule: &Rule, request: &Request) -> bool {
     let has = |list: &[&str], wanted: &str| list.contains(&"*") || list.contains(&wanted);
     match request {
-        Request::Resource { verb, group, resource, subresource, name, .. } => {
+        Request::Resource {
+            verb,
+            group,
+            resource,
+            subresource,
+            name,
+            ..
+        } => {
             let resource_fits = rule.resources.iter().any(|written| match *subresource {
                 "" => *written == "*" || written == resource,
                 // `pods/*` is a name that nothing has; `*/scale` is the scale of everything.
@@ -48,6 +64,7 @@ fn covers(rule: &Rule, request: &Request) -> bool {
                         || *written == format!("*/{below}")
                 }
             });
+
             has(&rule.verbs, verb)
                 && has(&rule.groups, group)
                 && resource_fits
@@ -55,10 +72,13 @@ fn covers(rule: &Rule, request: &Request) -> bool {
         }
         Request::Path { verb, path } => {
             has(&rule.verbs, verb)
-                && rule.urls.iter().any(|written| match written.strip_suffix('*') {
-                    Some(beginning) => path.starts_with(beginning),
-                    None => written == path,
-                })
+                && rule
+                    .urls
+                    .iter()
+                    .any(|written| match written.strip_suffix('*') {
+                        Some(beginning) => path.starts_with(beginning),
+                        None => written == path,
+                    })
         }
     }
 }

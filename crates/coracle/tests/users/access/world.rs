@@ -1,4 +1,5 @@
-//! Worlds by chance: roles with every kind of rule, bindings of every kind, and what users may ask in them.
+//! Worlds by chance: roles with every kind of rule, bindings of every kind, and what users may ask
+//! in them.
 
 use serde_json::{Value, json};
 
@@ -56,28 +57,67 @@ const fn user(name: &'static str, groups: &'static [&'static str], way: Way) -> 
 
 pub(crate) const USERS: &[User] = &[
     user("jane", &["system:authenticated"], Way::Certificate),
-    user("joe", &["readers", "system:authenticated"], Way::Certificate),
-    user("ann", &["readers", "writers", "system:authenticated"], Way::Impersonated),
+    user(
+        "joe",
+        &["readers", "system:authenticated"],
+        Way::Certificate,
+    ),
+    user(
+        "ann",
+        &["readers", "writers", "system:authenticated"],
+        Way::Impersonated,
+    ),
     // Called like a group, like an account, and like everybody: names are only names.
     user("readers", &["system:authenticated"], Way::Certificate),
-    user("robot", &["writers", "system:authenticated"], Way::Certificate),
+    user(
+        "robot",
+        &["writers", "system:authenticated"],
+        Way::Certificate,
+    ),
     user("*", &["system:authenticated"], Way::Certificate),
     user(
         "system:serviceaccount:a:robot",
-        &["system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"],
+        &[
+            "system:serviceaccounts",
+            "system:serviceaccounts:a",
+            "system:authenticated",
+        ],
         Way::Token { namespace: "a" },
     ),
     user(
         "system:serviceaccount:b:robot",
-        &["system:serviceaccounts", "system:serviceaccounts:b", "system:authenticated"],
+        &[
+            "system:serviceaccounts",
+            "system:serviceaccounts:b",
+            "system:authenticated",
+        ],
         Way::Token { namespace: "b" },
     ),
     user("system:anonymous", &["system:unauthenticated"], Way::Nobody),
 ];
 
-const VERBS: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
-const WRITTEN_VERBS: &[&str] =
-    &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "post", "*"];
+const VERBS: &[&str] = &[
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+];
+const WRITTEN_VERBS: &[&str] = &[
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+    "post",
+    "*",
+];
 const WRITTEN_GROUPS: &[&str] = &["", "", "apps", "example.com", "*"];
 const WRITTEN_RESOURCES: &[&str] = &[
     "configmaps",
@@ -105,7 +145,14 @@ const RESOURCES: &[(&str, &str)] = &[
 ];
 const SUBRESOURCES: &[&str] = &["", "", "", "status", "log", "scale"];
 const WRITTEN_URLS: &[&str] = &["/metrics", "/debug/*", "/debug/x/*", "/deb*", "/debug", "*"];
-const URLS: &[&str] = &["/metrics", "/metrics/more", "/debug", "/debug/x", "/debug/x/y", "/logs"];
+const URLS: &[&str] = &[
+    "/metrics",
+    "/metrics/more",
+    "/debug",
+    "/debug/x",
+    "/debug/x/y",
+    "/logs",
+];
 const SHELVES: &[&str] = &["one", "two"];
 
 pub(crate) struct Rule {
@@ -118,7 +165,12 @@ pub(crate) struct Rule {
 
 impl Rule {
     fn of_resources(dice: &mut Dice) -> Rule {
-        let names = if dice.below(4) == 0 { dice.some(&["x", "y"], 2) } else { Vec::new() };
+        let names = if dice.below(4) == 0 {
+            dice.some(&["x", "y"], 2)
+        } else {
+            Vec::new()
+        };
+
         Rule {
             verbs: dice.some(WRITTEN_VERBS, 4),
             groups: dice.some(WRITTEN_GROUPS, 2),
@@ -131,7 +183,13 @@ impl Rule {
     fn of_paths(dice: &mut Dice) -> Rule {
         let none = Vec::new;
         let verbs = dice.some(&["get", "post", "*"], 2);
-        Rule { verbs, groups: none(), resources: none(), names: none(), urls: dice.some(WRITTEN_URLS, 2) }
+        Rule {
+            verbs,
+            groups: none(),
+            resources: none(),
+            names: none(),
+            urls: dice.some(WRITTEN_URLS, 2),
+        }
     }
 
     pub(crate) fn object(&self) -> Value {
@@ -143,7 +201,8 @@ impl Rule {
             ("nonResourceURLs", &self.urls),
         ];
         let told = fields.into_iter().filter(|(_, list)| !list.is_empty());
-        told.map(|(name, list)| (name.to_string(), json!(list))).collect()
+        told.map(|(name, list)| (name.to_string(), json!(list)))
+            .collect()
     }
 }
 
@@ -181,23 +240,53 @@ impl World {
     pub(crate) fn generate(dice: &mut Dice) -> World {
         let mut roles = Vec::new();
         for at in 0..10 {
-            let mut rules: Vec<Rule> = (0..=dice.below(2)).map(|_| Rule::of_resources(dice)).collect();
+            let mut rules: Vec<Rule> = (0..=dice.below(2))
+                .map(|_| Rule::of_resources(dice))
+                .collect();
             if dice.below(3) == 0 {
                 rules.push(Rule::of_paths(dice));
             }
+
             let shelf = (dice.below(2) == 0).then(|| dice.word(SHELVES));
-            roles.push(Role { name: format!("wide-{at}"), namespace: None, rules, shelf, gathers: None });
+            roles.push(Role {
+                name: format!("wide-{at}"),
+                namespace: None,
+                rules,
+                shelf,
+                gathers: None,
+            });
         }
+
         // The first gathers what the second has gathered, too.
-        for (name, shelf, gathers) in [("all-of-one", None, "one"), ("all-of-two", Some("one"), "two")] {
+        for (name, shelf, gathers) in [
+            ("all-of-one", None, "one"),
+            ("all-of-two", Some("one"), "two"),
+        ] {
             let (name, rules) = (name.to_string(), Vec::new());
-            roles.push(Role { name, namespace: None, rules, shelf, gathers: Some(gathers) });
+            roles.push(Role {
+                name,
+                namespace: None,
+                rules,
+                shelf,
+                gathers: Some(gathers),
+            });
         }
+
         for at in 0..6 {
-            let rules = (0..=dice.below(2)).map(|_| Rule::of_resources(dice)).collect();
+            let rules = (0..=dice.below(2))
+                .map(|_| Rule::of_resources(dice))
+                .collect();
+
             let namespace = Some(dice.word(&["a", "b"]));
-            roles.push(Role { name: format!("narrow-{at}"), namespace, rules, shelf: None, gathers: None });
+            roles.push(Role {
+                name: format!("narrow-{at}"),
+                namespace,
+                rules,
+                shelf: None,
+                gathers: None,
+            });
         }
+
         let bindings = (0..28).map(|_| binding(dice, &roles)).collect();
         World { roles, bindings }
     }
@@ -205,7 +294,11 @@ impl World {
     /// A List of everything.
     pub(crate) fn objects(&self) -> Value {
         let roles = self.roles.iter().map(role_object);
-        let bindings = self.bindings.iter().enumerate().map(|(at, binding)| self.binding_object(at, binding));
+        let bindings = self
+            .bindings
+            .iter()
+            .enumerate()
+            .map(|(at, binding)| self.binding_object(at, binding));
         json!({"apiVersion": "v1", "kind": "List", "items": roles.chain(bindings).collect::<Vec<_>>()})
     }
 
@@ -215,6 +308,7 @@ impl World {
             Some(_) => kind.to_string(),
             None => format!("Cluster{kind}"),
         };
+
         let api = "rbac.authorization.k8s.io";
         let subjects = binding.subjects.iter().map(|subject| match subject {
             Subject::User(name) => json!({"apiGroup": api, "kind": "User", "name": name}),
@@ -223,6 +317,7 @@ impl World {
                 json!({"kind": "ServiceAccount", "name": "robot", "namespace": namespace})
             }
         });
+
         json!({
             "apiVersion": format!("{api}/v1"),
             "kind": kind(binding.namespace, "RoleBinding"),
@@ -241,22 +336,31 @@ fn role_object(role: &Role) -> Value {
         "metadata": {"name": role.name, "namespace": role.namespace},
         "rules": rules,
     });
+
     if let Some(shelf) = role.shelf {
         object["metadata"]["labels"] = json!({"shelf": shelf});
     }
+
     if let Some(shelf) = role.gathers {
-        object["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"shelf": shelf}}]});
+        object["aggregationRule"] =
+            json!({"clusterRoleSelectors": [{"matchLabels": {"shelf": shelf}}]});
     }
+
     object
 }
 
 fn binding(dice: &mut Dice, roles: &[Role]) -> Binding {
     let role = dice.below(roles.len());
+
     // A role of a namespace is bound there; another one everywhere, or in some namespace.
-    let namespace = roles[role].namespace.or_else(|| *dice.one(&[None, Some("a"), Some("b")]));
+    let namespace = roles[role]
+        .namespace
+        .or_else(|| *dice.one(&[None, Some("a"), Some("b")]));
     let subjects = (0..=dice.below(2)).map(|_| match dice.below(4) {
         0 => Subject::User(dice.one(USERS).name),
-        1 => Subject::Account { namespace: dice.word(&["a", "b"]) },
+        1 => Subject::Account {
+            namespace: dice.word(&["a", "b"]),
+        },
         // No group has this name, and it does not mean all of them.
         2 => Subject::Group("*"),
         _ => {
@@ -264,7 +368,12 @@ fn binding(dice: &mut Dice, roles: &[Role]) -> Binding {
             Subject::Group(dice.word(groups))
         }
     });
-    Binding { namespace, role, subjects: subjects.collect() }
+
+    Binding {
+        namespace,
+        role,
+        subjects: subjects.collect(),
+    }
 }
 
 /// What is asked.
@@ -287,8 +396,12 @@ pub(crate) enum Request {
 impl Request {
     pub(crate) fn generate(dice: &mut Dice) -> Request {
         if dice.below(5) == 0 {
-            return Request::Path { verb: dice.word(&["get", "post"]), path: dice.word(URLS) };
+            return Request::Path {
+                verb: dice.word(&["get", "post"]),
+                path: dice.word(URLS),
+            };
         }
+
         let (group, resource) = *dice.one(RESOURCES);
         Request::Resource {
             verb: dice.word(VERBS),
@@ -305,24 +418,53 @@ impl Request {
         let (verb, group, resource, subresource, namespace, name) = match self {
             Request::Path { verb: "get", path } => return Some(("GET", (*path).to_string())),
             Request::Path { path, .. } => return Some(("POST", (*path).to_string())),
-            Request::Resource { verb, group, resource, subresource, namespace, name } => {
-                (*verb, *group, *resource, *subresource, *namespace, *name)
-            }
+            Request::Resource {
+                verb,
+                group,
+                resource,
+                subresource,
+                namespace,
+                name,
+            } => (*verb, *group, *resource, *subresource, *namespace, *name),
         };
-        let api = if group.is_empty() { "/api/v1".to_string() } else { format!("/apis/{group}/v1") };
-        let namespace = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
+
+        let api = if group.is_empty() {
+            "/api/v1".to_string()
+        } else {
+            format!("/apis/{group}/v1")
+        };
+
+        let namespace = if namespace.is_empty() {
+            String::new()
+        } else {
+            format!("/namespaces/{namespace}")
+        };
         let all = format!("{api}{namespace}/{resource}");
+
         // Of a list, a selector of names says which one.
         let of_many = matches!(verb, "list" | "watch" | "deletecollection");
-        let selected = if name.is_empty() { "" } else { &format!("&fieldSelector=metadata.name%3D{name}") };
+        let selected = if name.is_empty() {
+            ""
+        } else {
+            &format!("&fieldSelector=metadata.name%3D{name}")
+        };
+
         match (verb, subresource) {
             ("list", "") => Some(("GET", format!("{all}?limit=1{selected}"))),
             ("watch", "") => Some(("GET", format!("{all}?watch=1&timeoutSeconds=1{selected}"))),
-            ("deletecollection", "") => name.is_empty().then(|| ("DELETE", format!("{all}?dryRun=All"))),
-            ("create", "") => name.is_empty().then(|| ("POST", format!("{all}?dryRun=All"))),
+            ("deletecollection", "") => name
+                .is_empty()
+                .then(|| ("DELETE", format!("{all}?dryRun=All"))),
+            ("create", "") => name
+                .is_empty()
+                .then(|| ("POST", format!("{all}?dryRun=All"))),
             _ if of_many || name.is_empty() => None,
             _ => {
-                let below = if subresource.is_empty() { "" } else { &format!("/{subresource}") };
+                let below = if subresource.is_empty() {
+                    ""
+                } else {
+                    &format!("/{subresource}")
+                };
                 Some((method(verb), format!("{all}/{name}{below}?dryRun=All")))
             }
         }

@@ -17,18 +17,32 @@ fn what_is_not_tls_is_sent_away() {
     let victim = Victim::start();
     let say = |bytes: &[u8]| {
         let mut socket = TcpStream::connect(&victim.server.address).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
         socket.write_all(bytes).unwrap();
         let mut answer = Vec::new();
+
         // A connection that is reset has been closed as well.
         socket.read_to_end(&mut answer).ok();
+
         String::from_utf8_lossy(&answer).into_owned()
     };
+
     let plain = say(b"GET /api HTTP/1.1\r\nHost: server\r\n\r\n");
-    assert_eq!(plain, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n");
-    for garbage in [&b"\0\0\0\0\0\0\0\0\0\0"[..], &[0xff; 4096], b"\x16\x03\x01\xff\xff\x01\x00\x00\x01"] {
+    assert_eq!(
+        plain,
+        "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+    );
+
+    for garbage in [
+        &b"\0\0\0\0\0\0\0\0\0\0"[..],
+        &[0xff; 4096],
+        b"\x16\x03\x01\xff\xff\x01\x00\x00\x01",
+    ] {
         assert!(!say(garbage).starts_with("HTTP"), "{garbage:?}");
     }
+
     victim.stays_well();
 }
 
@@ -37,7 +51,10 @@ fn a_certificate_of_another_authority_is_no_introduction() {
     let victim = Victim::start();
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, "admin");
-    params.distinguished_name.push(DnType::OrganizationName, "system:masters");
+    params
+        .distinguished_name
+        .push(DnType::OrganizationName, "system:masters");
+
     let key = KeyPair::generate().unwrap();
     let certificate = params.self_signed(&key).unwrap();
     let identity = Identity {
@@ -46,9 +63,14 @@ fn a_certificate_of_another_authority_is_no_introduction() {
     };
     let mut connection = victim.connect_as(identity, b"http/1.1");
     connection.send(format!("GET {MAPS} HTTP/1.1\r\nHost: server\r\n\r\n").as_bytes());
+
     let answer = connection.answer().unwrap();
     assert_eq!(answer.status, 401, "{answer:?}");
-    assert!(answer.body.contains("\"message\":\"Unauthorized\""), "{answer:?}");
+    assert!(
+        answer.body.contains("\"message\":\"Unauthorized\""),
+        "{answer:?}"
+    );
+
     victim.stays_well();
 }
 
@@ -60,14 +82,18 @@ fn whoever_has_said_its_last_word_is_still_answered() {
     connection.end();
     assert_eq!(connection.answer().unwrap().status, 200);
     assert!(connection.rest().is_empty());
+
     // A body that ends before its time is no body.
     let mut connection = victim.connect();
     connection.send(
-        format!("POST {MAPS} HTTP/1.1\r\nHost: server\r\n{JSON}Content-Length: 1000\r\n\r\n{{").as_bytes(),
+        format!("POST {MAPS} HTTP/1.1\r\nHost: server\r\n{JSON}Content-Length: 1000\r\n\r\n{{")
+            .as_bytes(),
     );
+
     connection.end();
     let status = connection.answer().map(|answer| answer.status);
     assert!(matches!(status, Some(400) | None), "{status:?}");
+
     victim.stays_well();
 }
 
@@ -75,6 +101,7 @@ fn whoever_has_said_its_last_word_is_still_answered() {
 fn what_follows_a_request_is_judged_for_itself() {
     let victim = Victim::start();
     let good = format!("GET {MAPS} HTTP/1.1\r\nHost: server\r\n\r\n");
+
     let second = |bytes: &str| {
         let mut connection = victim.connect();
         connection.send(format!("{good}{bytes}").as_bytes());
@@ -86,26 +113,43 @@ fn what_follows_a_request_is_judged_for_itself() {
         status
     };
     assert_eq!(second(&good), Some(200));
+
     assert_eq!(second("NONSENSE\r\n\r\n"), Some(400));
     assert_eq!(second("GET / HTTP/9.9\r\n\r\n"), Some(400));
-    let smuggled =
-        format!("POST {MAPS} HTTP/1.1\r\nHost: server\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n");
+
+    let smuggled = format!(
+        "POST {MAPS} HTTP/1.1\r\nHost: server\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"
+    );
     assert_eq!(second(&smuggled), Some(400));
-    let chunks =
-        format!("POST {MAPS} HTTP/1.1\r\nHost: server\r\n{JSON}Transfer-Encoding: chunked\r\n\r\nzz\r\n");
+
+    let chunks = format!(
+        "POST {MAPS} HTTP/1.1\r\nHost: server\r\n{JSON}Transfer-Encoding: chunked\r\n\r\nzz\r\n"
+    );
     assert_eq!(second(&chunks), Some(400));
+
     victim.stays_well();
 }
 
 #[test]
 fn whoever_is_refused_unread_hears_it_and_may_ask_again() {
     let victim = Victim::start();
-    let nobody =
-        || Connection::open(victim.house.path(), &victim.server.address, None::<Identity>, b"http/1.1");
-    let post = |length: usize, more: &str| {
-        format!("POST {MAPS} HTTP/1.1\r\nHost: server\r\n{JSON}Content-Length: {length}\r\n{more}\r\n")
+    let nobody = || {
+        Connection::open(
+            victim.house.path(),
+            &victim.server.address,
+            None::<Identity>,
+            b"http/1.1",
+        )
     };
+
+    let post = |length: usize, more: &str| {
+        format!(
+            "POST {MAPS} HTTP/1.1\r\nHost: server\r\n{JSON}Content-Length: {length}\r\n{more}\r\n"
+        )
+    };
+
     let closes = |head: &str| head.to_lowercase().contains("connection: close");
+
     // In a packet of its own, and as much as a server reads for the sake of a connection.
     for length in [2, 100_000] {
         let mut connection = nobody();
@@ -113,21 +157,28 @@ fn whoever_is_refused_unread_hears_it_and_may_ask_again() {
             connection.send(post(length, "").as_bytes());
             connection.send(&vec![b' '; length]);
             let answer = connection.answer().unwrap();
-            assert!(answer.status == 403 && !closes(&answer.head), "{length}: {answer:?}");
+            assert!(
+                answer.status == 403 && !closes(&answer.head),
+                "{length}: {answer:?}"
+            );
         }
     }
+
     // More, all of which is written before the answer is looked for.
     let mut connection = nobody();
     connection.send(post(2_500_000, "").as_bytes());
     connection.send(&vec![b' '; 2_500_000]);
     let answer = connection.answer().unwrap();
     assert!(answer.status == 403 && closes(&answer.head), "{answer:?}");
+
     connection.rest();
+
     // Nobody asks for a body that is not wanted.
     let mut connection = nobody();
     connection.send(post(100, "Expect: 100-continue\r\n").as_bytes());
     let answer = connection.answer().unwrap();
     assert!(answer.status == 403 && closes(&answer.head), "{answer:?}");
+
     connection.rest();
     victim.stays_well();
 }
@@ -135,20 +186,28 @@ fn whoever_is_refused_unread_hears_it_and_may_ask_again() {
 #[test]
 fn nobody_is_waited_for_for_ever() {
     let victim = Victim::start();
+
     // Bodies: as long as the request may take.
     let mut slow = victim.connect();
-    let head =
-        format!("POST {MAPS}?timeout=1s HTTP/1.1\r\nHost: server\r\n{JSON}Content-Length: 100\r\n\r\n{{");
+    let head = format!(
+        "POST {MAPS}?timeout=1s HTTP/1.1\r\nHost: server\r\n{JSON}Content-Length: 100\r\n\r\n{{"
+    );
     slow.send(head.as_bytes());
+
     let answer = slow.answer().unwrap();
     assert_eq!(answer.status, 504, "{answer:?}");
-    assert!(answer.head.to_lowercase().contains("connection: close"), "{answer:?}");
+    assert!(
+        answer.head.to_lowercase().contains("connection: close"),
+        "{answer:?}"
+    );
+
     // Headers: half a minute, however many do it at once, and meanwhile everybody else is served.
     let began = Instant::now();
     let mut slow: Vec<_> = (0..100).map(|_| victim.connect()).collect();
     for connection in &mut slow {
         connection.send(b"GET /api HTTP/1.1\r\nX-Slow: ");
     }
+
     while began.elapsed() < Duration::from_secs(25) {
         assert_eq!(victim.ask("GET", "/livez", "", b"").status, 200);
         for connection in &mut slow {
@@ -156,10 +215,16 @@ fn nobody_is_waited_for_for_ever() {
         }
         thread::sleep(Duration::from_secs(5));
     }
+
     for connection in &mut slow {
         connection.rest();
     }
+
     let took = began.elapsed();
-    assert!(took > Duration::from_secs(30) && took < Duration::from_secs(90), "{took:?}");
+    assert!(
+        took > Duration::from_secs(30) && took < Duration::from_secs(90),
+        "{took:?}"
+    );
+
     victim.stays_well();
 }

@@ -25,7 +25,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A GET with nothing compressed: method and scheme from the static table, path and authority literal.
+/// A GET with nothing compressed: method and scheme from the static table, path and authority
+/// literal.
 fn get(path: &str) -> Vec<u8> {
     let text = |index: u8, text: &str| {
         let mut field = vec![index, u8::try_from(text.len()).unwrap()];
@@ -64,8 +65,14 @@ fn requests_that_are_taken_back_at_once_end_the_connection() {
             break;
         }
     }
+
     let told = kinds(&connection.rest());
-    assert!(told.contains(&GOAWAY) || told.len() < 50_000, "{} frames", told.len());
+    assert!(
+        told.contains(&GOAWAY) || told.len() < 50_000,
+        "{} frames",
+        told.len()
+    );
+
     victim.stays_well();
 }
 
@@ -73,6 +80,7 @@ fn requests_that_are_taken_back_at_once_end_the_connection() {
 fn headers_may_be_many_in_frames_of_the_usual_size() {
     let victim = Victim::start();
     let mut connection = open(&victim);
+
     // Literal, not indexed, a new name each: 200 fields of a thousand bytes, cut where frames end.
     let mut block = get(MAPS);
     for number in 0..200 {
@@ -83,16 +91,35 @@ fn headers_may_be_many_in_frames_of_the_usual_size() {
         block.extend([0x7f, 0x80 | 105, 6]);
         block.extend([b'x'; 1000]);
     }
+
     let parts: Vec<&[u8]> = block.chunks(16 * 1024).collect();
     for (place, part) in parts.iter().enumerate() {
-        let (kind, flags) = if place == 0 { (HEADERS, END_STREAM) } else { (CONTINUATION, 0) };
-        let last = if place + 1 == parts.len() { END_HEADERS } else { 0 };
+        let (kind, flags) = if place == 0 {
+            (HEADERS, END_STREAM)
+        } else {
+            (CONTINUATION, 0)
+        };
+
+        let last = if place + 1 == parts.len() {
+            END_HEADERS
+        } else {
+            0
+        };
         connection.send(&frame(kind, flags | last, 1, part));
     }
-    let answer = std::iter::from_fn(|| connection.frame()).find(|(kind, _)| [HEADERS, GOAWAY].contains(kind));
+
+    let answer = std::iter::from_fn(|| connection.frame())
+        .find(|(kind, _)| [HEADERS, GOAWAY].contains(kind));
     let (kind, content) = answer.expect("an answer");
+
     // A status of 200 stands in the static table.
-    assert_eq!((kind, content.first()), (HEADERS, Some(&0x88)), "{}", String::from_utf8_lossy(&content));
+    assert_eq!(
+        (kind, content.first()),
+        (HEADERS, Some(&0x88)),
+        "{}",
+        String::from_utf8_lossy(&content)
+    );
+
     victim.stays_well();
 }
 
@@ -105,21 +132,25 @@ fn frames_without_end_or_sense_end_the_connection() {
         connection.rest();
         println!("{what}: ended");
     };
+
     ends("headers that go on and on", &|connection| {
         connection.send(&frame(HEADERS, END_STREAM, 1, &get(MAPS)));
         let more = frame(CONTINUATION, 0, 1, &[0x40, 1, b'x', 1, b'y'].repeat(3000));
         while connection.send(&more) {}
     });
+
     ends("a frame larger than agreed", &|connection| {
         connection.send(&[0xff, 0xff, 0xff, DATA, 0, 0, 0, 0, 1]);
         connection.send(&[0; 100_000]);
     });
+
     ends("data on a stream that nobody opened", &|connection| {
         connection.send(&frame(DATA, END_STREAM, 5, b"x"));
     });
     ends("headers that cannot be unpacked", &|connection| {
         connection.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0xff; 20]));
     });
+
     ends("an even stream", &|connection| {
         connection.send(&frame(HEADERS, END_HEADERS | END_STREAM, 2, &get(MAPS)));
     });
@@ -144,13 +175,21 @@ fn many_small_questions_cost_little() {
             break;
         }
     }
+
     drop(connection);
+
     // More requests at once than are allowed: those beyond are refused, one by one.
     let mut connection = open(&victim);
     let watch = format!("{MAPS}?watch=1");
     for stream in (1..600).step_by(2) {
-        connection.send(&frame(HEADERS, END_HEADERS | END_STREAM, stream, &get(&watch)));
+        connection.send(&frame(
+            HEADERS,
+            END_HEADERS | END_STREAM,
+            stream,
+            &get(&watch),
+        ));
     }
+
     std::thread::sleep(Duration::from_millis(500));
     drop(connection);
     victim.stays_well();

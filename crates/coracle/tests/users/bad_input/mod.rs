@@ -1,5 +1,5 @@
-//! Input that no client of good will sends: each kind is answered as upstream answers it, and the server stays up, with
-//! little memory.
+//! Input that no client of good will sends: each kind is answered as upstream answers it, and the
+//! server stays up, with little memory.
 
 mod bodies;
 mod connections;
@@ -15,7 +15,8 @@ use wire::{Answer, Connection, Identity};
 
 use crate::cluster::{Engine, House, Server};
 
-/// What a server may take after everything here: what it takes when idle, in a build without optimisation, and a bit.
+/// What a server may take after everything here: what it takes when idle, in a build without
+/// optimisation, and a bit.
 const MAX_MEMORY_KIB: u64 = 256 * 1024;
 
 /// A server, and how it is talked to.
@@ -43,21 +44,31 @@ impl Victim {
     fn ask(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Answer {
         let mut connection = self.connect();
         let length = body.len();
-        let head =
-            format!("{method} {path} HTTP/1.1\r\nHost: server\r\nContent-Length: {length}\r\n{headers}\r\n");
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: server\r\nContent-Length: {length}\r\n{headers}\r\n"
+        );
         connection.send(head.as_bytes());
         connection.send(body);
-        connection.answer().unwrap_or_else(|| panic!("{method} {path}: closed without an answer"))
+        connection
+            .answer()
+            .unwrap_or_else(|| panic!("{method} {path}: closed without an answer"))
     }
 
     /// Asks, and compares what the answer says: its status, and a part of its body.
     fn check(&self, method: &str, path: &str, headers: &str, body: &[u8], expected: (u16, &str)) {
         let answer = self.ask(method, path, headers, body);
         let shown = String::from_utf8_lossy(&body[..body.len().min(80)]).into_owned();
-        let question = format!("{method} {} {headers:?} {shown:?}", &path[..path.len().min(120)]);
+        let question = format!(
+            "{method} {} {headers:?} {shown:?}",
+            &path[..path.len().min(120)]
+        );
         assert_eq!(answer.status, expected.0, "{question}: {answer:?}");
+
         assert!(answer.body.contains(expected.1), "{question}: {answer:?}");
-        assert!(answer.head.to_lowercase().contains("audit-id:"), "{question}: {answer:?}");
+        assert!(
+            answer.head.to_lowercase().contains("audit-id:"),
+            "{question}: {answer:?}"
+        );
     }
 
     /// It answers as ever, and has not grown.
@@ -76,8 +87,12 @@ impl Victim {
 
     /// A line of what the kernel says of its memory.
     fn memory_kib(&self, name: &str) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.server.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", self.server.child.id())).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 }

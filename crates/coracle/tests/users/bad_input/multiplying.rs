@@ -1,5 +1,5 @@
-//! Objects with as many elements as fit into a request: what they cost grows as their size does, not as its square, and the
-//! memory that they take is bounded.
+//! Objects with as many elements as fit into a request: what they cost grows as their size does,
+//! not as its square, and the memory that they take is bounded.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,11 @@ const SERVICES: &str = "/api/v1/namespaces/default/services";
 
 macro_rules! pod {
     ($spec:literal) => {
-        concat!(r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"#, $spec, "}}")
+        concat!(
+            r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"#,
+            $spec,
+            "}}"
+        )
     };
 }
 macro_rules! container {
@@ -41,7 +45,11 @@ macro_rules! container {
 }
 macro_rules! metadata {
     ($members:literal) => {
-        concat!(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"p","#, $members, "}}")
+        concat!(
+            r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"p","#,
+            $members,
+            "}}"
+        )
     };
 }
 macro_rules! volume {
@@ -55,24 +63,48 @@ macro_rules! volume {
 }
 macro_rules! service {
     ($spec:literal) => {
-        concat!(r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"},"spec":{"#, $spec, "}}")
+        concat!(
+            r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"},"spec":{"#,
+            $spec,
+            "}}"
+        )
     };
 }
 
 const OF_PODS: &[Case] = &[
     (PODS, pod!(r#""containers":[@]"#), "{}"),
-    (PODS, pod!(r#""containers":[@]"#), r#"{"name":"c#","image":"i"}"#),
+    (
+        PODS,
+        pod!(r#""containers":[@]"#),
+        r#"{"name":"c#","image":"i"}"#,
+    ),
     (PODS, pod!(r#""volumes":[@]"#), "{}"),
     (PODS, pod!(r#""initContainers":[@]"#), r#"{"name":"c"}"#),
-    (PODS, pod!(r#""ephemeralContainers":[@]"#), r#"{"name":"c"}"#),
+    (
+        PODS,
+        pod!(r#""ephemeralContainers":[@]"#),
+        r#"{"name":"c"}"#,
+    ),
     (
         PODS,
         pod!(r#""containers":[{"name":"c","image":"i"}],"tolerations":[@]"#),
         r#"{"key":"k#","operator":"Exists"}"#,
     ),
-    (PODS, pod!(r#""containers":[{"name":"c","image":"i"}],"hostAliases":[@]"#), r#"{"ip":"1.1.1.1"}"#),
-    (PODS, pod!(r#""containers":[{"name":"c","image":"i"}],"imagePullSecrets":[@]"#), r#"{"name":"s"}"#),
-    (PODS, pod!(r#""containers":[{"name":"c","image":"i"}],"schedulingGates":[@]"#), r#"{"name":"s"}"#),
+    (
+        PODS,
+        pod!(r#""containers":[{"name":"c","image":"i"}],"hostAliases":[@]"#),
+        r#"{"ip":"1.1.1.1"}"#,
+    ),
+    (
+        PODS,
+        pod!(r#""containers":[{"name":"c","image":"i"}],"imagePullSecrets":[@]"#),
+        r#"{"name":"s"}"#,
+    ),
+    (
+        PODS,
+        pod!(r#""containers":[{"name":"c","image":"i"}],"schedulingGates":[@]"#),
+        r#"{"name":"s"}"#,
+    ),
     (
         PODS,
         pod!(r#""containers":[{"name":"c","image":"i"}],"readinessGates":[@]"#),
@@ -83,7 +115,11 @@ const OF_PODS: &[Case] = &[
         pod!(r#""containers":[{"name":"c","image":"i"}],"securityContext":{"sysctls":[@]}"#),
         r#"{"name":"kernel.a#"}"#,
     ),
-    (PODS, pod!(r#""containers":[{"name":"c","image":"i"}],"dnsConfig":{"searches":[@]}"#), r#""a#""#),
+    (
+        PODS,
+        pod!(r#""containers":[{"name":"c","image":"i"}],"dnsConfig":{"searches":[@]}"#),
+        r#""a#""#,
+    ),
     (
         PODS,
         pod!(r#""containers":[{"name":"c","image":"i"}],"topologySpreadConstraints":[@]"#),
@@ -98,27 +134,63 @@ const OF_PODS: &[Case] = &[
     ),
     (
         PODS,
-        pod!(r#""resourceClaims":[@],"containers":[{"name":"c","image":"i","resources":{"claims":[@]}}]"#),
+        pod!(
+            r#""resourceClaims":[@],"containers":[{"name":"c","image":"i","resources":{"claims":[@]}}]"#
+        ),
         r#"{"name":"c#"}"#,
     ),
-    (PODS, container!(r#""ports":[@]"#), r#"{"containerPort":80}"#),
-    (PODS, container!(r#""ports":[@]"#), r#"{"containerPort":80,"hostPort":81,"hostIP":"1.#"}"#),
-    (PODS, container!(r#""ports":[@]"#), r#"{"containerPort":80,"hostPort":#}"#),
+    (
+        PODS,
+        container!(r#""ports":[@]"#),
+        r#"{"containerPort":80}"#,
+    ),
+    (
+        PODS,
+        container!(r#""ports":[@]"#),
+        r#"{"containerPort":80,"hostPort":81,"hostIP":"1.#"}"#,
+    ),
+    (
+        PODS,
+        container!(r#""ports":[@]"#),
+        r#"{"containerPort":80,"hostPort":#}"#,
+    ),
     (PODS, container!(r#""env":[@]"#), r#"{"name":"a"}"#),
-    (PODS, container!(r#""env":[@]"#), r#"{"name":"a#","value":"$(a1)"}"#),
+    (
+        PODS,
+        container!(r#""env":[@]"#),
+        r#"{"name":"a#","value":"$(a1)"}"#,
+    ),
     (PODS, container!(r#""envFrom":[@]"#), "{}"),
     (
         PODS,
         container!(r#""volumeMounts":[@],"volumeDevices":[@]"#),
         r#"{"name":"a#","mountPath":"/#","devicePath":"/#"}"#,
     ),
-    (PODS, container!(r#""resizePolicy":[@]"#), r#"{"resourceName":"cpu","restartPolicy":"NotRequired"}"#),
-    (PODS, container!(r#""resources":{"limits":{@}}"#), r#""a.example/b#":"1""#),
-    (PODS, volume!(r#""configMap":{"name":"c","items":[@]}"#), r#"{"key":"k","path":"a"}"#),
-    (PODS, volume!(r#""configMap":{"name":"c","items":[@]}"#), r#"{"key":"k","path":"a#"}"#),
     (
         PODS,
-        volume!(r#""secret":{"secretName":"c","items":[{"key":"k","path":"@x"},{"key":"k","path":"@y"}]}"#),
+        container!(r#""resizePolicy":[@]"#),
+        r#"{"resourceName":"cpu","restartPolicy":"NotRequired"}"#,
+    ),
+    (
+        PODS,
+        container!(r#""resources":{"limits":{@}}"#),
+        r#""a.example/b#":"1""#,
+    ),
+    (
+        PODS,
+        volume!(r#""configMap":{"name":"c","items":[@]}"#),
+        r#"{"key":"k","path":"a"}"#,
+    ),
+    (
+        PODS,
+        volume!(r#""configMap":{"name":"c","items":[@]}"#),
+        r#"{"key":"k","path":"a#"}"#,
+    ),
+    (
+        PODS,
+        volume!(
+            r#""secret":{"secretName":"c","items":[{"key":"k","path":"@x"},{"key":"k","path":"@y"}]}"#
+        ),
         "a/",
     ),
     (
@@ -130,9 +202,21 @@ const OF_PODS: &[Case] = &[
 ];
 
 const OF_METADATA: &[Case] = &[
-    ("/api/v1/namespaces/default/configmaps", metadata!(r#""annotations":{@}"#), r#""k#":"""#),
-    ("/api/v1/namespaces/default/configmaps", metadata!(r#""labels":{@}"#), r#""k#~":"""#),
-    ("/api/v1/namespaces/default/configmaps", metadata!(r#""finalizers":[@]"#), r#""a/b#""#),
+    (
+        "/api/v1/namespaces/default/configmaps",
+        metadata!(r#""annotations":{@}"#),
+        r#""k#":"""#,
+    ),
+    (
+        "/api/v1/namespaces/default/configmaps",
+        metadata!(r#""labels":{@}"#),
+        r#""k#~":"""#,
+    ),
+    (
+        "/api/v1/namespaces/default/configmaps",
+        metadata!(r#""finalizers":[@]"#),
+        r#""a/b#""#,
+    ),
     (
         "/api/v1/namespaces/default/configmaps",
         metadata!(r#""ownerReferences":[@]"#),
@@ -151,10 +235,22 @@ const OF_METADATA: &[Case] = &[
 ];
 
 const OF_OTHERS: &[Case] = &[
-    (SERVICES, service!(r#""type":"NodePort","ports":[@]"#), r#"{"port":#}"#),
+    (
+        SERVICES,
+        service!(r#""type":"NodePort","ports":[@]"#),
+        r#"{"port":#}"#,
+    ),
     (SERVICES, service!(r#""ports":[@]"#), r#"{"port":80}"#),
-    (SERVICES, service!(r#""ports":[{"port":80}],"externalIPs":[@]"#), r#""10.0.0.#""#),
-    (SERVICES, service!(r#""ports":[{"port":80}],"ipFamilies":[@]"#), r#""IPv#""#),
+    (
+        SERVICES,
+        service!(r#""ports":[{"port":80}],"externalIPs":[@]"#),
+        r#""10.0.0.#""#,
+    ),
+    (
+        SERVICES,
+        service!(r#""ports":[{"port":80}],"ipFamilies":[@]"#),
+        r#""IPv#""#,
+    ),
     (
         SERVICES,
         service!(r#""ports":[{"port":80}],"type":"LoadBalancer","loadBalancerSourceRanges":[@]"#),
@@ -240,8 +336,16 @@ macro_rules! definition {
 }
 
 const OF_DEFINITIONS: &[Case] = &[
-    (DEFINITIONS, definition!(r#"{"type":"object","properties":{@}}"#), r#""p#":{}"#),
-    (DEFINITIONS, definition!(r#"{"type":"object","required":[@]}"#), r#""p#""#),
+    (
+        DEFINITIONS,
+        definition!(r#"{"type":"object","properties":{@}}"#),
+        r#""p#":{}"#,
+    ),
+    (
+        DEFINITIONS,
+        definition!(r#"{"type":"object","required":[@]}"#),
+        r#""p#""#,
+    ),
     (
         DEFINITIONS,
         definition!(r#"{"type":"object","properties":{@}}"#),
@@ -252,10 +356,26 @@ const OF_DEFINITIONS: &[Case] = &[
         definition!(r#"{"type":"object","properties":{@}}"#),
         r#""p#":{"type":"string","pattern":"(\\pL{1000}"}"#,
     ),
-    (DEFINITIONS, definition!(r#"{"type":"string","pattern":"@"}"#), r"\\pL"),
-    (DEFINITIONS, definition!(r#"{"type":"string","pattern":"[@]"}"#), "[:a"),
-    (DEFINITIONS, definition!(r#"{"type":"string","enum":[@]}"#), r#""p#""#),
-    (DEFINITIONS, definition!(r#"{"type":"object","anyOf":[@]}"#), r#"{"required":["a#"]}"#),
+    (
+        DEFINITIONS,
+        definition!(r#"{"type":"string","pattern":"@"}"#),
+        r"\\pL",
+    ),
+    (
+        DEFINITIONS,
+        definition!(r#"{"type":"string","pattern":"[@]"}"#),
+        "[:a",
+    ),
+    (
+        DEFINITIONS,
+        definition!(r#"{"type":"string","enum":[@]}"#),
+        r#""p#""#,
+    ),
+    (
+        DEFINITIONS,
+        definition!(r#"{"type":"object","anyOf":[@]}"#),
+        r#"{"required":["a#"]}"#,
+    ),
     (
         DEFINITIONS,
         definition!(
@@ -263,7 +383,11 @@ const OF_DEFINITIONS: &[Case] = &[
         ),
         r#""p""#,
     ),
-    (DEFINITIONS, definition!(r#"{"type":"object","x-kubernetes-validations":[@]}"#), r#"{"rule":"true"}"#),
+    (
+        DEFINITIONS,
+        definition!(r#"{"type":"object","x-kubernetes-validations":[@]}"#),
+        r#"{"rule":"true"}"#,
+    ),
     (
         DEFINITIONS,
         r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"as.x.example"},"spec":{"group":"x.example","scope":"Cluster","names":{"plural":"as","kind":"A"},"versions":[@]}}"#,
@@ -327,10 +451,16 @@ const OF_CUSTOM_RESOURCES: &[Case] = &[
 /// The body of a case with about so many bytes.
 fn body((_, template, element): &Case, size: usize) -> String {
     let places = template.matches('@').count().max(1);
+
     // A key as long as all that is wrong below it.
     let long = template.contains("\"K\"");
     let size = size / (places + usize::from(long));
-    let separator = if element.len() < 8 && !element.starts_with(['{', '"']) { "" } else { "," };
+    let separator = if element.len() < 8 && !element.starts_with(['{', '"']) {
+        ""
+    } else {
+        ","
+    };
+
     let mut elements = String::with_capacity(size + 64);
     let mut number = 0;
     while elements.len() < size {
@@ -340,11 +470,13 @@ fn body((_, template, element): &Case, size: usize) -> String {
         elements.push_str(&element.replace('#', &number.to_string()));
         number += 1;
     }
+
     let template = if long {
         template.replace("\"K\"", &format!("\"{}\"", "K".repeat(size)))
     } else {
         (*template).to_owned()
     };
+
     template.replace('@', &elements)
 }
 
@@ -354,7 +486,10 @@ impl Victim {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.server.child.id())).unwrap();
         let of = |task: fs::DirEntry| -> u64 {
             let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
-            text.split_whitespace().next().and_then(|time| time.parse().ok()).unwrap_or_default()
+            text.split_whitespace()
+                .next()
+                .and_then(|time| time.parse().ok())
+                .unwrap_or_default()
         };
         tasks.filter_map(Result::ok).map(of).sum()
     }
@@ -367,18 +502,38 @@ impl Victim {
     fn cost(&self, case: &Case, size: usize) -> u64 {
         let before = self.cpu();
         let path = format!("{}?dryRun=All", case.0);
-        let answer =
-            self.ask("POST", &path, "Content-Type: application/json\r\n", body(case, size).as_bytes());
+        let answer = self.ask(
+            "POST",
+            &path,
+            "Content-Type: application/json\r\n",
+            body(case, size).as_bytes(),
+        );
+
         let shown = &answer.body[..answer.body.len().min(300)];
-        assert!((200..=422).contains(&answer.status), "{case:?}: {} {shown}", answer.status);
+        assert!(
+            (200..=422).contains(&answer.status),
+            "{case:?}: {} {shown}",
+            answer.status
+        );
+
         self.cpu() - before
     }
 
     fn grows_with_its_size(&self, case: &Case) {
         let (small, large) = (self.cost(case, SMALL), self.cost(case, 4 * SMALL));
         let peak = self.peak_kib();
-        eprintln!("{:>6} ms {:>6} ms {:>5} MiB  {case:?}", small / 1_000_000, large / 1_000_000, peak / 1024);
-        assert!(large <= CHEAP + MOST_TIMES * small, "{case:?}: {small} ns became {large} ns");
+        eprintln!(
+            "{:>6} ms {:>6} ms {:>5} MiB  {case:?}",
+            small / 1_000_000,
+            large / 1_000_000,
+            peak / 1024
+        );
+
+        assert!(
+            large <= CHEAP + MOST_TIMES * small,
+            "{case:?}: {small} ns became {large} ns"
+        );
+
         assert!(peak < MAX_PEAK_KIB, "{case:?}: {peak} KiB");
     }
 }
@@ -386,13 +541,17 @@ impl Victim {
 /// A server that takes pods.
 fn victim() -> Victim {
     let victim = Victim::start();
-    victim.server.kubectl(&["create", "serviceaccount", "default"]);
+    victim
+        .server
+        .kubectl(&["create", "serviceaccount", "default"]);
     victim
 }
 
 fn check(cases: &[Case]) {
     let victim = victim();
-    cases.iter().for_each(|case| victim.grows_with_its_size(case));
+    cases
+        .iter()
+        .for_each(|case| victim.grows_with_its_size(case));
 }
 
 #[test]
@@ -420,29 +579,80 @@ fn what_a_custom_resource_costs_grows_with_its_size() {
     let victim = Victim::start();
     let folder: &Path = victim.house.path();
     define(&victim.server, folder);
-    apply(&victim.server, folder, "lists.yaml", &DEFINITION.replace('@', &"x".repeat(32 * 1024)));
-    let wait = ["wait", "--for=condition=Established", "crd/lists.lists.example.com", "--timeout=60s"];
+    apply(
+        &victim.server,
+        folder,
+        "lists.yaml",
+        &DEFINITION.replace('@', &"x".repeat(32 * 1024)),
+    );
+
+    let wait = [
+        "wait",
+        "--for=condition=Established",
+        "crd/lists.lists.example.com",
+        "--timeout=60s",
+    ];
     victim.server.kubectl(&wait);
-    OF_CUSTOM_RESOURCES.iter().for_each(|case| victim.grows_with_its_size(case));
+
+    OF_CUSTOM_RESOURCES
+        .iter()
+        .for_each(|case| victim.grows_with_its_size(case));
+
     let many = body(&OF_CUSTOM_RESOURCES[0], 150 * 1024);
-    let answer = victim.ask("POST", LISTS, "Content-Type: application/json\r\n", many.as_bytes());
+    let answer = victim.ask(
+        "POST",
+        LISTS,
+        "Content-Type: application/json\r\n",
+        many.as_bytes(),
+    );
     assert_eq!(answer.status, 413, "{answer:?}");
-    assert!(answer.body.contains("defaults of the schema add more than 1572864 bytes"), "{answer:?}");
+
+    assert!(
+        answer
+            .body
+            .contains("defaults of the schema add more than 1572864 bytes"),
+        "{answer:?}"
+    );
 }
 
 /// The request that took the server down: warnings of all pairs of 216 kB of ports and paths.
 #[test]
 fn a_dry_run_of_many_equal_ports_and_paths_is_answered() {
     let victim = victim();
-    let ports = body(&(PODS, container!(r#""ports":[@]"#), r#"{"containerPort":80}"#), 216 * 1024);
-    let paths = body(
-        &(PODS, volume!(r#""configMap":{"name":"c","items":[@]}"#), r#"{"key":"k","path":"a"}"#),
+    let ports = body(
+        &(
+            PODS,
+            container!(r#""ports":[@]"#),
+            r#"{"containerPort":80}"#,
+        ),
         216 * 1024,
     );
+
+    let paths = body(
+        &(
+            PODS,
+            volume!(r#""configMap":{"name":"c","items":[@]}"#),
+            r#"{"key":"k","path":"a"}"#,
+        ),
+        216 * 1024,
+    );
+
     for text in [ports, paths] {
         let path = format!("{PODS}?dryRun=All");
-        let answer = victim.ask("POST", &path, "Content-Type: application/json\r\n", text.as_bytes());
-        assert_eq!(answer.status, 201, "{}", &answer.body[..answer.body.len().min(300)]);
+        let answer = victim.ask(
+            "POST",
+            &path,
+            "Content-Type: application/json\r\n",
+            text.as_bytes(),
+        );
+
+        assert_eq!(
+            answer.status,
+            201,
+            "{}",
+            &answer.body[..answer.body.len().min(300)]
+        );
+
         let warnings = answer.head.to_lowercase().matches("warning: 299").count();
         assert!((1..500).contains(&warnings), "{warnings}");
         assert!(victim.peak_kib() < MAX_PEAK_KIB, "{}", victim.peak_kib());

@@ -1,4 +1,5 @@
-//! Clients that ask for long lists and do not read them: what the server holds for each is a piece, in every form.
+//! Clients that ask for long lists and do not read them: what the server holds for each is a piece,
+//! in every form.
 
 use super::Victim;
 use super::wire::Connection;
@@ -19,7 +20,8 @@ impl Victim {
     /// Asks for a list, and reads no more of the answer than its head.
     fn asks_and_stops(&self, accept: &str, query: &str) -> Connection {
         let mut connection = self.connect();
-        let request = format!("GET {MAPS}?{query} HTTP/1.1\r\nHost: server\r\nAccept: {accept}\r\n\r\n");
+        let request =
+            format!("GET {MAPS}?{query} HTTP/1.1\r\nHost: server\r\nAccept: {accept}\r\n\r\n");
         connection.send(request.as_bytes());
         let head = connection.head().expect("an answer");
         assert!(head.starts_with("HTTP/1.1 200 "), "{accept}: {head}");
@@ -31,15 +33,30 @@ impl Victim {
 fn lists_are_not_held_for_those_who_do_not_read_them() {
     let victim = Victim::start();
     let line = "x".repeat(1024);
-    let data: Vec<String> = (0..OBJECT_KIB).map(|place| format!(r#""k{place}":"{line}""#)).collect();
+
+    let data: Vec<String> = (0..OBJECT_KIB)
+        .map(|place| format!(r#""k{place}":"{line}""#))
+        .collect();
     for place in 0..OBJECTS {
         let data = data.join(",");
         let object = format!(
             r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"c{place}"}},"data":{{{data}}}}}"#
         );
-        let answer = victim.ask("POST", MAPS, "Content-Type: application/json\r\n", object.as_bytes());
-        assert_eq!(answer.status, 201, "{}", &answer.body[..answer.body.len().min(300)]);
+        let answer = victim.ask(
+            "POST",
+            MAPS,
+            "Content-Type: application/json\r\n",
+            object.as_bytes(),
+        );
+
+        assert_eq!(
+            answer.status,
+            201,
+            "{}",
+            &answer.body[..answer.body.len().min(300)]
+        );
     }
+
     let table = "as=Table;g=meta.k8s.io;v=v1";
     for (accept, query) in [
         ("application/vnd.kubernetes.protobuf".to_owned(), ""),
@@ -52,15 +69,27 @@ fn lists_are_not_held_for_those_who_do_not_read_them() {
         // The first one: what it takes to make such a list at all.
         let first = victim.asks_and_stops(&accept, query);
         let before = victim.resident_kib();
-        let readers: Vec<Connection> = (1..READERS).map(|_| victim.asks_and_stops(&accept, query)).collect();
+        let readers: Vec<Connection> = (1..READERS)
+            .map(|_| victim.asks_and_stops(&accept, query))
+            .collect();
+
         let after = victim.resident_kib();
         let grown = after.saturating_sub(before);
-        assert!(grown < MOST_KIB, "{accept} {query}: {before} KiB became {after} KiB");
+        assert!(
+            grown < MOST_KIB,
+            "{accept} {query}: {before} KiB became {after} KiB"
+        );
+
         // Whoever reads on gets the whole of it.
         let mut last = first;
         let length = last.body_of_chunks();
-        assert!(length > OBJECTS * OBJECT_KIB * 1024, "{accept} {query}: {length}");
+        assert!(
+            length > OBJECTS * OBJECT_KIB * 1024,
+            "{accept} {query}: {length}"
+        );
+
         drop(readers);
     }
+
     assert_eq!(victim.ask("GET", "/readyz", "", b"").status, 200);
 }

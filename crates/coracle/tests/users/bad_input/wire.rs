@@ -42,26 +42,37 @@ impl Connection {
         protocol: &[u8],
     ) -> Connection {
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_file(folder.join("pki/ca.crt")).unwrap()).unwrap();
+        roots
+            .add(CertificateDer::from_pem_file(folder.join("pki/ca.crt")).unwrap())
+            .unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder =
+            ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+
         let builder = builder.unwrap().with_root_certificates(roots);
         let mut config = match identity.into() {
-            Some(identity) => builder.with_client_auth_cert(identity.certificates, identity.key).unwrap(),
+            Some(identity) => builder
+                .with_client_auth_cert(identity.certificates, identity.key)
+                .unwrap(),
             None => builder.with_no_client_auth(),
         };
         config.alpn_protocols = vec![protocol.to_vec()];
+
         let name = ServerName::try_from("127.0.0.1").unwrap();
         let client = ClientConnection::new(Arc::new(config), name).unwrap();
         let socket = TcpStream::connect(address).unwrap();
         socket.set_read_timeout(Some(ANSWERED_WITHIN)).unwrap();
         socket.set_nodelay(true).unwrap();
+
         Connection(StreamOwned::new(client, socket))
     }
 
     /// A server that has had enough may close while something is on its way to it.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> bool {
-        self.0.write_all(bytes).and_then(|()| self.0.flush()).is_ok()
+        self.0
+            .write_all(bytes)
+            .and_then(|()| self.0.flush())
+            .is_ok()
     }
 
     /// Says that nothing more follows.
@@ -88,10 +99,12 @@ impl Connection {
             while !line.ends_with(b"\r\n") {
                 line.push(self.byte().expect("the size of a chunk"));
             }
+
             let size = usize::from_str_radix(str::from_utf8(&line).unwrap().trim(), 16).unwrap();
             let mut chunk = vec![0; size + 2];
             self.0.read_exact(&mut chunk).unwrap();
             total += size;
+
             if size == 0 {
                 return total;
             }
@@ -102,13 +115,22 @@ impl Connection {
     pub(crate) fn answer(&mut self) -> Option<Answer> {
         let head = self.head()?;
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+
         let length = |head: &str| {
-            let line = head.lines().find_map(|line| line.strip_prefix("content-length: "))?;
+            let line = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "))?;
             line.parse::<usize>().ok()
         };
         let mut body = vec![0; length(&head.to_lowercase()).unwrap_or_default()];
         self.0.read_exact(&mut body).ok()?;
-        Some(Answer { status, head, body: String::from_utf8_lossy(&body).into_owned(), content: body })
+
+        Some(Answer {
+            status,
+            head,
+            body: String::from_utf8_lossy(&body).into_owned(),
+            content: body,
+        })
     }
 
     /// One frame in HTTP/2, its kind and its content; `None`: the connection was closed.

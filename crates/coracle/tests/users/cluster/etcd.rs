@@ -23,7 +23,10 @@ impl Release {
         match self {
             Release::V34 => {
                 let path = PathBuf::from("/usr/bin/etcd");
-                assert!(path.exists(), "Debian's etcd-server is missing: run scripts/test-prereqs.sh");
+                assert!(
+                    path.exists(),
+                    "Debian's etcd-server is missing: run scripts/test-prereqs.sh"
+                );
                 path
             }
             Release::V36 => tool("etcd36"),
@@ -43,20 +46,32 @@ pub(crate) struct Etcd {
 const UP_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Of a range that the system gives to no connection: one would be in the way of an etcd that comes back.
+/// Of a range that the system gives to no connection: one would be in the way of an etcd that comes
+/// back.
 fn free_port() -> TcpListener {
-    let random = std::iter::repeat_with(|| TcpListener::bind(("127.0.0.1", fastrand::u16(10_000..30_000))));
+    let random =
+        std::iter::repeat_with(|| TcpListener::bind(("127.0.0.1", fastrand::u16(10_000..30_000))));
     random.flatten().next().unwrap()
 }
 
 impl Etcd {
     pub(crate) fn start(release: Release) -> Etcd {
         let listeners = [free_port(), free_port()];
-        let [port, peer_port] = listeners.each_ref().map(|listener| listener.local_addr().unwrap().port());
+        let [port, peer_port] = listeners
+            .each_ref()
+            .map(|listener| listener.local_addr().unwrap().port());
         drop(listeners);
+
         let folder = tempfile::tempdir().unwrap();
-        let mut etcd = Etcd { release, folder, port, peer_port, process: None };
+        let mut etcd = Etcd {
+            release,
+            folder,
+            port,
+            peer_port,
+            process: None,
+        };
         etcd.resume();
+
         etcd
     }
 
@@ -67,23 +82,52 @@ impl Etcd {
     /// Starts it (again), with what it has.
     pub(crate) fn resume(&mut self) {
         let (client, peer) = (self.url(), format!("http://127.0.0.1:{}", self.peer_port));
-        let log = File::options().create(true).append(true).open(self.folder.path().join("log")).unwrap();
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.folder.path().join("log"))
+            .unwrap();
+
         let mut command = Command::new(self.release.program());
         command
-            .arg(format!("--data-dir={}", self.folder.path().join("data").display()))
+            .arg(format!(
+                "--data-dir={}",
+                self.folder.path().join("data").display()
+            ))
             .args(["--name=one", &format!("--initial-cluster=one={peer}")])
-            .args([format!("--listen-client-urls={client}"), format!("--advertise-client-urls={client}")])
-            .args([format!("--listen-peer-urls={peer}"), format!("--initial-advertise-peer-urls={peer}")])
-            .args(["--heartbeat-interval=30", "--election-timeout=300", "--logger=zap", "--log-level=error"]);
-        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+            .args([
+                format!("--listen-client-urls={client}"),
+                format!("--advertise-client-urls={client}"),
+            ])
+            .args([
+                format!("--listen-peer-urls={peer}"),
+                format!("--initial-advertise-peer-urls={peer}"),
+            ])
+            .args([
+                "--heartbeat-interval=30",
+                "--election-timeout=300",
+                "--logger=zap",
+                "--log-level=error",
+            ]);
+
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log);
+
         self.process = Some(command.spawn().unwrap());
+
         for _ in 0..UP_WITHIN.as_millis() / LOOK_EVERY.as_millis() {
             if std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
                 return;
             }
             thread::sleep(LOOK_EVERY);
         }
-        panic!("etcd does not start: {:?}", std::fs::read_to_string(self.folder.path().join("log")));
+
+        panic!(
+            "etcd does not start: {:?}",
+            std::fs::read_to_string(self.folder.path().join("log"))
+        );
     }
 
     /// Ends it as a power cut would.

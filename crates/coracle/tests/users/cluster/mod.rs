@@ -19,8 +19,14 @@ pub(crate) fn kubectl() -> PathBuf {
 
 /// Something that `scripts/test-prereqs.sh` makes.
 pub(crate) fn tool(name: &str) -> PathBuf {
-    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("test-tools").join(name);
-    assert!(built.exists(), "{} is missing: run scripts/test-prereqs.sh", built.display());
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .with_file_name("test-tools")
+        .join(name);
+    assert!(
+        built.exists(),
+        "{} is missing: run scripts/test-prereqs.sh",
+        built.display()
+    );
     built
 }
 
@@ -43,7 +49,10 @@ impl House {
             Engine::Embedded => None,
             Engine::Etcd(release) => Some(Etcd::start(release)),
         };
-        House { folder: tempfile::tempdir().unwrap(), etcd }
+        House {
+            folder: tempfile::tempdir().unwrap(),
+            etcd,
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -55,7 +64,10 @@ impl House {
     }
 
     pub(crate) fn start_with(&self, more: &[&str]) -> Server {
-        let etcd = self.etcd.as_ref().map(|etcd| format!("--etcd-servers={}", etcd.url()));
+        let etcd = self
+            .etcd
+            .as_ref()
+            .map(|etcd| format!("--etcd-servers={}", etcd.url()));
         let arguments = etcd.iter().map(String::as_str).chain(more.iter().copied());
         Server::start_with(self.path(), &arguments.collect::<Vec<_>>())
     }
@@ -94,7 +106,8 @@ impl Server {
         Server::start_with(data_dir, &[])
     }
 
-    /// On the port that it had before, if it was started with one: clients that are still there find it again.
+    /// On the port that it had before, if it was started with one: clients that are still there
+    /// find it again.
     pub(crate) fn start_with(data_dir: &Path, more: &[&str]) -> Server {
         // Nobody else is to touch the objects of these tests.
         Server::start_whole(data_dir, &[&["--disable", "scheduler"], more].concat())
@@ -102,9 +115,16 @@ impl Server {
 
     /// With all components that a cluster has.
     pub(crate) fn start_whole(data_dir: &Path, more: &[&str]) -> Server {
-        let port = if more.contains(&"--https-port") { [].as_slice() } else { &["--https-port", "0"] };
+        let port = if more.contains(&"--https-port") {
+            [].as_slice()
+        } else {
+            &["--https-port", "0"]
+        };
+
         // Most tests look at what the server itself does: nobody else is to change objects.
-        let alone = !more.iter().any(|argument| argument.starts_with("--controllers"));
+        let alone = !more
+            .iter()
+            .any(|argument| argument.starts_with("--controllers"));
         let mut child = Command::new(env!("CARGO_BIN_EXE_coracle"))
             .args(["server", "--no-node", "--data-dir"])
             .arg(data_dir)
@@ -114,22 +134,43 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+
         let mut line = String::new();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         output.read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("coracle is ready at https://").map(str::to_string);
+
+        let address = line
+            .trim()
+            .strip_prefix("coracle is ready at https://")
+            .map(str::to_string);
         let address = address.unwrap_or_else(|| panic!("it is not ready: {line:?}"));
+
         let etcd = more.contains(&"--etcd-listen").then(|| {
             let told = output.lines().nth(1).unwrap().unwrap();
-            told.trim().strip_prefix("etcdctl --endpoints ").unwrap().to_owned()
+            told.trim()
+                .strip_prefix("etcdctl --endpoints ")
+                .unwrap()
+                .to_owned()
         });
-        Server { child, kubeconfig: data_dir.join("admin.kubeconfig").display().to_string(), address, etcd }
+
+        Server {
+            child,
+            kubeconfig: data_dir.join("admin.kubeconfig").display().to_string(),
+            address,
+            etcd,
+        }
     }
 
     /// Asks it to end, as an init system would.
     pub(crate) fn stop(mut self) {
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args(["-TERM", &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
         assert!(self.child.wait().unwrap().success());
     }
 
@@ -141,7 +182,9 @@ impl Server {
     pub(crate) fn command_of(&self, kubectl: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(kubectl);
         let cache = format!("{}.cache", self.kubeconfig);
-        command.args(["--kubeconfig", &self.kubeconfig, "--cache-dir", &cache]).args(arguments);
+        command
+            .args(["--kubeconfig", &self.kubeconfig, "--cache-dir", &cache])
+            .args(arguments);
         command
     }
 
@@ -151,7 +194,11 @@ impl Server {
 
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 

@@ -35,42 +35,86 @@ pub(crate) struct Plain {
 impl Answer {
     /// The status and the message of a refusal.
     pub(crate) fn refusal(&self) -> (u16, &str) {
-        (self.status, self.body.get("message").and_then(Value::as_str).unwrap_or_default())
+        (
+            self.status,
+            self.body
+                .get("message")
+                .and_then(Value::as_str)
+                .unwrap_or_default(),
+        )
     }
 }
 
 impl Raw {
     pub(crate) fn new(kubeconfig: &str) -> Raw {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+
         let kubeconfig = Kubeconfig::read(Path::new(kubeconfig)).unwrap().unwrap();
         let config = Config::of_context(&kubeconfig, None).unwrap();
-        let world = World { now: || Timestamp::from_unix(0, 0), random: || 0 };
+
+        let world = World {
+            now: || Timestamp::from_unix(0, 0),
+            random: || 0,
+        };
         let client = runtime.block_on(Client::connect(config, world)).unwrap();
+
         Raw { runtime, client }
     }
 
     pub(crate) fn send(&self, method: &str, path: &str, content_type: &str, body: &str) -> Answer {
-        let request = Request::builder().method(method).uri(path).header("Content-Type", content_type);
-        let request = request.body(Bytes::copy_from_slice(body.as_bytes())).unwrap();
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("Content-Type", content_type);
+
+        let request = request
+            .body(Bytes::copy_from_slice(body.as_bytes()))
+            .unwrap();
         self.runtime.block_on(async {
             let (head, body) = self.client.send(request).await.unwrap().into_parts();
             let warnings = head.headers.get_all("Warning").iter();
-            let warnings = warnings.map(|value| value.to_str().unwrap().to_owned()).collect();
+            let warnings = warnings
+                .map(|value| value.to_str().unwrap().to_owned())
+                .collect();
             let body = json::parse(&body.collect().await.unwrap().to_bytes()).unwrap();
-            Answer { status: head.status.as_u16(), body, warnings }
+
+            Answer {
+                status: head.status.as_u16(),
+                body,
+                warnings,
+            }
         })
     }
 
-    /// A request that says what it accepts, with a body of JSON; nothing of the answer is read in any way.
+    /// A request that says what it accepts, with a body of JSON; nothing of the answer is read in
+    /// any way.
     pub(crate) fn ask(&self, method: &str, path: &str, accept: &str, body: &str) -> Plain {
-        let request = Request::builder().method(method).uri(path).header("Content-Type", "application/json");
-        let request = request.header("Accept", accept).body(Bytes::copy_from_slice(body.as_bytes())).unwrap();
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("Content-Type", "application/json");
+
+        let request = request
+            .header("Accept", accept)
+            .body(Bytes::copy_from_slice(body.as_bytes()))
+            .unwrap();
+
         self.runtime.block_on(async {
             let (head, body) = self.client.send(request).await.unwrap().into_parts();
-            let content_type =
-                head.headers.get("Content-Type").map(|value| value.to_str().unwrap().to_owned());
+            let content_type = head
+                .headers
+                .get("Content-Type")
+                .map(|value| value.to_str().unwrap().to_owned());
+
             let body = body.collect().await.unwrap().to_bytes();
-            Plain { status: head.status.as_u16(), content_type: content_type.unwrap_or_default(), body }
+            Plain {
+                status: head.status.as_u16(),
+                content_type: content_type.unwrap_or_default(),
+                body,
+            }
         })
     }
 
@@ -84,7 +128,12 @@ impl Raw {
 
     /// `kind`: `json`, `merge` or `strategic-merge`.
     pub(crate) fn patch(&self, path: &str, kind: &str, body: &str) -> Answer {
-        self.send("PATCH", path, &format!("application/{kind}-patch+json"), body)
+        self.send(
+            "PATCH",
+            path,
+            &format!("application/{kind}-patch+json"),
+            body,
+        )
     }
 
     pub(crate) fn apply(&self, path: &str, body: &str) -> Answer {

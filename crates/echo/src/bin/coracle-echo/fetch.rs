@@ -18,17 +18,36 @@ impl Answer {
 }
 
 pub(crate) fn fetch(url: &str) -> io::Result<Answer> {
-    let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "only http:// addresses are fetched");
+    let wrong = || {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "only http:// addresses are fetched",
+        )
+    };
     let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
     let (host, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
-    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let place = if has_port { host.to_owned() } else { format!("{host}:80") };
+
+    let has_port = host
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let place = if has_port {
+        host.to_owned()
+    } else {
+        format!("{host}:80")
+    };
+
     let mut stream = connect(&place)?;
     stream.set_read_timeout(Some(PATIENCE))?;
+
     // The older version: the answer ends with the connection, and comes in one piece.
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.0\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    )?;
+
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
+
     read(&String::from_utf8_lossy(&answer))
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
 }
@@ -47,6 +66,14 @@ fn connect(place: &str) -> io::Result<TcpStream> {
 
 fn read(answer: &str) -> Option<Answer> {
     let (head, body) = answer.split_once("\r\n\r\n")?;
-    let status = head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()?;
-    Some(Answer { status, body: body.to_owned() })
+    let status = head
+        .strip_prefix("HTTP/1.")?
+        .split(' ')
+        .nth(1)?
+        .parse()
+        .ok()?;
+    Some(Answer {
+        status,
+        body: body.to_owned(),
+    })
 }

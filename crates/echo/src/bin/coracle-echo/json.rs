@@ -14,13 +14,17 @@ pub(crate) fn text(value: &str) -> String {
             char => out.push(char),
         }
     }
+
     out.push('"');
+
     out
 }
 
 /// An object; its values are JSON already.
 pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, String)>) -> String {
-    let members = members.into_iter().map(|(name, value)| format!("{}:{value}", text(name)));
+    let members = members
+        .into_iter()
+        .map(|(name, value)| format!("{}:{value}", text(name)));
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
@@ -30,6 +34,9 @@ mod tests {
 
     #[test]
     fn what_would_end_a_text_is_escaped() {
-        assert_eq!(object([("a\"b", text("x\n\u{1}\\ä"))]), r#"{"a\"b":"x\n\u0001\\ä"}"#);
+        assert_eq!(
+            object([("a\"b", text("x\n\u{1}\\ä"))]),
+            r#"{"a\"b":"x\n\u0001\\ä"}"#
+        );
     }
 }

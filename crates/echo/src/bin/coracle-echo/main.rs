@@ -1,4 +1,5 @@
-//! An HTTP echo, and small deeds for trying out a cluster. Nothing but the standard library: it is alone in its image.
+//! An HTTP echo, and small deeds for trying out a cluster. Nothing but the standard library: it is
+//! alone in its image.
 #![expect(clippy::print_stdout, reason = "a command's result goes there")]
 
 mod fetch;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     // The first process of a container is ended by no signal that it does not handle.
     sys::end_when_told();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match run(&words) {
         Ok(code) => code,
@@ -64,12 +66,17 @@ fn run(words: &[&str]) -> Result<ExitCode, Failure> {
             }
         }
         ["sleep", seconds] => std::thread::sleep(duration(seconds)?),
-        ["exit", code] => return Ok(ExitCode::from(code.parse::<u8>().map_err(|_| Failure::Usage)?)),
+        ["exit", code] => {
+            return Ok(ExitCode::from(
+                code.parse::<u8>().map_err(|_| Failure::Usage)?,
+            ));
+        }
         ["memory", size] => use_memory(size, None)?,
         ["memory", size, seconds] => use_memory(size, Some(duration(seconds)?))?,
         ["processes"] => start_processes()?,
         _ => return Err(Failure::Usage),
     }
+
     Ok(ExitCode::SUCCESS)
 }
 
@@ -88,15 +95,18 @@ fn resolve(name: &str) -> std::io::Result<Vec<std::net::IpAddr>> {
 fn use_memory(size: &str, long: Option<Duration>) -> Result<(), Failure> {
     let bytes = bytes(size).ok_or(Failure::Usage)?;
     let mut held: Vec<u8> = Vec::new();
-    held.try_reserve_exact(bytes).map_err(|error: TryReserveError| told(error))?;
+    held.try_reserve_exact(bytes)
+        .map_err(|error: TryReserveError| told(error))?;
     held.resize(bytes, 1);
     println!("{} bytes are in use", held.len());
+
     match long {
         Some(long) => std::thread::sleep(long),
         None => loop {
             std::thread::park();
         },
     }
+
     Ok(())
 }
 
@@ -123,13 +133,19 @@ fn start_processes() -> Result<(), Failure> {
 /// A number of bytes: plain, or with Ki, Mi or Gi.
 fn bytes(text: &str) -> Option<usize> {
     let units = [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30)];
-    let (number, unit) =
-        units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit))).unwrap_or((text, 1));
+    let (number, unit) = units
+        .iter()
+        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)))
+        .unwrap_or((text, 1));
     number.parse::<usize>().ok()?.checked_mul(unit)
 }
 
 fn duration(seconds: &str) -> Result<Duration, Failure> {
-    seconds.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or(Failure::Usage)
+    seconds
+        .parse()
+        .ok()
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or(Failure::Usage)
 }
 
 fn told(error: impl std::fmt::Display) -> Failure {
@@ -142,7 +158,8 @@ mod tests {
 
     #[test]
     fn sizes_are_read_as_kubernetes_writes_them() {
-        let check = |text: &str, expected: Option<usize>| assert_eq!(bytes(text), expected, "{text}");
+        let check =
+            |text: &str, expected: Option<usize>| assert_eq!(bytes(text), expected, "{text}");
         check("100", Some(100));
         check("64Mi", Some(64 << 20));
         check("1Gi", Some(1 << 30));

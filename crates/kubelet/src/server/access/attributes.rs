@@ -15,7 +15,12 @@ pub(super) fn verb(method: &Method) -> &'static str {
 
 /// The subresources of `nodes` of which any one is enough.
 pub(super) fn subresources(path: &str) -> &'static [&'static str] {
-    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    let first = path
+        .trim_start_matches('/')
+        .split('/')
+        .next()
+        .unwrap_or_default();
+
     match first {
         "pods" | "runningpods" => &["pods", "proxy"],
         "healthz" => &["healthz", "proxy"],

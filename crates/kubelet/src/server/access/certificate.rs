@@ -33,27 +33,47 @@ impl Authorities {
             let certificate = certificate.map_err(|error| bad(&error))?;
             roots.add(certificate).map_err(|error| bad(&error))?;
         }
+
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-        Ok(Authorities { verifier: verifier.map_err(|error| bad(&error))? })
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+
+        Ok(Authorities {
+            verifier: verifier.map_err(|error| bad(&error))?,
+        })
     }
 
     /// Whom a chain names; `None`: nobody whom we have to believe in.
     pub(super) fn user(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Option<User> {
-        let [own, intermediates @ ..] = chain else { return None };
+        let [own, intermediates @ ..] = chain else {
+            return None;
+        };
         let seconds = u64::try_from(now.unix_seconds()).unwrap_or_default();
+
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         if let Err(error) = self.verifier.verify_client_cert(own, intermediates, now) {
             tracing::debug!(%error, "a client's certificate does not count");
             return None;
         }
+
         let (_, certificate) = X509Certificate::from_der(own).ok()?;
         let named = CertificateSubject::from_der(certificate.subject().as_raw());
         match named.and_then(CertificateSubject::user) {
-            Ok(named) => named.map(|CertificateUser { name, uid, mut groups }| {
-                groups.push("system:authenticated".to_owned());
-                User { name, uid, groups, ..User::default() }
-            }),
+            Ok(named) => named.map(
+                |CertificateUser {
+                     name,
+                     uid,
+                     mut groups,
+                 }| {
+                    groups.push("system:authenticated".to_owned());
+                    User {
+                        name,
+                        uid,
+                        groups,
+                        ..User::default()
+                    }
+                },
+            ),
             Err(error) => {
                 tracing::debug!(%error, "client certificate refused");
                 None
@@ -72,7 +92,9 @@ mod tests {
     fn user_of(kind: DnType, value: DnValue) -> Option<User> {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "test-ca");
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "test-ca");
         let key = KeyPair::generate().unwrap();
         let authority = params.self_signed(&key).unwrap().pem();
         let issuer = Issuer::new(params, key);
@@ -80,9 +102,14 @@ mod tests {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "admin");
         params.distinguished_name.push(kind, value);
-        let certificate = params.signed_by(&KeyPair::generate().unwrap(), &issuer).unwrap();
+        let certificate = params
+            .signed_by(&KeyPair::generate().unwrap(), &issuer)
+            .unwrap();
         let chain = [certificate.der().clone()];
-        Authorities::new(authority.as_bytes()).unwrap().user(&chain, Timestamp::from_unix(1_800_000_000, 0))
+
+        Authorities::new(authority.as_bytes())
+            .unwrap()
+            .user(&chain, Timestamp::from_unix(1_800_000_000, 0))
     }
 
     #[test]
@@ -92,12 +119,22 @@ mod tests {
             assert_eq!(user.map(|user| user.name).as_deref(), expected);
         };
         check(DnValue::Utf8String("bob".to_string()), Some("bob"));
+
         check(DnValue::BmpString("bob".try_into().unwrap()), Some("bob"));
-        check(DnValue::TeletexString("bob".try_into().unwrap()), Some("bob"));
+        check(
+            DnValue::TeletexString("bob".try_into().unwrap()),
+            Some("bob"),
+        );
+
         check(DnValue::UniversalString("bob".try_into().unwrap()), None);
         let unreadable = DnValue::UniversalString("team".try_into().unwrap());
         assert_eq!(user_of(DnType::OrganizationName, unreadable), None);
-        let team = user_of(DnType::OrganizationName, DnValue::BmpString("team".try_into().unwrap())).unwrap();
+
+        let team = user_of(
+            DnType::OrganizationName,
+            DnValue::BmpString("team".try_into().unwrap()),
+        )
+        .unwrap();
         assert_eq!(team.groups, ["team", "system:authenticated"]);
     }
 }

@@ -21,7 +21,9 @@ impl<Q, A> Default for Kept<Q, A> {
 impl<Q: Eq + Hash, A: Clone> Kept<Q, A> {
     pub(super) fn get(&self, question: &Q) -> Option<A> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get(question).filter(|(_, until)| Instant::now() < *until).map(|(answer, _)| answer.clone())
+        kept.get(question)
+            .filter(|(_, until)| Instant::now() < *until)
+            .map(|(answer, _)| answer.clone())
     }
 
     pub(super) fn keep(&self, question: Q, answer: A, time: Duration) {

@@ -1,7 +1,8 @@
 //! Who asks, and whether they may: both are the cluster's to say.
 //!
-//! A client certificate is judged here, by the authority of the cluster; a token is shown to the API server. Whether
-//! somebody may do something is asked of it always. Answers are kept for a short while, as many as fit.
+//! A client certificate is judged here, by the authority of the cluster; a token is shown to the
+//! API server. Whether somebody may do something is asked of it always. Answers are kept for a
+//! short while, as many as fit.
 
 mod attributes;
 mod certificate;
@@ -13,7 +14,9 @@ use std::time::Duration;
 use coracle_client::Client;
 use http::{HeaderMap, Method, header};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
 
 pub use certificate::{Authorities, BadAuthority};
 use kept::Kept;
@@ -52,16 +55,40 @@ pub struct Access {
 pub(super) enum Denial {
     #[error("Unauthorized")]
     Unknown,
-    #[error("Forbidden (user={user}, verb={verb}, resource=nodes, subresource(s)=[{subresources}])\n")]
-    Forbidden { user: String, verb: &'static str, subresources: String },
-    #[error("Authorization error (user={user}, verb={verb}, resource=nodes, subresource={subresource})")]
-    NoAnswer { user: String, verb: &'static str, subresource: &'static str },
+    #[error(
+        "Forbidden (user={user}, verb={verb}, resource=nodes, subresource(s)=[{subresources}])\n"
+    )]
+    Forbidden {
+        user: String,
+        verb: &'static str,
+        subresources: String,
+    },
+    #[error(
+        "Authorization error (user={user}, verb={verb}, resource=nodes, subresource={subresource})"
+    )]
+    NoAnswer {
+        user: String,
+        verb: &'static str,
+        subresource: &'static str,
+    },
 }
 
 impl Access {
-    pub fn new(node_name: &str, client: Client, authorities: Option<Authorities>, anonymous: bool) -> Access {
+    pub fn new(
+        node_name: &str,
+        client: Client,
+        authorities: Option<Authorities>,
+        anonymous: bool,
+    ) -> Access {
         let (tokens, verdicts) = (Kept::default(), Kept::default());
-        Access { node_name: node_name.to_owned(), client, authorities, anonymous, tokens, verdicts }
+        Access {
+            node_name: node_name.to_owned(),
+            client,
+            authorities,
+            anonymous,
+            tokens,
+            verdicts,
+        }
     }
 
     /// Lets a request in, or not.
@@ -80,11 +107,20 @@ impl Access {
                 Ok(false) => {}
                 Err(error) => {
                     tracing::warn!(%error, user = user.name, verb, subresource, "nobody says whether this is allowed");
-                    return Err(Denial::NoAnswer { user: user.name, verb, subresource });
+                    return Err(Denial::NoAnswer {
+                        user: user.name,
+                        verb,
+                        subresource,
+                    });
                 }
             }
         }
-        Err(Denial::Forbidden { user: user.name, verb, subresources: subresources.join(" ") })
+
+        Err(Denial::Forbidden {
+            user: user.name,
+            verb,
+            subresources: subresources.join(" "),
+        })
     }
 
     /// Whom a connection's certificate names.
@@ -100,7 +136,10 @@ impl Access {
         if let Some(user) = certified {
             return Some(user.clone());
         }
-        let said = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+
+        let said = headers
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
         match said.and_then(|said| said.split_once(' ')) {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
                 self.of_token(token.trim()).await
@@ -117,8 +156,17 @@ impl Access {
         if let Some(known) = self.tokens.get(&token.to_owned()) {
             return known;
         }
-        let spec = TokenReviewSpec { token: token.to_owned(), ..TokenReviewSpec::default() };
-        let review = TokenReview { spec, ..TokenReview::default() };
+
+        let spec = TokenReviewSpec {
+            token: token.to_owned(),
+            ..TokenReviewSpec::default()
+        };
+
+        let review = TokenReview {
+            spec,
+            ..TokenReview::default()
+        };
+
         let status = match self.client.typed::<TokenReview>().create(&review).await {
             Ok(review) => review.status.unwrap_or_default(),
             Err(error) => {
@@ -126,13 +174,18 @@ impl Access {
                 return None;
             }
         };
-        let user = status.user.filter(|_| status.authenticated.unwrap_or_default()).map(|user| User {
-            name: user.username.unwrap_or_default(),
-            uid: user.uid.unwrap_or_default(),
-            groups: user.groups.unwrap_or_default(),
-            extra: user.extra.unwrap_or_default(),
-        });
+
+        let user = status
+            .user
+            .filter(|_| status.authenticated.unwrap_or_default())
+            .map(|user| User {
+                name: user.username.unwrap_or_default(),
+                uid: user.uid.unwrap_or_default(),
+                groups: user.groups.unwrap_or_default(),
+                extra: user.extra.unwrap_or_default(),
+            });
         self.tokens.keep(token.to_owned(), user.clone(), TOKEN_FOR);
+
         user
     }
 
@@ -146,6 +199,7 @@ impl Access {
         if let Some(verdict) = self.verdicts.get(&question) {
             return Ok(verdict);
         }
+
         let attributes = ResourceAttributes {
             verb: Some(verb.to_owned()),
             version: Some("v1".to_owned()),
@@ -154,6 +208,7 @@ impl Access {
             name: Some(self.node_name.clone()),
             ..ResourceAttributes::default()
         };
+
         let spec = SubjectAccessReviewSpec {
             resource_attributes: Some(attributes),
             user: Some(user.name.clone()),
@@ -162,10 +217,25 @@ impl Access {
             extra: Some(user.extra.clone()),
             ..SubjectAccessReviewSpec::default()
         };
-        let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-        let review = self.client.typed::<SubjectAccessReview>().create(&review).await?;
+
+        let review = SubjectAccessReview {
+            spec,
+            ..SubjectAccessReview::default()
+        };
+
+        let review = self
+            .client
+            .typed::<SubjectAccessReview>()
+            .create(&review)
+            .await?;
+
         let allowed = review.status.is_some_and(|status| status.allowed);
-        self.verdicts.keep(question, allowed, if allowed { ALLOWED_FOR } else { DENIED_FOR });
+        self.verdicts.keep(
+            question,
+            allowed,
+            if allowed { ALLOWED_FOR } else { DENIED_FOR },
+        );
+
         Ok(allowed)
     }
 }

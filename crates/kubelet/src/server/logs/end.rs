@@ -7,11 +7,15 @@ use super::LogOptions;
 use super::file::LogFile;
 use super::line::Show;
 
-/// What was printed in the last so many lines of a log, and of that the last so many bytes. However long the log is, one
-/// line of it and those bytes are all that is held.
+/// What was printed in the last so many lines of a log, and of that the last so many bytes. However
+/// long the log is, one line of it and those bytes are all that is held.
 pub(crate) async fn end_of(path: &Path, lines: u64, bytes: usize) -> io::Result<Vec<u8>> {
-    let options = LogOptions { tail_lines: Some(lines), ..LogOptions::default() };
+    let options = LogOptions {
+        tail_lines: Some(lines),
+        ..LogOptions::default()
+    };
     let mut file = LogFile::open(path, options.tail_lines).await?;
+
     let mut show = Show::new(options);
     let mut end = Vec::new();
     let mut add = |line: &[u8]| {
@@ -19,6 +23,7 @@ pub(crate) async fn end_of(path: &Path, lines: u64, bytes: usize) -> io::Result<
         end.drain(..end.len().saturating_sub(bytes));
         !show.is_done()
     };
+
     while file.read().await? {
         while let Some(line) = file.line() {
             if !add(&line) {
@@ -26,10 +31,12 @@ pub(crate) async fn end_of(path: &Path, lines: u64, bytes: usize) -> io::Result<
             }
         }
     }
+
     let rest = file.rest();
     if !rest.is_empty() {
         add(&rest);
     }
+
     Ok(end)
 }
 
@@ -64,6 +71,7 @@ mod tests {
         check(500, |index| format!("F {index}"), &short).await;
         let wide = format!("{}{}\n", "a".repeat(3000), "b".repeat(2000));
         check(1, |_| format!("F {}", wide.trim_end()), last(&wide, 2048)).await;
+
         // Longer than what is read at a time, several times over.
         let wide = "x".repeat(300_000) + "end\n";
         check(90, |_| format!("F {}", wide.trim_end()), last(&wide, 2048)).await;
@@ -73,7 +81,13 @@ mod tests {
     async fn pieces_of_a_line_are_one_line() {
         let piece = |index| format!("{} {index}", if index % 3 == 2 { "F" } else { "P" });
         check(6, piece, "012\n345\n").await;
-        let wide = |index| format!("{} {}", if index == 1 { "F" } else { "P" }, "y".repeat(2000));
+        let wide = |index| {
+            format!(
+                "{} {}",
+                if index == 1 { "F" } else { "P" },
+                "y".repeat(2000)
+            )
+        };
         check(2, wide, last(&("y".repeat(4000) + "\n"), 2048)).await;
     }
 
@@ -81,10 +95,18 @@ mod tests {
     async fn a_log_that_breaks_off_is_read_to_its_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        std::fs::write(&path, "2026-01-01T00:00:00Z stdout F one\n2026-01-01T00:00:00Z stdout F tw").unwrap();
+        std::fs::write(
+            &path,
+            "2026-01-01T00:00:00Z stdout F one\n2026-01-01T00:00:00Z stdout F tw",
+        )
+        .unwrap();
+
         assert_eq!(end_of(&path, 80, 2048).await.unwrap(), b"one\ntw");
         assert_eq!(
-            end_of(&folder.path().join("none"), 80, 2048).await.unwrap_err().kind(),
+            end_of(&folder.path().join("none"), 80, 2048)
+                .await
+                .unwrap_err()
+                .kind(),
             io::ErrorKind::NotFound
         );
     }

@@ -32,13 +32,19 @@ impl LogFile {
             let start = tail_start(&mut file, lines).await?;
             file.seek(SeekFrom::Start(start)).await?;
         }
-        Ok(LogFile { file, held: BytesMut::new() })
+        Ok(LogFile {
+            file,
+            held: BytesMut::new(),
+        })
     }
 
     /// Reads on; false: there is nothing more now.
     pub(super) async fn read(&mut self) -> io::Result<bool> {
         if self.held.len() > LONGEST_LINE {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a line without end"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a line without end",
+            ));
         }
         self.held.reserve(PIECE);
         Ok(self.file.read_buf(&mut self.held).await? > 0)
@@ -62,6 +68,7 @@ async fn tail_start(file: &mut File, lines: u64) -> io::Result<u64> {
     if lines == 0 {
         return Ok(end);
     }
+
     let (mut found, mut piece) = (0, vec![0; PIECE]);
     let mut is_last = true;
     while end > 0 {
@@ -69,6 +76,7 @@ async fn tail_start(file: &mut File, lines: u64) -> io::Result<u64> {
         let length = usize::try_from(end - start).unwrap_or(PIECE);
         file.seek(SeekFrom::Start(start)).await?;
         file.read_exact(&mut piece[..length]).await?;
+
         for at in (0..length).rev() {
             // The break that ends the last line begins no other.
             if piece[at] == b'\n' && !std::mem::take(&mut is_last) {
@@ -79,8 +87,10 @@ async fn tail_start(file: &mut File, lines: u64) -> io::Result<u64> {
             }
             is_last = false;
         }
+
         end = start;
     }
+
     Ok(0)
 }
 
@@ -93,12 +103,14 @@ mod tests {
         let path = folder.path().join("log");
         std::fs::write(&path, content).unwrap();
         let mut file = LogFile::open(&path, tail).await.unwrap();
+
         let mut found = String::new();
         while file.read().await.unwrap() {
             while let Some(line) = file.line() {
                 found.push_str(std::str::from_utf8(&line).unwrap());
             }
         }
+
         found.push_str(std::str::from_utf8(&file.rest()).unwrap());
         assert_eq!(found, expected, "{tail:?}");
     }

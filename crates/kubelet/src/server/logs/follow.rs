@@ -1,5 +1,5 @@
-//! Waits for a log to grow: the kernel tells when the file changes or another takes its name, the runtime when the
-//! container ends. Nothing is looked at in between.
+//! Waits for a log to grow: the kernel tells when the file changes or another takes its name, the
+//! runtime when the container ends. Nothing is looked at in between.
 
 use std::ffi::OsString;
 use std::io;
@@ -37,26 +37,45 @@ pub(super) struct Follow {
     runtime: Arc<dyn Runtime>,
     /// Absent: this runtime tells of nothing.
     events: Option<Events>,
-    /// Whether the state of the container must be asked for: what happened meanwhile nobody has told.
+    /// Whether the state of the container must be asked for: what happened meanwhile nobody has
+    /// told.
     must_ask: bool,
 }
 
 impl Follow {
     /// Whatever happens after this is told.
-    pub(super) async fn begin(runtime: Arc<dyn Runtime>, container: &str, log: &Path) -> io::Result<Follow> {
+    pub(super) async fn begin(
+        runtime: Arc<dyn Runtime>,
+        container: &str,
+        log: &Path,
+    ) -> io::Result<Follow> {
         let folder = log.parent().unwrap_or(Path::new("/"));
         let name = log.file_name().unwrap_or_default().to_owned();
         let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        inotify::add_watch(&watch, folder, WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
+        inotify::add_watch(
+            &watch,
+            folder,
+            WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO,
+        )?;
+
         let events = listen(&*runtime).await?;
         let watch = super::sys::watch(watch)?;
-        Ok(Follow { watch, name, container: container.to_owned(), runtime, events, must_ask: true })
+
+        Ok(Follow {
+            watch,
+            name,
+            container: container.to_owned(),
+            runtime,
+            events,
+            must_ask: true,
+        })
     }
 
     pub(super) async fn news(&mut self) -> io::Result<News> {
         if std::mem::take(&mut self.must_ask) && !self.runs().await? {
             return Ok(News::Ended);
         }
+
         loop {
             tokio::select! {
                 biased;
@@ -91,9 +110,9 @@ impl Follow {
     async fn runs(&mut self) -> io::Result<bool> {
         let (runtime, container) = (Arc::clone(&self.runtime), self.container.clone());
         match runtime.container_status(&container, false).await {
-            Ok(answer) => {
-                Ok(answer.status.is_some_and(|status| status.state() == ContainerState::ContainerRunning))
-            }
+            Ok(answer) => Ok(answer
+                .status
+                .is_some_and(|status| status.state() == ContainerState::ContainerRunning)),
             // A container outlives a runtime that does not answer for a while.
             Err(Error::Unavailable(_)) => Ok(true),
             Err(Error::NotFound(_)) => Ok(false),
@@ -105,6 +124,7 @@ impl Follow {
     fn changes(&self) -> io::Result<Option<News>> {
         let mut space = [MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(self.watch.get_ref(), &mut space);
+
         let mut news = None;
         loop {
             let event = match events.next() {
@@ -113,7 +133,10 @@ impl Follow {
                 Err(error) => return Err(error.into()),
             };
             let overflowed = event.events().contains(inotify::ReadFlags::QUEUE_OVERFLOW);
-            let is_ours = event.file_name().is_some_and(|name| name.to_bytes() == self.name.as_bytes());
+
+            let is_ours = event
+                .file_name()
+                .is_some_and(|name| name.to_bytes() == self.name.as_bytes());
             if overflowed || is_ours && event.events().contains(inotify::ReadFlags::MODIFY) {
                 news = news.or(Some(News::Grown));
             } else if is_ours {

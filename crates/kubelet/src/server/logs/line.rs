@@ -1,7 +1,8 @@
 //! Lines of a log file, and what is shown of them. No I/O.
 //!
-//! A line is what a container has written in one piece, with moment, stream and a tag that says whether the piece ends a
-//! line (`F`) or not (`P`): `2016-10-06T00:17:09.669794202Z stdout F content`. Docker's runtime writes JSON instead.
+//! A line is what a container has written in one piece, with moment, stream and a tag that says
+//! whether the piece ends a line (`F`) or not (`P`): `2016-10-06T00:17:09.669794202Z stdout F
+//! content`. Docker's runtime writes JSON instead.
 
 use coracle_api::time::{Time, Timestamp};
 use serde::Deserialize;
@@ -44,7 +45,12 @@ impl Show {
     pub(super) fn new(options: LogOptions) -> Show {
         let bytes_left = options.limit_bytes;
         let lines_left = options.tail_lines.filter(|_| !options.follow);
-        Show { options, bytes_left, lines_left, begins_line: true }
+        Show {
+            options,
+            bytes_left,
+            lines_left,
+            begins_line: true,
+        }
     }
 
     /// Whether nothing more is wanted.
@@ -57,17 +63,29 @@ impl Show {
         if self.is_done() {
             return;
         }
+
         let docker;
         let line = match cri(raw) {
             Some(line) => line,
             None => {
-                let Ok(read) = serde_json::from_slice::<DockerLine>(raw) else { return };
+                let Ok(read) = serde_json::from_slice::<DockerLine>(raw) else {
+                    return;
+                };
                 docker = read;
-                let Ok(Time(when)) = Time::parse(&docker.time) else { return };
-                Line { time: &docker.time, when, stream: &docker.stream, content: docker.log.as_bytes() }
+                let Ok(Time(when)) = Time::parse(&docker.time) else {
+                    return;
+                };
+
+                Line {
+                    time: &docker.time,
+                    when,
+                    stream: &docker.stream,
+                    content: docker.log.as_bytes(),
+                }
             }
         };
         self.show(&line, out);
+
         self.lines_left = self.lines_left.map(|left| left.saturating_sub(1));
         self.begins_line = line.content.last().is_none_or(|last| *last == b'\n');
     }
@@ -78,15 +96,20 @@ impl Show {
             Which::Stdout => line.stream == "stdout",
             Which::Stderr => line.stream == "stderr",
         };
+
         if !wanted || self.options.since.is_some_and(|since| line.when < since) {
             return;
         }
+
         let before = out.len();
+
         if self.options.timestamps && self.begins_line {
             out.extend_from_slice(nine_digits(line.time).as_bytes());
             out.push(b' ');
         }
+
         out.extend_from_slice(line.content);
+
         if let Some(left) = &mut self.bytes_left {
             let room = usize::try_from(*left).unwrap_or(usize::MAX);
             out.truncate(before.saturating_add(room));
@@ -98,20 +121,30 @@ impl Show {
 fn cri(raw: &[u8]) -> Option<Line<'_>> {
     let mut parts = raw.splitn(4, |byte| *byte == b' ');
     let time = std::str::from_utf8(parts.next()?).ok()?;
-    let stream =
-        std::str::from_utf8(parts.next()?).ok().filter(|name| matches!(*name, "stdout" | "stderr"))?;
+    let stream = std::str::from_utf8(parts.next()?)
+        .ok()
+        .filter(|name| matches!(*name, "stdout" | "stderr"))?;
     let tags = parts.next()?;
     let mut content = parts.next()?;
+
     let is_partial = tags.split(|byte| *byte == b':').next() == Some(b"P");
     if is_partial && let Some(without) = content.strip_suffix(b"\n") {
         content = without;
     }
-    Some(Line { time, when: Time::parse(time).ok()?.0, stream, content })
+
+    Some(Line {
+        time,
+        when: Time::parse(time).ok()?.0,
+        stream,
+        content,
+    })
 }
 
 /// A moment with all nine digits of its fraction.
 fn nine_digits(time: &str) -> String {
-    let body = time.find(['Z', '+']).or_else(|| time.rfind('-').filter(|at| *at > 10));
+    let body = time
+        .find(['Z', '+'])
+        .or_else(|| time.rfind('-').filter(|at| *at > 10));
     let (body, zone) = time.split_at(body.unwrap_or(time.len()));
     let (seconds, fraction) = body.split_once('.').unwrap_or((body, ""));
     format!("{seconds}.{fraction:0<9}{zone}")
@@ -133,7 +166,8 @@ mod tests {
         let asked = format!("{options:?}");
         let mut show = Show::new(options);
         let mut out = Vec::new();
-        LOG.split_inclusive('\n').for_each(|line| show.line(line.as_bytes(), &mut out));
+        LOG.split_inclusive('\n')
+            .for_each(|line| show.line(line.as_bytes(), &mut out));
         assert_eq!(String::from_utf8(out).unwrap(), expected, "{asked}");
     }
 
@@ -142,33 +176,104 @@ mod tests {
         let all = LogOptions::default;
         check(all(), "one\ntwo\n\nthree\n");
         check(
-            LogOptions { timestamps: true, ..all() },
+            LogOptions {
+                timestamps: true,
+                ..all()
+            },
             "2016-10-06T00:17:09.100000000Z one\n2016-10-06T00:17:09.200000000Z two\n\
              2016-10-06T00:17:09.400000000Z \n2016-10-06T00:17:09.500000000Z three\n",
         );
-        check(LogOptions { stream: Which::Stderr, ..all() }, "two\n");
-        check(LogOptions { limit_bytes: Some(5), ..all() }, "one\nt");
-        check(LogOptions { limit_bytes: Some(5), timestamps: true, ..all() }, "2016-");
-        check(LogOptions { tail_lines: Some(2), ..all() }, "one\ntw");
-        check(LogOptions { tail_lines: Some(0), ..all() }, "");
-        check(LogOptions { tail_lines: Some(2), follow: true, ..all() }, "one\ntwo\n\nthree\n");
+
+        check(
+            LogOptions {
+                stream: Which::Stderr,
+                ..all()
+            },
+            "two\n",
+        );
+
+        check(
+            LogOptions {
+                limit_bytes: Some(5),
+                ..all()
+            },
+            "one\nt",
+        );
+
+        check(
+            LogOptions {
+                limit_bytes: Some(5),
+                timestamps: true,
+                ..all()
+            },
+            "2016-",
+        );
+
+        check(
+            LogOptions {
+                tail_lines: Some(2),
+                ..all()
+            },
+            "one\ntw",
+        );
+
+        check(
+            LogOptions {
+                tail_lines: Some(0),
+                ..all()
+            },
+            "",
+        );
+
+        check(
+            LogOptions {
+                tail_lines: Some(2),
+                follow: true,
+                ..all()
+            },
+            "one\ntwo\n\nthree\n",
+        );
+
         let since = Time::parse("2016-10-06T00:17:09.4Z").unwrap().0;
-        check(LogOptions { since: Some(since), ..all() }, "\nthree\n");
+        check(
+            LogOptions {
+                since: Some(since),
+                ..all()
+            },
+            "\nthree\n",
+        );
     }
 
     #[test]
     fn docker_lines_are_read() {
         let mut out = Vec::new();
-        let mut show = Show::new(LogOptions { timestamps: true, ..LogOptions::default() });
-        show.line(br#"{"log":"hi\n","stream":"stdout","time":"2016-10-20T18:39:20.57606443Z"}"#, &mut out);
-        assert_eq!(String::from_utf8(out).unwrap(), "2016-10-20T18:39:20.576064430Z hi\n");
+        let mut show = Show::new(LogOptions {
+            timestamps: true,
+            ..LogOptions::default()
+        });
+
+        show.line(
+            br#"{"log":"hi\n","stream":"stdout","time":"2016-10-20T18:39:20.57606443Z"}"#,
+            &mut out,
+        );
+
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "2016-10-20T18:39:20.576064430Z hi\n"
+        );
     }
 
     #[test]
     fn moments_have_nine_digits() {
         let check = |time, expected| assert_eq!(nine_digits(time), expected);
         check("2016-10-06T00:17:09Z", "2016-10-06T00:17:09.000000000Z");
-        check("2016-10-06T00:17:09.5+02:00", "2016-10-06T00:17:09.500000000+02:00");
-        check("2016-10-06T00:17:09.5-02:00", "2016-10-06T00:17:09.500000000-02:00");
+        check(
+            "2016-10-06T00:17:09.5+02:00",
+            "2016-10-06T00:17:09.500000000+02:00",
+        );
+        check(
+            "2016-10-06T00:17:09.5-02:00",
+            "2016-10-06T00:17:09.500000000-02:00",
+        );
     }
 }

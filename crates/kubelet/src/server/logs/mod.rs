@@ -1,7 +1,8 @@
 //! The log of a container: which file it is, and what is shown of it.
 //!
-//! [`options`] say what is wanted, [`which`] finds the instance of the container, [`file`] reads lines, [`line`] shows
-//! them, [`follow`] waits for more. The [`end`] of a log stands for the last words of a container that left none.
+//! [`options`] say what is wanted, [`which`] finds the instance of the container, [`file`] reads
+//! lines, [`line`] shows them, [`follow`] waits for more. The [`end`] of a log stands for the last
+//! words of a container that left none.
 
 mod end;
 mod file;
@@ -51,9 +52,17 @@ impl Log {
             true => Some(Follow::begin(runtime, container, &path).await?),
             false => None,
         };
+
         let file = LogFile::open(&path, options.tail_lines).await?;
         let ended = follow.is_none();
-        Ok(Log { path, file, show: Show::new(options), follow, replaced: false, ended })
+        Ok(Log {
+            path,
+            file,
+            show: Show::new(options),
+            follow,
+            replaced: false,
+            ended,
+        })
     }
 
     /// What is to be shown next; `None`: that was all.
@@ -69,6 +78,7 @@ impl Log {
                     return Ok(Some(out.into()));
                 }
             }
+
             if self.show.is_done() {
                 return Ok((!out.is_empty()).then(|| out.into()));
             }
@@ -78,6 +88,7 @@ impl Log {
             if !out.is_empty() {
                 return Ok(Some(out.into()));
             }
+
             if std::mem::take(&mut self.replaced) {
                 self.open_next().await?;
             } else if self.ended {

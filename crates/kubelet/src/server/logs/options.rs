@@ -38,33 +38,47 @@ pub enum OptionError {
 }
 
 impl LogOptions {
-    pub(in crate::server) fn parse(query: &Query, now: Timestamp) -> Result<LogOptions, OptionError> {
+    pub(in crate::server) fn parse(
+        query: &Query,
+        now: Timestamp,
+    ) -> Result<LogOptions, OptionError> {
         let tail = match (query.get("tail"), query.get("tailLines")) {
             // As clients of long ago said it.
             (Some("all"), _) => None,
             (Some(tail), _) if !tail.is_empty() => Some(tail),
             (_, tail) => tail,
         };
+
         let since_seconds = number(query.get("sinceSeconds"))?;
-        let since_time = query.get("sinceTime").filter(|text| !text.is_empty()).map(time).transpose()?;
-        if since_seconds.is_some() && since_time.is_some() || since_seconds.is_some_and(|seconds| seconds < 1)
+        let since_time = query
+            .get("sinceTime")
+            .filter(|text| !text.is_empty())
+            .map(time)
+            .transpose()?;
+
+        if since_seconds.is_some() && since_time.is_some()
+            || since_seconds.is_some_and(|seconds| seconds < 1)
         {
             return Err(OptionError::Invalid);
         }
+
         let at_least = |least: i64, number: Option<i64>| match number {
             Some(number) if number < least => Err(OptionError::Invalid),
             number => Ok(number.map(i64::unsigned_abs)),
         };
+
         let stream = match query.get("stream") {
             None | Some("" | "All") => Which::All,
             Some("Stdout") => Which::Stdout,
             Some("Stderr") => Which::Stderr,
             Some(_) => return Err(OptionError::Invalid),
         };
+
         let tail_lines = at_least(0, number(tail)?)?;
         if stream != Which::All && tail_lines.is_some() {
             return Err(OptionError::Invalid);
         }
+
         Ok(LogOptions {
             follow: truth(query.get("follow")),
             previous: truth(query.get("previous")),
@@ -78,13 +92,22 @@ impl LogOptions {
 }
 
 fn number(text: Option<&str>) -> Result<Option<i64>, OptionError> {
-    text.filter(|text| !text.is_empty()).map(str::parse).transpose().map_err(|_| OptionError::Undecodable)
+    text.filter(|text| !text.is_empty())
+        .map(str::parse)
+        .transpose()
+        .map_err(|_| OptionError::Undecodable)
 }
 
 fn time(text: &str) -> Result<Timestamp, OptionError> {
     // A plus sign that was not escaped has become a space on its way.
-    let text = if text.contains(' ') { Cow::Owned(text.replace(' ', "+")) } else { Cow::Borrowed(text) };
-    Time::parse(&text).map(|time| time.0).map_err(|_| OptionError::Undecodable)
+    let text = if text.contains(' ') {
+        Cow::Owned(text.replace(' ', "+"))
+    } else {
+        Cow::Borrowed(text)
+    };
+    Time::parse(&text)
+        .map(|time| time.0)
+        .map_err(|_| OptionError::Undecodable)
 }
 
 /// As upstream reads booleans in queries: given, and not one of the words for no.
@@ -98,24 +121,74 @@ mod tests {
 
     fn check(query: &str, expected: &Result<LogOptions, OptionError>) {
         let now = Timestamp::from_unix(1000, 0);
-        assert_eq!(&LogOptions::parse(&Query::parse(query), now), expected, "{query}");
+        assert_eq!(
+            &LogOptions::parse(&Query::parse(query), now),
+            expected,
+            "{query}"
+        );
     }
 
     #[test]
     fn queries_say_what_is_wanted() {
         let none = LogOptions::default;
         check("", &Ok(none()));
-        check("follow=true&previous=false", &Ok(LogOptions { follow: true, ..none() }));
-        check("tailLines=0", &Ok(LogOptions { tail_lines: Some(0), ..none() }));
-        check("tail=5&tailLines=7", &Ok(LogOptions { tail_lines: Some(5), ..none() }));
+        check(
+            "follow=true&previous=false",
+            &Ok(LogOptions {
+                follow: true,
+                ..none()
+            }),
+        );
+
+        check(
+            "tailLines=0",
+            &Ok(LogOptions {
+                tail_lines: Some(0),
+                ..none()
+            }),
+        );
+
+        check(
+            "tail=5&tailLines=7",
+            &Ok(LogOptions {
+                tail_lines: Some(5),
+                ..none()
+            }),
+        );
+
         check("tail=all&tailLines=7", &Ok(none()));
-        check("sinceSeconds=10", &Ok(LogOptions { since: Some(Timestamp::from_unix(990, 0)), ..none() }));
+        check(
+            "sinceSeconds=10",
+            &Ok(LogOptions {
+                since: Some(Timestamp::from_unix(990, 0)),
+                ..none()
+            }),
+        );
+
         let start = Some(Timestamp::from_unix(0, 0));
-        check("sinceTime=1970-01-01T00:00:00Z", &Ok(LogOptions { since: start, ..none() }));
-        check("sinceTime=1970-01-01T01:00:00+01:00", &Ok(LogOptions { since: start, ..none() }));
+        check(
+            "sinceTime=1970-01-01T00:00:00Z",
+            &Ok(LogOptions {
+                since: start,
+                ..none()
+            }),
+        );
+
+        check(
+            "sinceTime=1970-01-01T01:00:00+01:00",
+            &Ok(LogOptions {
+                since: start,
+                ..none()
+            }),
+        );
+
         check(
             "stream=Stderr&limitBytes=3",
-            &Ok(LogOptions { stream: Which::Stderr, limit_bytes: Some(3), ..none() }),
+            &Ok(LogOptions {
+                stream: Which::Stderr,
+                limit_bytes: Some(3),
+                ..none()
+            }),
         );
     }
 
@@ -125,7 +198,10 @@ mod tests {
         check("tailLines=-1", &Err(OptionError::Invalid));
         check("limitBytes=0", &Err(OptionError::Invalid));
         check("sinceSeconds=0", &Err(OptionError::Invalid));
-        check("sinceSeconds=1&sinceTime=1970-01-01T00:00:00Z", &Err(OptionError::Invalid));
+        check(
+            "sinceSeconds=1&sinceTime=1970-01-01T00:00:00Z",
+            &Err(OptionError::Invalid),
+        );
         check("stream=Both", &Err(OptionError::Invalid));
         check("stream=Stdout&tailLines=1", &Err(OptionError::Invalid));
     }

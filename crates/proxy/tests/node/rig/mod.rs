@@ -1,4 +1,5 @@
-//! A node with pods behind a bridge and a client outside, all of them namespaces, and small servers in them.
+//! A node with pods behind a bridge and a client outside, all of them namespaces, and small servers
+//! in them.
 
 mod namespace;
 mod servers;
@@ -15,8 +16,8 @@ use coracle_proxy::{PodRanges, State, conntrack};
 pub(crate) use namespace::Namespace;
 pub(crate) use servers::{Seen, Server, Udp, ask, ask_from_port, dropped, refused};
 
-/// The node `here` (192.0.2.1, fd02::1), its pods (10.70.0.2, fd70::2 and on) and somebody outside (192.0.2.2, fd02::2),
-/// who sends everything to the node.
+/// The node `here` (192.0.2.1, fd02::1), its pods (10.70.0.2, fd70::2 and on) and somebody outside
+/// (192.0.2.2, fd02::2), who sends everything to the node.
 pub(crate) struct Rig {
     pub(crate) node: Namespace,
     pub(crate) outside: Namespace,
@@ -32,23 +33,36 @@ impl Rig {
         for setting in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
             node.inside(|| std::fs::write(format!("/proc/sys/net/{setting}"), "1").unwrap());
         }
-        node.run("ip", &format!("link add up0 type veth peer name eth0 netns {}", outside.path()));
+
+        node.run(
+            "ip",
+            &format!(
+                "link add up0 type veth peer name eth0 netns {}",
+                outside.path()
+            ),
+        );
+
         node.run("ip", "link set up0 up");
         outside.run("ip", "link set eth0 up");
-        for (address, peer, at_once) in
-            [("192.0.2.1/24", "192.0.2.2/24", ""), ("fd02::1/64", "fd02::2/64", "nodad")]
-        {
+
+        for (address, peer, at_once) in [
+            ("192.0.2.1/24", "192.0.2.2/24", ""),
+            ("fd02::1/64", "fd02::2/64", "nodad"),
+        ] {
             node.run("ip", &format!("addr add {address} dev up0 {at_once}"));
             outside.run("ip", &format!("addr add {peer} dev eth0 {at_once}"));
         }
+
         outside.run("ip", "route add default via 192.0.2.1");
         outside.run("ip", "-6 route add default via fd02::1");
         node.run("ip", "route add default via 192.0.2.2");
         node.run("ip", "-6 route add default via fd02::2");
         node.run("ip", "link add br0 type bridge");
         node.run("ip", "link set br0 up");
+
         node.run("ip", "addr add 10.70.0.1/24 dev br0");
         node.run("ip", "addr add fd70::1/64 dev br0 nodad");
+
         let pods: Vec<Namespace> = (0..pods).map(|number| pod(&node, number)).collect();
         wait_for_links(&node, pods.len());
         let dialect = Dialect {
@@ -58,16 +72,26 @@ impl Rig {
             masquerade_all: false,
             pods: Pods::Ranges(Family::BOTH.to_vec()),
         };
+
         let net = |text: &str| text.parse().unwrap();
         let ranges = PodRanges::Given(vec![net("10.70.0.0/16"), net("fd70::/48")]);
         let services = vec![net("10.96.0.0/12"), net("fd96::/108")];
+
         let mut state = State::new("here", NodePortAddresses::Primary, ranges, services);
         state.set_node(Some(Node {
             name: "here".into(),
             addresses: vec!["192.0.2.1".parse().unwrap(), "fd02::1".parse().unwrap()],
             ..Node::default()
         }));
-        Rig { node, outside, pods, state, writer: Writer::new(dialect), told: false }
+
+        Rig {
+            node,
+            outside,
+            pods,
+            state,
+            writer: Writer::new(dialect),
+            told: false,
+        }
     }
 
     /// Tells the kernel what has changed: how many items, or all.
@@ -77,6 +101,7 @@ impl Rig {
             true => self.writer.changes(&changes),
             false => self.writer.whole(self.state.whole()),
         };
+
         self.told = true;
         self.node.inside(|| {
             if let Err(error) = nft::apply(&script) {
@@ -84,6 +109,7 @@ impl Rig {
             }
             conntrack::forget(&astray).unwrap();
         });
+
         changes.gone.len() + changes.new.len()
     }
 
@@ -100,16 +126,26 @@ impl Rig {
 
     pub(crate) fn set_service(&mut self, name: &str, rest: Option<&str>) {
         let object = rest.map(|rest| {
-            yaml::decode(format!("metadata: {{namespace: shop, name: {name}}}\n{rest}").as_bytes()).unwrap()
+            yaml::decode(format!("metadata: {{namespace: shop, name: {name}}}\n{rest}").as_bytes())
+                .unwrap()
         });
         let service = object.map(|object| Service::read(&object).unwrap());
-        self.state.set_service(&ObjectKey::new("shop", name), service.as_ref());
+        self.state
+            .set_service(&ObjectKey::new("shop", name), service.as_ref());
     }
 
     pub(crate) fn endpoints(&mut self, name: &str, endpoints: &[&str]) {
         for (family, six) in [("IPv4", false), ("IPv6", true)] {
-            let own: Vec<_> = endpoints.iter().filter(|endpoint| endpoint.contains("fd7") == six).collect();
-            let listed: String = own.iter().map(|endpoint| format!("- {{{endpoint}}}\n")).collect();
+            let own: Vec<_> = endpoints
+                .iter()
+                .filter(|endpoint| endpoint.contains("fd7") == six)
+                .collect();
+
+            let listed: String = own
+                .iter()
+                .map(|endpoint| format!("- {{{endpoint}}}\n"))
+                .collect();
+
             let key = ObjectKey::new("shop", &format!("{name}-{family}"));
             let text = format!(
                 "metadata: {{namespace: shop, name: {}, labels: {{kubernetes.io/service-name: {name}}}}}\n\
@@ -118,8 +154,10 @@ impl Rig {
                  endpoints:\n{listed}",
                 key.name
             );
+
             let slice = Slice::read(&yaml::decode(text.as_bytes()).unwrap());
-            self.state.set_slice(&key, slice.as_ref().filter(|_| !own.is_empty()));
+            self.state
+                .set_slice(&key, slice.as_ref().filter(|_| !own.is_empty()));
         }
     }
 
@@ -133,17 +171,25 @@ impl Rig {
     }
 }
 
-/// The kernel takes up to a second to notice that a wire has both its ends, and another one to trust its own link-local
-/// addresses, without which it does not look for neighbours.
+/// The kernel takes up to a second to notice that a wire has both its ends, and another one to
+/// trust its own link-local addresses, without which it does not look for neighbours.
 fn wait_for_links(node: &Namespace, pods: usize) {
     let is_up = || {
-        let forwarding = node.run("bridge", "link").matches("state forwarding").count();
+        let forwarding = node
+            .run("bridge", "link")
+            .matches("state forwarding")
+            .count();
         let up = node.run("ip", "-o link show up0").contains("state UP");
         forwarding == pods && up && !node.run("ip", "-6 addr").contains("tentative")
     };
+
     let began = std::time::Instant::now();
     while !is_up() {
-        assert!(began.elapsed().as_secs() < 120, "{}", node.run("ip", "link"));
+        assert!(
+            began.elapsed().as_secs() < 120,
+            "{}",
+            node.run("ip", "link")
+        );
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }
@@ -151,7 +197,14 @@ fn wait_for_links(node: &Namespace, pods: usize) {
 fn pod(node: &Namespace, number: usize) -> Namespace {
     let pod = Namespace::new();
     let last = number + 2;
-    node.run("ip", &format!("link add veth{number} type veth peer name eth0 netns {}", pod.path()));
+    node.run(
+        "ip",
+        &format!(
+            "link add veth{number} type veth peer name eth0 netns {}",
+            pod.path()
+        ),
+    );
+
     node.run("ip", &format!("link set veth{number} master br0 up"));
     node.run("bridge", &format!("link set dev veth{number} hairpin on"));
     pod.run("ip", "link set eth0 up");
@@ -159,5 +212,6 @@ fn pod(node: &Namespace, number: usize) -> Namespace {
     pod.run("ip", &format!("addr add fd70::{last}/64 dev eth0 nodad"));
     pod.run("ip", "route add default via 10.70.0.1");
     pod.run("ip", "-6 route add default via fd70::1");
+
     pod
 }

@@ -19,7 +19,9 @@ impl Namespace {
             sys::leave_the_network();
             File::open("/proc/thread-self/ns/net").unwrap()
         });
-        let namespace = Self { file: made.join().unwrap() };
+        let namespace = Self {
+            file: made.join().unwrap(),
+        };
         namespace.run("ip", "link set lo up");
         namespace
     }
@@ -29,26 +31,41 @@ impl Namespace {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
 
-    /// Runs on a thread of its own in the namespace. Threads and processes made there are in it too.
+    /// Runs on a thread of its own in the namespace. Threads and processes made there are in it
+    /// too.
     pub(crate) fn inside<T: Send>(&self, deed: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| {
             let entered = scope.spawn(|| {
-                move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+                move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))
+                    .unwrap();
                 deed()
             });
-            entered.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            entered
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 
     /// Runs a command in the namespace and returns what it prints.
     pub(crate) fn run(&self, program: &str, arguments: &str) -> String {
         let output = self.inside(|| {
-            Command::new(program).args(arguments.split_whitespace()).output().unwrap_or_else(|error| {
-                panic!("{program}: {error}; scripts/test-prereqs.sh installs what the tests need")
-            })
+            Command::new(program)
+                .args(arguments.split_whitespace())
+                .output()
+                .unwrap_or_else(|error| {
+                    panic!(
+                        "{program}: {error}; scripts/test-prereqs.sh installs what the tests need"
+                    )
+                })
         });
+
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert!(output.status.success(), "{program} {arguments}: {}", text(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{program} {arguments}: {}",
+            text(&output.stderr)
+        );
+
         text(&output.stdout)
     }
 }

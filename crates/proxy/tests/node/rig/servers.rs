@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::Namespace;
 
-/// How long an answer may take on a machine that has much else to do: this says "never", not "too slow".
+/// How long an answer may take on a machine that has much else to do: this says "never", not "too
+/// slow".
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Who has said nothing for so long says nothing.
 const SILENCE: Duration = Duration::from_millis(1500);
@@ -39,6 +40,7 @@ impl Server {
                 });
             }
         });
+
         Server
     }
 }
@@ -59,6 +61,7 @@ impl Udp {
                 }
             }
         });
+
         Udp
     }
 }
@@ -70,11 +73,13 @@ pub(crate) fn ask(client: &Namespace, at: &str) -> io::Result<Seen> {
         let mut stream = TcpStream::connect_timeout(&at, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut said = Vec::new();
+
         let mut byte = [0];
         while byte != *b"\n" {
             stream.read_exact(&mut byte)?;
             said.push(byte[0]);
         }
+
         read(&said)
     })
 }
@@ -93,7 +98,8 @@ pub(crate) fn ask_from_port(client: &Namespace, from: &str, at: &str) -> io::Res
     })
 }
 
-/// Binds a port that was in use a moment ago: what another test forked has it too, until that is another program.
+/// Binds a port that was in use a moment ago: what another test forked has it too, until that is
+/// another program.
 fn bind_again(from: &str) -> io::Result<UdpSocket> {
     for _ in 0..500 {
         match UdpSocket::bind(from) {
@@ -120,6 +126,12 @@ pub(crate) fn dropped(client: &Namespace, at: &str) -> bool {
 
 fn read(said: &[u8]) -> io::Result<Seen> {
     let said = String::from_utf8_lossy(said);
-    let (by, from) = said.trim().split_once(' ').ok_or(io::ErrorKind::InvalidData)?;
-    Ok(Seen { by: by.to_owned(), from: from.parse().map_err(|_| io::ErrorKind::InvalidData)? })
+    let (by, from) = said
+        .trim()
+        .split_once(' ')
+        .ok_or(io::ErrorKind::InvalidData)?;
+    Ok(Seen {
+        by: by.to_owned(),
+        from: from.parse().map_err(|_| io::ErrorKind::InvalidData)?,
+    })
 }

@@ -61,26 +61,41 @@ impl Layer {
 }
 
 impl Entry {
-    /// Puts the host's own file in the place of its copy below `folder`, where nobody can tell them apart: programs that
-    /// run from either then share its pages in memory. On another file system the copy stays.
+    /// Puts the host's own file in the place of its copy below `folder`, where nobody can tell them
+    /// apart: programs that run from either then share its pages in memory. On another file system
+    /// the copy stays.
     fn share(&self, folder: &Path) -> io::Result<()> {
-        let Content::Copy(file) = &self.content else { return Ok(()) };
+        let Content::Copy(file) = &self.content else {
+            return Ok(());
+        };
+
         let about = fs::metadata(file)?;
-        if about.permissions().mode() & 0o7777 != self.mode || (about.uid(), about.gid()) != (0, 0) {
+        if about.permissions().mode() & 0o7777 != self.mode || (about.uid(), about.gid()) != (0, 0)
+        {
             return Ok(());
         }
+
         let copy = folder.join(&self.path);
         let beside = folder.join(format!("{}.host", self.path));
         if fs::hard_link(file, &beside).is_err() {
             return Ok(());
         }
-        if same(&beside, &copy)? { fs::rename(&beside, &copy) } else { fs::remove_file(&beside) }
+
+        if same(&beside, &copy)? {
+            fs::rename(&beside, &copy)
+        } else {
+            fs::remove_file(&beside)
+        }
     }
 
     fn open(&self) -> io::Result<Box<dyn Read + Send>> {
         let (kind, content, length): (_, Box<dyn Read + Send>, u64) = match &self.content {
             Content::Folder => (tar::EntryType::Directory, Box::new(io::empty()), 0),
-            Content::Bytes(bytes) => (tar::EntryType::Regular, Box::new(*bytes), bytes.len() as u64),
+            Content::Bytes(bytes) => (
+                tar::EntryType::Regular,
+                Box::new(*bytes),
+                bytes.len() as u64,
+            ),
             Content::Copy(path) => {
                 let file = File::open(path)?;
                 let length = file.metadata()?.len();
@@ -88,6 +103,7 @@ impl Entry {
                 (tar::EntryType::Regular, Box::new(file.take(length)), length)
             }
         };
+
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(kind);
         header.set_mode(self.mode);
@@ -97,6 +113,7 @@ impl Entry {
         let header = Cursor::new(header.as_bytes().to_vec());
         let rest = usize::try_from(length % BLOCK as u64).expect("less than a block");
         let padding = zeros(if rest == 0 { 0 } else { BLOCK - rest });
+
         Ok(Box::new(header.chain(content).chain(padding)))
     }
 }
@@ -106,6 +123,7 @@ fn same(one: &Path, other: &Path) -> io::Result<bool> {
     if fs::metadata(one)?.len() != fs::metadata(other)?.len() {
         return Ok(false);
     }
+
     let (mut one, mut other) = (File::open(one)?, File::open(other)?);
     let (mut here, mut there) = (vec![0; 64 << 10], vec![0; 64 << 10]);
     loop {
@@ -133,15 +151,25 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("program");
         fs::write(&file, vec![7; 1000]).unwrap();
-        let entry = |path: &str, mode, content| Entry { path: path.to_owned(), mode, content };
+        let entry = |path: &str, mode, content| Entry {
+            path: path.to_owned(),
+            mode,
+            content,
+        };
+
         let layer = Layer(vec![
             entry("etc/", 0o755, Content::Folder),
             entry("etc/name", 0o644, Content::Bytes(b"abc")),
             entry("program", 0o755, Content::Copy(file)),
         ]);
+
         let mut bytes = Vec::new();
         layer.open().unwrap().read_to_end(&mut bytes).unwrap();
-        assert_eq!(layer.measure().unwrap(), (Digest::of(&bytes), bytes.len() as u64));
+        assert_eq!(
+            layer.measure().unwrap(),
+            (Digest::of(&bytes), bytes.len() as u64)
+        );
+
         let mut archive = tar::Archive::new(bytes.as_slice());
         let found: Vec<(String, u32, u64)> = archive
             .entries()
@@ -153,8 +181,17 @@ mod tests {
                 (path, header.mode().unwrap(), header.size().unwrap())
             })
             .collect();
-        let expected = [("etc/", 0o755, 0), ("etc/name", 0o644, 3), ("program", 0o755, 1000)];
-        assert_eq!(found, expected.map(|(path, mode, size)| (path.to_owned(), mode, size)));
+
+        let expected = [
+            ("etc/", 0o755, 0),
+            ("etc/name", 0o644, 3),
+            ("program", 0o755, 1000),
+        ];
+
+        assert_eq!(
+            found,
+            expected.map(|(path, mode, size)| (path.to_owned(), mode, size))
+        );
     }
 
     #[test]
@@ -162,25 +199,43 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (host, unpacked) = (folder.path().join("host"), folder.path().join("unpacked"));
         fs::create_dir(&host).unwrap();
+
         fs::create_dir(&unpacked).unwrap();
         let entry = |name: &str, mode, content: &str, copied: &str| {
             let file = host.join(name);
             fs::write(&file, content).unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
             fs::write(unpacked.join(name), copied).unwrap();
-            Entry { path: name.to_owned(), mode: 0o755, content: Content::Copy(file) }
+
+            Entry {
+                path: name.to_owned(),
+                mode: 0o755,
+                content: Content::Copy(file),
+            }
         };
+
         let entries = vec![
             entry("program", 0o755, "runs", "runs"),
             entry("private", 0o700, "runs", "runs"),
             entry("replaced", 0o755, "newer", "older"),
         ];
         Layer(entries).share(&unpacked).unwrap();
+
         let is_shared = |name: &str| {
-            fs::metadata(host.join(name)).unwrap().ino() == fs::metadata(unpacked.join(name)).unwrap().ino()
+            fs::metadata(host.join(name)).unwrap().ino()
+                == fs::metadata(unpacked.join(name)).unwrap().ino()
         };
+
         let root = fs::metadata(&host).unwrap().uid() == 0;
-        assert_eq!([is_shared("program"), is_shared("private"), is_shared("replaced")], [root, false, false]);
+        assert_eq!(
+            [
+                is_shared("program"),
+                is_shared("private"),
+                is_shared("replaced")
+            ],
+            [root, false, false]
+        );
+
         assert_eq!(fs::read(unpacked.join("replaced")).unwrap(), b"older");
         assert_eq!(fs::read_dir(&unpacked).unwrap().count(), 3);
     }

@@ -26,27 +26,45 @@ impl Arrivals {
     pub fn at(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let watch = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+
         // A file is there when whoever writes it has closed it, or has given it its name.
-        add_watch(&watch, folder, WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR)?;
-        Ok(Self { folder: folder.to_owned(), watch: sys::watch(watch)? })
+        add_watch(
+            &watch,
+            folder,
+            WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR,
+        )?;
+
+        Ok(Self {
+            folder: folder.to_owned(),
+            watch: sys::watch(watch)?,
+        })
     }
 
     /// The names of what has come; none: there was too much to tell, or it is another folder now.
     async fn next(&self) -> io::Result<Option<Vec<PathBuf>>> {
-        self.watch.async_io(Interest::READABLE, |watch| self.read(watch)).await
+        self.watch
+            .async_io(Interest::READABLE, |watch| self.read(watch))
+            .await
     }
 
     fn read(&self, watch: &OwnedFd) -> io::Result<Option<Vec<PathBuf>>> {
         let mut space = [MaybeUninit::uninit(); 4096];
         let mut events = Reader::new(watch, &mut space);
+
         let mut paths = Vec::new();
         loop {
             match events.next() {
-                Ok(event) if event.events().intersects(ReadFlags::QUEUE_OVERFLOW | ReadFlags::IGNORED) => {
+                Ok(event)
+                    if event
+                        .events()
+                        .intersects(ReadFlags::QUEUE_OVERFLOW | ReadFlags::IGNORED) =>
+                {
                     return Ok(None);
                 }
                 Ok(event) => paths.extend(
-                    event.file_name().map(|name| self.folder.join(OsStr::from_bytes(name.to_bytes()))),
+                    event
+                        .file_name()
+                        .map(|name| self.folder.join(OsStr::from_bytes(name.to_bytes()))),
                 ),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) if !paths.is_empty() => return Ok(Some(paths)),
@@ -57,16 +75,21 @@ impl Arrivals {
 }
 
 impl ImageStore {
-    /// Imports every archive and layout of a folder, by name. What cannot be imported is said, and keeps the others from
-    /// nothing. No folder is an empty one.
+    /// Imports every archive and layout of a folder, by name. What cannot be imported is said, and
+    /// keeps the others from nothing. No folder is an empty one.
     pub async fn preload(&self, folder: &Path) -> Result<Vec<Image>, ImageError> {
         let read = |source| ImportError::Read(folder.to_owned(), source);
         let paths = match std::fs::read_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             found => found
-                .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>())
+                .and_then(|entries| {
+                    entries
+                        .map(|entry| Ok(entry?.path()))
+                        .collect::<Result<Vec<_>, _>>()
+                })
                 .map_err(read)?,
         };
+
         Ok(self.import_all(paths).await)
     }
 
@@ -77,9 +100,12 @@ impl ImageStore {
                 Some(paths) => self.import_all(paths).await,
                 None => {
                     arrivals = Arrivals::at(&arrivals.folder)?;
-                    self.preload(&arrivals.folder).await.map_err(io::Error::other)?
+                    self.preload(&arrivals.folder)
+                        .await
+                        .map_err(io::Error::other)?
                 }
             };
+
             for image in images {
                 tracing::info!(id = %image.id, "preloaded");
             }
@@ -102,5 +128,6 @@ impl ImageStore {
 }
 
 fn is_hidden(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."))
+    path.file_name()
+        .is_some_and(|name| name.as_bytes().starts_with(b"."))
 }

@@ -1,4 +1,5 @@
-//! Images from files: what `docker save` writes, and OCI layouts, each as a folder or as an archive, compressed or not.
+//! Images from files: what `docker save` writes, and OCI layouts, each as a folder or as an
+//! archive, compressed or not.
 
 mod arrivals;
 mod source;
@@ -63,6 +64,7 @@ impl ImageStore {
         let opened = tokio::task::spawn_blocking(move || Source::open(&path, &folder, limit));
         let source = Arc::new(opened.await.map_err(panicked)??);
         let described = self.describe(&source, keep)?;
+
         let mut images = Vec::new();
         for (description, layers) in described {
             let fetch = |at: usize, staged: Staged| {
@@ -71,10 +73,15 @@ impl ImageStore {
             };
             images.push(self.assemble(description, fetch).await?);
         }
+
         Ok(images)
     }
 
-    fn describe(&self, source: &Source, keep: &Keep) -> Result<Vec<(Description, Vec<String>)>, ImageError> {
+    fn describe(
+        &self,
+        source: &Source,
+        keep: &Keep,
+    ) -> Result<Vec<(Description, Vec<String>)>, ImageError> {
         if source.has("index.json") {
             self.describe_layout(source, keep)
         } else if source.has("manifest.json") {
@@ -98,25 +105,41 @@ impl ImageStore {
             repo_tags: Option<Vec<String>>,
             layers: Vec<String>,
         }
-        let saved: Vec<Saved> = documents::json("list of images", &source.document("manifest.json")?)?;
+
+        let saved: Vec<Saved> =
+            documents::json("list of images", &source.document("manifest.json")?)?;
         if saved.is_empty() {
             return Err(ImportError::Empty("manifest.json").into());
         }
+
         let describe = |saved: Saved| {
             let bytes = source.document(&saved.config)?;
             let config = Config::read(&bytes, saved.layers.len(), &self.config.platform)?;
             let tags = saved.repo_tags.unwrap_or_default();
-            let mut names = tags.iter().map(|tag| ImageError::name(tag)).collect::<Result<Vec<_>, _>>()?;
+            let mut names = tags
+                .iter()
+                .map(|tag| ImageError::name(tag))
+                .collect::<Result<Vec<_>, _>>()?;
             names.extend(keep.name.clone());
+
             let sizes = saved.layers.iter().map(|layer| Ok(source.file(layer)?.1));
             let size = sizes.sum::<Result<u64, ImportError>>()?;
             let diff_ids = config.rootfs.diff_ids;
             let pinned = keep.pinned;
+
             Ok((
-                Description { config: bytes, diff_ids, manifests: vec![], names, size, pinned },
+                Description {
+                    config: bytes,
+                    diff_ids,
+                    manifests: vec![],
+                    names,
+                    size,
+                    pinned,
+                },
                 saved.layers,
             ))
         };
+
         saved.into_iter().map(describe).collect()
     }
 
@@ -130,17 +153,24 @@ impl ImageStore {
         if index.manifests.is_empty() {
             return Err(ImportError::Empty("index.json").into());
         }
+
         let wanted = &self.config.platform;
         let alone = index.manifests.len() == 1;
         let fits = |descriptor: &&Descriptor| {
             alone
                 || descriptor.platform.is_none()
-                || Index { manifests: vec![(*descriptor).clone()] }.choose(wanted).is_ok()
+                || Index {
+                    manifests: vec![(*descriptor).clone()],
+                }
+                .choose(wanted)
+                .is_ok()
         };
+
         let described = index.manifests.iter().filter(fits).map(|top| {
             let name = name_of(top).or_else(|| keep.name.clone());
             self.describe_manifest(source, top, name.as_ref(), keep.pinned)
         });
+
         let described = described.collect::<Result<Vec<_>, _>>()?;
         if described.is_empty() {
             Err(DocumentError::NoPlatform(wanted.to_string()).into())
@@ -158,6 +188,7 @@ impl ImageStore {
     ) -> Result<(Description, Vec<String>), ImageError> {
         let mut bytes = blob(source, top)?;
         let mut manifests = vec![bytes.clone()];
+
         let manifest: Manifest = match documents::read(&top.media_type, &bytes)? {
             Document::Manifest(manifest) => manifest,
             Document::Index(index) => {
@@ -168,14 +199,36 @@ impl ImageStore {
             }
         };
         manifest.check_layers()?;
+
         let config_bytes = blob(source, &manifest.config)?;
         let config = Config::read(&config_bytes, manifest.layers.len(), &self.config.platform)?;
+
         // A layout proves what it says: whoever asks for this name by digest gets this image.
-        let names = name.into_iter().flat_map(|name| [name.clone(), name.at(top.digest)]).collect();
-        let size = manifest.layers.iter().map(|layer| layer.size).sum::<u64>() + manifest.config.size;
+        let names = name
+            .into_iter()
+            .flat_map(|name| [name.clone(), name.at(top.digest)])
+            .collect();
+
+        let size =
+            manifest.layers.iter().map(|layer| layer.size).sum::<u64>() + manifest.config.size;
         let diff_ids = config.rootfs.diff_ids;
-        let layers = manifest.layers.iter().map(|layer| blob_name(layer.digest)).collect();
-        Ok((Description { config: config_bytes, diff_ids, manifests, names, size, pinned }, layers))
+        let layers = manifest
+            .layers
+            .iter()
+            .map(|layer| blob_name(layer.digest))
+            .collect();
+
+        Ok((
+            Description {
+                config: config_bytes,
+                diff_ids,
+                manifests,
+                names,
+                size,
+                pinned,
+            },
+            layers,
+        ))
     }
 }
 
@@ -183,10 +236,14 @@ fn read_layer(source: Arc<Source>, name: String, staged: Staged, limits: Limits)
     Box::pin(async move {
         let unpacking = tokio::task::spawn_blocking(move || {
             let (file, _) = source.file(&name)?;
-            let (found, unpacked) = unpack(file, &staged.content(), &limits)
-                .map_err(|source| ImageError::Unpack { layer: name, source })?;
+            let (found, unpacked) =
+                unpack(file, &staged.content(), &limits).map_err(|source| ImageError::Unpack {
+                    layer: name,
+                    source,
+                })?;
             Ok((staged, found, unpacked))
         });
+
         unpacking.await.map_err(panicked)?
     })
 }
@@ -194,8 +251,17 @@ fn read_layer(source: Arc<Source>, name: String, staged: Staged, limits: Limits)
 fn blob(source: &Source, descriptor: &Descriptor) -> Result<Vec<u8>, ImageError> {
     let bytes = source.document(&blob_name(descriptor.digest))?;
     let found = Digest::of(&bytes);
+
     let (what, expected) = ("a document of the layout", descriptor.digest);
-    if found == expected { Ok(bytes) } else { Err(ImageError::Digest { what, expected, found }) }
+    if found == expected {
+        Ok(bytes)
+    } else {
+        Err(ImageError::Digest {
+            what,
+            expected,
+            found,
+        })
+    }
 }
 
 fn blob_name(digest: Digest) -> String {
@@ -205,7 +271,11 @@ fn blob_name(digest: Digest) -> String {
 /// The name that a layout gives an image. Some tools write only a tag, which names nothing.
 fn name_of(descriptor: &Descriptor) -> Option<Reference> {
     let annotation = |name: &str| descriptor.annotations.get(name);
-    let whole = annotation("io.containerd.image.name").and_then(|name| name.parse::<Reference>().ok());
-    let given = annotation("org.opencontainers.image.ref.name").filter(|name| name.contains(['/', ':']));
-    whole.or_else(|| given?.parse().ok()).filter(|name: &Reference| matches!(name.which, Which::Tag(_)))
+    let whole =
+        annotation("io.containerd.image.name").and_then(|name| name.parse::<Reference>().ok());
+    let given =
+        annotation("org.opencontainers.image.ref.name").filter(|name| name.contains(['/', ':']));
+    whole
+        .or_else(|| given?.parse().ok())
+        .filter(|name: &Reference| matches!(name.which, Which::Tag(_)))
 }

@@ -20,7 +20,10 @@ const LARGEST_DOCUMENT: u64 = 8 << 20;
 
 pub(super) enum Source {
     Folder(PathBuf),
-    Archive { file: Arc<File>, entries: BTreeMap<PathBuf, Entry> },
+    Archive {
+        file: Arc<File>,
+        entries: BTreeMap<PathBuf, Entry>,
+    },
 }
 
 pub(super) enum Entry {
@@ -33,21 +36,29 @@ pub(super) enum Entry {
 }
 
 impl Source {
-    /// Opens a folder or an archive. A compressed archive is decompressed into `room` first, up to `limit` bytes.
+    /// Opens a folder or an archive. A compressed archive is decompressed into `room` first, up to
+    /// `limit` bytes.
     pub(super) fn open(path: &Path, room: &Path, limit: u64) -> Result<Self, ImportError> {
         let failed = |source| ImportError::Read(path.to_owned(), source);
+
         if path.is_dir() {
             return Ok(Source::Folder(path.to_owned()));
         }
+
         let file = open(path).map_err(failed)?;
         let file = if is_compressed(&file).map_err(failed)? {
             plain_copy(file, &room.join("archive"), limit).map_err(failed)?
         } else {
             file
         };
-        let entries =
-            index(&file).map_err(|error| ImportError::Archive(path.to_owned(), legible_error(&error)))?;
-        Ok(Source::Archive { file: Arc::new(file), entries })
+
+        let entries = index(&file)
+            .map_err(|error| ImportError::Archive(path.to_owned(), legible_error(&error)))?;
+
+        Ok(Source::Archive {
+            file: Arc::new(file),
+            entries,
+        })
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
@@ -65,12 +76,22 @@ impl Source {
             Source::Folder(folder) => {
                 let path = folder.join(path);
                 let file = open(&path).map_err(|source| ImportError::Read(path.clone(), source))?;
-                let length = file.metadata().map_err(|source| ImportError::Read(path, source))?.len();
+                let length = file
+                    .metadata()
+                    .map_err(|source| ImportError::Read(path, source))?
+                    .len();
                 Ok((Box::new(file), length))
             }
             Source::Archive { file, entries } => {
                 let (at, length) = follow(entries, &path).ok_or_else(absent)?;
-                Ok((Box::new(Section { file: Arc::clone(file), at, left: length }), length))
+                Ok((
+                    Box::new(Section {
+                        file: Arc::clone(file),
+                        at,
+                        left: length,
+                    }),
+                    length,
+                ))
             }
         }
     }
@@ -107,23 +128,44 @@ fn follow(entries: &BTreeMap<PathBuf, Entry>, path: &Path) -> Option<(u64, u64)>
 
 /// What is in an archive, and where.
 fn index(file: &File) -> io::Result<BTreeMap<PathBuf, Entry>> {
-    let mut archive = tar::Archive::new(Section { file: Arc::new(file.try_clone()?), at: 0, left: u64::MAX });
+    let mut archive = tar::Archive::new(Section {
+        file: Arc::new(file.try_clone()?),
+        at: 0,
+        left: u64::MAX,
+    });
+
     let mut entries = BTreeMap::new();
     for entry in archive.entries()? {
         let entry = entry?;
-        let Some(path) = relative(&entry.path()?) else { continue };
+        let Some(path) = relative(&entry.path()?) else {
+            continue;
+        };
+
         let kind = entry.header().entry_type();
         let found = if kind.is_file() {
-            Some(Entry::Data { at: entry.raw_file_position(), length: entry.size() })
+            Some(Entry::Data {
+                at: entry.raw_file_position(),
+                length: entry.size(),
+            })
         } else {
             let target = entry.link_name()?.unwrap_or_default();
+
             // A hard link counts from the archive's root, a symbolic one from its own folder.
-            let from = if kind.is_symlink() { path.parent().unwrap_or(Path::new("")) } else { Path::new("") };
+            let from = if kind.is_symlink() {
+                path.parent().unwrap_or(Path::new(""))
+            } else {
+                Path::new("")
+            };
+
             let is_link = kind.is_symlink() || kind.is_hard_link();
-            is_link.then(|| relative(&from.join(target))).flatten().map(Entry::Link)
+            is_link
+                .then(|| relative(&from.join(target)))
+                .flatten()
+                .map(Entry::Link)
         };
         entries.extend(found.map(|found| (path, found)));
     }
+
     Ok(entries)
 }
 
@@ -147,10 +189,17 @@ fn is_compressed(file: &File) -> io::Result<bool> {
 }
 
 fn plain_copy(file: File, to: &Path, limit: u64) -> io::Result<File> {
-    let mut copy = File::options().read(true).write(true).create_new(true).open(to)?;
+    let mut copy = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(to)?;
+
     let written = io::copy(&mut decompressed(file)?.take(limit), &mut copy)?;
     if written == limit {
-        Err(io::Error::other("the archive is larger than what is allowed"))
+        Err(io::Error::other(
+            "the archive is larger than what is allowed",
+        ))
     } else {
         Ok(copy)
     }
@@ -165,7 +214,9 @@ struct Section {
 
 impl Read for Section {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(into.len());
+        let most = usize::try_from(self.left)
+            .unwrap_or(usize::MAX)
+            .min(into.len());
         let read = self.file.read_at(&mut into[..most], self.at)?;
         let count = u64::try_from(read).expect("a buffer's length fits");
         self.at += count;

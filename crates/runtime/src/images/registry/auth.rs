@@ -37,7 +37,11 @@ impl std::fmt::Debug for Credentials {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Challenge {
     Basic,
-    Bearer { realm: String, service: Option<String>, scope: Option<String> },
+    Bearer {
+        realm: String,
+        service: Option<String>,
+        scope: Option<String>,
+    },
 }
 
 impl Challenge {
@@ -45,6 +49,7 @@ impl Challenge {
     pub(super) fn read(header: &str) -> Result<Self, RegistryError> {
         let unknown = || RegistryError::Challenge(header.to_owned());
         let (scheme, rest) = header.trim().split_once(' ').unwrap_or((header.trim(), ""));
+
         let mut parameters = parameters(rest);
         match scheme.to_ascii_lowercase().as_str() {
             "basic" => Ok(Challenge::Basic),
@@ -101,28 +106,41 @@ impl Keyring {
         struct File {
             auths: BTreeMap<String, Entry>,
         }
+
         let entries = match serde_json::from_slice::<File>(bytes) {
             Ok(file) => file.auths,
             Err(_) => serde_json::from_slice::<BTreeMap<String, Entry>>(bytes)?,
         };
-        let usable =
-            entries.into_iter().filter_map(|(place, entry)| Some((place_of(&place), entry.credentials()?)));
+
+        let usable = entries
+            .into_iter()
+            .filter_map(|(place, entry)| Some((place_of(&place), entry.credentials()?)));
         let mut all: Vec<_> = usable.collect();
+
         // The most particular place first.
         all.sort_by(|(one, _), (other, _)| other.cmp(one));
+
         Ok(Self(all))
     }
 
     /// The credentials for an image, the most particular first.
     pub fn for_image(&self, image: &Reference) -> Vec<Credentials> {
         let fitting = self.0.iter().filter(|(place, _)| fits(place, image));
-        fitting.map(|(_, credentials)| credentials.clone()).collect()
+        fitting
+            .map(|(_, credentials)| credentials.clone())
+            .collect()
     }
 }
 
 impl Entry {
     fn credentials(self) -> Option<Credentials> {
-        credentials(&self.username, &self.password, &self.auth, &self.identitytoken, &self.registrytoken)
+        credentials(
+            &self.username,
+            &self.password,
+            &self.auth,
+            &self.identitytoken,
+            &self.registrytoken,
+        )
     }
 }
 
@@ -140,23 +158,44 @@ pub(crate) fn credentials(
     if !identity.is_empty() {
         return Some(Credentials::Identity(identity.to_owned()));
     }
+
     if !name.is_empty() {
-        return Some(Credentials::User { name: name.to_owned(), password: password.to_owned() });
+        return Some(Credentials::User {
+            name: name.to_owned(),
+            password: password.to_owned(),
+        });
     }
+
     let decoded = String::from_utf8(STANDARD.decode(auth.trim()).ok()?).ok()?;
     let (name, password) = decoded.split_once(':')?;
     let password = password.trim_end_matches('\0');
-    Some(Credentials::User { name: name.to_owned(), password: password.to_owned() })
+
+    Some(Credentials::User {
+        name: name.to_owned(),
+        password: password.to_owned(),
+    })
 }
 
 /// A registry, with or without a path, from what may be written as an address.
 fn place_of(text: &str) -> String {
-    let bare = text.trim_start_matches("https://").trim_start_matches("http://");
+    let bare = text
+        .trim_start_matches("https://")
+        .trim_start_matches("http://");
     let (host, path) = bare.split_once('/').unwrap_or((bare, ""));
     let path = path.trim_end_matches('/');
-    let host = if host == "index.docker.io" { "docker.io" } else { host };
+
+    let host = if host == "index.docker.io" {
+        "docker.io"
+    } else {
+        host
+    };
+
     // `/v1/` and `/v2/` are not part of any repository's name.
-    if path.is_empty() || path == "v1" || path == "v2" { host.to_owned() } else { format!("{host}/{path}") }
+    if path.is_empty() || path == "v1" || path == "v2" {
+        host.to_owned()
+    } else {
+        format!("{host}/{path}")
+    }
 }
 
 /// Whether credentials for a place are for an image. Parts of a host's name may be `*`.
@@ -164,9 +203,16 @@ fn fits(place: &str, image: &Reference) -> bool {
     let (host, path) = place.split_once('/').unwrap_or((place, ""));
     let parts_fit = |(wanted, found): (&str, &str)| wanted == "*" || wanted == found;
     let same_length = host.split('.').count() == image.registry.split('.').count();
-    let host_fits = same_length && host.split('.').zip(image.registry.split('.')).all(parts_fit);
+    let host_fits = same_length
+        && host
+            .split('.')
+            .zip(image.registry.split('.'))
+            .all(parts_fit);
+
     host_fits
-        && (path.is_empty() || image.repository == path || image.repository.starts_with(&format!("{path}/")))
+        && (path.is_empty()
+            || image.repository == path
+            || image.repository.starts_with(&format!("{path}/")))
 }
 
 #[cfg(test)]
@@ -180,14 +226,24 @@ mod tests {
         };
         let bearer = |service: Option<&str>, scope: Option<&str>| {
             let (service, scope) = (service.map(str::to_owned), scope.map(str::to_owned));
-            Some(Challenge::Bearer { realm: "https://a/token".to_owned(), service, scope })
+            Some(Challenge::Bearer {
+                realm: "https://a/token".to_owned(),
+                service,
+                scope,
+            })
         };
+
         let scope = "repository:x/y:pull,push";
         check(
             &format!(r#"Bearer realm="https://a/token",service="r",scope="{scope}""#),
             bearer(Some("r"), Some(scope)),
         );
-        check(r#"bearer realm="https://a/token", service=r"#, bearer(Some("r"), None));
+
+        check(
+            r#"bearer realm="https://a/token", service=r"#,
+            bearer(Some("r"), None),
+        );
+
         check(r#"Basic realm="x""#, Some(Challenge::Basic));
         check("Basic", Some(Challenge::Basic));
         check("Bearer", None);
@@ -204,13 +260,18 @@ mod tests {
             "h.io:5000": {"username": "port", "password": "x"},
             "empty.io": {}
         }}"#;
+
         let keyring = Keyring::read(file).unwrap();
         let check = |image: &str, expected: &[&str]| {
             let found = keyring.for_image(&image.parse().unwrap());
-            let found: Vec<String> = found.iter().map(|credentials| format!("{credentials:?}")).collect();
+            let found: Vec<String> = found
+                .iter()
+                .map(|credentials| format!("{credentials:?}"))
+                .collect();
             assert_eq!(found, expected, "{image}");
         };
         check("nginx", &["User(hub)"]);
+
         check("h.io/x", &["User(all)"]);
         check("h.io/team/x", &["Identity", "User(all)"]);
         check("h.io/teams/x", &["User(all)"]);

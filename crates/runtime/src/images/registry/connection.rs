@@ -1,4 +1,5 @@
-//! One request to one host, plain or through TLS: a connection of its own each, since a pull makes few.
+//! One request to one host, plain or through TLS: a connection of its own each, since a pull makes
+//! few.
 
 use std::io;
 use std::net::IpAddr;
@@ -25,7 +26,8 @@ use super::RegistryError;
 pub struct Registries {
     /// Files of certificate authorities to trust beside the machine's own.
     pub authorities: Vec<PathBuf>,
-    /// Hosts, with their ports, that are spoken to without TLS. The machine's own loopback may do without unasked.
+    /// Hosts, with their ports, that are spoken to without TLS. The machine's own loopback may do
+    /// without unasked.
     pub plain: Vec<String>,
     /// How long a host may be silent.
     pub patience: Duration,
@@ -71,21 +73,27 @@ pub(crate) struct Answer {
 
 impl Connector {
     pub(crate) fn new(registries: Registries) -> Self {
-        Self { registries, tls: OnceCell::new() }
+        Self {
+            registries,
+            tls: OnceCell::new(),
+        }
     }
 
     pub(crate) fn registries(&self) -> &Registries {
         &self.registries
     }
 
-    /// Whether a registry is to be spoken to without TLS: because it was said, or because it is on this machine and does
-    /// not answer otherwise.
+    /// Whether a registry is to be spoken to without TLS: because it was said, or because it is on
+    /// this machine and does not answer otherwise.
     pub(crate) async fn is_plain(&self, host: &str) -> bool {
         if self.registries.plain.iter().any(|plain| plain == host) {
             return true;
         }
-        let Ok(uri) = format!("https://{host}/v2/").parse::<Uri>() else { return false };
-        let without_tls = |error| matches!(error, RegistryError::Tls { source, .. } if is_no_tls(&source));
+        let Ok(uri) = format!("https://{host}/v2/").parse::<Uri>() else {
+            return false;
+        };
+        let without_tls =
+            |error| matches!(error, RegistryError::Tls { source, .. } if is_no_tls(&source));
         is_loopback(bare_host(&uri)) && self.stream(&uri).await.err().is_some_and(without_tls)
     }
 
@@ -99,27 +107,54 @@ impl Connector {
     ) -> Result<Answer, RegistryError> {
         let (host, address) = (authority(uri), address(uri));
         let patience = self.registries.patience;
-        let broken = |source| RegistryError::Broken { address: address.clone(), source };
-        let silent = |_| RegistryError::Silent { address: address.clone() };
-        let stream = tokio::time::timeout(patience, self.stream(uri)).await.map_err(silent)??;
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        let broken = |source| RegistryError::Broken {
+            address: address.clone(),
+            source,
+        };
+
+        let silent = |_| RegistryError::Silent {
+            address: address.clone(),
+        };
+        let stream = tokio::time::timeout(patience, self.stream(uri))
+            .await
+            .map_err(silent)??;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(broken)?;
+
         // Errors of the connection reach whoever waits for the answer or reads its body.
-        let driver = tokio::spawn(async move { connection.await.unwrap_or_default() }).abort_handle();
-        let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+        let driver =
+            tokio::spawn(async move { connection.await.unwrap_or_default() }).abort_handle();
+        let path = uri
+            .path_and_query()
+            .map_or("/", http::uri::PathAndQuery::as_str);
+
         let body = match form {
             Some(form) => Full::new(Bytes::from(form)).boxed(),
             None => Empty::new().boxed(),
         };
         let mut request = Request::new(body);
         *request.method_mut() = method;
-        *request.uri_mut() = path.parse().map_err(|_| RegistryError::Address(path.to_owned()))?;
+        *request.uri_mut() = path
+            .parse()
+            .map_err(|_| RegistryError::Address(path.to_owned()))?;
+
         *request.headers_mut() = headers;
-        let named = host.parse().map_err(|_| RegistryError::Address(host.clone()))?;
+        let named = host
+            .parse()
+            .map_err(|_| RegistryError::Address(host.clone()))?;
         request.headers_mut().insert(http::header::HOST, named);
         let sent = tokio::time::timeout(patience, sender.send_request(request)).await;
         let (head, body) = sent.map_err(silent)?.map_err(broken)?.into_parts();
-        Ok(Answer { status: head.status, headers: head.headers, address, body, patience, driver })
+
+        Ok(Answer {
+            status: head.status,
+            headers: head.headers,
+            address,
+            body,
+            patience,
+            driver,
+        })
     }
 
     async fn stream(&self, uri: &Uri) -> Result<Box<dyn Stream>, RegistryError> {
@@ -128,14 +163,31 @@ impl Connector {
         let port = uri.port_u16().unwrap_or(if is_plain { 80 } else { 443 });
         let stream = TcpStream::connect((host.as_str(), port))
             .await
-            .map_err(|source| RegistryError::Connect { host: whole.clone(), source })?;
+            .map_err(|source| RegistryError::Connect {
+                host: whole.clone(),
+                source,
+            })?;
+
         if is_plain {
             return Ok(Box::new(stream));
         }
-        let config = self.tls.get_or_try_init(|| async { trust(&self.registries.authorities) }).await?;
+
+        let config = self
+            .tls
+            .get_or_try_init(|| async { trust(&self.registries.authorities) })
+            .await?;
+
         let name = ServerName::try_from(host).map_err(|_| RegistryError::Address(whole.clone()))?;
-        let connected = tokio_rustls::TlsConnector::from(Arc::clone(config)).connect(name, stream).await;
-        Ok(Box::new(connected.map_err(|source| RegistryError::Tls { host: whole, source })?))
+        let connected = tokio_rustls::TlsConnector::from(Arc::clone(config))
+            .connect(name, stream)
+            .await;
+
+        Ok(Box::new(connected.map_err(|source| {
+            RegistryError::Tls {
+                host: whole,
+                source,
+            }
+        })?))
     }
 }
 
@@ -144,10 +196,15 @@ impl Answer {
     pub(crate) async fn piece(&mut self) -> Result<Option<Bytes>, RegistryError> {
         loop {
             let frame = tokio::time::timeout(self.patience, self.body.frame()).await;
-            match frame.map_err(|_| RegistryError::Silent { address: self.address.clone() })? {
+            match frame.map_err(|_| RegistryError::Silent {
+                address: self.address.clone(),
+            })? {
                 None => return Ok(None),
                 Some(Err(source)) => {
-                    return Err(RegistryError::Broken { address: self.address.clone(), source });
+                    return Err(RegistryError::Broken {
+                        address: self.address.clone(),
+                        source,
+                    });
                 }
                 Some(Ok(frame)) => {
                     if let Ok(piece) = frame.into_data() {
@@ -192,12 +249,20 @@ fn trust(more: &[PathBuf]) -> Result<Arc<ClientConfig>, RegistryError> {
         // Bundles hold old certificates that cannot be used; the others still can.
         roots.add_parsable_certificates(certificates);
     }
+
     for path in more {
-        let failed = |source| RegistryError::Authorities { path: path.clone(), source };
+        let failed = |source| RegistryError::Authorities {
+            path: path.clone(),
+            source,
+        };
+
         for certificate in read_certificates(path).map_err(failed)? {
-            roots.add(certificate).map_err(|error| failed(io::Error::other(error)))?;
+            roots
+                .add(certificate)
+                .map_err(|error| failed(io::Error::other(error)))?;
         }
     }
+
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -205,6 +270,7 @@ fn trust(more: &[PathBuf]) -> Result<Arc<ClientConfig>, RegistryError> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
+
     Ok(Arc::new(config))
 }
 
@@ -215,28 +281,46 @@ fn read_certificates(path: &std::path::Path) -> io::Result<Vec<CertificateDer<'s
 
 /// The host with its port, as it stands in the address.
 pub(super) fn authority(uri: &Uri) -> String {
-    uri.authority().map_or_else(String::new, |authority| authority.as_str().to_owned())
+    uri.authority()
+        .map_or_else(String::new, |authority| authority.as_str().to_owned())
 }
 
 /// What is asked for, without the query: redirects carry what nobody else is to read in there.
 fn address(uri: &Uri) -> String {
-    format!("{}://{}{}", uri.scheme_str().unwrap_or("https"), authority(uri), uri.path())
+    format!(
+        "{}://{}{}",
+        uri.scheme_str().unwrap_or("https"),
+        authority(uri),
+        uri.path()
+    )
 }
 
 /// The host without port and brackets.
 fn bare_host(uri: &Uri) -> &str {
-    uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
+    uri.host()
+        .unwrap_or_default()
+        .trim_start_matches('[')
+        .trim_end_matches(']')
 }
 
-/// Whether the other side does not speak TLS at all. One that does, with a certificate that is not trusted, is never
-/// spoken to without.
+/// Whether the other side does not speak TLS at all. One that does, with a certificate that is not
+/// trusted, is never spoken to without.
 fn is_no_tls(error: &io::Error) -> bool {
-    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+    match error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<rustls::Error>())
+    {
         Some(error) => matches!(error, rustls::Error::InvalidMessage(_)),
-        None => matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset),
+        None => matches!(
+            error.kind(),
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
+        ),
     }
 }
 
 fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    host == "localhost"
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
 }

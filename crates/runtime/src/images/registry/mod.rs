@@ -1,7 +1,9 @@
-//! A registry: manifests by name, blobs by digest, and whatever it wants to be shown before it gives them.
+//! A registry: manifests by name, blobs by digest, and whatever it wants to be shown before it
+//! gives them.
 //!
-//! A request goes out with the authorization that worked last; a challenge is answered once, a redirect is followed a few
-//! times. Authorization goes to the registry itself and to nobody that it redirects to.
+//! A request goes out with the authorization that worked last; a challenge is answered once, a
+//! redirect is followed a few times. Authorization goes to the registry itself and to nobody that
+//! it redirects to.
 
 mod auth;
 mod connection;
@@ -59,18 +61,37 @@ impl<'a> Repository<'a> {
         credentials: Option<Credentials>,
     ) -> Repository<'a> {
         // The default registry answers under another name than the one that images carry.
-        let host = if image.registry == "docker.io" { "registry-1.docker.io" } else { &image.registry };
-        let scheme = if connector.is_plain(host).await { "http" } else { "https" };
+        let host = if image.registry == "docker.io" {
+            "registry-1.docker.io"
+        } else {
+            &image.registry
+        };
+
+        let scheme = if connector.is_plain(host).await {
+            "http"
+        } else {
+            "https"
+        };
         let base = format!("{scheme}://{host}/v2/{}", image.repository);
+
         let (host, name) = (host.to_owned(), image.name());
-        Self { connector, base, host, name, credentials, authorization: Mutex::default() }
+        Self {
+            connector,
+            base,
+            host,
+            name,
+            credentials,
+            authorization: Mutex::default(),
+        }
     }
 
     /// The digest that a tag stands for, if the registry tells without sending the manifest.
     pub(crate) async fn digest_of(&self, which: &Which) -> Result<Option<Digest>, RegistryError> {
         let (address, name) = self.manifest_address(which);
         let answer = self.ask(Method::HEAD, &address, &name, &accepted()).await?;
-        Ok(answer.header("docker-content-digest").and_then(|digest| digest.parse().ok()))
+        Ok(answer
+            .header("docker-content-digest")
+            .and_then(|digest| digest.parse().ok()))
     }
 
     /// A manifest or an index.
@@ -78,19 +99,37 @@ impl<'a> Repository<'a> {
         let (address, name) = self.manifest_address(which);
         let answer = self.ask(Method::GET, &address, &name, &accepted()).await?;
         let media_type = answer.header(CONTENT_TYPE).unwrap_or_default();
-        let media_type = media_type.split(';').next().unwrap_or_default().trim().to_owned();
+        let media_type = media_type
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_owned();
+
         let bytes = answer.whole(LARGEST_DOCUMENT).await?;
         let digest = Digest::of(&bytes);
-        Ok(Found { media_type, bytes, digest })
+
+        Ok(Found {
+            media_type,
+            bytes,
+            digest,
+        })
     }
 
     /// A blob from some byte on. True: the registry sends it from there; false: from its beginning.
-    pub(crate) async fn blob(&self, digest: Digest, from: u64) -> Result<(Answer, bool), RegistryError> {
+    pub(crate) async fn blob(
+        &self,
+        digest: Digest,
+        from: u64,
+    ) -> Result<(Answer, bool), RegistryError> {
         let mut headers = HeaderMap::new();
         if from > 0 {
             headers.insert(RANGE, header_value(&format!("bytes={from}-"))?);
         }
-        let (address, name) = (format!("{}/blobs/{digest}", self.base), format!("{digest} of {}", self.name));
+        let (address, name) = (
+            format!("{}/blobs/{digest}", self.base),
+            format!("{digest} of {}", self.name),
+        );
         let answer = self.ask(Method::GET, &address, &name, &headers).await?;
         let continued = answer.status == StatusCode::PARTIAL_CONTENT;
         Ok((answer, continued))
@@ -98,7 +137,10 @@ impl<'a> Repository<'a> {
 
     /// How long to wait before a further attempt.
     pub(crate) fn wait_before(&self, attempt: u32) -> Duration {
-        self.connector.registries().retry_after.saturating_mul(1 << attempt.min(5))
+        self.connector
+            .registries()
+            .retry_after
+            .saturating_mul(1 << attempt.min(5))
     }
 
     /// Where a manifest is, and what it is called.
@@ -106,12 +148,16 @@ impl<'a> Repository<'a> {
         let (base, name) = (&self.base, &self.name);
         match which {
             Which::Tag(tag) => (format!("{base}/manifests/{tag}"), format!("{name}:{tag}")),
-            Which::Digest(digest) => (format!("{base}/manifests/{digest}"), format!("{name}@{digest}")),
+            Which::Digest(digest) => (
+                format!("{base}/manifests/{digest}"),
+                format!("{name}@{digest}"),
+            ),
         }
     }
 
-    /// Asks until there is an answer that is one, or none will come. Where nobody listens, none will: whoever wants the image
-    /// tries again when that suits, and other pulls that wait for this one go on.
+    /// Asks until there is an answer that is one, or none will come. Where nobody listens, none
+    /// will: whoever wants the image tries again when that suits, and other pulls that wait for
+    /// this one go on.
     async fn ask(
         &self,
         method: Method,
@@ -146,20 +192,30 @@ impl<'a> Repository<'a> {
         if answer.status != StatusCode::UNAUTHORIZED {
             return self.judge(address, name, answer).await;
         }
+
         let challenge = answer.header(WWW_AUTHENTICATE).unwrap_or_default();
         let challenge = Challenge::read(challenge)?;
         drop(answer);
         let shown = self.authorize(&uri, challenge).await?;
+
         let answer = self.follow(method, &uri, headers, Some(&shown)).await?;
         if answer.status == StatusCode::UNAUTHORIZED {
             return Err(RegistryError::Denied(self.name.clone()));
         }
-        *self.authorization.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown);
+
+        *self
+            .authorization
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(shown);
+
         self.judge(address, name, answer).await
     }
 
     fn authorization(&self) -> Option<HeaderValue> {
-        self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.authorization
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Goes where the registry sends, without telling others what is for the registry.
@@ -177,52 +233,94 @@ impl<'a> Repository<'a> {
             if let Some(shown) = shown.filter(|_| is_registry) {
                 headers.insert(AUTHORIZATION, shown.clone());
             }
-            let answer = self.connector.send(method.clone(), &at, headers, None).await?;
+
+            let answer = self
+                .connector
+                .send(method.clone(), &at, headers, None)
+                .await?;
+
             if !answer.status.is_redirection() {
                 return Ok(answer);
             }
+
             at = redirected(&at, answer.header(LOCATION).unwrap_or_default())?;
         }
+
         Err(RegistryError::Redirects)
     }
 
     /// Only a success is an answer.
-    async fn judge(&self, address: &str, name: &str, answer: Answer) -> Result<Answer, RegistryError> {
+    async fn judge(
+        &self,
+        address: &str,
+        name: &str,
+        answer: Answer,
+    ) -> Result<Answer, RegistryError> {
         match answer.status {
             status if status.is_success() => Ok(answer),
-            StatusCode::NOT_FOUND => {
-                Err(RegistryError::NotFound { what: name.to_owned(), registry: self.host.clone() })
-            }
+            StatusCode::NOT_FOUND => Err(RegistryError::NotFound {
+                what: name.to_owned(),
+                registry: self.host.clone(),
+            }),
             StatusCode::FORBIDDEN => Err(RegistryError::Denied(self.name.clone())),
             status => {
                 let complaint = answer.whole(LARGEST_COMPLAINT).await.unwrap_or_default();
                 let text = legible(String::from_utf8_lossy(&complaint).trim());
-                let text = if text.is_empty() { text } else { format!(": {text}") };
-                Err(RegistryError::Status { url: address.to_owned(), status, text })
+                let text = if text.is_empty() {
+                    text
+                } else {
+                    format!(": {text}")
+                };
+
+                Err(RegistryError::Status {
+                    url: address.to_owned(),
+                    status,
+                    text,
+                })
             }
         }
     }
 
     /// What to show for a challenge.
-    async fn authorize(&self, registry: &Uri, challenge: Challenge) -> Result<HeaderValue, RegistryError> {
+    async fn authorize(
+        &self,
+        registry: &Uri,
+        challenge: Challenge,
+    ) -> Result<HeaderValue, RegistryError> {
         let denied = || RegistryError::Denied(self.name.clone());
         let text = match (challenge, &self.credentials) {
             (_, Some(Credentials::Bearer(token))) => format!("Bearer {token}"),
-            (Challenge::Basic, Some(Credentials::User { name, password })) => auth::basic(name, password),
+            (Challenge::Basic, Some(Credentials::User { name, password })) => {
+                auth::basic(name, password)
+            }
             (Challenge::Basic, _) => return Err(denied()),
-            (Challenge::Bearer { realm, service, scope }, credentials) => {
+            (
+                Challenge::Bearer {
+                    realm,
+                    service,
+                    scope,
+                },
+                credentials,
+            ) => {
                 let realm = parse(&realm)?;
-                // A password goes over the open network only where the registry itself is spoken to that way.
+
+                // A password goes over the open network only where the registry itself is spoken to
+                // that way.
                 if realm.scheme_str() == Some("http")
                     && registry.scheme_str() != Some("http")
                     && credentials.is_some()
                 {
                     return Err(RegistryError::Address(realm.to_string()));
                 }
-                let token = self.token(&realm, service.as_deref(), scope.as_deref()).await?;
+
+                let token = self
+                    .token(&realm, service.as_deref(), scope.as_deref())
+                    .await?;
+
                 format!("Bearer {token}")
             }
         };
+
         header_value(&text)
     }
 
@@ -239,41 +337,66 @@ impl<'a> Repository<'a> {
             #[serde(default)]
             access_token: String,
         }
-        let default = format!("repository:{}:pull", self.base.split("/v2/").nth(1).unwrap_or_default());
+
+        let default = format!(
+            "repository:{}:pull",
+            self.base.split("/v2/").nth(1).unwrap_or_default()
+        );
         let mut fields = vec![("scope", scope.unwrap_or(&default).to_owned())];
         fields.extend(service.map(|service| ("service", service.to_owned())));
+
         let mut headers = HeaderMap::new();
         let (method, uri, form) = match &self.credentials {
             Some(Credentials::Identity(token)) => {
                 fields.push(("grant_type", "refresh_token".to_owned()));
                 fields.push(("refresh_token", token.clone()));
                 fields.push(("client_id", "coracle".to_owned()));
-                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+                headers.insert(
+                    CONTENT_TYPE,
+                    HeaderValue::from_static("application/x-www-form-urlencoded"),
+                );
                 (Method::POST, realm.clone(), Some(encode(&fields)))
             }
             credentials => {
                 if let Some(Credentials::User { name, password }) = credentials {
                     headers.insert(AUTHORIZATION, header_value(&auth::basic(name, password))?);
                 }
+
                 let joint = if realm.query().is_some() { '&' } else { '?' };
-                (Method::GET, parse(&format!("{realm}{joint}{}", encode(&fields)))?, None)
+                (
+                    Method::GET,
+                    parse(&format!("{realm}{joint}{}", encode(&fields)))?,
+                    None,
+                )
             }
         };
+
         let answer = self.connector.send(method, &uri, headers, form).await?;
-        if matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        if matches!(
+            answer.status,
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+        ) {
             return Err(RegistryError::Denied(self.name.clone()));
         }
+
         let name = format!("a token for {} from {realm}", self.name);
         let answer = self.judge(&realm.to_string(), &name, answer).await?;
-        let found: Token =
-            serde_json::from_slice(&answer.whole(LARGEST_TOKEN).await?).map_err(RegistryError::Token)?;
-        Ok(if found.token.is_empty() { found.access_token } else { found.token })
+        let found: Token = serde_json::from_slice(&answer.whole(LARGEST_TOKEN).await?)
+            .map_err(RegistryError::Token)?;
+
+        Ok(if found.token.is_empty() {
+            found.access_token
+        } else {
+            found.token
+        })
     }
 }
 
 fn accepted() -> HeaderMap {
     let types = INDEXES.iter().chain(&MANIFESTS);
-    types.map(|name| (ACCEPT, HeaderValue::from_static(name))).collect()
+    types
+        .map(|name| (ACCEPT, HeaderValue::from_static(name)))
+        .collect()
 }
 
 fn parse(address: &str) -> Result<Uri, RegistryError> {
@@ -283,17 +406,27 @@ fn parse(address: &str) -> Result<Uri, RegistryError> {
     if is_usable { Ok(uri) } else { Err(wrong()) }
 }
 
-/// Where a redirect leads: to a whole address, or to another path of the same host. Never from TLS to without.
+/// Where a redirect leads: to a whole address, or to another path of the same host. Never from TLS
+/// to without.
 fn redirected(from: &Uri, location: &str) -> Result<Uri, RegistryError> {
     let whole = match location.strip_prefix('/') {
         Some(path) if !path.starts_with('/') => {
-            format!("{}://{}/{path}", from.scheme_str().unwrap_or("https"), connection::authority(from))
+            format!(
+                "{}://{}/{path}",
+                from.scheme_str().unwrap_or("https"),
+                connection::authority(from)
+            )
         }
         _ => location.to_owned(),
     };
     let to = parse(&whole)?;
+
     let weaker = from.scheme_str() == Some("https") && to.scheme_str() == Some("http");
-    if weaker { Err(RegistryError::Address(whole)) } else { Ok(to) }
+    if weaker {
+        Err(RegistryError::Address(whole))
+    } else {
+        Ok(to)
+    }
 }
 
 fn header_value(text: &str) -> Result<HeaderValue, RegistryError> {
@@ -302,11 +435,22 @@ fn header_value(text: &str) -> Result<HeaderValue, RegistryError> {
 
 /// Fields of a form or a query.
 fn encode(fields: &[(&str, String)]) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    let plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     let escape = |text: &str| -> String {
-        let escaped =
-            |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+        let escaped = |byte: u8| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        };
         text.bytes().map(escaped).collect()
     };
-    fields.iter().map(|(name, value)| format!("{name}={}", escape(value))).collect::<Vec<_>>().join("&")
+
+    fields
+        .iter()
+        .map(|(name, value)| format!("{name}={}", escape(value)))
+        .collect::<Vec<_>>()
+        .join("&")
 }

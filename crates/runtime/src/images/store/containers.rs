@@ -22,18 +22,24 @@ impl Store {
         self.state().containers.get(container).cloned()
     }
 
-    /// Writes down what a container stands on, before anything is made for it. False: the image is gone.
+    /// Writes down what a container stands on, before anything is made for it. False: the image is
+    /// gone.
     pub(crate) fn add_container(&self, container: &str, image: Digest) -> Result<bool, StoreError> {
         let mut state = self.state();
-        let Some(image) = state.images.get(&image) else { return Ok(false) };
+        let Some(image) = state.images.get(&image) else {
+            return Ok(false);
+        };
         let layers = image.layers.clone();
         let folder = self.container_path(container);
         std::fs::create_dir_all(&folder).map_err(failed("make", &folder))?;
         let record = folder.join(RECORD);
         let bytes = serde_json::to_vec(&layers).expect("a list of texts is JSON");
-        // No container survives a power cut: one whose record is lost with it is thrown away at the next start.
+
+        // No container survives a power cut: one whose record is lost with it is thrown away at the
+        // next start.
         files::write_for_now(&record, &bytes).map_err(failed("write", &record))?;
         state.containers.insert(container.to_owned(), layers);
+
         Ok(true)
     }
 
@@ -52,13 +58,17 @@ impl Store {
         let folder = self.path("containers");
         for name in files::names(&folder).map_err(failed("read", &folder))? {
             let record = folder.join(&name).join(RECORD);
-            let layers = std::fs::read(&record).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            let layers = std::fs::read(&record)
+                .ok()
+                .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+
             // Without a record nothing was made yet, or everything is deleted already.
             match layers {
                 Some(layers) => drop(self.state().containers.insert(name, layers)),
                 None => self.throw_away(&folder.join(name))?,
             }
         }
+
         Ok(())
     }
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use coracle_files::private;
 
-/// Writes a file under another name, syncs it, and gives it its name. It survives a power cut when this returns. One that
-/// says the same already stays: built-in images are added at every start, also on a full disk.
+/// Writes a file under another name, syncs it, and gives it its name. It survives a power cut when
+/// this returns. One that says the same already stays: built-in images are added at every start,
+/// also on a full disk.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
@@ -23,8 +24,8 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
-/// Writes a file under another name and gives it its name. It survives whatever happens to this process, and is there
-/// whole, or broken, or not at all after a power cut.
+/// Writes a file under another name and gives it its name. It survives whatever happens to this
+/// process, and is there whole, or broken, or not at all after a power cut.
 pub(super) fn write_for_now(path: &Path, bytes: &[u8]) -> io::Result<()> {
     private::write(path, bytes)
 }
@@ -37,15 +38,18 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Takes a folder for this process alone, as long as the file is open. Where somebody has it, `patient` says whether to
-/// wait for two seconds: a program that the last holder was just starting has its lock too, until it runs.
+/// Takes a folder for this process alone, as long as the file is open. Where somebody has it,
+/// `patient` says whether to wait for two seconds: a program that the last holder was just starting
+/// has its lock too, until it runs.
 pub(super) fn lock(folder: &Path, patient: bool) -> io::Result<File> {
     // Layers hold programs with special bits and device nodes: nobody but root walks in.
     private::folder(folder)?;
     let file = private::create(&folder.join("lock"))?;
+
     let mut tries = if patient { TRIES } else { 1 };
     loop {
         tries -= 1;
+
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) if tries > 0 => thread::sleep(PAUSE),
@@ -74,5 +78,7 @@ pub(super) fn unless_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 
 /// The names of what is in a folder.
 pub(super) fn names(folder: &Path) -> io::Result<Vec<String>> {
-    fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect()
 }

@@ -1,4 +1,5 @@
-//! Layers: made aside, committed by a rename, held while somebody works with them, swept away when nobody needs them.
+//! Layers: made aside, committed by a rename, held while somebody works with them, swept away when
+//! nobody needs them.
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
@@ -50,16 +51,19 @@ impl Staged {
 }
 
 impl Drop for Staged {
-    /// Whoever drops it may be a task that was cancelled: the folder is deleted on a thread that may wait.
+    /// Whoever drops it may be a task that was cancelled: the folder is deleted on a thread that
+    /// may wait.
     fn drop(&mut self) {
         let (path, gone) = (std::mem::take(&mut self.path), self.gone.take());
         if path.as_os_str().is_empty() || !path.exists() {
             return;
         }
+
         let work = move || {
             delete(&path);
             drop(gone);
         };
+
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(work)),
             Err(_) => work(),
@@ -94,7 +98,10 @@ impl Drop for Held {
 
 impl Store {
     pub(crate) fn stage(&self) -> Result<Staged, StoreError> {
-        let staged = Staged { path: self.staging_path(), gone: None };
+        let staged = Staged {
+            path: self.staging_path(),
+            gone: None,
+        };
         let content = staged.content();
         std::fs::create_dir_all(&content).map_err(failed("make", &content))?;
         Ok(staged)
@@ -115,10 +122,14 @@ impl Store {
         for layer in layers {
             *state.held.entry(*layer).or_default() += 1;
         }
-        Held { store: Arc::clone(self), layers: layers.to_vec() }
+        Held {
+            store: Arc::clone(self),
+            layers: layers.to_vec(),
+        }
     }
 
-    /// Brings what was staged to the disk. Once for all layers of an image: the filesystem does it as a whole.
+    /// Brings what was staged to the disk. Once for all layers of an image: the filesystem does it
+    /// as a whole.
     pub(crate) fn sync(&self) -> Result<(), StoreError> {
         let sync = || Ok(rustix::fs::syncfs(File::open(&self.root)?)?);
         sync().map_err(failed("sync", &self.root))
@@ -132,9 +143,16 @@ impl Store {
         unpacked: &Unpacked,
         stack: &[Digest],
     ) -> Result<(), StoreError> {
-        let (name, below) = stack.split_last().expect("a layer is in the stack that it is the top of");
+        let (name, below) = stack
+            .split_last()
+            .expect("a layer is in the stack that it is the top of");
         self.settle_implied_folders(staged, &unpacked.implied, below)?;
-        let layer = Layer { diff_id, bytes: unpacked.bytes, inodes: unpacked.inodes };
+        let layer = Layer {
+            diff_id,
+            bytes: unpacked.bytes,
+            inodes: unpacked.inodes,
+        };
+
         let record = staged.path.join("layer.json");
         let bytes = serde_json::to_vec(&layer).expect("a record of texts and numbers is JSON");
         files::write_whole(&record, &bytes).map_err(failed("write", &record))?;
@@ -142,6 +160,7 @@ impl Store {
         std::fs::rename(&staged.path, &path).map_err(failed("name", &path))?;
         files::sync_folder(&self.path("layers")).map_err(failed("sync", &self.path("layers")))?;
         self.state().layers.insert(*name, layer);
+
         Ok(())
     }
 
@@ -155,10 +174,13 @@ impl Store {
         self.state()
             .layers
             .values()
-            .fold((0, 0), |(bytes, inodes), layer| (bytes + layer.bytes, inodes + layer.inodes))
+            .fold((0, 0), |(bytes, inodes), layer| {
+                (bytes + layer.bytes, inodes + layer.inodes)
+            })
     }
 
-    /// Deletes what nobody needs. What is in use by a container stays, whether its image is there or not.
+    /// Deletes what nobody needs. What is in use by a container stays, whether its image is there
+    /// or not.
     pub(crate) fn sweep(&self) -> Result<(), StoreError> {
         let aside = {
             let mut state = self.state();
@@ -172,20 +194,33 @@ impl Store {
 
     /// Layers are renamed away first: a layer is whole as long as it has its name.
     fn set_unneeded_layers_aside(&self, state: &mut State) -> Result<Vec<Staged>, StoreError> {
-        let mut needed: BTreeSet<Digest> =
-            state.images.values().flat_map(|image| image.layers.clone()).collect();
+        let mut needed: BTreeSet<Digest> = state
+            .images
+            .values()
+            .flat_map(|image| image.layers.clone())
+            .collect();
         needed.extend(state.containers.values().flatten());
+
         needed.extend(state.held.keys());
-        let unneeded: Vec<Digest> =
-            state.layers.keys().filter(|layer| !needed.contains(layer)).copied().collect();
+        let unneeded: Vec<Digest> = state
+            .layers
+            .keys()
+            .filter(|layer| !needed.contains(layer))
+            .copied()
+            .collect();
+
         let mut aside = Vec::new();
         for layer in unneeded {
             let path = self.layer_path(layer);
-            let staged = Staged { path: self.staging_path(), gone: None };
+            let staged = Staged {
+                path: self.staging_path(),
+                gone: None,
+            };
             std::fs::rename(&path, &staged.path).map_err(failed("rename", &path))?;
             state.layers.remove(&layer);
             aside.push(staged);
         }
+
         Ok(aside)
     }
 
@@ -194,26 +229,38 @@ impl Store {
         if !state.held.is_empty() {
             return Ok(());
         }
-        let kept = state.images.values().flat_map(|image| image.manifests.iter().chain([&image.id]));
+
+        let kept = state
+            .images
+            .values()
+            .flat_map(|image| image.manifests.iter().chain([&image.id]));
         let kept: BTreeSet<String> = kept.map(Digest::hex).collect();
+
         let folder = self.path("content");
         let names = files::names(&folder).map_err(failed("read", &folder))?;
-        names.iter().filter(|name| !kept.contains(*name)).try_for_each(|name| {
-            let path = folder.join(name);
-            files::delete(&path).map_err(failed("delete", &path))
-        })
+
+        names
+            .iter()
+            .filter(|name| !kept.contains(*name))
+            .try_for_each(|name| {
+                let path = folder.join(name);
+                files::delete(&path).map_err(failed("delete", &path))
+            })
     }
 
     pub(super) fn read_layers(&self) -> Result<(), StoreError> {
         let folder = self.path("layers");
         for name in files::names(&folder).map_err(failed("read", &folder))? {
             let record = folder.join(&name).join("layer.json");
-            let layer = std::fs::read(&record).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            let layer = std::fs::read(&record)
+                .ok()
+                .and_then(|bytes| serde_json::from_slice(&bytes).ok());
             match (Digest::from_hex(&name), layer) {
                 (Ok(name), Some(layer)) => drop(self.state().layers.insert(name, layer)),
                 _ => self.throw_away(&folder.join(name))?,
             }
         }
+
         Ok(())
     }
 
@@ -229,17 +276,23 @@ impl Store {
         below: &[Digest],
     ) -> Result<(), StoreError> {
         let content = staged.content();
-        let open = |path: &Path| -> Result<OwnedFd, io::Error> { open(path).map_err(io::Error::from) };
+        let open =
+            |path: &Path| -> Result<OwnedFd, io::Error> { open(path).map_err(io::Error::from) };
         let own = open(&content).map_err(failed("open", &content))?;
+
         let lower: Vec<OwnedFd> = below
             .iter()
             .rev()
             .map(|layer| self.layer_content(*layer))
             .map(|path| open(&path).map_err(failed("open", &path)))
             .collect::<Result<_, _>>()?;
+
         // The deepest first: setting what is inside changes the times of what is outside.
         for path in implied.iter().rev() {
-            let settle = || match lower.iter().map(|layer| beneath(layer, path)).find(|found| !absent(found))
+            let settle = || match lower
+                .iter()
+                .map(|layer| beneath(layer, path))
+                .find(|found| !absent(found))
             {
                 Some(Ok(found)) => match beneath(&own, path) {
                     // A later entry of the same archive has taken its place.
@@ -251,6 +304,7 @@ impl Store {
             };
             settle().map_err(|errno| failed("settle", &content.join(path))(errno.into()))?;
         }
+
         Ok(())
     }
 }
@@ -260,7 +314,11 @@ fn absent(found: &Result<OwnedFd, Errno>) -> bool {
 }
 
 fn open(path: &Path) -> Result<OwnedFd, Errno> {
-    rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+    rustix::fs::open(
+        path,
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
 }
 
 /// Opens what is at a path of a layer, without following any link.
@@ -273,20 +331,39 @@ fn beneath(layer: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
 /// Owner, mode, times, and what the folder lets be inherited.
 fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
     let found = rustix::fs::fstat(from)?;
-    rustix::fs::fchown(to, Some(Uid::from_raw(found.st_uid)), Some(Gid::from_raw(found.st_gid)))?;
+    rustix::fs::fchown(
+        to,
+        Some(Uid::from_raw(found.st_uid)),
+        Some(Gid::from_raw(found.st_gid)),
+    )?;
+
     rustix::fs::fchmod(to, Mode::from_raw_mode(found.st_mode))?;
+
     for name in [c"system.posix_acl_access", c"system.posix_acl_default"] {
         copy_attribute(from, to, name)?;
     }
+
     let nanoseconds = i64::try_from(found.st_mtime_nsec).unwrap_or(0);
-    let time = Timespec { tv_sec: found.st_mtime, tv_nsec: nanoseconds };
-    rustix::fs::futimens(to, &Timestamps { last_access: time, last_modification: time })
+    let time = Timespec {
+        tv_sec: found.st_mtime,
+        tv_nsec: nanoseconds,
+    };
+
+    rustix::fs::futimens(
+        to,
+        &Timestamps {
+            last_access: time,
+            last_modification: time,
+        },
+    )
 }
 
 fn copy_attribute(from: &OwnedFd, to: &OwnedFd, name: &CStr) -> Result<(), Errno> {
     let mut value = [0; 4096];
     match rustix::fs::fgetxattr(from, name, &mut value[..]) {
-        Ok(length) => rustix::fs::fsetxattr(to, name, &value[..length], rustix::fs::XattrFlags::empty()),
+        Ok(length) => {
+            rustix::fs::fsetxattr(to, name, &value[..length], rustix::fs::XattrFlags::empty())
+        }
         Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
         Err(errno) => Err(errno),
     }

@@ -9,8 +9,9 @@
 //! staging/N              layers in the making; emptied at start
 //! lock, socket           of the process that works with all of this
 //! ```
-//! A layer is made in `staging` and appears by a rename. Content and layers come before the record that needs them and go
-//! after it. What no record, container or work in progress needs is swept away.
+//! A layer is made in `staging` and appears by a rename. Content and layers come before the record
+//! that needs them and go after it. What no record, container or work in progress needs is swept
+//! away.
 
 mod containers;
 mod files;
@@ -76,25 +77,29 @@ pub(crate) struct NewImage<'a> {
 }
 
 impl Store {
-    /// Opens a folder, and throws away what a crash left half done. No other process may work with it;
-    /// `patient` says whether to wait for one that is about to end.
+    /// Opens a folder, and throws away what a crash left half done. No other process may work with
+    /// it; `patient` says whether to wait for one that is about to end.
     pub(crate) fn open(root: &Path, patient: bool) -> Result<Arc<Self>, StoreError> {
         let lock = files::lock(root, patient).map_err(failed("have to itself", root))?;
         let store = Self::new(root, Some(lock));
         remove_tree(&store.path("staging")).map_err(failed("empty", &store.path("staging")))?;
+
         for folder in ["images", "content", "layers", "containers", "staging"] {
             let path = store.path(folder);
             std::fs::create_dir_all(&path).map_err(failed("make", &path))?;
         }
+
         store.read_containers()?;
         store.read_layers()?;
         store.read_images()?;
         let store = Arc::new(store);
         store.sweep()?;
+
         Ok(store)
     }
 
-    /// Reads what is there, and changes nothing. Another process may be at work: what is half done is not shown.
+    /// Reads what is there, and changes nothing. Another process may be at work: what is half done
+    /// is not shown.
     pub(crate) fn open_to_look(root: &Path) -> Result<Arc<Self>, StoreError> {
         let store = Self::new(root, None);
         if root.join("images").exists() {
@@ -105,10 +110,16 @@ impl Store {
     }
 
     fn new(root: &Path, lock: Option<std::fs::File>) -> Self {
-        Self { root: root.to_owned(), state: Mutex::default(), next: AtomicU64::new(0), lock }
+        Self {
+            root: root.to_owned(),
+            state: Mutex::default(),
+            next: AtomicU64::new(0),
+            lock,
+        }
     }
 
-    /// What is not whole is thrown away by whoever has the folder to itself, and passed over by others.
+    /// What is not whole is thrown away by whoever has the folder to itself, and passed over by
+    /// others.
     fn throw_away(&self, path: &Path) -> Result<(), StoreError> {
         if self.lock.is_none() {
             return Ok(());
@@ -132,13 +143,22 @@ impl Store {
         if let Ok(id) = Digest::from_hex(hex) {
             return state.images.get(&id).cloned();
         }
+
         if let Ok(reference) = text.parse::<Reference>()
-            && let Some(image) = state.images.values().find(|image| image.has_name(&reference))
+            && let Some(image) = state
+                .images
+                .values()
+                .find(|image| image.has_name(&reference))
         {
             return Some(image.clone());
         }
+
         let is_part = hex.len() >= SHORTEST_ID && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let mut fitting = state.images.values().filter(|image| is_part && image.id.hex().starts_with(hex));
+        let mut fitting = state
+            .images
+            .values()
+            .filter(|image| is_part && image.id.hex().starts_with(hex));
+
         fitting.next().filter(|_| fitting.next().is_none()).cloned()
     }
 
@@ -148,12 +168,24 @@ impl Store {
         std::fs::read(&path).map_err(failed("read", &path))
     }
 
-    /// Makes an image appear, or gives one that is here more names. A tag that another image had is this one's now.
+    /// Makes an image appear, or gives one that is here more names. A tag that another image had is
+    /// this one's now.
     pub(crate) fn put(&self, new: NewImage<'_>) -> Result<Image, StoreError> {
         let id = self.keep(new.config)?;
-        let manifests = new.manifests.iter().map(|bytes| self.keep(bytes)).collect::<Result<Vec<_>, _>>()?;
+        let manifests = new
+            .manifests
+            .iter()
+            .map(|bytes| self.keep(bytes))
+            .collect::<Result<Vec<_>, _>>()?;
+
         let mut state = self.state();
-        let change = state.images.values().map(|image| image.change).max().map_or(0, |change| change + 1);
+        let change = state
+            .images
+            .values()
+            .map(|image| image.change)
+            .max()
+            .map_or(0, |change| change + 1);
+
         let mut image = state.images.get(&id).cloned().unwrap_or(Image {
             id,
             tags: vec![],
@@ -165,6 +197,7 @@ impl Store {
             change,
         });
         image.change = change;
+
         image.pinned |= new.pinned;
         new.names.iter().for_each(|name| image.add_name(name));
         image.manifests.extend(manifests);
@@ -172,6 +205,7 @@ impl Store {
         image.manifests.dedup();
         self.write(&mut state, image.clone())?;
         self.take_tags_from_others(&mut state, &image)?;
+
         Ok(image)
     }
 
@@ -188,8 +222,10 @@ impl Store {
 
     fn take_tags_from_others(&self, state: &mut State, image: &Image) -> Result<(), StoreError> {
         let others = state.images.values().filter(|other| other.id != image.id);
-        let robbed: Vec<Image> =
-            others.filter(|other| other.tags.iter().any(|tag| image.tags.contains(tag))).cloned().collect();
+        let robbed: Vec<Image> = others
+            .filter(|other| other.tags.iter().any(|tag| image.tags.contains(tag)))
+            .cloned()
+            .collect();
         for mut other in robbed {
             other.tags.retain(|tag| !image.tags.contains(tag));
             self.write(state, other)?;
@@ -223,26 +259,36 @@ impl Store {
             let bytes = files::unless_absent(std::fs::read(&path))
                 .map_err(failed("read", &path))?
                 .unwrap_or_default();
-            let image = serde_json::from_slice::<Image>(&bytes).ok().filter(|image| {
-                let state = self.state();
-                let has_content = image
-                    .manifests
-                    .iter()
-                    .chain([&image.id])
-                    .all(|digest| self.content_path(*digest).exists());
-                has_content && image.layers.iter().all(|layer| state.layers.contains_key(layer))
-            });
+            let image = serde_json::from_slice::<Image>(&bytes)
+                .ok()
+                .filter(|image| {
+                    let state = self.state();
+                    let has_content = image
+                        .manifests
+                        .iter()
+                        .chain([&image.id])
+                        .all(|digest| self.content_path(*digest).exists());
+
+                    has_content
+                        && image
+                            .layers
+                            .iter()
+                            .all(|layer| state.layers.contains_key(layer))
+                });
+
             match image {
                 Some(image) => found.push(image),
                 None => self.throw_away(&path)?,
             }
         }
+
         found.sort_by_key(|image| std::cmp::Reverse(image.change));
         let mut claimed = BTreeSet::new();
         for mut image in found {
             image.tags.retain(|tag| claimed.insert(tag.clone()));
             self.state().images.insert(image.id, image);
         }
+
         Ok(())
     }
 
@@ -266,12 +312,13 @@ impl Store {
 impl Image {
     /// The image's name in a repository, by digest, if it was pulled from there.
     pub(crate) fn digest_in(&self, reference: &Reference) -> Option<Digest> {
-        self.digests.iter().filter_map(|name| name.parse::<Reference>().ok()).find_map(|name| {
-            match name.which {
+        self.digests
+            .iter()
+            .filter_map(|name| name.parse::<Reference>().ok())
+            .find_map(|name| match name.which {
                 Which::Digest(digest) if name.name() == reference.name() => Some(digest),
                 _ => None,
-            }
-        })
+            })
     }
 }
 

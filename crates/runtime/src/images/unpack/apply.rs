@@ -1,8 +1,8 @@
 //! One entry of a layer's archive becomes one thing in the layer's folder.
 //!
-//! Overlay's own marks take the place of the archive's: a removed name is a device 0:0, a folder that hides what is below
-//! carries `trusted.overlay.opaque`. Marks that the archive itself brings are not taken over: they could point a layer at
-//! files that are not its own.
+//! Overlay's own marks take the place of the archive's: a removed name is a device 0:0, a folder
+//! that hides what is below carries `trusted.overlay.opaque`. Marks that the archive itself brings
+//! are not taken over: they could point a layer at files that are not its own.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -31,8 +31,8 @@ const BLOCK: u64 = 4096;
 pub(super) struct Applier<'a> {
     root: OwnedFd,
     limits: &'a Limits,
-    /// The folder of the entry before: archives go folder by folder. What it leads to can only be changed by an entry in
-    /// another folder, which takes its place here.
+    /// The folder of the entry before: archives go folder by folder. What it leads to can only be
+    /// changed by an entry in another folder, which takes its place here.
     open: Option<(PathBuf, Place)>,
     /// Folders get their times last: what is put into them changes them.
     times: Vec<(PathBuf, Timestamps)>,
@@ -51,7 +51,14 @@ struct Metadata {
 
 impl<'a> Applier<'a> {
     pub(super) fn new(root: OwnedFd, limits: &'a Limits) -> Self {
-        Self { root, limits, open: None, times: Vec::new(), written: 0, done: Unpacked::default() }
+        Self {
+            root,
+            limits,
+            open: None,
+            times: Vec::new(),
+            written: 0,
+            done: Unpacked::default(),
+        }
     }
 
     pub(super) fn apply(&mut self, entry: &mut Entry<'_, impl Read>) -> Result<(), UnpackError> {
@@ -59,22 +66,38 @@ impl<'a> Applier<'a> {
         if kind.is_pax_global_extensions() {
             return Ok(());
         }
-        let sparse = Sparse::of(entry)
-            .map_err(|source| UnpackError::Sparse { path: as_path(&entry.path_bytes()), source })?;
+
+        let sparse = Sparse::of(entry).map_err(|source| UnpackError::Sparse {
+            path: as_path(&entry.path_bytes()),
+            source,
+        })?;
         let own_name = sparse.as_ref().and_then(|sparse| sparse.name.clone());
         let name = own_name.unwrap_or_else(|| entry.path_bytes().into_owned());
+
         let refused = || String::from_utf8_lossy(&name).into_owned();
         let path = inside(&name).ok_or_else(|| UnpackError::Escapes(refused()))?;
-        let failed = |errno: Errno| UnpackError::Entry { path: path.clone(), source: errno.into() };
-        let metadata = Metadata::of(entry)
-            .map_err(|error| UnpackError::Entry { path: path.clone(), source: legible_error(&error) })?;
+        let failed = |errno: Errno| UnpackError::Entry {
+            path: path.clone(),
+            source: errno.into(),
+        };
+
+        let metadata = Metadata::of(entry).map_err(|error| UnpackError::Entry {
+            path: path.clone(),
+            source: legible_error(&error),
+        })?;
+
         let (folder, last) = split(&path);
-        let Some(last) = last else { return self.set_root(&metadata).map_err(failed) };
+        let Some(last) = last else {
+            return self.set_root(&metadata).map_err(failed);
+        };
         self.enter(folder).map_err(failed)?;
+
         if last.as_bytes().starts_with(REMOVED) {
             return self.apply_mark(last).map_err(failed);
         }
+
         self.count()?;
+
         match kind {
             EntryType::Directory => self.folder(last, &metadata).map_err(failed),
             EntryType::Link => {
@@ -84,33 +107,44 @@ impl<'a> Applier<'a> {
             }
             EntryType::Symlink => {
                 let target = entry.link_name_bytes().unwrap_or_default().into_owned();
-                self.symlink(OsStr::from_bytes(&target), last, &metadata).map_err(failed)
+                self.symlink(OsStr::from_bytes(&target), last, &metadata)
+                    .map_err(failed)
             }
             EntryType::Char | EntryType::Block | EntryType::Fifo => {
                 let number = |part: io::Result<Option<u32>>| part.ok().flatten().unwrap_or(0);
                 let header = entry.header();
-                let device =
-                    rustix::fs::makedev(number(header.device_major()), number(header.device_minor()));
+                let device = rustix::fs::makedev(
+                    number(header.device_major()),
+                    number(header.device_minor()),
+                );
                 self.node(kind, device, last, &metadata).map_err(failed)
             }
             EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => match sparse {
                 Some(sparse) => self.sparse_file(&path, last, &metadata, sparse, entry),
                 None => self.file(&path, last, &metadata, entry),
             },
-            _ => Err(UnpackError::Kind { path, kind: kind.as_byte() }),
+            _ => Err(UnpackError::Kind {
+                path,
+                kind: kind.as_byte(),
+            }),
         }
     }
 
     /// Gives folders their times.
     pub(super) fn finish(self) -> Result<Unpacked, UnpackError> {
         for (path, times) in self.times.iter().rev() {
-            let failed = |errno: Errno| UnpackError::Entry { path: path.clone(), source: errno.into() };
+            let failed = |errno: Errno| UnpackError::Entry {
+                path: path.clone(),
+                source: errno.into(),
+            };
+
             match beneath::open_folder(&self.root, path) {
                 // Replaced by a later entry.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                 found => rustix::fs::futimens(found.map_err(failed)?, times).map_err(failed)?,
             }
         }
+
         Ok(self.done)
     }
 
@@ -135,7 +169,10 @@ impl<'a> Applier<'a> {
     }
 
     fn place(&self) -> &Place {
-        let (_, place) = self.open.as_ref().expect("every entry enters its folder first");
+        let (_, place) = self
+            .open
+            .as_ref()
+            .expect("every entry enters its folder first");
         place
     }
 
@@ -154,13 +191,16 @@ impl<'a> Applier<'a> {
         if mark == OPAQUE {
             return rustix::fs::fsetxattr(self.here(), OPAQUE_MARK, b"y", XattrFlags::empty());
         }
+
         let name = OsStr::from_bytes(&mark[REMOVED.len()..]);
+
         if mark.starts_with(BOOKS) {
             return Ok(());
         }
         if name.is_empty() || name == "." || name == ".." {
             return Err(Errno::INVAL);
         }
+
         match beneath::kind_of(self.here(), name)? {
             // What this very layer brings stays; of a folder only that, and nothing from below.
             Some((FileType::Directory, _)) => {
@@ -168,7 +208,13 @@ impl<'a> Applier<'a> {
                 rustix::fs::fsetxattr(inner, OPAQUE_MARK, b"y", XattrFlags::empty())
             }
             Some(_) => Ok(()),
-            None => rustix::fs::mknodat(self.here(), name, FileType::CharacterDevice, Mode::empty(), 0),
+            None => rustix::fs::mknodat(
+                self.here(),
+                name,
+                FileType::CharacterDevice,
+                Mode::empty(),
+                0,
+            ),
         }
     }
 
@@ -183,17 +229,22 @@ impl<'a> Applier<'a> {
             self.make_room(last)?;
             rustix::fs::mkdirat(self.here(), last, Mode::from(0o700))?;
         }
+
         let inner = beneath::enter(self.here(), last)?;
         if matches!(found, Some((FileType::CharacterDevice, 0))) {
             // Removed and made anew in the same layer: nothing from below shows through.
             rustix::fs::fsetxattr(&inner, OPAQUE_MARK, b"y", XattrFlags::empty())?;
         }
+
         metadata.apply(&inner)?;
-        // By its own path, whichever links the archive went through: that is what it was implied by.
+
+        // By its own path, whichever links the archive went through: that is what it was implied
+        // by.
         let path = self.place().path.join(last);
         self.done.implied.remove(&path);
         self.times.push((path, metadata.times.clone()));
         self.done.bytes += BLOCK;
+
         Ok(())
     }
 
@@ -204,8 +255,12 @@ impl<'a> Applier<'a> {
         metadata: &Metadata,
         entry: &mut impl Read,
     ) -> Result<(), UnpackError> {
-        let failed = |source| UnpackError::Entry { path: path.to_owned(), source };
+        let failed = |source| UnpackError::Entry {
+            path: path.to_owned(),
+            source,
+        };
         let mut file = self.new_file(last).map_err(|errno| failed(errno.into()))?;
+
         let mut buffer = [0; 64 * 1024];
         let mut length = 0;
         loop {
@@ -218,12 +273,14 @@ impl<'a> Applier<'a> {
             length += count;
             file.write_all(&buffer[..read]).map_err(failed)?;
         }
+
         self.done.bytes += length.next_multiple_of(BLOCK);
+
         metadata.apply(&file).map_err(|errno| failed(errno.into()))
     }
 
-    /// A file of which the archive has only the data. Its holes count as if they were written: whoever copies it writes
-    /// them.
+    /// A file of which the archive has only the data. Its holes count as if they were written:
+    /// whoever copies it writes them.
     fn sparse_file(
         &mut self,
         path: &Path,
@@ -232,12 +289,20 @@ impl<'a> Applier<'a> {
         sparse: Sparse,
         entry: &mut Entry<'_, impl Read>,
     ) -> Result<(), UnpackError> {
-        let failed = |source| UnpackError::Entry { path: path.to_owned(), source };
+        let failed = |source| UnpackError::Entry {
+            path: path.to_owned(),
+            source,
+        };
+
         let (size, stored) = (sparse.size, entry.size());
         self.grow(size)?;
         let pieces = sparse
             .pieces(entry, stored)
-            .map_err(|source| UnpackError::Sparse { path: path.to_owned(), source })?;
+            .map_err(|source| UnpackError::Sparse {
+                path: path.to_owned(),
+                source,
+            })?;
+
         let mut file = self.new_file(last).map_err(|errno| failed(errno.into()))?;
         for piece in pieces {
             file.seek(SeekFrom::Start(piece.at)).map_err(failed)?;
@@ -247,20 +312,32 @@ impl<'a> Applier<'a> {
             }
             self.done.bytes += piece.length.next_multiple_of(BLOCK);
         }
+
         file.set_len(size).map_err(failed)?;
+
         metadata.apply(&file).map_err(|errno| failed(errno.into()))
     }
 
     /// An empty file in the place of whatever has its name.
     fn new_file(&mut self, last: &OsStr) -> Result<File, Errno> {
         self.make_room(last)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(File::from(rustix::fs::openat(self.here(), last, flags, Mode::from(0o600))?))
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(rustix::fs::openat(
+            self.here(),
+            last,
+            flags,
+            Mode::from(0o600),
+        )?))
     }
 
     fn grow(&mut self, count: u64) -> Result<(), UnpackError> {
         self.written = self.written.saturating_add(count);
-        if self.written > self.limits.bytes { Err(UnpackError::TooLarge(self.limits.bytes)) } else { Ok(()) }
+        if self.written > self.limits.bytes {
+            Err(UnpackError::TooLarge(self.limits.bytes))
+        } else {
+            Ok(())
+        }
     }
 
     /// A second name for a file of this layer. Neither name is followed if it is a link.
@@ -274,14 +351,18 @@ impl<'a> Applier<'a> {
             Some((FileType::CharacterDevice, 0)) => return Err(Errno::NOENT),
             Some(_) => {}
         }
+
         let same_place = {
             let (here, there) = (rustix::fs::fstat(self.here())?, rustix::fs::fstat(&source)?);
             (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino) && name == last
         };
+
         if same_place {
             return Ok(());
         }
+
         self.make_room(last)?;
+
         rustix::fs::linkat(source, name, self.here(), last, AtFlags::empty())
     }
 
@@ -291,7 +372,13 @@ impl<'a> Applier<'a> {
         metadata.apply_to_name(self.here(), last)
     }
 
-    fn node(&mut self, kind: EntryType, device: u64, last: &OsStr, metadata: &Metadata) -> Result<(), Errno> {
+    fn node(
+        &mut self,
+        kind: EntryType,
+        device: u64,
+        last: &OsStr,
+        metadata: &Metadata,
+    ) -> Result<(), Errno> {
         let kind = match kind {
             EntryType::Char => FileType::CharacterDevice,
             EntryType::Block => FileType::BlockDevice,
@@ -314,24 +401,35 @@ impl Metadata {
                 Ok("mtime") => precise = extension.value().ok().and_then(seconds),
                 Ok(key) => {
                     let name = key.strip_prefix(XATTR).filter(|name| is_kept(name));
-                    xattrs.extend(name.map(|name| (name.to_owned(), extension.value_bytes().to_vec())));
+                    xattrs.extend(
+                        name.map(|name| (name.to_owned(), extension.value_bytes().to_vec())),
+                    );
                 }
                 Err(_) => {}
             }
         }
+
         let header = entry.header();
         let fields = header.as_old();
         let id = |field: &[u8], found: io::Result<u64>| {
             u32::try_from(number(field, found)?).map_err(|_| io::Error::from(Errno::OVERFLOW))
         };
+
         let seconds = i64::try_from(number(&fields.mtime, header.mtime())?).unwrap_or(0);
-        let time = precise.unwrap_or(Timespec { tv_sec: seconds, tv_nsec: 0 });
+        let time = precise.unwrap_or(Timespec {
+            tv_sec: seconds,
+            tv_nsec: 0,
+        });
+
         let mode = id(&fields.mode, header.mode().map(u64::from))?;
         Ok(Self {
             uid: id(&fields.uid, header.uid())?,
             gid: id(&fields.gid, header.gid())?,
             mode: Mode::from(mode & 0o7777),
-            times: Timestamps { last_access: time, last_modification: time },
+            times: Timestamps {
+                last_access: time,
+                last_modification: time,
+            },
             xattrs,
         })
     }
@@ -339,8 +437,14 @@ impl Metadata {
     /// The owner first: a change of it takes away special bits and capabilities.
     fn apply(&self, file: impl AsFd) -> Result<(), Errno> {
         let file = file.as_fd();
-        rustix::fs::fchown(file, Some(Uid::from_raw(self.uid)), Some(Gid::from_raw(self.gid)))?;
+        rustix::fs::fchown(
+            file,
+            Some(Uid::from_raw(self.uid)),
+            Some(Gid::from_raw(self.gid)),
+        )?;
+
         rustix::fs::fchmod(file, self.mode)?;
+
         for (name, value) in &self.xattrs {
             match rustix::fs::fsetxattr(file, name.as_str(), value, XattrFlags::empty()) {
                 // Not every filesystem keeps every kind; upstream goes on without, too.
@@ -348,6 +452,7 @@ impl Metadata {
                 Err(errno) => return Err(errno),
             }
         }
+
         rustix::fs::futimens(file, &self.times)
     }
 
@@ -358,7 +463,8 @@ impl Metadata {
     }
 }
 
-/// Attributes that mean something to what runs in the container. Overlay's own would mean something to the kernel.
+/// Attributes that mean something to what runs in the container. Overlay's own would mean something
+/// to the kernel.
 fn is_kept(name: &str) -> bool {
     let is_users = name.starts_with("user.") && !name.starts_with("user.overlay.");
     is_users || name == "security.capability" || name.starts_with("system.posix_acl_")
@@ -370,12 +476,23 @@ fn as_path(name: &[u8]) -> PathBuf {
 
 /// A field of a header that is left empty is zero.
 fn number(field: &[u8], found: io::Result<u64>) -> io::Result<u64> {
-    if field.iter().all(|byte| matches!(byte, 0 | b' ')) { Ok(0) } else { found }
+    if field.iter().all(|byte| matches!(byte, 0 | b' ')) {
+        Ok(0)
+    } else {
+        found
+    }
 }
 
 /// `seconds.fraction`, as extended headers tell times.
 fn seconds(text: &str) -> Option<Timespec> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
-    Some(Timespec { tv_sec: whole.parse().ok()?, tv_nsec: digits.parse().ok()? })
+    let digits: String = fraction
+        .chars()
+        .chain("000000000".chars())
+        .take(9)
+        .collect();
+    Some(Timespec {
+        tv_sec: whole.parse().ok()?,
+        tv_nsec: digits.parse().ok()?,
+    })
 }

@@ -1,7 +1,8 @@
 //! Paths of a layer, resolved so that nothing leads out of its folder.
 //!
-//! The kernel resolves them with the folder as root (`openat2` with `RESOLVE_IN_ROOT`): an absolute link, or one with too
-//! many `..`, ends inside. What is made is made relative to the open folder that was found, without following a last link.
+//! The kernel resolves them with the folder as root (`openat2` with `RESOLVE_IN_ROOT`): an absolute
+//! link, or one with too many `..`, ends inside. What is made is made relative to the open folder
+//! that was found, without following a last link.
 
 use std::collections::VecDeque;
 use std::ffi::{CString, OsStr, OsString};
@@ -12,7 +13,8 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-/// The path that an entry's name stands for, relative to the layer. None: it leads out of the layer.
+/// The path that an entry's name stands for, relative to the layer. None: it leads out of the
+/// layer.
 pub(super) fn inside(name: &[u8]) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     for component in Path::new(OsStr::from_bytes(name)).components() {
@@ -26,10 +28,12 @@ pub(super) fn inside(name: &[u8]) -> Option<PathBuf> {
             }
         }
     }
+
     (!name.contains(&0)).then_some(path)
 }
 
-/// The folder that holds the last part of a path, and that part. The layer's own folder has no name in it.
+/// The folder that holds the last part of a path, and that part. The layer's own folder has no name
+/// in it.
 pub(super) fn split(path: &Path) -> (&Path, Option<&OsStr>) {
     (path.parent().unwrap_or(Path::new("")), path.file_name())
 }
@@ -40,7 +44,12 @@ pub(super) fn open_folder(root: impl AsFd, path: &Path) -> Result<OwnedFd, Errno
 }
 
 fn open(root: impl AsFd, path: &Path, how: ResolveFlags) -> Result<OwnedFd, Errno> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let path = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
+
     let resolve = how | ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     loop {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -61,20 +70,31 @@ pub(super) struct Place {
     pub(super) made: Vec<PathBuf>,
 }
 
-/// Opens a folder below `root`, making those that are missing: also where a link leads to one that is not there.
+/// Opens a folder below `root`, making those that are missing: also where a link leads to one that
+/// is not there.
 pub(super) fn make_folder(root: impl AsFd, path: &Path) -> Result<Place, Errno> {
     match open(root.as_fd(), path, ResolveFlags::NO_SYMLINKS) {
         // Something is missing, or there is a link on the way.
         Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => walk(root, path),
-        found => Ok(Place { folder: found?, path: path.to_owned(), made: Vec::new() }),
+        found => Ok(Place {
+            folder: found?,
+            path: path.to_owned(),
+            made: Vec::new(),
+        }),
     }
 }
 
-/// Goes name by name. A link is followed as the kernel would with `root` as root, by walking its target from where it
-/// counts: every single step is a name in an open folder, and no step follows anything.
+/// Goes name by name. A link is followed as the kernel would with `root` as root, by walking its
+/// target from where it counts: every single step is a name in an open folder, and no step follows
+/// anything.
 fn walk(root: impl AsFd, path: &Path) -> Result<Place, Errno> {
     let root = root.as_fd();
-    let mut at = Place { folder: open_folder(root, Path::new(""))?, path: PathBuf::new(), made: Vec::new() };
+    let mut at = Place {
+        folder: open_folder(root, Path::new(""))?,
+        path: PathBuf::new(),
+        made: Vec::new(),
+    };
+
     let mut names: VecDeque<OsString> = names_of(path).collect();
     let mut links = 0;
     while let Some(name) = names.pop_front() {
@@ -84,6 +104,7 @@ fn walk(root: impl AsFd, path: &Path) -> Result<Place, Errno> {
             at.folder = open(root, &at.path, ResolveFlags::NO_SYMLINKS)?;
             continue;
         }
+
         match enter(&at.folder, &name) {
             Err(Errno::NOENT) => {
                 rustix::fs::mkdirat(&at.folder, &name, Mode::from(0o755))?;
@@ -94,13 +115,16 @@ fn walk(root: impl AsFd, path: &Path) -> Result<Place, Errno> {
             Err(Errno::NOTDIR | Errno::LOOP) => {
                 let target = link_at(&at.folder, &name)?;
                 links += 1;
+
                 if links > MOST_LINKS {
                     return Err(Errno::LOOP);
                 }
+
                 if target.is_absolute() {
                     at.path.clear();
                     at.folder = open_folder(root, Path::new(""))?;
                 }
+
                 names = names_of(&target).chain(names).collect();
             }
             found => {
@@ -108,11 +132,13 @@ fn walk(root: impl AsFd, path: &Path) -> Result<Place, Errno> {
                 at.path.push(name);
             }
         }
+
         // Links that lead deeper and deeper end where one path would.
         if at.path.as_os_str().len() > LONGEST_PATH {
             return Err(Errno::NAMETOOLONG);
         }
     }
+
     Ok(at)
 }
 
@@ -121,8 +147,11 @@ const MOST_LINKS: usize = 40;
 const LONGEST_PATH: usize = 4095;
 
 fn names_of(path: &Path) -> impl Iterator<Item = OsString> {
-    let is_name = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
-    path.components().filter(is_name).map(|part| part.as_os_str().to_owned())
+    let is_name =
+        |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
+    path.components()
+        .filter(is_name)
+        .map(|part| part.as_os_str().to_owned())
 }
 
 /// Opens a folder in a folder; no link is followed.
@@ -142,7 +171,10 @@ fn link_at(folder: impl AsFd, name: &OsStr) -> Result<PathBuf, Errno> {
 /// What there is under a name in a folder, without following it.
 pub(super) fn kind_of(folder: impl AsFd, name: &OsStr) -> Result<Option<(FileType, u64)>, Errno> {
     match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(found) => Ok(Some((FileType::from_raw_mode(found.st_mode), found.st_rdev))),
+        Ok(found) => Ok(Some((
+            FileType::from_raw_mode(found.st_mode),
+            found.st_rdev,
+        ))),
         Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(errno),
     }
@@ -162,9 +194,15 @@ mod tests {
     #[test]
     fn names_that_lead_out_are_none() {
         let check = |name: &[u8], expected: Option<&str>| {
-            assert_eq!(inside(name).as_deref(), expected.map(Path::new), "{}", String::from_utf8_lossy(name));
+            assert_eq!(
+                inside(name).as_deref(),
+                expected.map(Path::new),
+                "{}",
+                String::from_utf8_lossy(name)
+            );
         };
         check(b"./a/b", Some("a/b"));
+
         check(b"/a//b/", Some("a/b"));
         check(b"a/../b", Some("b"));
         check(b".", Some(""));

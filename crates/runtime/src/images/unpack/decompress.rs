@@ -1,5 +1,5 @@
-//! Compressed bytes in, plain ones out. What they are is seen from their first bytes; what a registry calls them is not
-//! believed.
+//! Compressed bytes in, plain ones out. What they are is seen from their first bytes; what a
+//! registry calls them is not believed.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -14,14 +14,27 @@ const LARGEST_WINDOW: u64 = 128 << 20;
 const BUFFER: usize = 256 * 1024;
 
 /// The plain form of what is read from `source`.
-pub(crate) fn decompressed<'a>(source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
-    let mut source = BufReader::with_capacity(BUFFER, Whole { source, held: Vec::new(), at: 0 });
+pub(crate) fn decompressed<'a>(
+    source: impl Read + Send + 'a,
+) -> io::Result<Box<dyn Read + Send + 'a>> {
+    let mut source = BufReader::with_capacity(
+        BUFFER,
+        Whole {
+            source,
+            held: Vec::new(),
+            at: 0,
+        },
+    );
+
     // The first read of a stream may bring less than a name of four bytes.
     source.get_mut().hold(ZSTD.len())?;
+
     let start = source.fill_buf()?;
     Ok(match start {
         start if start.starts_with(&GZIP) => Box::new(MultiGzDecoder::new(source)),
-        start if start.starts_with(&ZSTD) || is_skippable(start) => Box::new(Frames::Between(source)),
+        start if start.starts_with(&ZSTD) || is_skippable(start) => {
+            Box::new(Frames::Between(source))
+        }
         _ => Box::new(source),
     })
 }
@@ -65,7 +78,8 @@ fn is_skippable(start: &[u8]) -> bool {
     matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// A row of zstd frames. Tools that make layers seekable write many, with tables of contents between them.
+/// A row of zstd frames. Tools that make layers seekable write many, with tables of contents
+/// between them.
 enum Frames<R: BufRead> {
     Between(R),
     Within(Box<FrameDecoder>, R),
@@ -86,7 +100,12 @@ impl<R: BufRead> Read for Frames<R> {
                 Frames::Within(mut decoder, mut source) => {
                     let read = read_frame(&mut decoder, &mut source, into)?;
                     let ended = read == 0 && !into.is_empty();
-                    *self = if ended { Frames::Between(source) } else { Frames::Within(decoder, source) };
+                    *self = if ended {
+                        Frames::Between(source)
+                    } else {
+                        Frames::Within(decoder, source)
+                    };
+
                     if !ended {
                         return Ok(read);
                     }
@@ -100,8 +119,10 @@ impl<R: BufRead> Read for Frames<R> {
 /// Begins the next frame, or passes over one that holds no data.
 fn next_frame<R: BufRead>(mut source: R) -> io::Result<Frames<R>> {
     use FrameDecoderError::ReadFrameHeaderError as Header;
+
     let mut decoder = Box::new(FrameDecoder::new());
     decoder.set_max_window_size(LARGEST_WINDOW);
+
     match decoder.init(&mut source) {
         Ok(()) => Ok(Frames::Within(decoder, source)),
         Err(Header(ReadFrameHeaderError::SkipFrame { length, .. })) => {
@@ -118,7 +139,11 @@ fn next_frame<R: BufRead>(mut source: R) -> io::Result<Frames<R>> {
 }
 
 /// What a frame holds next; nothing at its end.
-fn read_frame(decoder: &mut FrameDecoder, source: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
+fn read_frame(
+    decoder: &mut FrameDecoder,
+    source: &mut impl Read,
+    into: &mut [u8],
+) -> io::Result<usize> {
     while decoder.can_collect() == 0 && !decoder.is_finished() {
         decoder
             .decode_blocks(&mut *source, BlockDecodingStrategy::UptoBlocks(1))
@@ -138,7 +163,11 @@ mod tests {
         let text = b"what a layer holds ".repeat(1000);
         check(&text, &text);
         check(&gzip(&text), &text);
-        check(&[gzip(&text), gzip(b"and more")].concat(), &[&text[..], b"and more"].concat());
+        check(
+            &[gzip(&text), gzip(b"and more")].concat(),
+            &[&text[..], b"and more"].concat(),
+        );
+
         let frames = [zstd(&text), skippable(), zstd(b"and more")].concat();
         check(&frames, &[&text[..], b"and more"].concat());
         check(&[skippable(), zstd(&text)].concat(), &text);
@@ -151,8 +180,8 @@ mod tests {
         let text = b"what a layer holds ".repeat(1000);
         for whole in [gzip(&text), zstd(&text)] {
             for length in [5, whole.len() / 2, whole.len() - 1] {
-                let read =
-                    decompressed(&whole[..length]).and_then(|mut plain| plain.read_to_end(&mut Vec::new()));
+                let read = decompressed(&whole[..length])
+                    .and_then(|mut plain| plain.read_to_end(&mut Vec::new()));
                 assert!(read.is_err(), "{length} of {}", whole.len());
             }
         }
@@ -160,7 +189,10 @@ mod tests {
 
     fn check(bytes: &[u8], expected: &[u8]) {
         let mut found = Vec::new();
-        decompressed(bytes).unwrap().read_to_end(&mut found).unwrap();
+        decompressed(bytes)
+            .unwrap()
+            .read_to_end(&mut found)
+            .unwrap();
         assert_eq!(found, expected);
     }
 

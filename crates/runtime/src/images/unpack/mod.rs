@@ -1,9 +1,10 @@
 //! A layer: an archive, compressed or not, becomes a folder.
 //!
-//! One thread decompresses while another takes the archive apart and hashes it. Nothing in the archive leads out of the
-//! folder (`beneath.rs`), and what it may grow to is bounded, in the archive's own headers too. A layer is unpacked
-//! alone, without those below it; folders that it only implies take over what the layers below say of them when the
-//! layer is [committed](super::store).
+//! One thread decompresses while another takes the archive apart and hashes it. Nothing in the
+//! archive leads out of the folder (`beneath.rs`), and what it may grow to is bounded, in the
+//! archive's own headers too. A layer is unpacked alone, without those below it; folders that it
+//! only implies take over what the layers below say of them when the layer is
+//! [committed](super::store).
 
 mod apply;
 mod beneath;
@@ -34,10 +35,13 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What a layer may grow to that is this large when compressed: few real ones shrink to a hundredth.
+    /// What a layer may grow to that is this large when compressed: few real ones shrink to a
+    /// hundredth.
     pub(crate) fn for_compressed(&self, size: u64) -> Self {
         Self {
-            bytes: self.bytes.min(size.saturating_mul(MOST_COMPRESSED).max(ALWAYS_ALLOWED)),
+            bytes: self
+                .bytes
+                .min(size.saturating_mul(MOST_COMPRESSED).max(ALWAYS_ALLOWED)),
             ..self.clone()
         }
     }
@@ -48,7 +52,10 @@ const ALWAYS_ALLOWED: u64 = 1 << 30;
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: 64 << 30, entries: 4_000_000 }
+        Self {
+            bytes: 64 << 30,
+            entries: 4_000_000,
+        }
     }
 }
 
@@ -73,7 +80,9 @@ pub enum UnpackError {
     Entry { path: PathBuf, source: io::Error },
     #[error("entry {path:?} is of a kind that is not known: {kind}")]
     Kind { path: PathBuf, kind: u8 },
-    #[error("cannot unpack the sparse file {path:?}; a layer that is made without tar's --sparse has none")]
+    #[error(
+        "cannot unpack the sparse file {path:?}; a layer that is made without tar's --sparse has none"
+    )]
     Sparse { path: PathBuf, source: SparseError },
     #[error("the layer is larger than {0} bytes")]
     TooLarge(u64),
@@ -92,10 +101,18 @@ pub(crate) fn unpack(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open(folder, flags, Mode::empty())
         .map_err(|errno| UnpackError::Folder(folder.to_owned(), errno.into()))?;
+
     let (send, receive) = sync_channel(PIECES);
     std::thread::scope(|scope| {
         scope.spawn(move || decompress(source, &send));
-        let plain = Plain { pieces: receive, piece: Vec::new(), at: 0, length: 0, hasher: Hasher::new() };
+        let plain = Plain {
+            pieces: receive,
+            piece: Vec::new(),
+            at: 0,
+            length: 0,
+            hasher: Hasher::new(),
+        };
+
         take_apart(plain, Applier::new(root, limits), limits)
     })
 }
@@ -114,7 +131,11 @@ fn take_apart(
     limits: &Limits,
 ) -> Result<(Digest, Unpacked), UnpackError> {
     let budget = Cell::new(LARGEST_HEADERS);
-    let mut archive = tar::Archive::new(Budgeted { source: plain, left: &budget });
+    let mut archive = tar::Archive::new(Budgeted {
+        source: plain,
+        left: &budget,
+    });
+
     let unreadable = |error: io::Error| UnpackError::Archive(legible_error(&error));
     let mut entries = archive.entries().map_err(unreadable)?;
     loop {
@@ -126,10 +147,12 @@ fn take_apart(
         applier.apply(&mut entry)?;
         io::copy(&mut entry, &mut io::sink()).map_err(unreadable)?;
     }
+
     // The digest is that of the whole archive, with whatever fills its last block.
     budget.set(LARGEST_HEADERS);
     let mut rest = archive.into_inner();
     io::copy(&mut rest, &mut io::sink()).map_err(unreadable)?;
+
     Ok((rest.source.hasher.finish(), applier.finish()?))
 }
 
@@ -139,6 +162,7 @@ fn decompress(source: impl Read + Send, to: &SyncSender<io::Result<Vec<u8>>>) {
         Ok(plain) => plain,
         Err(error) => return drop(to.send(Err(error))),
     };
+
     loop {
         let mut piece = Vec::with_capacity(PIECE);
         let read = plain.by_ref().take(PIECE as u64).read_to_end(&mut piece);
@@ -149,7 +173,8 @@ fn decompress(source: impl Read + Send, to: &SyncSender<io::Result<Vec<u8>>>) {
     }
 }
 
-/// The plain archive on its way to the parser, hashed. Some tools leave out what fills the last block; the parser gets it.
+/// The plain archive on its way to the parser, hashed. Some tools leave out what fills the last
+/// block; the parser gets it.
 struct Plain {
     pieces: Receiver<io::Result<Vec<u8>>>,
     piece: Vec<u8>,
@@ -170,13 +195,16 @@ impl Read for Plain {
             }
             self.length += self.piece.len();
         }
+
         let read = (&self.piece[self.at..]).read(into)?;
         self.at += read;
+
         Ok(read)
     }
 }
 
-/// A source of which only so much may be read: the parser keeps headers in memory, whatever length they claim.
+/// A source of which only so much may be read: the parser keeps headers in memory, whatever length
+/// they claim.
 struct Budgeted<'a, R> {
     source: R,
     left: &'a Cell<u64>,
@@ -187,7 +215,9 @@ impl<R: Read> Read for Budgeted<'_, R> {
         let read = self.source.read(into)?;
         let count = u64::try_from(read).expect("a buffer's length fits");
         let left = self.left.get().checked_sub(count);
-        self.left.set(left.ok_or_else(|| io::Error::other("a header is larger than any that is of use"))?);
+        self.left.set(
+            left.ok_or_else(|| io::Error::other("a header is larger than any that is of use"))?,
+        );
         Ok(read)
     }
 }

@@ -1,8 +1,9 @@
-//! Sparse files, as `tar -S --format=posix` writes them: an ordinary entry with only the data, and records beside it
-//! that tell where in the file the data belongs.
+//! Sparse files, as `tar -S --format=posix` writes them: an ordinary entry with only the data, and
+//! records beside it that tell where in the file the data belongs.
 //!
-//! There are three versions. In 0.0 every piece has records of its own, in 0.1 one record lists all pieces, and in 1.0
-//! the list stands in front of the data. Whoever does not know the records sees a file of another name and content.
+//! There are three versions. In 0.0 every piece has records of its own, in 0.1 one record lists all
+//! pieces, and in 1.0 the list stands in front of the data. Whoever does not know the records sees
+//! a file of another name and content.
 
 use std::io::{self, Read};
 
@@ -70,15 +71,22 @@ impl Sparse {
                 records.add(key, record.value_bytes())?;
             }
         }
+
         let sparse = records.read()?;
         if sparse.is_some() && !matches!(kind, EntryType::Regular | EntryType::Continuous) {
             return Err(SparseError::Kind);
         }
+
         Ok(sparse)
     }
 
-    /// Where the data belongs that `data` has left when this returns. `stored`: how long it was before.
-    pub(super) fn pieces(self, data: &mut impl Read, stored: u64) -> Result<Vec<Piece>, SparseError> {
+    /// Where the data belongs that `data` has left when this returns. `stored`: how long it was
+    /// before.
+    pub(super) fn pieces(
+        self,
+        data: &mut impl Read,
+        stored: u64,
+    ) -> Result<Vec<Piece>, SparseError> {
         let (pieces, map) = match self.map {
             Map::Listed(pieces) => (pieces, 0),
             Map::InFront => read_map(data)?,
@@ -102,6 +110,7 @@ struct Records {
 impl Records {
     fn add(&mut self, key: &[u8], value: &[u8]) -> Result<(), SparseError> {
         self.any = true;
+
         match key {
             b"major" => self.major = Some(number(value)?),
             b"minor" => self.minor = Some(number(value)?),
@@ -116,6 +125,7 @@ impl Records {
             // How many pieces there are is seen from the pieces.
             _ => {}
         }
+
         Ok(())
     }
 
@@ -123,39 +133,54 @@ impl Records {
         if !self.any {
             return Ok(None);
         }
+
         let map = match (self.major, self.minor) {
             (None, None) | (Some(0), Some(0 | 1)) => Map::Listed(pairs(&self.numbers)?),
             (Some(1), Some(0)) => Map::InFront,
             (major, minor) => {
                 let part = |part: Option<u64>| part.map_or("?".to_owned(), |part| part.to_string());
-                return Err(SparseError::Version(format!("{}.{}", part(major), part(minor))));
+                return Err(SparseError::Version(format!(
+                    "{}.{}",
+                    part(major),
+                    part(minor)
+                )));
             }
         };
+
         let size = self.size.ok_or(SparseError::NoSize)?;
-        Ok(Some(Sparse { name: self.name, size, map }))
+        Ok(Some(Sparse {
+            name: self.name,
+            size,
+            map,
+        }))
     }
 }
 
-/// The map in front of the data, and how long it is: numbers on lines of their own, of which the first says how many
-/// pieces follow, up to the end of a block.
+/// The map in front of the data, and how long it is: numbers on lines of their own, of which the
+/// first says how many pieces follow, up to the end of a block.
 fn read_map(data: &mut impl Read) -> Result<(Vec<Piece>, u64), SparseError> {
     let (mut numbers, mut line) = (Vec::new(), Vec::new());
     let mut read = 0;
     loop {
         let mut block = [0; 512];
-        data.read_exact(&mut block).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => SparseError::Cut,
-            _ => error.into(),
-        })?;
+        data.read_exact(&mut block)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => SparseError::Cut,
+                _ => error.into(),
+            })?;
+
         read += BLOCK;
+
         if read > LONGEST_MAP {
             return Err(SparseError::Long);
         }
+
         for byte in block {
             if byte != b'\n' {
                 line.push(byte);
                 continue;
             }
+
             numbers.push(number(&line)?);
             line.clear();
             let wanted = numbers[0].checked_mul(2).ok_or(SparseError::Long)?;
@@ -168,23 +193,44 @@ fn read_map(data: &mut impl Read) -> Result<(Vec<Piece>, u64), SparseError> {
 
 fn pairs(numbers: &[u64]) -> Result<Vec<Piece>, SparseError> {
     let (pairs, rest) = numbers.as_chunks::<2>();
-    let pieces = pairs.iter().map(|[at, length]| Piece { at: *at, length: *length }).collect();
-    if rest.is_empty() { Ok(pieces) } else { Err(SparseError::Odd) }
+    let pieces = pairs
+        .iter()
+        .map(|[at, length]| Piece {
+            at: *at,
+            length: *length,
+        })
+        .collect();
+
+    if rest.is_empty() {
+        Ok(pieces)
+    } else {
+        Err(SparseError::Odd)
+    }
 }
 
 /// Pieces follow each other, end within the file, and are all the data there is.
 fn check(pieces: &[Piece], size: u64, found: u64) -> Result<(), SparseError> {
     let (mut end, mut told) = (0, 0);
     for piece in pieces {
-        let piece_end = piece.at.checked_add(piece.length).filter(|piece_end| *piece_end <= size);
+        let piece_end = piece
+            .at
+            .checked_add(piece.length)
+            .filter(|piece_end| *piece_end <= size);
+
         match piece_end {
             Some(piece_end) if piece.at >= end => end = piece_end,
             _ => return Err(SparseError::Order(piece.at)),
         }
+
         // Pieces that do not overlap are together no longer than the file.
         told += piece.length;
     }
-    if told == found { Ok(()) } else { Err(SparseError::Data { told, found }) }
+
+    if told == found {
+        Ok(())
+    } else {
+        Err(SparseError::Data { told, found })
+    }
 }
 
 /// A number in decimal digits, and nothing else.
@@ -196,7 +242,10 @@ fn number(text: &[u8]) -> Result<u64, SparseError> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return Err(wrong());
     }
-    std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or_else(wrong)
+    std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(wrong)
 }
 
 /// So much of what is no number is shown.

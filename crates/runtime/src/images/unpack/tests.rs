@@ -11,12 +11,17 @@ use super::*;
 fn what_is_in_the_archive_is_in_the_folder() {
     let layer = Layer::new();
     let mut archive = Archive::new();
-    archive.extended(&[("SCHILY.xattr.security.capability", CAPABILITY), ("mtime", b"12.000000345")]);
+    archive.extended(&[
+        ("SCHILY.xattr.security.capability", CAPABILITY),
+        ("mtime", b"12.000000345"),
+    ]);
+
     archive.file("usr/bin/tool", b"text", |header| {
         header.set_mode(0o4755);
         header.set_uid(7);
         header.set_gid(8);
     });
+
     archive.entry(EntryType::Symlink, "bin", "usr/bin");
     archive.entry(EntryType::Link, "usr/bin/same", "usr/bin/tool");
     archive.entry(EntryType::Fifo, "pipe", "");
@@ -24,18 +29,50 @@ fn what_is_in_the_archive_is_in_the_folder() {
         header.set_device_major(1).unwrap();
         header.set_device_minor(3).unwrap();
     });
-    archive.add(EntryType::Directory, "usr", "", |header| header.set_mtime(99));
+
+    archive.add(EntryType::Directory, "usr", "", |header| {
+        header.set_mtime(99)
+    });
     let bytes = archive.done();
     let (digest, unpacked) = layer.unpack(&bytes).unwrap();
     assert_eq!(digest, Digest::of(&bytes));
     assert_eq!(unpacked.implied, BTreeSet::from(["usr/bin".into()]));
+
     let tool = fs::metadata(layer.path("usr/bin/tool")).unwrap();
-    assert_eq!((tool.uid(), tool.gid(), tool.mode() & 0o7777), (7, 8, 0o4755));
-    assert_eq!((tool.mtime(), tool.mtime_nsec(), tool.nlink()), (12, 345, 2));
-    assert_eq!(layer.attribute("usr/bin/tool", "security.capability").as_deref(), Some(CAPABILITY));
-    assert_eq!(fs::read_link(layer.path("bin")).unwrap(), Path::new("usr/bin"));
-    assert!(fs::metadata(layer.path("pipe")).unwrap().file_type().is_fifo());
-    assert_eq!(fs::metadata(layer.path("null")).unwrap().rdev(), rustix::fs::makedev(1, 3));
+    assert_eq!(
+        (tool.uid(), tool.gid(), tool.mode() & 0o7777),
+        (7, 8, 0o4755)
+    );
+
+    assert_eq!(
+        (tool.mtime(), tool.mtime_nsec(), tool.nlink()),
+        (12, 345, 2)
+    );
+
+    assert_eq!(
+        layer
+            .attribute("usr/bin/tool", "security.capability")
+            .as_deref(),
+        Some(CAPABILITY)
+    );
+
+    assert_eq!(
+        fs::read_link(layer.path("bin")).unwrap(),
+        Path::new("usr/bin")
+    );
+
+    assert!(
+        fs::metadata(layer.path("pipe"))
+            .unwrap()
+            .file_type()
+            .is_fifo()
+    );
+
+    assert_eq!(
+        fs::metadata(layer.path("null")).unwrap().rdev(),
+        rustix::fs::makedev(1, 3)
+    );
+
     assert_eq!(fs::metadata(layer.path("usr")).unwrap().mtime(), 99);
 }
 
@@ -49,6 +86,7 @@ fn later_entries_take_the_place_of_earlier_ones() {
     archive.file("l", b"now a file too", |_| {});
     archive.file("f", b"", |_| {});
     archive.entry(EntryType::Directory, "f", "");
+
     archive.file("same", b"kept", |_| {});
     archive.entry(EntryType::Link, "same", "same");
     layer.unpack(&archive.done()).unwrap();
@@ -68,6 +106,7 @@ fn marks_become_those_of_overlay() {
     archive.file(".wh..wh.plnk", b"", |_| {});
     archive.file(".wh.again", b"", |_| {});
     archive.entry(EntryType::Directory, "again", "");
+
     archive.file("mine", b"kept", |_| {});
     archive.file(".wh.mine", b"", |_| {});
     archive.entry(EntryType::Directory, "folder", "");
@@ -75,13 +114,23 @@ fn marks_become_those_of_overlay() {
     layer.unpack(&archive.done()).unwrap();
     let gone = fs::symlink_metadata(layer.path("d/gone")).unwrap();
     assert!(gone.file_type().is_char_device() && gone.rdev() == 0);
+
     for folder in ["opaque", "again", "folder"] {
-        assert_eq!(layer.attribute(folder, "trusted.overlay.opaque").as_deref(), Some(&b"y"[..]), "{folder}");
+        assert_eq!(
+            layer.attribute(folder, "trusted.overlay.opaque").as_deref(),
+            Some(&b"y"[..]),
+            "{folder}"
+        );
     }
+
     assert_eq!(fs::read(layer.path("mine")).unwrap(), b"kept");
-    let mut names: Vec<_> =
-        fs::read_dir(layer.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+
+    let mut names: Vec<_> = fs::read_dir(layer.path(""))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     names.sort();
+
     assert_eq!(names, ["again", "d", "folder", "mine", "opaque"]);
 }
 
@@ -90,44 +139,77 @@ fn what_a_link_of_the_layer_leads_to_is_made_inside_the_layer() {
     let check = |links: &[(&str, &str)], name: &str, expected: Result<&str, &str>| {
         let layer = Layer::new();
         let mut archive = Archive::new();
-        links.iter().for_each(|(link, target)| archive.entry(EntryType::Symlink, link, target));
+        links
+            .iter()
+            .for_each(|(link, target)| archive.entry(EntryType::Symlink, link, target));
         archive.file(name, b"x", |_| {});
+
         match (layer.unpack(&archive.done()), expected) {
             (Ok((_, unpacked)), Ok(path)) => {
-                assert_eq!(fs::read(layer.path(path)).unwrap(), b"x", "{links:?} {name}");
+                assert_eq!(
+                    fs::read(layer.path(path)).unwrap(),
+                    b"x",
+                    "{links:?} {name}"
+                );
+
                 for folder in &unpacked.implied {
                     let found = fs::symlink_metadata(layer.content.join(folder)).unwrap();
                     assert!(found.is_dir(), "{links:?} {name}: {folder:?}");
                 }
+
                 let parent = Path::new(path).parent().unwrap().to_owned();
-                assert!(parent == Path::new("") || unpacked.implied.contains(&parent), "{links:?} {name}");
+                assert!(
+                    parent == Path::new("") || unpacked.implied.contains(&parent),
+                    "{links:?} {name}"
+                );
             }
             (Err(UnpackError::Entry { source, .. }), Err(text)) => {
-                assert!(source.to_string().contains(text), "{links:?} {name}: {source}");
+                assert!(
+                    source.to_string().contains(text),
+                    "{links:?} {name}: {source}"
+                );
             }
             (other, _) => panic!("{links:?} {name}: {other:?}"),
         }
     };
     check(&[("var/run", "/run")], "var/run/x", Ok("run/x"));
+
     check(&[("var/run", "../run")], "var/run/x", Ok("run/x"));
-    check(&[("var/run", "../run/")], "var/run/lock/x", Ok("run/lock/x"));
-    check(&[("a", "b"), ("b", "/c/d"), ("c", "./e")], "a/x", Ok("e/d/x"));
+    check(
+        &[("var/run", "../run/")],
+        "var/run/lock/x",
+        Ok("run/lock/x"),
+    );
+
+    check(
+        &[("a", "b"), ("b", "/c/d"), ("c", "./e")],
+        "a/x",
+        Ok("e/d/x"),
+    );
+
     check(&[("a", "b/../c")], "a/x", Ok("c/x"));
     check(&[("a", "/../../..")], "a/b/x", Ok("b/x"));
     check(&[("a", "../../../etc")], "a/x", Ok("etc/x"));
     check(&[("a", "b"), ("b", "a")], "a/x", Err("symbolic links"));
     check(&[("a", "a")], "a/x", Err("symbolic links"));
     check(&[("a", "a/b")], "a/x", Err("symbolic links"));
+
     // Each link leads deeper than the one before: together, deeper than a path can.
     let layer = Layer::new();
     let mut archive = Archive::new();
     for (link, target) in [("a", "b/"), ("b", "c/")] {
-        archive.extended(&[("linkpath", format!("{target}{}", "d/".repeat(1500)).as_bytes())]);
+        archive.extended(&[(
+            "linkpath",
+            format!("{target}{}", "d/".repeat(1500)).as_bytes(),
+        )]);
         archive.entry(EntryType::Symlink, link, "");
     }
+
     archive.file("a/x", b"x", |_| {});
     let refused = layer.unpack(&archive.done()).unwrap_err();
-    assert!(matches!(&refused, UnpackError::Entry { source, .. } if source.to_string().contains("too long")));
+    assert!(
+        matches!(&refused, UnpackError::Entry { source, .. } if source.to_string().contains("too long"))
+    );
 }
 
 #[test]
@@ -140,8 +222,13 @@ fn a_folder_that_is_told_of_through_a_link_is_not_only_implied() {
         header.set_mode(0o1777);
         header.set_mtime(99);
     });
+
     let (_, unpacked) = layer.unpack(&archive.done()).unwrap();
-    assert_eq!(unpacked.implied, BTreeSet::from(["run".into(), "var".into()]));
+    assert_eq!(
+        unpacked.implied,
+        BTreeSet::from(["run".into(), "var".into()])
+    );
+
     let found = fs::metadata(layer.path("run/lock")).unwrap();
     assert_eq!((found.mode() & 0o7777, found.mtime()), (0o1777, 99));
 }
@@ -152,22 +239,36 @@ fn nothing_leads_out_of_the_layer() {
     let victim = outside.folder.path().join("victim");
     let absolute = |name: &str| victim.join(name).to_str().unwrap().to_owned();
     let folder = absolute("");
+
     let check = |fill: &dyn Fn(&mut Archive)| {
         let layer = Layer::within(&victim);
         let mut archive = Archive::new();
         fill(&mut archive);
         let outcome = layer.unpack(&archive.done()).map(drop);
-        let left: Vec<_> = fs::read_dir(&victim).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left.iter().filter(|name| *name != "layer").collect::<Vec<_>>(), ["secret"]);
+        let left: Vec<_> = fs::read_dir(&victim)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+
+        assert_eq!(
+            left.iter()
+                .filter(|name| *name != "layer")
+                .collect::<Vec<_>>(),
+            ["secret"]
+        );
+
         assert_eq!(fs::read(victim.join("secret")).unwrap(), b"secret");
         assert_eq!(fs::metadata(victim.join("secret")).unwrap().nlink(), 1);
+
         outcome
     };
     let refused = |fill: &dyn Fn(&mut Archive)| assert!(check(fill).is_err());
     refused(&|archive| archive.file("../evil", b"x", |_| {}));
+
     refused(&|archive| archive.file("a/../../evil", b"x", |_| {}));
     refused(&|archive| archive.file("../layer/../secret", b"x", |_| {}));
     refused(&|archive| archive.entry(EntryType::Link, "stolen", "../secret"));
+
     refused(&|archive| archive.entry(EntryType::Link, "stolen", &absolute("secret")));
     refused(&|archive| archive.file(".wh...", b"", |_| {}));
     refused(&|archive| archive.file(".wh..", b"", |_| {}));
@@ -176,14 +277,18 @@ fn nothing_leads_out_of_the_layer() {
         archive.entry(EntryType::Symlink, "up", "..");
         archive.entry(EntryType::Link, "stolen", "up/secret");
     });
+
     // A link to the outside means a place inside, which is made.
     check(&|archive| {
         archive.entry(EntryType::Symlink, "out", &folder);
         archive.file("out/evil", b"x", |_| {});
         archive.file("out/.wh.secret", b"", |_| {});
-        archive.add(EntryType::Directory, "out", "", |header| header.set_mode(0o777));
+        archive.add(EntryType::Directory, "out", "", |header| {
+            header.set_mode(0o777)
+        });
     })
     .unwrap();
+
     // Too many steps up end at the layer's root.
     check(&|archive| {
         archive.entry(EntryType::Symlink, "up", "../../..");
@@ -191,17 +296,22 @@ fn nothing_leads_out_of_the_layer() {
         archive.file("up/.wh.secret", b"", |_| {});
     })
     .unwrap();
+
     // A file in the place of a link does not follow it.
     check(&|archive| {
         archive.entry(EntryType::Symlink, "file", &absolute("secret"));
         archive.file("file", b"x", |header| header.set_mode(0o777));
     })
     .unwrap();
+
     check(&|archive| {
         archive.entry(EntryType::Symlink, "folder", &folder);
-        archive.add(EntryType::Directory, "folder", "", |header| header.set_mode(0o777));
+        archive.add(EntryType::Directory, "folder", "", |header| {
+            header.set_mode(0o777)
+        });
     })
     .unwrap();
+
     // A second name for a link is the link, not what it leads to.
     check(&|archive| {
         archive.entry(EntryType::Symlink, "link", &absolute("secret"));
@@ -221,25 +331,42 @@ fn overlays_own_attributes_are_not_taken_over() {
         ("SCHILY.xattr.security.selinux", b"x"),
         ("SCHILY.xattr.user.note", b"kept"),
     ]);
+
     archive.entry(EntryType::Directory, "d", "");
     layer.unpack(&archive.done()).unwrap();
-    for name in
-        ["trusted.overlay.redirect", "trusted.overlay.metacopy", "user.overlay.opaque", "security.selinux"]
-    {
+
+    for name in [
+        "trusted.overlay.redirect",
+        "trusted.overlay.metacopy",
+        "user.overlay.opaque",
+        "security.selinux",
+    ] {
         assert_eq!(layer.attribute("d", name), None, "{name}");
     }
-    assert_eq!(layer.attribute("d", "user.note").as_deref(), Some(&b"kept"[..]));
+
+    assert_eq!(
+        layer.attribute("d", "user.note").as_deref(),
+        Some(&b"kept"[..])
+    );
 }
 
 #[test]
 fn a_layer_grows_no_further_than_it_may() {
-    let limits = Limits { bytes: 1 << 20, entries: 100 };
+    let limits = Limits {
+        bytes: 1 << 20,
+        entries: 100,
+    };
+
     let check = |bytes: &[u8], expected: &str| {
         let folder = tempfile::tempdir().unwrap();
         let error = unpack(bytes, folder.path(), &limits).unwrap_err();
-        let text = format!("{error}: {:?}", std::error::Error::source(&error).map(ToString::to_string));
+        let text = format!(
+            "{error}: {:?}",
+            std::error::Error::source(&error).map(ToString::to_string)
+        );
         assert!(text.contains(expected), "{text}");
     };
+
     let mut large = Archive::new();
     large.file("zeros", &vec![0; 2 << 20], |_| {});
     check(&large.done(), "larger than 1048576 bytes");
@@ -249,17 +376,25 @@ fn a_layer_grows_no_further_than_it_may() {
     let mut many = Archive::new();
     (0..101).for_each(|number| many.file(&number.to_string(), b"", |_| {}));
     check(&many.done(), "more than 100 entries");
+
     let mut deep = Archive::new();
     (0..3).for_each(|number| deep.file(&format!("{number}/{}f", "d/".repeat(40)), b"", |_| {}));
     check(&deep.done(), "more than 100 entries");
     let mut headers = Archive::new();
     headers.raw(EntryType::XHeader, &vec![b'x'; 9 << 20]);
     check(&headers.done(), "a header is larger");
+
     let mut longer = Archive::new();
     longer.raw(EntryType::GNULongName, &vec![b'x'; 9 << 20]);
     check(&longer.done(), "a header is larger");
+
     check(&vec![0; 9 << 20], "a header is larger");
-    check(b"this is not an archive, but longer than a block of one".repeat(20).as_slice(), "");
+    check(
+        b"this is not an archive, but longer than a block of one"
+            .repeat(20)
+            .as_slice(),
+        "",
+    );
 }
 
 #[test]
@@ -269,13 +404,17 @@ fn an_archive_that_is_cut_off_is_an_error() {
     let bytes = archive.done();
     for length in [100, 600, 2000, 3000] {
         let folder = tempfile::tempdir().unwrap();
-        assert!(unpack(&bytes[..length], folder.path(), &Limits::default()).is_err(), "{length}");
+        assert!(
+            unpack(&bytes[..length], folder.path(), &Limits::default()).is_err(),
+            "{length}"
+        );
     }
 }
 
 #[test]
 fn sparse_files_of_every_version_are_the_files_that_they_were() {
     let folder = tempfile::tempdir().unwrap();
+
     // Data after a hole, between two, and up to the very end.
     for (number, size) in [5_000_004_u64, 9_000_000].into_iter().enumerate() {
         let name = format!("{}/sparse{number}", "a-long-name".repeat(10));
@@ -285,66 +424,135 @@ fn sparse_files_of_every_version_are_the_files_that_they_were() {
         std::os::unix::fs::FileExt::write_all_at(&file, b"some", 1_000_000).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, b"more", 5_000_000).unwrap();
         file.set_len(size).unwrap();
+
         let expected = fs::read(&path).unwrap();
         for version in ["0.0", "0.1", "1.0"] {
             let mut tar = std::process::Command::new("tar");
-            tar.args(["-S", "--format=posix", "--sparse-version", version, "-cf", "-", "-C"]);
+            tar.args([
+                "-S",
+                "--format=posix",
+                "--sparse-version",
+                version,
+                "-cf",
+                "-",
+                "-C",
+            ]);
+
             let made = tar.arg(folder.path()).arg(&name).output().unwrap();
-            assert!(made.status.success() && made.stdout.len() < 1 << 20, "tar makes no sparse files");
+            assert!(
+                made.status.success() && made.stdout.len() < 1 << 20,
+                "tar makes no sparse files"
+            );
+
             let layer = Layer::new();
             layer.unpack(&made.stdout).unwrap();
-            assert!(fs::read(layer.path(&name)).unwrap() == expected, "{version}");
+            assert!(
+                fs::read(layer.path(&name)).unwrap() == expected,
+                "{version}"
+            );
+
             let found = fs::metadata(layer.path(&name)).unwrap();
-            assert!(found.blocks() * 512 < 1 << 20, "{version}: the holes are holes");
-            assert_eq!(fs::read_dir(layer.path("")).unwrap().count(), 1, "{version}");
+            assert!(
+                found.blocks() * 512 < 1 << 20,
+                "{version}: the holes are holes"
+            );
+
+            assert_eq!(
+                fs::read_dir(layer.path("")).unwrap().count(),
+                1,
+                "{version}"
+            );
         }
     }
 }
 
 #[test]
 fn maps_of_sparse_files_that_make_no_sense_are_refused() {
-    const V1: [(&str, &[u8]); 3] =
-        [("GNU.sparse.major", b"1"), ("GNU.sparse.minor", b"0"), ("GNU.sparse.realsize", b"1000")];
+    const V1: [(&str, &[u8]); 3] = [
+        ("GNU.sparse.major", b"1"),
+        ("GNU.sparse.minor", b"0"),
+        ("GNU.sparse.realsize", b"1000"),
+    ];
+
     let check = |records: &[(&str, &[u8])], content: &[u8], expected: &str| {
         let layer = Layer::new();
         let mut archive = Archive::new();
         archive.extended(records);
         archive.file("f", content, |_| {});
-        let shown: Vec<_> =
-            records.iter().map(|(key, value)| format!("{key}={}", String::from_utf8_lossy(value))).collect();
+        let shown: Vec<_> = records
+            .iter()
+            .map(|(key, value)| format!("{key}={}", String::from_utf8_lossy(value)))
+            .collect();
+
         let error = layer.unpack(&archive.done()).unwrap_err();
-        let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        let source = std::error::Error::source(&error)
+            .map(ToString::to_string)
+            .unwrap_or_default();
         let text = format!("{error}: {source}");
         assert!(text.contains(expected), "{shown:?}: {text}");
+
         assert!(
             expected.contains("larger than") || text.contains("the sparse file \"f\""),
             "{shown:?}: {text}"
         );
+
         let left = fs::read_dir(layer.path("")).unwrap().count();
-        assert_eq!(left, 0, "{shown:?}: nothing is made of a file that makes no sense");
+        assert_eq!(
+            left, 0,
+            "{shown:?}: nothing is made of a file that makes no sense"
+        );
     };
+
     let listed = |map: &str, content: &[u8], expected: &str| {
-        check(&[("GNU.sparse.size", b"1000"), ("GNU.sparse.map", map.as_bytes())], content, expected);
+        check(
+            &[
+                ("GNU.sparse.size", b"1000"),
+                ("GNU.sparse.map", map.as_bytes()),
+            ],
+            content,
+            expected,
+        );
     };
     listed("0,4,2,4", b"somemore", "goes back");
+
     listed("100,4,0,4", b"somemore", "goes back");
     listed("998,4", b"some", "beyond the end of the file, at 998");
     listed("18446744073709551615,4", b"some", "beyond the end");
-    listed("18446744073709551616,4", b"some", "\"18446744073709551616\" is no number");
+    listed(
+        "18446744073709551616,4",
+        b"some",
+        "\"18446744073709551616\" is no number",
+    );
+
     listed("-1,4", b"some", "\"-1\" is no number");
     listed("0,4,", b"some", "\"\" is no number");
     listed("0,4,8", b"some", "position without a length");
     listed("0,4", b"something", "4 bytes of data, and there are 9");
     listed("0,9", b"some", "9 bytes of data, and there are 4");
     check(&[("GNU.sparse.map", b"0,4")], b"some", "how large");
+
     let huge = (u64::MAX).to_string();
-    check(&[("GNU.sparse.size", huge.as_bytes()), ("GNU.sparse.map", b"0,4")], b"some", "larger than");
+    check(
+        &[
+            ("GNU.sparse.size", huge.as_bytes()),
+            ("GNU.sparse.map", b"0,4"),
+        ],
+        b"some",
+        "larger than",
+    );
+
     let versioned = |major: &'static [u8], minor: &'static [u8], expected: &str| {
-        check(&[("GNU.sparse.major", major), ("GNU.sparse.minor", minor)], b"", expected);
+        check(
+            &[("GNU.sparse.major", major), ("GNU.sparse.minor", minor)],
+            b"",
+            expected,
+        );
     };
     versioned(b"2", b"0", "version 2.0");
+
     versioned(b"1", b"1", "version 1.1");
     versioned(b"x", b"0", "\"x\" is no number");
+
     let in_front = |map: &str, expected: &str| {
         let mut content = map.as_bytes().to_vec();
         content.resize(content.len().next_multiple_of(BLOCK), 0);
@@ -352,6 +560,7 @@ fn maps_of_sparse_files_that_make_no_sense_are_refused() {
         check(&V1, &content, expected);
     };
     in_front("1\n0\n5\n", "5 bytes of data, and there are 4");
+
     in_front("1\n999\n4\n", "beyond the end");
     in_front("18446744073709551615\n0\n4\n", "longer than any");
     in_front("9223372036854775807\n0\n4\n", "ends before the map");
@@ -364,21 +573,44 @@ fn maps_of_sparse_files_that_make_no_sense_are_refused() {
 fn a_sparse_file_goes_where_its_own_name_says_and_not_out() {
     let layer = Layer::new();
     let records = |name: &'static [u8]| {
-        [("GNU.sparse.name", name), ("GNU.sparse.size", b"8".as_slice()), ("GNU.sparse.map", b"2,4,8,0")]
+        [
+            ("GNU.sparse.name", name),
+            ("GNU.sparse.size", b"8".as_slice()),
+            ("GNU.sparse.map", b"2,4,8,0"),
+        ]
     };
+
     let mut archive = Archive::new();
     archive.extended(&records(b"d/real"));
-    archive.file("GNUSparseFile.1/real", b"some", |header| header.set_mode(0o640));
+    archive.file("GNUSparseFile.1/real", b"some", |header| {
+        header.set_mode(0o640)
+    });
+
     archive.extended(&records(b"../victim/secret"));
     archive.file("GNUSparseFile.1/other", b"some", |_| {});
-    assert!(matches!(layer.unpack(&archive.done()), Err(UnpackError::Escapes(_))));
+    assert!(matches!(
+        layer.unpack(&archive.done()),
+        Err(UnpackError::Escapes(_))
+    ));
+
     assert_eq!(fs::read(layer.path("d/real")).unwrap(), b"\0\0some\0\0");
-    assert_eq!(fs::metadata(layer.path("d/real")).unwrap().mode() & 0o7777, 0o640);
-    assert_eq!(fs::read(layer.folder.path().join("victim/secret")).unwrap(), b"secret");
+    assert_eq!(
+        fs::metadata(layer.path("d/real")).unwrap().mode() & 0o7777,
+        0o640
+    );
+
+    assert_eq!(
+        fs::read(layer.folder.path().join("victim/secret")).unwrap(),
+        b"secret"
+    );
+
     let mut archive = Archive::new();
     archive.extended(&records(b"link"));
     archive.entry(EntryType::Symlink, "l", "x");
-    assert!(matches!(layer.unpack(&archive.done()), Err(UnpackError::Sparse { .. })));
+    assert!(matches!(
+        layer.unpack(&archive.done()),
+        Err(UnpackError::Sparse { .. })
+    ));
 }
 
 const CAPABILITY: &[u8] = &[1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -421,7 +653,8 @@ impl Layer {
 
     fn attribute(&self, name: &str, attribute: &str) -> Option<Vec<u8>> {
         let mut value = vec![0; 256];
-        let length = rustix::fs::lgetxattr(self.path(name), attribute, value.as_mut_slice()).ok()?;
+        let length =
+            rustix::fs::lgetxattr(self.path(name), attribute, value.as_mut_slice()).ok()?;
         value.truncate(length);
         Some(value)
     }
@@ -459,7 +692,9 @@ impl Archive {
     }
 
     fn extended(&mut self, records: &[(&str, &[u8])]) {
-        self.0.append_pax_extensions(records.iter().copied()).unwrap();
+        self.0
+            .append_pax_extensions(records.iter().copied())
+            .unwrap();
     }
 
     fn raw(&mut self, kind: EntryType, content: &[u8]) {
@@ -473,8 +708,11 @@ impl Archive {
     fn sparse(&mut self, name: &str, size: u64) {
         let mut header = header(EntryType::GNUSparse, name, "");
         let gnu = header.as_gnu_mut().unwrap();
-        gnu.realsize.copy_from_slice(format!("{size:011o} ").as_bytes());
-        gnu.sparse[0].offset.copy_from_slice(format!("{size:011o} ").as_bytes());
+        gnu.realsize
+            .copy_from_slice(format!("{size:011o} ").as_bytes());
+        gnu.sparse[0]
+            .offset
+            .copy_from_slice(format!("{size:011o} ").as_bytes());
         gnu.sparse[0].numbytes.copy_from_slice(b"00000000000 ");
         header.set_cksum();
         self.0.append(&header, &[][..]).unwrap();

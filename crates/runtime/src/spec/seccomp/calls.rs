@@ -1,8 +1,10 @@
-//! Which system calls a container may make when nothing else is said: the set that container runtimes have settled on.
+//! Which system calls a container may make when nothing else is said: the set that container
+//! runtimes have settled on.
 //!
-//! What needs a capability is allowed to those who have it. Each call has its number in programs of 64 bits and in those
-//! of 32 bits, which know some calls only by older or newer names. All of them agree with the tables of `golang.org/x/sys`
-//! 0.49 (64 and 32 bits) and of `linux-raw-sys` 0.12 (these and x32), where a call that we say is not there is not either.
+//! What needs a capability is allowed to those who have it. Each call has its number in programs of
+//! 64 bits and in those of 32 bits, which know some calls only by older or newer names. All of them
+//! agree with the tables of `golang.org/x/sys` 0.49 (64 and 32 bits) and of `linux-raw-sys` 0.12
+//! (these and x32), where a call that we say is not there is not either.
 
 /// A call: its name, its number with 64 bits, its number with 32 bits.
 pub(super) type Call = (&'static str, u32, u32);
@@ -16,7 +18,8 @@ pub(super) const CLONE3: Call = ("clone3", 435, 435);
 pub(super) const SOCKET: Call = ("socket", 41, 359);
 pub(super) const PERSONALITY: Call = ("personality", 135, 136);
 
-/// Calls of 64 bits that have another number where pointers have 32 bits (x32), and those that are not there.
+/// Calls of 64 bits that have another number where pointers have 32 bits (x32), and those that are
+/// not there.
 #[rustfmt::skip]
 pub(super) const OF_X32: &[(u32, u32)] = &[
     (13, 512), (15, 513), (16, 514), (19, 515), (20, 516), (45, 517), (46, 518), (47, 519), (59, 520),

@@ -1,9 +1,10 @@
 //! The seccomp filter of a container, as a program for the kernel.
 //!
-//! The program looks at the number of a call, in few cases at its first argument, and says yes, or EPERM. A call newer than
-//! all that it knows gets ENOSYS, so that programs fall back to what there was before. Numbers mean other calls in programs
-//! of 32 bits (i386, and x32 with short pointers): each kind has a section of its own. It is assembled here and loaded
-//! by the supervisor, for containers and for what is executed in them.
+//! The program looks at the number of a call, in few cases at its first argument, and says yes, or
+//! EPERM. A call newer than all that it knows gets ENOSYS, so that programs fall back to what there
+//! was before. Numbers mean other calls in programs of 32 bits (i386, and x32 with short pointers):
+//! each kind has a section of its own. It is assembled here and loaded by the supervisor, for
+//! containers and for what is executed in them.
 
 mod calls;
 
@@ -24,7 +25,12 @@ pub(super) fn filter(
     if security.privileged {
         return Ok(Vec::new());
     }
-    match security.seccomp.as_ref().map_or(ProfileType::Unconfined, |profile| profile.profile_type()) {
+
+    match security
+        .seccomp
+        .as_ref()
+        .map_or(ProfileType::Unconfined, |profile| profile.profile_type())
+    {
         ProfileType::Unconfined => Ok(Vec::new()),
         ProfileType::RuntimeDefault => Ok(vec![assemble(&runtime_default(capabilities))]),
         ProfileType::Localhost => Err(Error::Unsupported("a seccomp profile from a file")),
@@ -47,7 +53,10 @@ const ERRNO: u32 = 0x0005_0000;
 const KILL_PROCESS: u32 = 0x8000_0000;
 
 /// The numbers of calls below are those of one kind of machine.
-const _: () = assert!(cfg!(target_arch = "x86_64"), "no filter is known for this architecture");
+const _: () = assert!(
+    cfg!(target_arch = "x86_64"),
+    "no filter is known for this architecture"
+);
 
 const X86_64: u32 = 0xc000_003e;
 const I386: u32 = 0x4000_0003;
@@ -81,10 +90,19 @@ impl Abi {
             Abi::Bits32 => bits32,
             Abi::ShortPointers if native == NO => NO,
             Abi::ShortPointers => {
-                let other = OF_X32.iter().find(|(of, _)| *of == native).map_or(native, |(_, number)| *number);
-                if other == NO { NO } else { SHORT_POINTERS + other }
+                let other = OF_X32
+                    .iter()
+                    .find(|(of, _)| *of == native)
+                    .map_or(native, |(_, number)| *number);
+
+                if other == NO {
+                    NO
+                } else {
+                    SHORT_POINTERS + other
+                }
             }
         };
+
         (number != NO).then_some(number)
     }
 }
@@ -110,9 +128,16 @@ fn runtime_default(capabilities: u64) -> Vec<Instruction> {
         load(NUMBER_AT),
     ];
     program.extend(bits32);
-    program.extend([load(NUMBER_AT), jump(JUMP_IF_NOT_LESS, SHORT_POINTERS, 0, 1), far_jump(native.len())]);
+
+    program.extend([
+        load(NUMBER_AT),
+        jump(JUMP_IF_NOT_LESS, SHORT_POINTERS, 0, 1),
+        far_jump(native.len()),
+    ]);
+
     program.extend(native);
     program.extend(short_pointers);
+
     program
 }
 
@@ -120,77 +145,113 @@ fn runtime_default(capabilities: u64) -> Vec<Instruction> {
 fn section(abi: Abi, capabilities: u64) -> Vec<Instruction> {
     let allowed = allowed(abi, capabilities);
     let newest = allowed.last().copied().unwrap_or_default();
-    let mut program = vec![jump(JUMP_IF_GREATER, newest, 0, 1), answer(refusal(libc::ENOSYS))];
+    let mut program = vec![
+        jump(JUMP_IF_GREATER, newest, 0, 1),
+        answer(refusal(libc::ENOSYS)),
+    ];
+
     if !has(capabilities, "SYS_ADMIN") {
         program.extend(clones(abi));
     }
+
     let mut sockets = vec![load(FIRST_ARGUMENT_AT)];
     for refused in REFUSED_SOCKETS {
-        sockets.extend([jump(JUMP_IF_EQUAL, refused, 0, 1), answer(refusal(libc::EPERM))]);
+        sockets.extend([
+            jump(JUMP_IF_EQUAL, refused, 0, 1),
+            answer(refusal(libc::EPERM)),
+        ]);
     }
+
     sockets.push(answer(ALLOW));
     program.extend(when(abi, SOCKET, &sockets));
     let mut personality = vec![load(FIRST_ARGUMENT_AT)];
     for known in PERSONALITIES {
         personality.extend([jump(JUMP_IF_EQUAL, known, 0, 1), answer(ALLOW)]);
     }
+
     personality.push(answer(refusal(libc::EPERM)));
     program.extend(when(abi, PERSONALITY, &personality));
     program.extend(search(&edges(&allowed), false));
+
     program
 }
 
 /// The calls that are allowed whatever their arguments.
 fn allowed(abi: Abi, capabilities: u64) -> BTreeSet<u32> {
-    let gated = WITH_CAPABILITY.iter().filter(|(capability, _)| has(capabilities, capability));
-    let calls = EVERYBODY.iter().chain(gated.flat_map(|(_, calls)| calls.iter()));
+    let gated = WITH_CAPABILITY
+        .iter()
+        .filter(|(capability, _)| has(capabilities, capability));
+    let calls = EVERYBODY
+        .iter()
+        .chain(gated.flat_map(|(_, calls)| calls.iter()));
     calls.filter_map(|call| abi.number(*call)).collect()
 }
 
 /// The numbers from which on another answer holds than below them.
 fn edges(allowed: &BTreeSet<u32>) -> Vec<u32> {
     let is_edge = |number: &u32| {
-        let is_below = number.checked_sub(1).is_some_and(|below| allowed.contains(&below));
+        let is_below = number
+            .checked_sub(1)
+            .is_some_and(|below| allowed.contains(&below));
         allowed.contains(number) != is_below
     };
-    let candidates: BTreeSet<u32> = allowed.iter().flat_map(|number| [*number, number + 1]).collect();
+    let candidates: BTreeSet<u32> = allowed
+        .iter()
+        .flat_map(|number| [*number, number + 1])
+        .collect();
     candidates.into_iter().filter(is_edge).collect()
 }
 
-/// Halves the numbers until the answer is known, instead of comparing with one after the other: the kernel asks for the
-/// answer to every number each time that the filter is loaded. `is_allowed`: what holds below the first edge.
+/// Halves the numbers until the answer is known, instead of comparing with one after the other: the
+/// kernel asks for the answer to every number each time that the filter is loaded. `is_allowed`:
+/// what holds below the first edge.
 fn search(edges: &[u32], is_allowed: bool) -> Vec<Instruction> {
     let middle = edges.len() / 2;
     let Some((edge, above)) = edges[middle..].split_first() else {
-        return vec![answer(if is_allowed { ALLOW } else { refusal(libc::EPERM) })];
+        return vec![answer(if is_allowed {
+            ALLOW
+        } else {
+            refusal(libc::EPERM)
+        })];
     };
+
     let below = search(&edges[..middle], is_allowed);
     let skip = u8::try_from(below.len()).expect("half of some hundred instructions");
     let mut whole = vec![jump(JUMP_IF_NOT_LESS, *edge, skip, 0)];
     whole.extend(below);
+
     // Every edge turns the answer around.
     whole.extend(search(above, is_allowed == (middle % 2 == 1)));
+
     whole
 }
 
-/// Processes may be made, namespaces may not. Into the arguments of `clone3` no filter can look: who calls it is told that
-/// it does not exist, and falls back to `clone`.
+/// Processes may be made, namespaces may not. Into the arguments of `clone3` no filter can look:
+/// who calls it is told that it does not exist, and falls back to `clone`.
 fn clones(abi: Abi) -> Vec<Instruction> {
     let mut program = when(abi, CLONE3, &[answer(refusal(libc::ENOSYS))]);
     let no_namespaces = [
         load(FIRST_ARGUMENT_AT),
-        Instruction { code: AND, if_true: 0, if_false: 0, value: NEW_NAMESPACES },
+        Instruction {
+            code: AND,
+            if_true: 0,
+            if_false: 0,
+            value: NEW_NAMESPACES,
+        },
         jump(JUMP_IF_EQUAL, 0, 0, 1),
         answer(ALLOW),
         answer(refusal(libc::EPERM)),
     ];
     program.extend(when(abi, CLONE, &no_namespaces));
+
     program
 }
 
 /// These instructions, which answer in any case, for one call alone.
 fn when(abi: Abi, call: Call, then: &[Instruction]) -> Vec<Instruction> {
-    let Some(number) = abi.number(call) else { return Vec::new() };
+    let Some(number) = abi.number(call) else {
+        return Vec::new();
+    };
     let length = u8::try_from(then.len()).expect("a few instructions");
     let mut whole = vec![jump(JUMP_IF_EQUAL, number, 0, length)];
     whole.extend(then);
@@ -202,11 +263,21 @@ fn refusal(errno: i32) -> u32 {
 }
 
 fn load(at: u32) -> Instruction {
-    Instruction { code: LOAD, if_true: 0, if_false: 0, value: at }
+    Instruction {
+        code: LOAD,
+        if_true: 0,
+        if_false: 0,
+        value: at,
+    }
 }
 
 fn jump(code: u16, value: u32, if_true: u8, if_false: u8) -> Instruction {
-    Instruction { code, if_true, if_false, value }
+    Instruction {
+        code,
+        if_true,
+        if_false,
+        value,
+    }
 }
 
 /// Passes over so many instructions, however many they are.
@@ -215,7 +286,12 @@ fn far_jump(over: usize) -> Instruction {
 }
 
 fn answer(value: u32) -> Instruction {
-    Instruction { code: RETURN, if_true: 0, if_false: 0, value }
+    Instruction {
+        code: RETURN,
+        if_true: 0,
+        if_false: 0,
+        value,
+    }
 }
 
 fn assemble(program: &[Instruction]) -> Vec<u8> {
@@ -237,6 +313,7 @@ mod tests {
         loop {
             let one = program[at];
             at += 1;
+
             let jump = |yes: bool| usize::from(if yes { one.if_true } else { one.if_false });
             match one.code {
                 LOAD if one.value == ARCHITECTURE_AT => word = architecture,
@@ -258,15 +335,25 @@ mod tests {
 
     fn check(capabilities: u64, architecture: u32, call: u32, argument: u32, expected: u32) {
         let answer = play(&runtime_default(capabilities), architecture, call, argument);
-        assert_eq!(answer, expected, "call {call} of {architecture:#x} with {argument:#x}");
+        assert_eq!(
+            answer, expected,
+            "call {call} of {architecture:#x} with {argument:#x}"
+        );
     }
 
     #[test]
     fn the_default_lets_programs_work_and_keeps_them_from_the_kernel() {
         let check = |capabilities, call: i64, argument, expected| {
-            check(capabilities, X86_64, u32::try_from(call).unwrap(), argument, expected);
+            check(
+                capabilities,
+                X86_64,
+                u32::try_from(call).unwrap(),
+                argument,
+                expected,
+            );
         };
         check(0, libc::SYS_read, 0, ALLOW);
+
         check(0, libc::SYS_mount, 0, EPERM);
         check(ADMIN, libc::SYS_mount, 0, ALLOW);
         check(0, libc::SYS_clone, 0x11, ALLOW);
@@ -274,6 +361,7 @@ mod tests {
         check(ADMIN, libc::SYS_clone, 0x1000_0000, ALLOW);
         check(0, libc::SYS_clone3, 0, ENOSYS);
         check(0, libc::SYS_socket, 2, ALLOW);
+
         check(0, libc::SYS_socket, 38, EPERM);
         check(0, libc::SYS_socket, 39, ALLOW);
         check(0, libc::SYS_socket, 40, EPERM);
@@ -295,17 +383,20 @@ mod tests {
 
     #[test]
     fn programs_of_32_bits_are_confined_by_their_own_numbers() {
-        // read, write and mmap2; mount; clone with namespaces; socket of a refused family; socketcall.
+        // read, write and mmap2; mount; clone with namespaces; socket of a refused family;
+        // socketcall.
         check(0, I386, 3, 0, ALLOW);
         check(0, I386, 4, 0, ALLOW);
         check(0, I386, 192, 0, ALLOW);
         check(0, I386, 21, 0, EPERM);
         check(ADMIN, I386, 21, 0, ALLOW);
+
         check(0, I386, 120, 0x1000_0000, EPERM);
         check(0, I386, 120, 0x11, ALLOW);
         check(0, I386, 359, 40, EPERM);
         check(0, I386, 102, 0, ALLOW);
         check(0, I386, 435, 0, ENOSYS);
+
         // With short pointers: read, ioctl by its own number and not by the other's, mount.
         check(0, X86_64, SHORT_POINTERS, 0, ALLOW);
         check(0, X86_64, SHORT_POINTERS + 514, 0, ALLOW);
@@ -321,20 +412,32 @@ mod tests {
             let program = runtime_default(capabilities);
             let kinds = [(Abi::Native, X86_64, 0), (Abi::Bits32, I386, 0)];
             for (abi, architecture, from) in
-                kinds.into_iter().chain([(Abi::ShortPointers, X86_64, SHORT_POINTERS)])
+                kinds
+                    .into_iter()
+                    .chain([(Abi::ShortPointers, X86_64, SHORT_POINTERS)])
             {
                 let allowed = allowed(abi, capabilities);
                 let newest = *allowed.last().unwrap();
-                let special: Vec<u32> = by_arguments.iter().filter_map(|call| abi.number(*call)).collect();
+                let special: Vec<u32> = by_arguments
+                    .iter()
+                    .filter_map(|call| abi.number(*call))
+                    .collect();
+
                 for call in (from..from + 1000).filter(|call| !special.contains(call)) {
                     let expected = match call {
                         call if allowed.contains(&call) => ALLOW,
                         call if call > newest => ENOSYS,
                         _ => EPERM,
                     };
-                    assert_eq!(play(&program, architecture, call, 0), expected, "call {call} of {abi:?}");
+
+                    assert_eq!(
+                        play(&program, architecture, call, 0),
+                        expected,
+                        "call {call} of {abi:?}"
+                    );
                 }
             }
+
             assert!(program.len() < 1200, "{} instructions", program.len());
         }
     }

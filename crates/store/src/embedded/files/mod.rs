@@ -1,6 +1,6 @@
-//! The file layer: all the engine ever does to a disk. One flat directory of files that only grow, are synced,
-//! renamed and removed. Real files are one implementation; the simulated disk, which loses everything that was
-//! not synced, is the other.
+//! The file layer: all the engine ever does to a disk. One flat directory of files that only grow,
+//! are synced, renamed and removed. Real files are one implementation; the simulated disk, which
+//! loses everything that was not synced, is the other.
 
 mod real;
 #[cfg(feature = "testing")]
@@ -15,8 +15,8 @@ use std::{io, sync::Arc};
 
 /// A directory of files.
 ///
-/// What was created, renamed or removed is durable only after [`Files::sync_directory`], what was written only
-/// after [`File::sync`].
+/// What was created, renamed or removed is durable only after [`Files::sync_directory`], what was
+/// written only after [`File::sync`].
 pub trait Files: Send + Sync + 'static {
     /// Where the directory is, for messages.
     fn place(&self) -> String;
@@ -51,8 +51,8 @@ pub trait File: Send + Sync + 'static {
     /// Fills `bytes` from `offset`; an error where the file is shorter.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
 
-    /// Makes what was written durable. After an error nothing is known about what was written since the last
-    /// sync, and syncing again would not tell.
+    /// Makes what was written durable. After an error nothing is known about what was written since
+    /// the last sync, and syncing again would not tell.
     fn sync(&self) -> io::Result<()>;
 
     fn size(&self) -> io::Result<u64>;

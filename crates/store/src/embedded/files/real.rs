@@ -61,17 +61,26 @@ impl Files for RealFiles {
 
     fn list(&self) -> io::Result<Vec<String>> {
         let names = fs::read_dir(&self.directory)?.map(|entry| Ok(entry?.file_name()));
-        names.map(|name| name.map(|name| name.to_string_lossy().into_owned())).collect()
+        names
+            .map(|name| name.map(|name| name.to_string_lossy().into_owned()))
+            .collect()
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(true).mode(PRIVATE);
+        options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(PRIVATE);
         Ok(Arc::new(RealFile(options.open(self.directory.join(name))?)))
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(RealFile(fs::File::open(self.directory.join(name))?)))
+        Ok(Arc::new(RealFile(fs::File::open(
+            self.directory.join(name),
+        )?)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -88,8 +97,15 @@ impl Files for RealFiles {
 
     fn lock(&self) -> io::Result<Option<Box<dyn Lock>>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(PRIVATE);
+        options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(PRIVATE);
+
         let file = options.open(self.directory.join(LOCK))?;
+
         // A program that the last holder was just starting has its lock too, until it runs.
         for _ in 0..LOCK_TRIES {
             match file.try_lock() {
@@ -98,6 +114,7 @@ impl Files for RealFiles {
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
+
         Ok(None)
     }
 

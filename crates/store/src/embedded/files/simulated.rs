@@ -1,9 +1,9 @@
 //! A disk in memory that fails on demand: power cuts, full, read-only, failing syncs, slowness.
 //!
-//! Reads see everything written, as a page cache shows it. What a power cut leaves is less: every write since a
-//! file's last sync is kept, torn or gone, each by its own; of the directory's unsynced changes only the first
-//! few are kept. A failed sync leaves its writes visible but never durable, as Linux does it: the next sync
-//! succeeds without them.
+//! Reads see everything written, as a page cache shows it. What a power cut leaves is less: every
+//! write since a file's last sync is kept, torn or gone, each by its own; of the directory's
+//! unsynced changes only the first few are kept. A failed sync leaves its writes visible but never
+//! durable, as Linux does it: the next sync succeeds without them.
 
 use super::{File, Files, Lock};
 use std::{
@@ -72,36 +72,48 @@ struct SimulatedLock {
 impl SimulatedDisk {
     /// The disk's files for a process that starts now.
     pub fn files(&self) -> SimulatedFiles {
-        SimulatedFiles { boot: self.disk().boot, disk: self.clone() }
+        SimulatedFiles {
+            boot: self.disk().boot,
+            disk: self.clone(),
+        }
     }
 
-    /// Another disk with what this one has durably, as it would be found by a process that starts now.
+    /// Another disk with what this one has durably, as it would be found by a process that starts
+    /// now.
     pub fn copy(&self) -> SimulatedDisk {
         let disk = self.disk();
         let inodes = disk.inodes.iter().map(Contents::durably).collect();
         let (seen, durable) = (disk.durable.clone(), disk.durable.clone());
-        SimulatedDisk(Arc::new(Mutex::new(Disk { seen, durable, inodes, ..Disk::default() })))
+        SimulatedDisk(Arc::new(Mutex::new(Disk {
+            seen,
+            durable,
+            inodes,
+            ..Disk::default()
+        })))
     }
 
-    /// Cuts the power. `chance` decides, of each unsynced write, whether it is kept (0), torn (1) or gone (2); it
-    /// is asked for a number below its argument.
+    /// Cuts the power. `chance` decides, of each unsynced write, whether it is kept (0), torn (1)
+    /// or gone (2); it is asked for a number below its argument.
     pub fn cut_power(&self, chance: &mut dyn FnMut(usize) -> usize) {
         let mut disk = self.disk();
         disk.boot += 1;
         disk.locked = false;
         disk.operations_left = None;
+
         let kept = chance(disk.changes.len() + 1);
         for change in std::mem::take(&mut disk.changes).into_iter().take(kept) {
             change.apply(&mut disk.durable);
         }
+
         for contents in &mut disk.inodes {
             contents.cut_power(chance);
         }
+
         disk.seen = disk.durable.clone();
     }
 
-    /// Switches the machine off when `operations` more were done: from then on everything fails. What the disk is
-    /// left with, [`SimulatedDisk::cut_power`] decides.
+    /// Switches the machine off when `operations` more were done: from then on everything fails.
+    /// What the disk is left with, [`SimulatedDisk::cut_power`] decides.
     pub fn switch_off_after(&self, operations: u32) {
         self.disk().operations_left = Some(operations);
     }
@@ -154,7 +166,10 @@ impl SimulatedDisk {
     /// The names and sizes of the files.
     pub fn listing(&self) -> Vec<(String, usize)> {
         let disk = self.disk();
-        disk.seen.iter().map(|(name, inode)| (name.clone(), disk.inodes[*inode].seen.len())).collect()
+        disk.seen
+            .iter()
+            .map(|(name, inode)| (name.clone(), disk.inodes[*inode].seen.len()))
+            .collect()
     }
 
     /// Cuts a file short.
@@ -166,7 +181,9 @@ impl SimulatedDisk {
     }
 
     fn disk(&self) -> MutexGuard<'_, Disk> {
-        self.0.lock().expect("no code here panics while it holds the disk")
+        self.0
+            .lock()
+            .expect("no code here panics while it holds the disk")
     }
 
     fn alive(&self, boot: u64) -> io::Result<MutexGuard<'_, Disk>> {
@@ -177,17 +194,29 @@ impl SimulatedDisk {
                 None => disk.boot += 1,
             }
         }
-        if disk.boot == boot { Ok(disk) } else { Err(io::Error::other("the machine was switched off")) }
+
+        if disk.boot == boot {
+            Ok(disk)
+        } else {
+            Err(io::Error::other("the machine was switched off"))
+        }
     }
 }
 
 impl Disk {
     fn used(&self) -> u64 {
-        self.seen.values().map(|inode| self.inodes[*inode].seen.len() as u64).sum()
+        self.seen
+            .values()
+            .map(|inode| self.inodes[*inode].seen.len() as u64)
+            .sum()
     }
 
     fn writable(&self) -> io::Result<()> {
-        if self.read_only { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
+        if self.read_only {
+            Err(io::ErrorKind::ReadOnlyFilesystem.into())
+        } else {
+            Ok(())
+        }
     }
 
     fn change(&mut self, change: Change) {
@@ -196,7 +225,10 @@ impl Disk {
     }
 
     fn find(&self, name: &str) -> io::Result<Inode> {
-        self.seen.get(name).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.seen
+            .get(name)
+            .copied()
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
@@ -220,7 +252,11 @@ impl Change {
 
 impl Contents {
     fn durably(&self) -> Contents {
-        Contents { seen: self.durable.clone(), durable: self.durable.clone(), unsynced: Vec::new() }
+        Contents {
+            seen: self.durable.clone(),
+            durable: self.durable.clone(),
+            unsynced: Vec::new(),
+        }
     }
 
     fn cut_power(&mut self, chance: &mut dyn FnMut(usize) -> usize) {
@@ -266,12 +302,20 @@ impl Files for SimulatedFiles {
         let inode = disk.inodes.len();
         disk.inodes.push(Contents::default());
         disk.change(Change::Link(name.to_owned(), inode));
-        Ok(Arc::new(SimulatedFile { disk: self.disk.clone(), boot: self.boot, inode }))
+        Ok(Arc::new(SimulatedFile {
+            disk: self.disk.clone(),
+            boot: self.boot,
+            inode,
+        }))
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
         let inode = self.disk.alive(self.boot)?.find(name)?;
-        Ok(Arc::new(SimulatedFile { disk: self.disk.clone(), boot: self.boot, inode }))
+        Ok(Arc::new(SimulatedFile {
+            disk: self.disk.clone(),
+            boot: self.boot,
+            inode,
+        }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -304,7 +348,10 @@ impl Files for SimulatedFiles {
         if std::mem::replace(&mut disk.locked, true) {
             return Ok(None);
         }
-        Ok(Some(Box::new(SimulatedLock { disk: self.disk.clone(), boot: self.boot })))
+        Ok(Some(Box::new(SimulatedLock {
+            disk: self.disk.clone(),
+            boot: self.boot,
+        })))
     }
 
     fn reads_may_block(&self) -> bool {
@@ -316,22 +363,33 @@ impl File for SimulatedFile {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut disk = self.disk.alive(self.boot)?;
         disk.writable()?;
-        let room = disk.capacity.map(|capacity| capacity.saturating_sub(disk.used()));
+
+        let room = disk
+            .capacity
+            .map(|capacity| capacity.saturating_sub(disk.used()));
         let offset = usize::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge)?;
         let fits = match room.and_then(|room| usize::try_from(room).ok()) {
             Some(room) => &bytes[..bytes.len().min(room)],
             None => bytes,
         };
+
         let contents = &mut disk.inodes[self.inode];
         overwrite(&mut contents.seen, offset, fits);
         contents.unsynced.push((offset, fits.to_vec()));
-        if fits.len() < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+
+        if fits.len() < bytes.len() {
+            Err(io::ErrorKind::StorageFull.into())
+        } else {
+            Ok(())
+        }
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let disk = self.disk.alive(self.boot)?;
         let offset = usize::try_from(offset).map_err(|_| io::ErrorKind::UnexpectedEof)?;
-        let found = disk.inodes[self.inode].seen.get(offset..offset + bytes.len());
+        let found = disk.inodes[self.inode]
+            .seen
+            .get(offset..offset + bytes.len());
         bytes.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
     }
@@ -341,15 +399,19 @@ impl File for SimulatedFile {
         if !delay.is_zero() {
             std::thread::sleep(delay);
         }
+
         let mut disk = self.disk.alive(self.boot)?;
         disk.writable()?;
+
         if disk.failing_syncs > 0 {
             disk.failing_syncs -= 1;
             disk.inodes[self.inode].unsynced.clear();
             return Err(io::Error::other("input/output error (simulated)"));
         }
+
         let wrote = disk.inodes[self.inode].sync();
         disk.synced_writes += u64::from(wrote);
+
         Ok(())
     }
 

@@ -16,14 +16,18 @@ pub(crate) fn ticking() -> i64 {
 
 /// A time as RFC 3339 has it, in UTC with all nine digits.
 pub(crate) fn stamp(nanoseconds: i64) -> String {
-    let (seconds, fraction) = (nanoseconds.div_euclid(1_000_000_000), nanoseconds.rem_euclid(1_000_000_000));
+    let (seconds, fraction) = (
+        nanoseconds.div_euclid(1_000_000_000),
+        nanoseconds.rem_euclid(1_000_000_000),
+    );
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let (year, month, day) = date(days);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:09}Z")
 }
 
-/// Year, month and day, so many days after 1970-01-01. Counts in years that begin in March, so that the leap day is last.
+/// Year, month and day, so many days after 1970-01-01. Counts in years that begin in March, so that
+/// the leap day is last.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -31,7 +35,13 @@ fn date(days: i64) -> (i64, i64, i64) {
     let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+
     (year + era * 400 + i64::from(month <= 2), month, day)
 }
 

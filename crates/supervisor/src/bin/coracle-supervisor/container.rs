@@ -46,7 +46,13 @@ pub(crate) enum Stage {
 }
 
 impl Container {
-    pub(crate) fn new(held: Held, place: Place, stage: Stage, pidfd: Option<OwnedFd>, log: Log) -> Self {
+    pub(crate) fn new(
+        held: Held,
+        place: Place,
+        stage: Stage,
+        pidfd: Option<OwnedFd>,
+        log: Log,
+    ) -> Self {
         Self {
             held,
             place,
@@ -73,7 +79,9 @@ impl Container {
             return Ok(None);
         }
         let path = self.place.path(&format!("{}.spool", stream.name()));
-        Spool::open(&path).map(Some).during(|| format!("open {path}"))
+        Spool::open(&path)
+            .map(Some)
+            .during(|| format!("open {path}"))
     }
 
     pub(crate) fn pidfd(&self) -> Result<&OwnedFd, Failure> {
@@ -105,13 +113,17 @@ impl Container {
         matches!(self.stage, Stage::Exited(_))
     }
 
-    /// Ends what the first process left behind. The kernel does that itself where the PID namespace ends with it.
+    /// Ends what the first process left behind. The kernel does that itself where the PID namespace
+    /// ends with it.
     pub(crate) fn kill_rest(&self) {
         if !self.held.shares_pids {
             return;
         }
+
         match &self.held.join {
-            Join::V2 { folder } => fs::write(format!("{folder}/cgroup.kill"), "1").unwrap_or_default(),
+            Join::V2 { folder } => {
+                fs::write(format!("{folder}/cgroup.kill"), "1").unwrap_or_default()
+            }
             Join::V1 { tasks } => {
                 let Some(tasks) = tasks.first() else { return };
                 for pid in fs::read_to_string(tasks).unwrap_or_default().lines() {
@@ -126,7 +138,9 @@ impl Container {
 
     /// How often the kernel killed in this container for want of memory.
     pub(crate) fn oom_kills(&self) -> u64 {
-        let Some(counter) = &self.held.oom else { return 0 };
+        let Some(counter) = &self.held.oom else {
+            return 0;
+        };
         let text = fs::read_to_string(&counter.file).unwrap_or_default();
         let mut counts = text.lines().filter_map(|line| line.split_once(' '));
         counts

@@ -1,9 +1,11 @@
-//! The keeper of a node: the parent of all supervisors, which holds the streams, terminals and pidfds of containers, so
-//! that they are there after the runtime and a supervisor were killed together.
+//! The keeper of a node: the parent of all supervisors, which holds the streams, terminals and
+//! pidfds of containers, so that they are there after the runtime and a supervisor were killed
+//! together.
 //!
-//! A pipe ends with the last process that has it open, and with it all that was printed and not read yet; and how a process
-//! ended is told to its parent alone. The runtime holds what its supervisors hold, and this process holds it too, for
-//! the whole node. What a supervisor leaves behind when it is killed becomes our child. We end when we hold nothing.
+//! A pipe ends with the last process that has it open, and with it all that was printed and not
+//! read yet; and how a process ended is told to its parent alone. The runtime holds what its
+//! supervisors hold, and this process holds it too, for the whole node. What a supervisor leaves
+//! behind when it is killed becomes our child. We end when we hold nothing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -43,11 +45,13 @@ struct Held {
 pub(crate) fn run(cgroups: &[&str]) -> io::Result<()> {
     detach(c"coracle-keep", cgroups)?;
     set_child_subreaper(Some(rustix::process::getpid()))?;
+
     // All others are blocked from here on: nothing but a kill ends us.
     let signals = sys::take_signals()?;
     let (_, most) = sys::limit(libc::RLIMIT_NOFILE)?;
     sys::set_limit(libc::RLIMIT_NOFILE, most, most)?;
     let listener = take_listener()?;
+
     let mut keeper = Keeper::default();
     while !keeper.over {
         let all = [&listener, &signals].into_iter().chain(&keeper.connections);
@@ -56,19 +60,28 @@ pub(crate) fn run(cgroups: &[&str]) -> io::Result<()> {
             Err(Errno::INTR) => continue,
             other => other?,
         };
-        let ready: Vec<bool> = events.iter().map(|event| !event.revents().is_empty()).collect();
+
+        let ready: Vec<bool> = events
+            .iter()
+            .map(|event| !event.revents().is_empty())
+            .collect();
+
         if ready[1] {
             while sys::next_signal(signals.as_fd()).is_some() {}
             keeper.collect();
         }
+
         keeper.converse(&ready[2..]);
+
         if ready[0] {
             while let Ok(connection) = accept_with(&listener, SocketFlags::CLOEXEC) {
                 keeper.connections.push(connection);
             }
         }
+
         keeper.over |= keeper.held.is_empty() && keeper.connections.is_empty();
     }
+
     Ok(())
 }
 
@@ -77,7 +90,11 @@ impl Keeper {
     fn collect(&mut self) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let pid = pid.as_raw_nonzero().get();
-            for held in self.held.values_mut().filter(|held| held.belongings.pid == pid) {
+            for held in self
+                .held
+                .values_mut()
+                .filter(|held| held.belongings.pid == pid)
+            {
                 held.ended = Some(exit_code(status));
             }
         }
@@ -96,7 +113,8 @@ impl Keeper {
 
     /// An error when nobody is at the other end any more, or nobody who makes sense.
     fn answer(&mut self, connection: &OwnedFd) -> io::Result<()> {
-        let (message, descriptors) = socket::receive(connection)?.ok_or(io::ErrorKind::ConnectionReset)?;
+        let (message, descriptors) =
+            socket::receive(connection)?.ok_or(io::ErrorKind::ConnectionReset)?;
         let say = |answer: &FromKeeper| socket::send(connection, &encode(answer), &[]);
         match decode(&message).map_err(io::Error::other)? {
             ToKeeper::Hold { belongings } => {
@@ -106,38 +124,74 @@ impl Keeper {
             ToKeeper::Release { owner } => {
                 self.held.remove(&owner);
                 self.over = self.held.is_empty();
-                say(&FromKeeper::Released { left: u32::try_from(self.held.len()).unwrap_or(u32::MAX) })
+                say(&FromKeeper::Released {
+                    left: u32::try_from(self.held.len()).unwrap_or(u32::MAX),
+                })
             }
             ToKeeper::Return {} => self.give_back(connection),
             ToKeeper::Spawn { owner, words } => match spawn(&words, descriptors) {
                 Ok((pid, pidfd)) => {
                     let answer = encode(&FromKeeper::Spawned { pid });
                     let sent = socket::send(connection, &answer, &[pidfd.as_fd()]);
-                    self.hold(Belongings { owner, pid, terminal: false }, vec![pidfd]);
+                    self.hold(
+                        Belongings {
+                            owner,
+                            pid,
+                            terminal: false,
+                        },
+                        vec![pidfd],
+                    );
+
                     sent
                 }
-                Err(errno) => say(&FromKeeper::Failed { errno: errno.raw_os_error() }),
+                Err(errno) => say(&FromKeeper::Failed {
+                    errno: errno.raw_os_error(),
+                }),
             },
             ToKeeper::How { owner } => {
                 // It may have ended a moment ago.
                 self.collect();
-                say(&FromKeeper::Ended { code: self.held.get(&owner).and_then(|held| held.ended) })
+                say(&FromKeeper::Ended {
+                    code: self.held.get(&owner).and_then(|held| held.ended),
+                })
             }
         }
     }
 
     fn hold(&mut self, belongings: Belongings, descriptors: Vec<OwnedFd>) {
-        let before = self.held.get(&belongings.owner).filter(|held| held.belongings.pid == belongings.pid);
+        let before = self
+            .held
+            .get(&belongings.owner)
+            .filter(|held| held.belongings.pid == belongings.pid);
+
         let ended = before.and_then(|held| held.ended);
-        self.held.insert(belongings.owner.clone(), Held { belongings, descriptors, ended });
+        self.held.insert(
+            belongings.owner.clone(),
+            Held {
+                belongings,
+                descriptors,
+                ended,
+            },
+        );
     }
 
     fn give_back(&self, connection: &OwnedFd) -> io::Result<()> {
-        for Held { belongings, descriptors, .. } in self.held.values() {
-            let copies: Vec<_> = descriptors.iter().map(|descriptor| descriptor.as_fd()).collect();
-            let message = encode(&FromKeeper::Returned { belongings: belongings.clone() });
+        for Held {
+            belongings,
+            descriptors,
+            ..
+        } in self.held.values()
+        {
+            let copies: Vec<_> = descriptors
+                .iter()
+                .map(|descriptor| descriptor.as_fd())
+                .collect();
+            let message = encode(&FromKeeper::Returned {
+                belongings: belongings.clone(),
+            });
             socket::send(connection, &message, &copies)?;
         }
+
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         socket::send(connection, &encode(&FromKeeper::Done { pid }), &[])
     }
@@ -145,8 +199,10 @@ impl Keeper {
 
 /// Starts a program, which has our cgroups and nothing else of ours.
 fn spawn(words: &[String], descriptors: Vec<OwnedFd>) -> Result<(i32, OwnedFd), Errno> {
-    let [program, stdin, stderr] = <[OwnedFd; 3]>::try_from(descriptors).map_err(|_| Errno::INVAL)?;
-    let cloned = sys::clone3(0, None).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let [program, stdin, stderr] =
+        <[OwnedFd; 3]>::try_from(descriptors).map_err(|_| Errno::INVAL)?;
+    let cloned =
+        sys::clone3(0, None).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     match cloned {
         Cloned::Parent { pid, pidfd } => Ok((pid, pidfd)),
         Cloned::Child => {
@@ -155,8 +211,13 @@ fn spawn(words: &[String], descriptors: Vec<OwnedFd>) -> Result<(i32, OwnedFd), 
                 rustix::stdio::dup2_stdin(stdin).and_then(|()| rustix::stdio::dup2_stderr(stderr));
             if connected.is_ok() {
                 // All else is closed by this. Where it fails, nobody will be reached at the socket.
-                sys::execve(&format!("/proc/self/fd/{}", program.as_raw_fd()), words, &[]);
+                sys::execve(
+                    &format!("/proc/self/fd/{}", program.as_raw_fd()),
+                    words,
+                    &[],
+                );
             }
+
             sys::exit_now(127)
         }
     }

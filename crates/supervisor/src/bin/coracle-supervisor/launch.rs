@@ -1,4 +1,5 @@
-//! Making a process, the parent's half: pipes, namespaces of the child, the clone, and what the child says on its way.
+//! Making a process, the parent's half: pipes, namespaces of the child, the clone, and what the
+//! child says on its way.
 
 use std::convert::Infallible;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -51,46 +52,77 @@ pub(crate) fn launch(
     join: &Join,
     child: impl FnOnce(&ChildSync) -> Result<Infallible, StepError>,
 ) -> Result<Launched, StepError> {
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-        .during(|| "open a socket pair".to_owned())?;
+    let (ours, theirs) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .during(|| "open a socket pair".to_owned())?;
+
     let cgroup = match join {
         Join::V2 { folder } => Some(open_folder(folder)?),
         Join::V1 { .. } => None,
     };
-    let namespaces =
-        namespaces | if matches!(pid_place, PidPlace::New) { libc::CLONE_NEWPID as u64 } else { 0 };
+
+    let namespaces = namespaces
+        | if matches!(pid_place, PidPlace::New) {
+            libc::CLONE_NEWPID as u64
+        } else {
+            0
+        };
+
     let home = enter(&pid_place)?;
     let cloned = sys::clone3(namespaces, cgroup.as_ref().map(|folder| folder.as_fd()));
     if matches!(cloned, Ok(Cloned::Child)) {
         drop(ours);
         become_program(&ChildSync { socket: theirs }, join, child);
     }
+
     if let Some(home) = home {
         move_into_link_name_space(home.as_fd(), Some(LinkNameSpaceType::ProcessID))
             .during(|| "return to the host's PID namespace".to_owned())?;
     }
+
     match cloned.during(|| "make a process".to_owned())? {
         Cloned::Child => unreachable!("the child became a program or ended"),
         Cloned::Parent { pid, pidfd } => {
-            rustix::io::ioctl_fionbio(&ours, true).during(|| "make a socket not block".to_owned())?;
-            Ok(Launched { pid, pidfd, sync: ours })
+            rustix::io::ioctl_fionbio(&ours, true)
+                .during(|| "make a socket not block".to_owned())?;
+            Ok(Launched {
+                pid,
+                pidfd,
+                sync: ours,
+            })
         }
     }
 }
 
 /// Lets children be born in a PID namespace, and answers with the way back.
 fn enter(place: &PidPlace<'_>) -> Result<Option<OwnedFd>, StepError> {
-    let PidPlace::Of(pidfd) = place else { return Ok(None) };
-    let home = rustix::fs::open("/proc/self/ns/pid", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-        .during(|| "open /proc/self/ns/pid".to_owned())?;
+    let PidPlace::Of(pidfd) = place else {
+        return Ok(None);
+    };
+    let home = rustix::fs::open(
+        "/proc/self/ns/pid",
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .during(|| "open /proc/self/ns/pid".to_owned())?;
+
     move_into_thread_name_spaces(pidfd.as_fd(), ThreadNameSpaceType::PROCESS_ID)
         .during(|| "join the PID namespace".to_owned())?;
+
     Ok(Some(home))
 }
 
 fn open_folder(folder: &str) -> Result<OwnedFd, StepError> {
-    rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .during(|| format!("open {folder}"))
+    rustix::fs::open(
+        folder,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .during(|| format!("open {folder}"))
 }
 
 /// The child: joins its cgroups, does the rest, and never comes back.
@@ -105,13 +137,22 @@ fn become_program(
     sys::exit_now(127)
 }
 
-/// Writing `0` means the writer; into `tasks`, because into `cgroup.procs` waits for an RCU grace period.
+/// Writing `0` means the writer; into `tasks`, because into `cgroup.procs` waits for an RCU grace
+/// period.
 fn join_cgroups(join: &Join) -> Result<(), StepError> {
-    let Join::V1 { tasks } = join else { return Ok(()) };
+    let Join::V1 { tasks } = join else {
+        return Ok(());
+    };
     for file in tasks {
-        let open = rustix::fs::open(file.as_str(), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
-        open.and_then(|file| rustix::io::write(file, b"0")).during(|| format!("join {file}"))?;
+        let open = rustix::fs::open(
+            file.as_str(),
+            OFlags::WRONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        );
+        open.and_then(|file| rustix::io::write(file, b"0"))
+            .during(|| format!("join {file}"))?;
     }
+
     Ok(())
 }
 
@@ -158,6 +199,7 @@ pub(crate) fn next_progress(sync: &OwnedFd) -> Option<Progress> {
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return None,
         Ok(None) | Err(_) => return Some(Progress::Over),
     };
+
     let (kind, text) = message.split_first()?;
     Some(match *kind {
         WARNING => Progress::Warning(String::from_utf8_lossy(text).into_owned()),

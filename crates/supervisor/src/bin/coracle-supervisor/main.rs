@@ -1,13 +1,15 @@
 //! The supervisor of one pod.
 //!
-//! `coracle-supervisor SANDBOX FOLDER` is given a listening socket as its standard input, and serves it in one thread
-//! ([`server`]): requests come in, processes are made ([`launch`] in this process, [`init`] in the new one), what they
-//! print goes into logs ([`output`]), how they end goes into files. `coracle-supervisor pause` is the first process of
-//! a PID namespace that a pod's containers share ([`pause`]). `coracle-supervisor keep CGROUPS` is the parent of all
-//! of these, and holds what a runtime that may be killed holds of them ([`keeper`]).
+//! `coracle-supervisor SANDBOX FOLDER` is given a listening socket as its standard input, and
+//! serves it in one thread ([`server`]): requests come in, processes are made ([`launch`] in this
+//! process, [`init`] in the new one), what they print goes into logs ([`output`]), how they end
+//! goes into files. `coracle-supervisor pause` is the first process of a PID namespace that a pod's
+//! containers share ([`pause`]). `coracle-supervisor keep CGROUPS` is the parent of all of these,
+//! and holds what a runtime that may be killed holds of them ([`keeper`]).
 //!
-//! It never blocks but in its event loop, and does not end when whoever started it does. What it holds is written down
-//! in the pod's folder ([`place`]): if it is killed, the next one that is started there takes over.
+//! It never blocks but in its event loop, and does not end when whoever started it does. What it
+//! holds is written down in the pod's folder ([`place`]): if it is killed, the next one that is
+//! started there takes over.
 
 mod clock;
 mod container;
@@ -24,8 +26,9 @@ mod sys;
 
 use std::process::ExitCode;
 
-/// What is freed is at once one piece with what lies beside it, and taken again. The system's allocator keeps small
-/// pieces aside: a supervisor that has started its containers would keep twice what it needs.
+/// What is freed is at once one piece with what lies beside it, and taken again. The system's
+/// allocator keeps small pieces aside: a supervisor that has started its containers would keep
+/// twice what it needs.
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,4 +1,5 @@
-//! The first process of a PID namespace that a pod's containers share: it reaps what they leave, and ends when told.
+//! The first process of a PID namespace that a pod's containers share: it reaps what they leave,
+//! and ends when told.
 
 use std::process::ExitCode;
 
@@ -11,16 +12,20 @@ use crate::sys;
 pub(crate) const MODE: &str = "pause";
 
 pub(crate) fn run() -> ExitCode {
-    let Ok(signals) = sys::take_signals() else { return ExitCode::FAILURE };
+    let Ok(signals) = sys::take_signals() else {
+        return ExitCode::FAILURE;
+    };
     loop {
         if poll(&mut [PollFd::new(&signals, PollFlags::IN)], None).is_err() {
             return ExitCode::FAILURE;
         }
+
         while let Some(signal) = sys::next_signal(std::os::fd::AsFd::as_fd(&signals)) {
             if signal != libc::SIGCHLD.cast_unsigned() {
                 return ExitCode::SUCCESS;
             }
         }
+
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
     }
 }

@@ -1,7 +1,9 @@
-//! The folder of one container: its streams by name, and what another supervisor needs to take over.
+//! The folder of one container: its streams by name, and what another supervisor needs to take
+//! over.
 //!
-//! The streams are named pipes, so that whoever comes after us finds them. The container holds its output open for
-//! reading too: while nobody else reads, what it prints waits, and printing is no error.
+//! The streams are named pipes, so that whoever comes after us finds them. The container holds its
+//! output open for reading too: while nobody else reads, what it prints waits, and printing is no
+//! error.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -28,7 +30,8 @@ pub(crate) struct Pipes {
 /// Opens files that nobody else is to read: containers say secrets, and so do their records.
 pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
-    // What stands there is a file of ours or nothing: no link is followed, and no pipe is waited for.
+    // What stands there is a file of ours or nothing: no link is followed, and no pipe is waited
+    // for.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     options.mode(0o600).custom_flags(flags);
     options
@@ -36,7 +39,12 @@ pub(crate) fn private() -> OpenOptions {
 
 /// Writes a file that nobody else is to read.
 pub(crate) fn write_private(path: &str, bytes: &[u8]) -> io::Result<()> {
-    private().write(true).create(true).truncate(true).open(path)?.write_all(bytes)
+    private()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)?
+        .write_all(bytes)
 }
 
 impl Place {
@@ -45,7 +53,11 @@ impl Place {
     }
 
     pub(crate) fn create(&self) -> Result<(), StepError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.0).during(|| format!("create {}", self.0))
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.0)
+            .during(|| format!("create {}", self.0))
     }
 
     pub(crate) fn path(&self, name: &str) -> String {
@@ -60,7 +72,8 @@ impl Place {
     /// Writes the record, whole or not at all.
     pub(crate) fn save(&self, held: &Held) -> Result<(), StepError> {
         let (unfinished, path) = (self.path("held.new"), self.path(held::RECORD));
-        let saved = write_private(&unfinished, &encode(held)).and_then(|()| fs::rename(&unfinished, &path));
+        let saved =
+            write_private(&unfinished, &encode(held)).and_then(|()| fs::rename(&unfinished, &path));
         saved.during(|| format!("write {path}"))
     }
 
@@ -80,10 +93,21 @@ impl Place {
             let nothing = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
             (nothing.during(|| "open /dev/null".to_owned())?, None)
         };
+
         let (their_stdout, stdout) = self.make_output(held::STDOUT)?;
         let (their_stderr, stderr) = self.make_output(held::STDERR)?;
-        let theirs = Streams { stdin: their_stdin, stdout: their_stdout, stderr: their_stderr };
-        Ok(Pipes { theirs, stdin: our_stdin, stdout, stderr })
+        let theirs = Streams {
+            stdin: their_stdin,
+            stdout: their_stdout,
+            stderr: their_stderr,
+        };
+
+        Ok(Pipes {
+            theirs,
+            stdin: our_stdin,
+            stdout,
+            stderr,
+        })
     }
 
     fn make_output(&self, name: &str) -> Result<(OwnedFd, OwnedFd), StepError> {
@@ -93,14 +117,21 @@ impl Place {
 
     fn make_pipe(&self, name: &str) -> Result<String, StepError> {
         let path = self.path(name);
-        mknodat(CWD, path.as_str(), FileType::Fifo, Mode::from_raw_mode(0o600), 0)
-            .during(|| format!("make pipe {path}"))?;
+        mknodat(
+            CWD,
+            path.as_str(),
+            FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .during(|| format!("make pipe {path}"))?;
         Ok(path)
     }
 
     fn open(&self, name: &str, flags: OFlags) -> Result<OwnedFd, StepError> {
         let path = self.path(name);
-        open(path.as_str(), flags | OFlags::CLOEXEC, Mode::empty()).during(|| format!("open {path}"))
+        open(path.as_str(), flags | OFlags::CLOEXEC, Mode::empty())
+            .during(|| format!("open {path}"))
     }
 
     /// The end of an output that we read.
@@ -110,7 +141,8 @@ impl Place {
 
     /// The end of the input that we write; none where there is none, or nobody reads it.
     pub(crate) fn input(&self) -> Option<OwnedFd> {
-        self.open(held::STDIN, OFlags::WRONLY | OFlags::NONBLOCK).ok()
+        self.open(held::STDIN, OFlags::WRONLY | OFlags::NONBLOCK)
+            .ok()
     }
 
     /// Nobody will write any more, whoever comes after us.

@@ -1,4 +1,5 @@
-//! A step on the way to a running program that failed: what was tried, on what, and what the kernel said.
+//! A step on the way to a running program that failed: what was tried, on what, and what the kernel
+//! said.
 
 use coracle_supervisor::protocol::Failure;
 use rustix::io::Errno;
@@ -11,13 +12,19 @@ pub(crate) struct StepError {
 
 impl StepError {
     pub(crate) fn new(text: impl Into<String>, errno: Errno) -> Self {
-        Self { text: text.into(), errno }
+        Self {
+            text: text.into(),
+            errno,
+        }
     }
 }
 
 impl From<StepError> for Failure {
     fn from(error: StepError) -> Self {
-        Failure::Step { text: error.text, errno: error.errno.raw_os_error() }
+        Failure::Step {
+            text: error.text,
+            errno: error.errno.raw_os_error(),
+        }
     }
 }
 
@@ -34,6 +41,8 @@ impl<T> During<T> for rustix::io::Result<T> {
 
 impl<T> During<T> for std::io::Result<T> {
     fn during(self, step: impl FnOnce() -> String) -> Result<T, StepError> {
-        self.map_err(|error| StepError::new(step(), Errno::from_io_error(&error).unwrap_or(Errno::IO)))
+        self.map_err(|error| {
+            StepError::new(step(), Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        })
     }
 }

@@ -1,4 +1,5 @@
-//! System calls that no safe crate has. Everything here is a thin wrapper that takes and returns safe types.
+//! System calls that no safe crate has. Everything here is a thin wrapper that takes and returns
+//! safe types.
 #![expect(unsafe_code, reason = "raw system calls")]
 
 use std::ffi::CString;
@@ -16,22 +17,36 @@ pub(crate) enum Cloned {
 /// Clones this process, which must have one thread: then the child may do whatever it likes.
 pub(crate) fn clone3(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Cloned> {
     let mut pidfd: RawFd = -1;
+
     // SAFETY: all zeroes is the documented empty value of `clone_args`.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.flags = namespaces | u64::from(libc::CLONE_PIDFD.cast_unsigned());
     args.pidfd = (&raw mut pidfd) as u64;
     args.exit_signal = u64::from(libc::SIGCHLD.cast_unsigned());
+
     if let Some(cgroup) = cgroup {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = u64::from(cgroup.as_raw_fd().cast_unsigned());
     }
-    // SAFETY: no memory is shared with the child (no CLONE_VM), no stack is given, and `args` and `pidfd` outlive the call.
-    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size_of::<libc::clone_args>()) };
+
+    // SAFETY: no memory is shared with the child (no CLONE_VM), no stack is given, and `args` and
+    // `pidfd` outlive the call.
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw mut args,
+            size_of::<libc::clone_args>(),
+        )
+    };
+
     match i32::try_from(pid).expect("a pid, 0 or -1") {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(Cloned::Child),
         // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
-        pid => Ok(Cloned::Parent { pid, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } }),
+        pid => Ok(Cloned::Parent {
+            pid,
+            pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
+        }),
     }
 }
 
@@ -44,8 +59,15 @@ pub(crate) fn mount_setattr(
     propagation: u64,
     recursive: bool,
 ) -> rustix::io::Result<()> {
-    let attributes = libc::mount_attr { attr_set: set, attr_clr: 0, propagation, userns_fd: 0 };
+    let attributes = libc::mount_attr {
+        attr_set: set,
+        attr_clr: 0,
+        propagation,
+        userns_fd: 0,
+    };
+
     let flags = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
+
     // SAFETY: the path is an empty C string and `attributes` outlives the call.
     let done = unsafe {
         libc::syscall(
@@ -57,6 +79,7 @@ pub(crate) fn mount_setattr(
             size_of::<libc::mount_attr>(),
         )
     };
+
     if done == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
@@ -72,7 +95,12 @@ pub(crate) fn take_signals() -> io::Result<OwnedFd> {
         libc::sigaddset(&raw mut wanted, libc::SIGCHLD);
         libc::sigaddset(&raw mut wanted, libc::SIGTERM);
         libc::sigaddset(&raw mut wanted, libc::SIGINT);
-        match libc::signalfd(-1, &raw const wanted, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+
+        match libc::signalfd(
+            -1,
+            &raw const wanted,
+            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+        ) {
             -1 => Err(io::Error::last_os_error()),
             descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),
         }
@@ -89,7 +117,8 @@ pub(crate) fn next_signal(signals: BorrowedFd<'_>) -> Option<u32> {
 
 /// Gives a new process the signals that a program expects: none blocked, all at their default.
 pub(crate) fn reset_signals() {
-    // SAFETY: setting a default disposition and an empty mask installs no handler; the kernel refuses what cannot be set.
+    // SAFETY: setting a default disposition and an empty mask installs no handler; the kernel
+    // refuses what cannot be set.
     unsafe {
         for signal in 1..=64 {
             libc::signal(signal, libc::SIG_DFL);
@@ -104,9 +133,11 @@ pub(crate) fn reset_signals() {
 pub(crate) fn load_seccomp(program: &[u8]) -> rustix::io::Result<()> {
     let (instructions, rest) = program.as_chunks::<8>();
     let length = u16::try_from(instructions.len()).map_err(|_| Errno::INVAL)?;
+
     if !rest.is_empty() {
         return Err(Errno::INVAL);
     }
+
     let mut filter: Vec<libc::sock_filter> = instructions
         .iter()
         .map(|&[c0, c1, jt, jf, k0, k1, k2, k3]| libc::sock_filter {
@@ -116,27 +147,53 @@ pub(crate) fn load_seccomp(program: &[u8]) -> rustix::io::Result<()> {
             k: u32::from_ne_bytes([k0, k1, k2, k3]),
         })
         .collect();
-    let program = libc::sock_fprog { len: length, filter: filter.as_mut_ptr() };
-    // SAFETY: `program` points to `length` instructions that live until the call is over; the kernel checks them.
-    let done =
-        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) };
+
+    let program = libc::sock_fprog {
+        len: length,
+        filter: filter.as_mut_ptr(),
+    };
+
+    // SAFETY: `program` points to `length` instructions that live until the call is over; the
+    // kernel checks them.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            0,
+            &raw const program,
+        )
+    };
+
     if done == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
 /// Becomes another program. Returns only if that failed.
 pub(crate) fn execve(path: &str, args: &[String], env: &[String]) -> Errno {
     let terminated = |texts: &[String]| {
-        texts.iter().map(|text| CString::new(text.as_str())).collect::<Result<Vec<_>, _>>()
+        texts
+            .iter()
+            .map(|text| CString::new(text.as_str()))
+            .collect::<Result<Vec<_>, _>>()
     };
-    let (Ok(path), Ok(args), Ok(env)) = (CString::new(path), terminated(args), terminated(env)) else {
+
+    let (Ok(path), Ok(args), Ok(env)) = (CString::new(path), terminated(args), terminated(env))
+    else {
         return Errno::INVAL;
     };
+
     let pointers = |texts: &[CString]| {
-        texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect::<Vec<_>>()
+        texts
+            .iter()
+            .map(|text| text.as_ptr())
+            .chain([std::ptr::null()])
+            .collect::<Vec<_>>()
     };
     let (args_list, env_list) = (pointers(&args), pointers(&env));
-    // SAFETY: all strings end in a zero, both lists in a null pointer, and they live until the call is over.
+
+    // SAFETY: all strings end in a zero, both lists in a null pointer, and they live until the call
+    // is over.
     unsafe { libc::execve(path.as_ptr(), args_list.as_ptr(), env_list.as_ptr()) };
+
     last_errno()
 }
 
@@ -161,11 +218,16 @@ pub(crate) fn close_others(kept: &OwnedFd) -> rustix::io::Result<()> {
     close_range(kept.saturating_add(1), libc::c_uint::MAX, 0)
 }
 
-fn close_range(first: libc::c_uint, last: libc::c_uint, flags: libc::c_uint) -> rustix::io::Result<()> {
+fn close_range(
+    first: libc::c_uint,
+    last: libc::c_uint,
+    flags: libc::c_uint,
+) -> rustix::io::Result<()> {
     if first > last {
         return Ok(());
     }
-    // SAFETY: whoever still owns one of these is about to become another program, or to exit, and uses none before.
+    // SAFETY: whoever still owns one of these is about to become another program, or to exit, and
+    // uses none before.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
     if done == 0 { Ok(()) } else { Err(last_errno()) }
 }
@@ -182,7 +244,10 @@ pub(crate) fn unshare(flags: rustix::thread::UnshareFlags) -> rustix::io::Result
 
 /// Sets a resource limit, soft and hard.
 pub(crate) fn set_limit(resource: u32, soft: u64, hard: u64) -> rustix::io::Result<()> {
-    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+    let limit = libc::rlimit {
+        rlim_cur: soft,
+        rlim_max: hard,
+    };
     // SAFETY: `limit` outlives the call; an unknown resource is refused.
     let done = unsafe { libc::setrlimit(resource, &raw const limit) };
     if done == 0 { Ok(()) } else { Err(last_errno()) }
@@ -190,8 +255,15 @@ pub(crate) fn set_limit(resource: u32, soft: u64, hard: u64) -> rustix::io::Resu
 
 /// A resource limit, soft and hard.
 pub(crate) fn limit(resource: u32) -> rustix::io::Result<(u64, u64)> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
     // SAFETY: `limit` outlives the call and is plain data; an unknown resource is refused.
     let done = unsafe { libc::getrlimit(resource, &raw mut limit) };
-    if done == 0 { Ok((limit.rlim_cur, limit.rlim_max)) } else { Err(last_errno()) }
+    if done == 0 {
+        Ok((limit.rlim_cur, limit.rlim_max))
+    } else {
+        Err(last_errno())
+    }
 }

@@ -1,7 +1,8 @@
 //! From a value to YAML in block style.
 //!
-//! Collections are written by a stack of what is left to do, so depth costs no stack of ours; scalars by [`writer`],
-//! in the style that [`style`] picks. Names come in the order of [`order`], which counts: `a2` before `a10`.
+//! Collections are written by a stack of what is left to do, so depth costs no stack of ours;
+//! scalars by [`writer`], in the style that [`style`] picks. Names come in the order of [`order`],
+//! which counts: `a2` before `a10`.
 
 mod order;
 mod style;
@@ -71,7 +72,12 @@ fn content<'v>(writer: &mut Writer, todo: &mut Vec<Todo<'v>>, value: &'v Value, 
         Value::Object(map) => {
             todo.push(Todo::Dedent(writer.indent()));
             writer.deepen();
-            todo.extend(order::sorted(map).into_iter().rev().map(|(name, value)| Todo::Member(name, value)));
+            todo.extend(
+                order::sorted(map)
+                    .into_iter()
+                    .rev()
+                    .map(|(name, value)| Todo::Member(name, value)),
+            );
         }
     }
 }

@@ -5,10 +5,15 @@ use crate::value::{Map, Value};
 /// The members of a map in the order in which they are printed.
 pub(super) fn sorted(map: &Map) -> Vec<(&str, &Value)> {
     let members: Vec<_> = map.iter().collect();
-    if members.is_sorted_by(|a, b| less(a.0, b.0)) { members } else { merge_sort(members) }
+    if members.is_sorted_by(|a, b| less(a.0, b.0)) {
+        members
+    } else {
+        merge_sort(members)
+    }
 }
 
-/// The order is upstream's and not quite one: `10` < `1a` < `2a` < `10`. The standard library may panic at that.
+/// The order is upstream's and not quite one: `10` < `1a` < `2a` < `10`. The standard library may
+/// panic at that.
 fn merge_sort<'v>(mut members: Vec<(&'v str, &'v Value)>) -> Vec<(&'v str, &'v Value)> {
     let mut width = 1;
     while width < members.len() {
@@ -16,31 +21,46 @@ fn merge_sort<'v>(mut members: Vec<(&'v str, &'v Value)>) -> Vec<(&'v str, &'v V
         for pair in members.chunks(2 * width) {
             let (mut left, mut right) = pair.split_at(width.min(pair.len()));
             while let (Some(a), Some(b)) = (left.first(), right.first()) {
-                let from = if less(b.0, a.0) { &mut right } else { &mut left };
+                let from = if less(b.0, a.0) {
+                    &mut right
+                } else {
+                    &mut left
+                };
                 merged.push(from[0]);
                 *from = &from[1..];
             }
+
             merged.extend_from_slice(left);
             merged.extend_from_slice(right);
         }
+
         members = merged;
         width *= 2;
     }
+
     members
 }
 
 fn less(a: &str, b: &str) -> bool {
     let differs = a.char_indices().zip(b.chars()).find(|((_, a), b)| a != b);
-    let Some(((place, first_a), first_b)) = differs else { return a.len() < b.len() };
+    let Some(((place, first_a), first_b)) = differs else {
+        return a.len() < b.len();
+    };
     match (first_a.is_alphabetic(), first_b.is_alphabetic()) {
         (true, true) => return first_a < first_b,
         (false, false) => {}
         (_, b_is_letter) => return b_is_letter,
     }
+
     // A zero that differs may be inside a number: then what stands before it counts.
     let inside_number = (first_a == '0' || first_b == '0')
-        && a[..place].bytes().rev().take_while(u8::is_ascii_digit).any(|digit| digit != b'0');
+        && a[..place]
+            .bytes()
+            .rev()
+            .take_while(u8::is_ascii_digit)
+            .any(|digit| digit != b'0');
     let (number_a, digits_a) = number(&a[place..], inside_number);
+
     let (number_b, digits_b) = number(&b[place..], inside_number);
     (number_a, digits_a, first_a) < (number_b, digits_b, first_b)
 }
@@ -49,7 +69,12 @@ fn less(a: &str, b: &str) -> bool {
 fn number(text: &str, inside_number: bool) -> (i64, usize) {
     let digits = text.bytes().take_while(u8::is_ascii_digit);
     digits.fold((i64::from(inside_number), 0), |(number, count), digit| {
-        (number.wrapping_mul(10).wrapping_add(i64::from(digit - b'0')), count + 1)
+        (
+            number
+                .wrapping_mul(10)
+                .wrapping_add(i64::from(digit - b'0')),
+            count + 1,
+        )
     })
 }
 
@@ -60,18 +85,29 @@ mod tests {
 
     #[test]
     fn numbers_in_names_are_counted_and_letters_come_last() {
-        let names =
-            ["a10", "a2", "a1b", "a1", "a", "A", "_", "-", "1", "10", "9", "a01", "a.b", "ab", "a-b", "é"];
-        let map: Map = names.iter().map(|name| (Text::new(name), Value::Null)).collect();
+        let names = [
+            "a10", "a2", "a1b", "a1", "a", "A", "_", "-", "1", "10", "9", "a01", "a.b", "ab",
+            "a-b", "é",
+        ];
+
+        let map: Map = names
+            .iter()
+            .map(|name| (Text::new(name), Value::Null))
+            .collect();
         let sorted: Vec<_> = sorted(&map).into_iter().map(|(name, _)| name).collect();
-        let expected =
-            ["-", "_", "1", "9", "10", "A", "a", "a-b", "a.b", "a1", "a1b", "a01", "a2", "a10", "ab", "é"];
+
+        let expected = [
+            "-", "_", "1", "9", "10", "A", "a", "a-b", "a.b", "a1", "a1b", "a01", "a2", "a10",
+            "ab", "é",
+        ];
         assert_eq!(sorted, expected);
     }
 
     #[test]
     fn an_order_that_goes_round_in_circles_is_survived() {
-        let map: Map = (0..200u8).map(|n| (Text::from(format!("{n:x}{n:o}a")), Value::Null)).collect();
+        let map: Map = (0..200u8)
+            .map(|n| (Text::from(format!("{n:x}{n:o}a")), Value::Null))
+            .collect();
         assert_eq!(sorted(&map).len(), map.len());
     }
 }

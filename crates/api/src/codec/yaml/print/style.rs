@@ -22,13 +22,20 @@ pub(super) struct Looks {
 /// The style of a string, for which a simple key has less choice.
 pub(super) fn style(text: &str, looks: &Looks, simple_key: bool) -> Style {
     let quotes = resolve::needs_quotes(text);
+
     if text.contains('\n') {
-        return if looks.block && !simple_key { Style::Literal } else { Style::DoubleQuoted };
+        return if looks.block && !simple_key {
+            Style::Literal
+        } else {
+            Style::DoubleQuoted
+        };
     }
+
     // Upstream prints a key `<<` plain, and reads it as a merge key: here it comes back as itself.
     if quotes || (simple_key && (looks.multiline || text == "<<")) {
         return Style::DoubleQuoted;
     }
+
     match (looks.plain, looks.single_quoted) {
         (true, _) => Style::Plain,
         (false, true) => Style::SingleQuoted,
@@ -42,6 +49,7 @@ impl Looks {
         let mut special = false;
         let mut space_break = false;
         let mut break_space = false;
+
         let mut previous = None;
         for character in text.chars() {
             special |= !is_printable(character);
@@ -50,9 +58,12 @@ impl Looks {
             break_space |= previous.is_some_and(is_break) && character == ' ';
             previous = Some(character);
         }
-        let outer = |character: Option<char>| character.is_some_and(|edge| edge == ' ' || is_break(edge));
+
+        let outer =
+            |character: Option<char>| character.is_some_and(|edge| edge == ' ' || is_break(edge));
         let open_ends = outer(text.chars().next()) || outer(text.chars().next_back());
         let double_only = space_break || special;
+
         Looks {
             multiline,
             plain: !(open_ends || break_space || double_only || multiline || has_indicators(text)),
@@ -65,18 +76,28 @@ impl Looks {
 /// Would an indicator in the text end or change a plain scalar?
 fn has_indicators(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let space_at = |place: usize| bytes.get(place).is_none_or(|byte| matches!(byte, b' ' | b'\t'));
+    let space_at = |place: usize| {
+        bytes
+            .get(place)
+            .is_none_or(|byte| matches!(byte, b' ' | b'\t'))
+    };
+
     let first = match bytes.first() {
         Some(first) if b"#,[]{}&*!|>'\"%@`".contains(first) => true,
         Some(b'?' | b':' | b'-') => space_at(1),
         _ => false,
     };
+
     let inner = |(place, byte): (usize, &u8)| match byte {
         b':' => space_at(place + 1),
         b'#' => place > 0 && space_at(place - 1),
         _ => false,
     };
-    first || text.starts_with("---") || text.starts_with("...") || bytes.iter().enumerate().any(inner)
+
+    first
+        || text.starts_with("---")
+        || text.starts_with("...")
+        || bytes.iter().enumerate().any(inner)
 }
 
 /// Can stand in the text unescaped. Tabs, and all beyond the basic plane, are escaped.

@@ -16,7 +16,13 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new() -> Writer {
-        Writer { out: String::new(), column: 0, indent: None, spaced: true, indentation: true }
+        Writer {
+            out: String::new(),
+            column: 0,
+            indent: None,
+            spaced: true,
+            indentation: true,
+        }
     }
 
     pub(super) fn finish(self) -> String {
@@ -131,13 +137,16 @@ impl Writer {
         self.column > WIDTH && inner && previous != Some(' ')
     }
 
-    /// Plain, or in single quotes. Line breaks are LS or PS here: text with others is written otherwise.
+    /// Plain, or in single quotes. Line breaks are LS or PS here: text with others is written
+    /// otherwise.
     fn flow_text(&mut self, text: &str, quote: Option<char>, may_break: bool) {
         self.space();
+
         if let Some(quote) = quote {
             self.put(quote);
             self.indentation = false;
         }
+
         let mut previous = None;
         for (place, character) in text.char_indices() {
             if character == ' ' {
@@ -160,11 +169,14 @@ impl Writer {
                 self.put(character);
                 self.indentation = false;
             }
+
             previous = Some(character);
         }
+
         if let Some(quote) = quote {
             self.put(quote);
         }
+
         self.spaced = false;
         self.indentation = false;
     }
@@ -174,15 +186,21 @@ impl Writer {
         self.put('"');
         self.spaced = false;
         self.indentation = false;
+
         // Upstream escapes everything in a text that begins with a byte order mark.
         let all = text.starts_with('\u{FEFF}');
         let mut previous = None;
         for (place, character) in text.char_indices() {
-            if all || !is_printable(character) || is_break(character) || matches!(character, '"' | '\\') {
+            if all
+                || !is_printable(character)
+                || is_break(character)
+                || matches!(character, '"' | '\\')
+            {
                 self.escape(character);
                 previous = None;
                 continue;
             }
+
             if character == ' ' && may_break && self.breaks_at(text, place, true, previous) {
                 self.indent_line();
                 // A line that begins with a space hides it behind a backslash.
@@ -192,8 +210,10 @@ impl Writer {
             } else {
                 self.put(character);
             }
+
             previous = Some(character);
         }
+
         self.put('"');
         self.spaced = false;
         self.indentation = false;
@@ -222,24 +242,32 @@ impl Writer {
             _ => format!("\\U{code:08X}"),
         };
         self.out.push_str(&escaped);
+
         self.column += escaped.len();
     }
 
     fn literal(&mut self, text: &str) {
         self.space();
         self.put('|');
+
         if text.starts_with([' ', '\r', '\n', '\u{85}', '\u{2028}', '\u{2029}']) {
             self.put('2');
         }
+
         let mut from_end = text.chars().rev();
-        match (from_end.next().is_some_and(is_break), from_end.next().is_none_or(is_break)) {
+        match (
+            from_end.next().is_some_and(is_break),
+            from_end.next().is_none_or(is_break),
+        ) {
             (false, _) => self.put('-'),
             (true, true) => self.put('+'),
             (true, false) => {}
         }
+
         self.line_feed();
         self.spaced = true;
         self.indentation = true;
+
         let mut line_begins = true;
         for character in text.chars() {
             if is_break(character) {

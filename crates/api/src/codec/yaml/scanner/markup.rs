@@ -11,14 +11,31 @@ impl<'a> Scanner<'a> {
         self.simple_key_allowed = false;
         let mark = self.cursor.mark();
         let alias = self.cursor.here() == b'*';
+
         self.cursor.skip();
         let name = self.scan_name();
         let ends = self.cursor.blank_or_end(0)
-            || matches!(self.cursor.here(), b'?' | b':' | b',' | b']' | b'}' | b'%' | b'@' | b'`');
+            || matches!(
+                self.cursor.here(),
+                b'?' | b':' | b',' | b']' | b'}' | b'%' | b'@' | b'`'
+            );
+
         if name.is_empty() || !ends {
-            return Err(self.error("did not find expected alphabetic or numeric character", mark));
+            return Err(self.error(
+                "did not find expected alphabetic or numeric character",
+                mark,
+            ));
         }
-        self.push(if alias { Kind::Alias(name) } else { Kind::Anchor(name) }, mark);
+
+        self.push(
+            if alias {
+                Kind::Alias(name)
+            } else {
+                Kind::Anchor(name)
+            },
+            mark,
+        );
+
         Ok(())
     }
 
@@ -26,12 +43,18 @@ impl<'a> Scanner<'a> {
         self.note_simple_key()?;
         self.simple_key_allowed = false;
         let mark = self.cursor.mark();
-        let kind =
-            if self.cursor.at(1) == b'<' { self.scan_verbatim_tag(mark)? } else { self.scan_tag(mark)? };
+        let kind = if self.cursor.at(1) == b'<' {
+            self.scan_verbatim_tag(mark)?
+        } else {
+            self.scan_tag(mark)?
+        };
+
         if !self.cursor.blank_or_end(0) {
             return Err(self.error("did not find expected whitespace or line break", mark));
         }
+
         self.push(kind, mark);
+
         Ok(())
     }
 
@@ -61,11 +84,18 @@ impl<'a> Scanner<'a> {
             let suffix = self.scan_uri("", began)?;
             return Ok(Kind::Tag { handle, suffix });
         }
+
         let suffix = self.scan_uri(handle, began)?;
         Ok(if suffix.is_empty() {
-            Kind::Tag { handle: "", suffix: b"!".to_vec() }
+            Kind::Tag {
+                handle: "",
+                suffix: b"!".to_vec(),
+            }
         } else {
-            Kind::Tag { handle: "!", suffix }
+            Kind::Tag {
+                handle: "!",
+                suffix,
+            }
         })
     }
 
@@ -84,19 +114,25 @@ impl<'a> Scanner<'a> {
     fn scan_uri(&mut self, head: &str, began: Mark) -> Result<Vec<u8>, Error> {
         let mut uri = head.as_bytes().get(1..).unwrap_or_default().to_vec();
         let from = self.cursor.place();
+
         loop {
             match self.cursor.here() {
                 b'%' => self.scan_uri_escape(&mut uri, began)?,
-                character if self.cursor.name_character() || b";/?:@&=+$,.!~*'()[]".contains(&character) => {
+                character
+                    if self.cursor.name_character()
+                        || b";/?:@&=+$,.!~*'()[]".contains(&character) =>
+                {
                     uri.push(character);
                     self.cursor.skip();
                 }
                 _ => break,
             }
         }
+
         if head.is_empty() && self.cursor.place() == from {
             return Err(self.error("did not find expected tag URI", began));
         }
+
         Ok(uri)
     }
 
@@ -110,8 +146,10 @@ impl<'a> Scanner<'a> {
             0xF0..=0xF7 => 3,
             _ => return Err(self.error("found an incorrect leading UTF-8 octet", began)),
         };
+
         uri.push(first);
         self.cursor.skip_many(3);
+
         for _ in 0..more {
             let octet = self.scan_octet(began)?;
             if octet & 0xC0 != 0x80 {
@@ -120,11 +158,16 @@ impl<'a> Scanner<'a> {
             uri.push(octet);
             self.cursor.skip_many(3);
         }
+
         Ok(())
     }
 
     fn scan_octet(&self, began: Mark) -> Result<u8, Error> {
-        match (self.cursor.here(), hex(self.cursor.at(1)), hex(self.cursor.at(2))) {
+        match (
+            self.cursor.here(),
+            hex(self.cursor.at(1)),
+            hex(self.cursor.at(2)),
+        ) {
             (b'%', Some(high), Some(low)) => Ok(high << 4 | low),
             _ => Err(self.error("did not find URI escaped octet", began)),
         }
@@ -141,12 +184,15 @@ impl<'a> Scanner<'a> {
         if !self.cursor.blank_or_end(0) {
             return Err(self.error("found unexpected non-alphabetical character", began));
         }
+
         let kind = match name {
             "YAML" => self.scan_version(began)?,
             "TAG" => self.scan_tag_directive(began)?,
             _ => return Err(self.error("found unknown directive name", began)),
         };
+
         self.finish_line(began)?;
+
         Ok(kind)
     }
 
@@ -183,17 +229,21 @@ impl<'a> Scanner<'a> {
             number = number * 10 + (self.cursor.here() - b'0');
             self.cursor.skip();
         }
+
         if digits == 0 {
             return Err(self.error("did not find expected version number", began));
         }
+
         Ok(number)
     }
 
     fn scan_tag_directive(&mut self, began: Mark) -> Result<Kind<'a>, Error> {
         self.cursor.skip_blanks();
+
         if self.cursor.here() != b'!' {
             return Err(self.error("did not find expected '!'", began));
         }
+
         let handle = self.scan_tag_handle();
         if !handle.ends_with('!') {
             return Err(self.error("did not find expected '!'", began));
@@ -201,11 +251,14 @@ impl<'a> Scanner<'a> {
         if !self.cursor.blank(0) {
             return Err(self.error("did not find expected whitespace", began));
         }
+
         self.cursor.skip_blanks();
         let prefix = self.scan_uri("", began)?;
+
         if !self.cursor.blank_or_end(0) {
             return Err(self.error("did not find expected whitespace or line break", began));
         }
+
         Ok(Kind::TagDirective { handle, prefix })
     }
 }

@@ -1,9 +1,11 @@
-//! From text to tokens: indentation becomes explicit block starts and ends, and mapping keys are found.
+//! From text to tokens: indentation becomes explicit block starts and ends, and mapping keys are
+//! found.
 //!
-//! `a: b` shows that `a` was a key only when the colon comes. Until then the tokens from a *possible simple key* on
-//! wait in a queue; a colon puts the KEY token (and, if the indentation grew, the start of the mapping) in front of
-//! them. A possible key is given up at the end of its line or after 1024 characters, so the queue stays short, and
-//! as every token knows whether it begins such a key, no step searches the open flow levels.
+//! `a: b` shows that `a` was a key only when the colon comes. Until then the tokens from a
+//! *possible simple key* on wait in a queue; a colon puts the KEY token (and, if the indentation
+//! grew, the start of the mapping) in front of them. A possible key is given up at the end of its
+//! line or after 1024 characters, so the queue stays short, and as every token knows whether it
+//! begins such a key, no step searches the open flow levels.
 
 mod markup;
 mod scalar;
@@ -22,7 +24,8 @@ pub(super) struct Scanner<'a> {
     queue: VecDeque<Token<'a>>,
     /// How many tokens have left the queue.
     taken: usize,
-    /// The column of the innermost open block collection, and of those around it; -1 outside of all.
+    /// The column of the innermost open block collection, and of those around it; -1 outside of
+    /// all.
     indent: isize,
     indents: Vec<isize>,
     simple_key_allowed: bool,
@@ -45,10 +48,13 @@ struct SimpleKey {
 impl<'a> Scanner<'a> {
     pub(super) fn new(input: &'a Input<'_>) -> Scanner<'a> {
         let mut cursor = Cursor::new(&input.text);
-        // The reader took one that tells the encoding; this one has been copied along with the text.
+
+        // The reader took one that tells the encoding; this one has been copied along with the
+        // text.
         if input.text.starts_with('\u{FEFF}') {
             cursor.skip();
         }
+
         Scanner {
             cursor,
             fault: input.fault,
@@ -73,7 +79,9 @@ impl<'a> Scanner<'a> {
     /// Takes the token that was peeked at.
     pub(super) fn take(&mut self) -> Token<'a> {
         self.taken += 1;
-        self.queue.pop_front().expect("only what was peeked at is taken")
+        self.queue
+            .pop_front()
+            .expect("only what was peeked at is taken")
     }
 
     pub(super) fn next(&mut self) -> Result<Token<'a>, Error> {
@@ -82,9 +90,16 @@ impl<'a> Scanner<'a> {
     }
 
     fn needs_more_tokens(&mut self) -> Result<bool, Error> {
-        let Some(head) = self.queue.front() else { return Ok(true) };
+        let Some(head) = self.queue.front() else {
+            return Ok(true);
+        };
         match head.key_level {
-            Some(level) if self.keys.get(level).is_some_and(|key| key.token == self.taken) => {
+            Some(level)
+                if self
+                    .keys
+                    .get(level)
+                    .is_some_and(|key| key.token == self.taken) =>
+            {
                 self.key_is_valid(level)
             }
             _ => Ok(false),
@@ -101,12 +116,15 @@ impl<'a> Scanner<'a> {
     fn fetch_checked(&mut self) -> Result<(), Error> {
         self.skip_to_next_token();
         self.unroll_indent(self.column());
+
         if let Some(fault) = self.fault
             && self.cursor.fewer_than(4)
         {
             return Err(Error::syntax(fault, 0, 0));
         }
+
         self.fetch_token()?;
+
         match self.fault {
             Some(fault) if self.cursor.at_end() => Err(Error::syntax(fault, 0, 0)),
             _ => Ok(()),
@@ -121,7 +139,9 @@ impl<'a> Scanner<'a> {
             b'-' if self.cursor.document_indicator(b'-') => {
                 self.fetch_document_indicator(Kind::DocumentStart)
             }
-            b'.' if self.cursor.document_indicator(b'.') => self.fetch_document_indicator(Kind::DocumentEnd),
+            b'.' if self.cursor.document_indicator(b'.') => {
+                self.fetch_document_indicator(Kind::DocumentEnd)
+            }
             b'[' => self.fetch_flow_start(Kind::FlowSequenceStart),
             b'{' => self.fetch_flow_start(Kind::FlowMappingStart),
             b']' => self.fetch_flow_end(Kind::FlowSequenceEnd),
@@ -136,9 +156,10 @@ impl<'a> Scanner<'a> {
             b'>' if !flow => self.fetch_block_scalar(false),
             b'\'' => self.fetch_quoted(true),
             b'"' => self.fetch_quoted(false),
-            b'|' | b'>' | b'#' | b'%' | b'@' | b'`' | b'\t' => {
-                Err(self.error("found character that cannot start any token", self.cursor.mark()))
-            }
+            b'|' | b'>' | b'#' | b'%' | b'@' | b'`' | b'\t' => Err(self.error(
+                "found character that cannot start any token",
+                self.cursor.mark(),
+            )),
             _ => self.fetch_plain(),
         }
     }
@@ -150,7 +171,9 @@ impl<'a> Scanner<'a> {
             while self.cursor.here() == b' ' || (tabs && self.cursor.here() == b'\t') {
                 self.cursor.skip();
             }
+
             self.cursor.skip_comment();
+
             if self.cursor.skip_line_break().is_none() {
                 return;
             }
@@ -187,14 +210,28 @@ impl<'a> Scanner<'a> {
         // A key noted on the level around a `[` is noted before the level grows.
         let level = self.keys.len() - 1 - usize::from(self.key_begins && starts_flow(&kind));
         let key_level = std::mem::take(&mut self.key_begins).then_some(level);
-        self.queue.push_back(Token { kind, line: mark.line, key_level });
+        self.queue.push_back(Token {
+            kind,
+            line: mark.line,
+            key_level,
+        });
     }
 
-    /// Puts a token in front of the one with the number `before`, or, if that is gone, at the end of the queue.
+    /// Puts a token in front of the one with the number `before`, or, if that is gone, at the end
+    /// of the queue.
     fn insert(&mut self, kind: Kind<'a>, mark: Mark, before: Option<usize>) {
-        let place = before.and_then(|number| number.checked_sub(self.taken)).unwrap_or(self.queue.len());
+        let place = before
+            .and_then(|number| number.checked_sub(self.taken))
+            .unwrap_or(self.queue.len());
         steps::count(self.queue.len() - place);
-        self.queue.insert(place, Token { kind, line: mark.line, key_level: None });
+        self.queue.insert(
+            place,
+            Token {
+                kind,
+                line: mark.line,
+                key_level: None,
+            },
+        );
     }
 }
 
@@ -209,6 +246,7 @@ impl<'a> Scanner<'a> {
         if !key.possible {
             return Ok(false);
         }
+
         let here = self.cursor.mark();
         if key.mark.line == here.line && key.mark.index + KEY_REACH >= here.index {
             return Ok(true);
@@ -216,7 +254,9 @@ impl<'a> Scanner<'a> {
         if key.required {
             return Err(self.error("could not find expected ':'", key.mark));
         }
+
         self.keys[level].possible = false;
+
         Ok(false)
     }
 
@@ -224,7 +264,9 @@ impl<'a> Scanner<'a> {
         if !self.simple_key_allowed {
             return Ok(());
         }
+
         self.drop_simple_key()?;
+
         let key = SimpleKey {
             possible: true,
             required: !self.in_flow() && self.indent == self.column(),
@@ -232,7 +274,9 @@ impl<'a> Scanner<'a> {
             mark: self.cursor.mark(),
         };
         *self.level() = key;
+
         self.key_begins = true;
+
         Ok(())
     }
 
@@ -246,11 +290,18 @@ impl<'a> Scanner<'a> {
     }
 
     fn level(&mut self) -> &mut SimpleKey {
-        self.keys.last_mut().expect("the block level is never closed")
+        self.keys
+            .last_mut()
+            .expect("the block level is never closed")
     }
 
     /// Opens a block collection if the column is deeper than the innermost open one.
-    fn roll_indent(&mut self, mark: Mark, before: Option<usize>, kind: Kind<'a>) -> Result<(), Error> {
+    fn roll_indent(
+        &mut self,
+        mark: Mark,
+        before: Option<usize>,
+        kind: Kind<'a>,
+    ) -> Result<(), Error> {
         let column = mark.column.cast_signed();
         if self.in_flow() || self.indent >= column {
             return Ok(());
@@ -268,7 +319,10 @@ impl<'a> Scanner<'a> {
     fn unroll_indent(&mut self, column: isize) {
         while !self.in_flow() && self.indent > column {
             self.push(Kind::BlockEnd, self.cursor.mark());
-            self.indent = self.indents.pop().expect("every level but the outermost was pushed");
+            self.indent = self
+                .indents
+                .pop()
+                .expect("every level but the outermost was pushed");
         }
     }
 }
@@ -311,7 +365,10 @@ impl<'a> Scanner<'a> {
 
     fn fetch_flow_start(&mut self, kind: Kind<'a>) -> Result<(), Error> {
         self.note_simple_key()?;
-        self.keys.push(SimpleKey { token: self.next_token(), ..SimpleKey::default() });
+        self.keys.push(SimpleKey {
+            token: self.next_token(),
+            ..SimpleKey::default()
+        });
         if self.keys.len() - 1 > MAX_DEPTH {
             return Err(self.error(TOO_DEEP, self.cursor.mark()));
         }
@@ -322,17 +379,20 @@ impl<'a> Scanner<'a> {
 
     fn fetch_flow_end(&mut self, kind: Kind<'a>) -> Result<(), Error> {
         self.drop_simple_key()?;
+
         if self.in_flow() {
             let key = self.keys.pop().expect("the flow level's");
-            // Where the level had no key this is its opening bracket: upstream waits no longer for a colon behind an
-            // empty collection, and takes `{}: x` for `{}`.
+            // Where the level had no key this is its opening bracket: upstream waits no longer for
+            // a colon behind an empty collection, and takes `{}: x` for `{}`.
             let place = key.token.checked_sub(self.taken);
             if let Some(token) = place.and_then(|place| self.queue.get_mut(place)) {
                 token.key_level = None;
             }
         }
+
         self.simple_key_allowed = false;
         self.indicator(kind, 1);
+
         Ok(())
     }
 
@@ -352,9 +412,11 @@ impl<'a> Scanner<'a> {
             }
             self.roll_indent(self.cursor.mark(), None, Kind::BlockSequenceStart)?;
         }
+
         self.drop_simple_key()?;
         self.simple_key_allowed = true;
         self.indicator(Kind::BlockEntry, 1);
+
         Ok(())
     }
 
@@ -389,7 +451,9 @@ impl<'a> Scanner<'a> {
             }
             self.simple_key_allowed = !self.in_flow();
         }
+
         self.indicator(Kind::Value, 1);
+
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! Plain, quoted and block scalars. Text that stands in the input as it is meant is borrowed from it.
+//! Plain, quoted and block scalars. Text that stands in the input as it is meant is borrowed from
+//! it.
 
 use std::borrow::Cow;
 
@@ -14,7 +15,8 @@ struct Collected {
     from: usize,
 }
 
-/// The line breaks between two words, folded: one break is a space, of several the first is dropped.
+/// The line breaks between two words, folded: one break is a space, of several the first is
+/// dropped.
 #[derive(Default)]
 struct Fold {
     /// There was a line break, escaped or not: blanks from here on are indentation.
@@ -72,7 +74,11 @@ impl Scanner<'_> {
         self.note_simple_key()?;
         self.simple_key_allowed = false;
         let mark = self.cursor.mark();
-        let mut text = Collected { copied: None, from: self.cursor.place() };
+        let mut text = Collected {
+            copied: None,
+            from: self.cursor.place(),
+        };
+
         let mut fold = Fold::default();
         let mut end = self.cursor.place();
         while !self.plain_ends_at_line_start() && self.cursor.here() != b'#' {
@@ -81,23 +87,30 @@ impl Scanner<'_> {
                 fold.append_to(text.copied.get_or_insert_default());
                 self.resume(&mut text);
             }
+
             while !self.cursor.blank_or_end(0) && !self.plain_ends() {
                 self.cursor.skip();
                 end = self.cursor.place();
             }
+
             if !self.cursor.blank(0) && !self.cursor.line_break(0) {
                 break;
             }
+
             self.skip_plain_gap(&mut fold, mark)?;
+
             if !self.in_flow() && self.column() <= self.indent {
                 break;
             }
         }
+
         if fold.broken {
             self.simple_key_allowed = true;
         }
+
         let text = self.finish(text, end);
         self.push(Kind::Scalar { text, plain: true }, mark);
+
         Ok(())
     }
 
@@ -119,7 +132,9 @@ impl Scanner<'_> {
                 fold.push(line_break);
             } else if self.cursor.blank(0) {
                 if fold.broken && self.column() <= self.indent && self.cursor.here() == b'\t' {
-                    return Err(self.error("found a tab character that violates indentation", began));
+                    return Err(
+                        self.error("found a tab character that violates indentation", began)
+                    );
                 }
                 self.cursor.skip();
             } else {
@@ -137,7 +152,11 @@ impl Scanner<'_> {
         let mark = self.cursor.mark();
         let quote = self.cursor.here();
         self.cursor.skip();
-        let mut text = Collected { copied: None, from: self.cursor.place() };
+        let mut text = Collected {
+            copied: None,
+            from: self.cursor.place(),
+        };
+
         loop {
             if self.plain_ends_at_line_start() {
                 return Err(self.error("found unexpected document indicator", mark));
@@ -145,6 +164,7 @@ impl Scanner<'_> {
             if self.cursor.at_end() {
                 return Err(self.error("found unexpected end of stream", mark));
             }
+
             let mut fold = Fold::default();
             while !self.cursor.blank_or_end(0) && !fold.broken {
                 match self.cursor.here() {
@@ -158,20 +178,25 @@ impl Scanner<'_> {
                     _ => self.cursor.skip(),
                 }
             }
+
             if self.cursor.here() == quote {
                 break;
             }
+
             self.skip_quoted_gap(&mut text, fold);
         }
+
         let text = self.finish(text, self.cursor.place());
         self.cursor.skip();
         self.push(Kind::Scalar { text, plain: false }, mark);
+
         Ok(())
     }
 
     /// Blanks between two words count; around a line break they do not.
     fn skip_quoted_gap(&mut self, text: &mut Collected, mut fold: Fold) {
         let word_end = self.cursor.place();
+
         loop {
             if let Some(line_break) = self.cursor.skip_line_break() {
                 fold.push(line_break);
@@ -181,6 +206,7 @@ impl Scanner<'_> {
                 break;
             }
         }
+
         if fold.broken {
             self.copy(text, word_end);
             fold.append_to(text.copied.get_or_insert_default());
@@ -189,8 +215,14 @@ impl Scanner<'_> {
     }
 
     /// Stands at a backslash.
-    fn scan_escape(&mut self, text: &mut Collected, fold: &mut Fold, began: Mark) -> Result<(), Error> {
+    fn scan_escape(
+        &mut self,
+        text: &mut Collected,
+        fold: &mut Fold,
+        began: Mark,
+    ) -> Result<(), Error> {
         self.copy(text, self.cursor.place());
+
         if self.cursor.line_break(1) {
             self.cursor.skip();
             self.cursor.skip_line_break();
@@ -198,6 +230,7 @@ impl Scanner<'_> {
             self.resume(text);
             return Ok(());
         }
+
         let (character, digits) = match self.cursor.at(1) {
             b'0' => ('\0', 0),
             b'a' => ('\x07', 0),
@@ -218,10 +251,18 @@ impl Scanner<'_> {
             b'U' => ('\0', 8),
             _ => return Err(self.error("found unknown escape character", began)),
         };
+
         self.cursor.skip_many(2);
-        let character = if digits == 0 { character } else { self.scan_code(digits, began)? };
+
+        let character = if digits == 0 {
+            character
+        } else {
+            self.scan_code(digits, began)?
+        };
         text.copied.get_or_insert_default().push(character);
+
         self.resume(text);
+
         Ok(())
     }
 
@@ -233,10 +274,12 @@ impl Scanner<'_> {
             };
             code = code << 4 | u32::from(digit);
         }
+
         let Some(character) = char::from_u32(code) else {
             return Err(self.error("found invalid Unicode character escape code", began));
         };
         self.cursor.skip_many(digits);
+
         Ok(character)
     }
 }
@@ -257,6 +300,7 @@ impl Scanner<'_> {
         let mut empty_lines = String::new();
         self.skip_block_indent(&mut indent, &mut empty_lines, mark)?;
         let indent = indent.expect("found with the first line");
+
         let mut indented_before = false;
         while self.cursor.column() == indent && !self.cursor.at_end() {
             // Folding joins two lines of text; one that begins with a blank stands as it is.
@@ -265,20 +309,32 @@ impl Scanner<'_> {
             join_lines(&mut text, last_break.take(), &mut empty_lines, folded);
             indented_before = indented;
             let from = self.cursor.place();
+
             while !self.cursor.break_or_end(0) {
                 self.cursor.skip();
             }
+
             text.push_str(self.cursor.slice(from, self.cursor.place()));
             last_break = self.cursor.skip_line_break();
             self.skip_block_indent(&mut Some(indent), &mut empty_lines, mark)?;
         }
+
         if chomping != Chomping::Strip {
             text.extend(last_break);
         }
+
         if chomping == Chomping::Keep {
             text.push_str(&empty_lines);
         }
-        self.push(Kind::Scalar { text: Cow::Owned(text), plain: false }, mark);
+
+        self.push(
+            Kind::Scalar {
+                text: Cow::Owned(text),
+                plain: false,
+            },
+            mark,
+        );
+
         Ok(())
     }
 
@@ -307,7 +363,8 @@ impl Scanner<'_> {
         Some(chomping)
     }
 
-    /// Empty lines and the indentation of the next line; the first line that is not empty decides how deep it is.
+    /// Empty lines and the indentation of the next line; the first line that is not empty decides
+    /// how deep it is.
     fn skip_block_indent(
         &mut self,
         indent: &mut Option<usize>,
@@ -320,19 +377,24 @@ impl Scanner<'_> {
             while inside(self.cursor.column()) && self.cursor.here() == b' ' {
                 self.cursor.skip();
             }
+
             deepest = deepest.max(self.cursor.column());
+
             if inside(self.cursor.column()) && self.cursor.here() == b'\t' {
                 let problem = "found a tab character where an indentation space is expected";
                 return Err(self.error(problem, began));
             }
+
             match self.cursor.skip_line_break() {
                 Some(line_break) => empty_lines.push(line_break),
                 None => break,
             }
         }
+
         if indent.is_none() {
             *indent = Some(deepest.max((self.indent + 1).cast_unsigned()).max(1));
         }
+
         Ok(())
     }
 }

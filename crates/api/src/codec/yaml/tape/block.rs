@@ -26,11 +26,14 @@ impl Composer<'_> {
     pub(super) fn indentless_entry(&mut self) -> Result<(), Error> {
         let token = self.scanner.peek()?;
         let line = token.line;
+
         if !matches!(token.kind, Kind::BlockEntry) {
             self.close();
             return Ok(());
         }
+
         self.scanner.take();
+
         match self.scanner.peek()?.kind {
             Kind::BlockEntry | Kind::Key | Kind::Value | Kind::BlockEnd => {
                 self.empty_scalar(line);

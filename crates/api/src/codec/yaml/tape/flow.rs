@@ -14,7 +14,9 @@ impl Composer<'_> {
             }
             self.scanner.take();
         }
+
         self.expect(Expects::FlowEntry { first: false });
+
         match self.scanner.peek()?.kind {
             Kind::FlowSequenceEnd => {
                 self.scanner.take();
@@ -33,6 +35,7 @@ impl Composer<'_> {
     pub(super) fn pair_key(&mut self) -> Result<(), Error> {
         self.expect(Expects::PairValue);
         let token = self.scanner.peek()?;
+
         let line = token.line;
         match token.kind {
             Kind::Value | Kind::FlowEntry | Kind::FlowSequenceEnd => {
@@ -59,6 +62,7 @@ impl Composer<'_> {
             }
             self.scanner.take();
         }
+
         match self.scanner.peek()?.kind {
             Kind::FlowMappingEnd => {
                 self.scanner.take();
@@ -69,11 +73,16 @@ impl Composer<'_> {
                 self.scanner.take();
                 self.expect(Expects::FlowValue);
                 let token = self.scanner.peek()?;
+
                 let line = token.line;
-                if matches!(token.kind, Kind::Value | Kind::FlowEntry | Kind::FlowMappingEnd) {
+                if matches!(
+                    token.kind,
+                    Kind::Value | Kind::FlowEntry | Kind::FlowMappingEnd
+                ) {
                     self.empty_scalar(line);
                     return Ok(());
                 }
+
                 self.node(Context::Flow)
             }
             _ => {

@@ -1,8 +1,9 @@
 //! From tokens to nodes: the grammar of YAML.
 //!
-//! A document becomes a *tape*: its nodes in the order of the text, where a collection knows the end of its content.
-//! An alias is the place of its anchor on the tape, so whoever reads the tape may follow it without a tree of
-//! pointers. The grammar is a stack of open collections, each with what it expects next; nothing here recurses.
+//! A document becomes a *tape*: its nodes in the order of the text, where a collection knows the
+//! end of its content. An alias is the place of its anchor on the tape, so whoever reads the tape
+//! may follow it without a tree of pointers. The grammar is a stack of open collections, each with
+//! what it expects next; nothing here recurses.
 
 mod block;
 mod flow;
@@ -119,8 +120,13 @@ impl<'a> Composer<'a> {
                 self.directives()?;
                 let token = self.scanner.next()?;
                 if !matches!(token.kind, Kind::DocumentStart) {
-                    return Err(Error::syntax("did not find expected <document start>", token.line, 0));
+                    return Err(Error::syntax(
+                        "did not find expected <document start>",
+                        token.line,
+                        0,
+                    ));
                 }
+
                 let next = self.scanner.peek()?;
                 if ends_document(&next.kind) {
                     let line = next.line;
@@ -134,11 +140,14 @@ impl<'a> Composer<'a> {
                 self.node(Context::Block)?;
             }
         }
+
         while let Some(expects) = self.open.last().map(|open| open.expects) {
             self.step(expects)?;
         }
+
         // What follows decides nothing, but it must be a token.
         self.scanner.peek()?;
+
         Ok(())
     }
 
@@ -159,7 +168,9 @@ impl<'a> Composer<'a> {
                     self.scanner.take();
                 }
                 Kind::TagDirective { .. } => {
-                    let Kind::TagDirective { handle, prefix } = self.scanner.take().kind else { continue };
+                    let Kind::TagDirective { handle, prefix } = self.scanner.take().kind else {
+                        continue;
+                    };
                     if self.handles.insert(handle, prefix).is_some() {
                         return Err(Error::syntax("found duplicate %TAG directive", line, 0));
                     }
@@ -167,8 +178,12 @@ impl<'a> Composer<'a> {
                 _ => break,
             }
         }
+
         self.handles.entry("!").or_insert_with(|| b"!".to_vec());
-        self.handles.entry("!!").or_insert_with(|| b"tag:yaml.org,2002:".to_vec());
+        self.handles
+            .entry("!!")
+            .or_insert_with(|| b"tag:yaml.org,2002:".to_vec());
+
         Ok(())
     }
 
@@ -202,27 +217,40 @@ impl<'a> Composer<'a> {
     }
 
     fn empty_scalar(&mut self, line: usize) {
-        let scalar = Scalar { text: Cow::Borrowed(""), tag: Tag::None, implicit: true };
+        let scalar = Scalar {
+            text: Cow::Borrowed(""),
+            tag: Tag::None,
+            implicit: true,
+        };
         self.push(line, Content::Scalar(scalar));
     }
 
     fn open(&mut self, expects: Expects, line: usize, content: Content<'a>) {
         let node = self.nodes.len();
         self.push(line, content);
-        self.open.push(Open { expects, node, line });
+        self.open.push(Open {
+            expects,
+            node,
+            line,
+        });
     }
 
     fn close(&mut self) {
         let open = self.open.pop().expect("only an open collection is closed");
         let end = self.nodes.len();
-        if let Content::Sequence(place) | Content::Mapping(place) = &mut self.nodes[open.node].content {
+        if let Content::Sequence(place) | Content::Mapping(place) =
+            &mut self.nodes[open.node].content
+        {
             *place = end;
         }
     }
 
     /// Sets what the innermost collection expects after the node that follows.
     fn expect(&mut self, expects: Expects) {
-        self.open.last_mut().expect("a collection is open while its content is read").expects = expects;
+        self.open
+            .last_mut()
+            .expect("a collection is open while its content is read")
+            .expects = expects;
     }
 
     fn error(&self, problem: &'static str, line: usize) -> Error {

@@ -18,15 +18,22 @@ impl<'a> Composer<'a> {
         let token = self.scanner.peek()?;
         let line = token.line;
         if let Kind::Alias(name) = token.kind {
-            let place =
-                self.anchors.get(name).copied().ok_or_else(|| Error::UnknownAnchor(name.to_owned()))?;
+            let place = self
+                .anchors
+                .get(name)
+                .copied()
+                .ok_or_else(|| Error::UnknownAnchor(name.to_owned()))?;
             self.scanner.take();
             self.push(line, Content::Alias(name, place));
             return Ok(());
         }
+
         let properties = self.properties(line)?;
-        let Some(content) = self.content(context, &properties, line)? else { return Ok(()) };
+        let Some(content) = self.content(context, &properties, line)? else {
+            return Ok(());
+        };
         self.push(line, content);
+
         Ok(())
     }
 
@@ -50,7 +57,13 @@ impl<'a> Composer<'a> {
         }
     }
 
-    fn full_tag(&self, handle: &str, suffix: Vec<u8>, line: usize, began: usize) -> Result<Vec<u8>, Error> {
+    fn full_tag(
+        &self,
+        handle: &str,
+        suffix: Vec<u8>,
+        line: usize,
+        began: usize,
+    ) -> Result<Vec<u8>, Error> {
         if handle.is_empty() {
             return Ok(suffix);
         }
@@ -69,9 +82,12 @@ impl<'a> Composer<'a> {
     ) -> Result<Option<Content<'a>>, Error> {
         let block = context != Context::Flow;
         let token = self.scanner.peek()?;
+
         let token_line = token.line;
         let (expects, sequence) = match token.kind {
-            Kind::BlockEntry if context == Context::BlockOrIndentless => (Expects::IndentlessEntry, true),
+            Kind::BlockEntry if context == Context::BlockOrIndentless => {
+                (Expects::IndentlessEntry, true)
+            }
             Kind::FlowSequenceStart => (Expects::FlowEntry { first: true }, true),
             Kind::FlowMappingStart => (Expects::FlowKey { first: true }, false),
             Kind::BlockSequenceStart if block => (Expects::BlockEntry, true),
@@ -84,18 +100,41 @@ impl<'a> Composer<'a> {
                 self.anchor(properties);
                 let tag = properties.tag.as_deref().map_or(Tag::None, known_tag);
                 let implicit = properties.tag.is_none();
-                return Ok(Some(Content::Scalar(Scalar { text: Cow::Borrowed(""), tag, implicit })));
+                return Ok(Some(Content::Scalar(Scalar {
+                    text: Cow::Borrowed(""),
+                    tag,
+                    implicit,
+                })));
             }
-            _ => return Err(Error::syntax("did not find expected node content", token_line, line)),
+            _ => {
+                return Err(Error::syntax(
+                    "did not find expected node content",
+                    token_line,
+                    line,
+                ));
+            }
         };
+
         self.anchor(properties);
+
         // The first entry of an indentless sequence is read as an entry.
         if !matches!(expects, Expects::IndentlessEntry) {
             self.scanner.take();
         }
-        self.open(expects, line, if sequence { Content::Sequence(0) } else { Content::Mapping(0) });
+
+        self.open(
+            expects,
+            line,
+            if sequence {
+                Content::Sequence(0)
+            } else {
+                Content::Mapping(0)
+            },
+        );
+
         // Errors inside name the line of the indicator, which may follow the properties.
         self.open.last_mut().expect("opened just above").line = token_line;
+
         Ok(None)
     }
 
@@ -108,13 +147,20 @@ impl<'a> Composer<'a> {
 }
 
 fn take_scalar<'a>(token: Token<'a>, properties: &Properties<'a>) -> Option<Content<'a>> {
-    let Kind::Scalar { text, plain } = token.kind else { return None };
+    let Kind::Scalar { text, plain } = token.kind else {
+        return None;
+    };
     let (tag, implicit) = match properties.tag.as_deref() {
         None => (Tag::None, plain),
         Some(b"!") => (Tag::Other, true),
         Some(tag) => (known_tag(tag), false),
     };
-    Some(Content::Scalar(Scalar { text, tag, implicit }))
+
+    Some(Content::Scalar(Scalar {
+        text,
+        tag,
+        implicit,
+    }))
 }
 
 fn known_tag(tag: &[u8]) -> Tag {

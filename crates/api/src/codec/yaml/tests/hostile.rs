@@ -1,4 +1,5 @@
-//! Texts that are meant to do harm: depth, breadth, aliases, and whatever could cost the square of its size.
+//! Texts that are meant to do harm: depth, breadth, aliases, and whatever could cost the square of
+//! its size.
 
 use crate::codec::json::MAX_TREE_DEPTH;
 use crate::codec::yaml::{self, Error};
@@ -10,10 +11,23 @@ fn nested(open: &str, close: &str, depth: usize) -> String {
 
 #[test]
 fn a_value_may_be_as_deep_as_one_from_json() {
-    for (open, close, bracket) in [("[", "]", '['), ("{a: ", "}", '{'), ("- ", "", '['), ("? ", "", '{')] {
+    for (open, close, bracket) in [
+        ("[", "]", '['),
+        ("{a: ", "}", '{'),
+        ("- ", "", '['),
+        ("? ", "", '{'),
+    ] {
         let refused = Err(Error::TooDeep(bracket));
-        assert_eq!(yaml::decode(nested(open, close, MAX_TREE_DEPTH + 1).as_bytes()), refused);
-        assert_eq!(yaml::decode(nested(open, close, 10_000).as_bytes()), refused);
+        assert_eq!(
+            yaml::decode(nested(open, close, MAX_TREE_DEPTH + 1).as_bytes()),
+            refused
+        );
+
+        assert_eq!(
+            yaml::decode(nested(open, close, 10_000).as_bytes()),
+            refused
+        );
+
         if open != "? " {
             let value = yaml::decode(nested(open, close, MAX_TREE_DEPTH).as_bytes()).unwrap();
             assert_eq!(yaml::decode(yaml::print(&value).as_bytes()), Ok(value));
@@ -38,22 +52,43 @@ fn aliases_may_not_blow_a_text_up() {
         let aliases = vec![format!("*a{}", level - 1); 9].join(", ");
         laughs += &format!("a{level}: &a{level} [{aliases}]\n");
     }
-    assert_eq!(yaml::decode(laughs.as_bytes()), Err(Error::ExcessiveAliasing));
 
-    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), "*a, ".repeat(1_000));
+    assert_eq!(
+        yaml::decode(laughs.as_bytes()),
+        Err(Error::ExcessiveAliasing)
+    );
+
+    let long = format!(
+        "a: &a {}\nb: [{}]\n",
+        "x".repeat(100_000),
+        "*a, ".repeat(1_000)
+    );
     assert_eq!(yaml::decode(long.as_bytes()), Err(Error::ExcessiveAliasing));
 
     let mut chain = "a0: &a0 x\n".to_owned();
     for level in 1..20_000 {
         chain += &format!("a{level}: &a{level} [*a{}]\n", level - 1);
     }
-    assert_eq!(yaml::decode(chain.as_bytes()), Err(Error::ExcessiveAliasing));
+
+    assert_eq!(
+        yaml::decode(chain.as_bytes()),
+        Err(Error::ExcessiveAliasing)
+    );
 }
 
 #[test]
 fn a_document_of_many_small_aliases_is_read() {
     let text = format!("a: &a {{b: c}}\nd: [{}]\n", "*a, ".repeat(300));
-    assert_eq!(yaml::decode(text.as_bytes()).unwrap().get("d").unwrap().as_array().unwrap().len(), 300);
+    assert_eq!(
+        yaml::decode(text.as_bytes())
+            .unwrap()
+            .get("d")
+            .unwrap()
+            .as_array()
+            .unwrap()
+            .len(),
+        300
+    );
 }
 
 /// Four times the text costs at most six times the steps.
@@ -129,17 +164,31 @@ fn no_repetition_costs_the_square_of_its_length() {
         "[[a]: b]: ",
         "{a}: ",
     ];
+
     for before in ["", "[", "{a: ", "a: \"", "a: |\n  ", "a: >\n  ", "a: '"] {
         for piece in pieces {
             let name = format!("{before:?} and {piece:?}");
-            check_linear(&name, MIB / 16, |size| before.to_owned() + &piece.repeat(size / piece.len()));
+            check_linear(&name, MIB / 16, |size| {
+                before.to_owned() + &piece.repeat(size / piece.len())
+            });
         }
     }
 }
 
 #[test]
 fn a_mebibyte_of_brackets_colons_or_words_costs_what_it_should() {
-    for piece in ["[", "{", "[a, ", "[a: ", "? ", "- a\n", "a b ", "a: b\n", "[[a]: b]: ", "\"a\\x41\" "] {
+    for piece in [
+        "[",
+        "{",
+        "[a, ",
+        "[a: ",
+        "? ",
+        "- a\n",
+        "a b ",
+        "a: b\n",
+        "[[a]: b]: ",
+        "\"a\\x41\" ",
+    ] {
         check_linear(piece, MIB, |size| piece.repeat(size / piece.len()));
     }
 }
@@ -156,10 +205,13 @@ fn many_different_handles_anchors_and_keys_cost_no_search() {
         }
         text
     }
-    let check = |name, make: fn(usize) -> String| check_linear(name, MIB, |size| numbered(size, make));
+
+    let check =
+        |name, make: fn(usize) -> String| check_linear(name, MIB, |size| numbered(size, make));
     check("handles", |n| format!("%TAG !h{n}! x\n"));
     check("anchors", |n| format!("- &a{n} x\n- *a{n}\n"));
     check("keys", |n| format!("k{n}: x\n"));
+
     check("keys backwards", |n| format!("k{:08}: x\n", 10_000_000 - n));
     check("numbers", |n| format!("{n}.5: x\n"));
     check_linear("handles used", MIB, |size| {

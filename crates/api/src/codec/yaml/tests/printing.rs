@@ -16,11 +16,17 @@ fn collections_are_printed_in_block_style_with_sorted_names() {
         "{\"b\": 1, \"a\": [1, 2], \"c\": {\"e\": null, \"d\": true}}",
         "a:\n- 1\n- 2\nb: 1\nc:\n  d: true\n  e: null\n",
     );
-    check("{\"a\": [], \"b\": {}, \"c\": \"\", \"d\": null}", "a: []\nb: {}\nc: \"\"\nd: null\n");
+
+    check(
+        "{\"a\": [], \"b\": {}, \"c\": \"\", \"d\": null}",
+        "a: []\nb: {}\nc: \"\"\nd: null\n",
+    );
+
     check(
         "[[1, 2], [], [[3]], {\"a\": [{\"b\": 1, \"c\": 2}]}]",
         "- - 1\n  - 2\n- []\n- - - 3\n- a:\n  - b: 1\n    c: 2\n",
     );
+
     check(
         "{\"a10\": 1, \"a2\": 2, \"a1\": 3, \"b\": 4, \"A\": 5, \"_\": 6, \"-\": 7}",
         "'-': 7\n_: 6\nA: 5\na1: 3\na2: 2\na10: 1\nb: 4\n",
@@ -35,10 +41,12 @@ fn strings_that_look_like_something_else_are_quoted() {
         "[\"y\", \"n\", \"yes\", \"no\", \"on\", \"off\", \"true\", \"False\", \"null\", \"~\", \"Y\", \"NO\"]",
         "- \"y\"\n- \"n\"\n- \"yes\"\n- \"no\"\n- \"on\"\n- \"off\"\n- \"true\"\n- \"False\"\n- \"null\"\n- \"~\"\n- \"Y\"\n- \"NO\"\n",
     );
+
     check(
         "[\"1\", \"1.5\", \"0x10\", \"0777\", \"0o7\", \"0b1\", \"1e3\", \"1_000\", \".5\", \".inf\", \".nan\", \"-1\", \"+1\", \"1.2.3\", \"1e400\"]",
         "- \"1\"\n- \"1.5\"\n- \"0x10\"\n- \"0777\"\n- \"0o7\"\n- \"0b1\"\n- \"1e3\"\n- \"1_000\"\n- \".5\"\n- \".inf\"\n- \".nan\"\n- \"-1\"\n- \"+1\"\n- 1.2.3\n- 1e400\n",
     );
+
     check(
         "[\"2001-01-01\", \"2001-1-1\", \"2001-01-01T10:00:00Z\", \"2001-01-01 10:00:00\", \"2001-01-01T10:00:00.5+01:00\", \"2001-13-01\", \"2001-02-29\", \"2001-01-01x\", \"12:30\", \"1:2:3\", \"1:60\", \"-1:30.5\", \"a:b\"]",
         "- \"2001-01-01\"\n- \"2001-1-1\"\n- \"2001-01-01T10:00:00Z\"\n- \"2001-01-01 10:00:00\"\n- \"2001-01-01T10:00:00.5+01:00\"\n- 2001-13-01\n- 2001-02-29\n- 2001-01-01x\n- \"12:30\"\n- \"1:2:3\"\n- 1:60\n- \"-1:30.5\"\n- a:b\n",
@@ -87,18 +95,22 @@ fn long_lines_are_broken_at_spaces() {
         "{\"a\": \"one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen\"}",
         "a: one two three four five six seven eight nine ten eleven twelve thirteen fourteen\n  fifteen sixteen\n",
     );
+
     check(
         "{\"a\": [\"one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen\"]}",
         "a:\n- one two three four five six seven eight nine ten eleven twelve thirteen fourteen\n  fifteen sixteen\n",
     );
+
     check(
         "{\"a\": \"one: two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen\"}",
         "a: 'one: two three four five six seven eight nine ten eleven twelve thirteen fourteen\n  fifteen sixteen'\n",
     );
+
     check(
         "{\"a\": \"one\\ttwo three four five six seven eight nine ten eleven twelve thirteen fourteen  fifteen sixteen\"}",
         "a: \"one\\ttwo three four five six seven eight nine ten eleven twelve thirteen fourteen\n  \\ fifteen sixteen\"\n",
     );
+
     check(
         "{\"a\": \"oneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneone two\"}",
         "a: oneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneoneone\n  two\n",
@@ -115,7 +127,8 @@ fn numbers_are_printed_as_upstream_does() {
 
 #[test]
 fn floats_go_through_json_where_whole_ones_are_integers() {
-    let check = |number: f64, expected: &str| assert_eq!(yaml::print(&Value::Float(number)), expected);
+    let check =
+        |number: f64, expected: &str| assert_eq!(yaml::print(&Value::Float(number)), expected);
     check(1.0, "1\n");
     check(-0.0, "0\n");
     check(1e6, "1000000\n");
@@ -148,10 +161,21 @@ fn a_key_that_looks_like_a_merge_key_is_quoted() {
 fn raw_json_is_printed_as_what_it_is() {
     let mut object = Value::object();
     let map = object.as_object_mut().unwrap();
-    map.insert("raw", Value::Raw(RawJson::trusted(r#"{"b":[1,{"d":2}],"a":"x"}"#)));
+    map.insert(
+        "raw",
+        Value::Raw(RawJson::trusted(r#"{"b":[1,{"d":2}],"a":"x"}"#)),
+    );
+
     map.insert(
         "list",
-        Value::Array(vec![Value::Raw(RawJson::trusted("[1]")), Value::Raw(RawJson::trusted("{}"))]),
+        Value::Array(vec![
+            Value::Raw(RawJson::trusted("[1]")),
+            Value::Raw(RawJson::trusted("{}")),
+        ]),
     );
-    assert_eq!(yaml::print(&object), "list:\n- - 1\n- {}\nraw:\n  a: x\n  b:\n  - 1\n  - d: 2\n");
+
+    assert_eq!(
+        yaml::print(&object),
+        "list:\n- - 1\n- {}\nraw:\n  a: x\n  b:\n  - 1\n  - d: 2\n"
+    );
 }

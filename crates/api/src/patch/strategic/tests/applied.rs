@@ -6,8 +6,13 @@ use crate::patch::strategic::{Error, apply, decode};
 use crate::{Text, Value};
 
 /// What a case shows, the kind, the object, the patch, the result or the error.
-pub(super) type Applied =
-    (&'static str, &'static str, &'static str, &'static str, Result<&'static str, &'static str>);
+pub(super) type Applied = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    Result<&'static str, &'static str>,
+);
 
 const APPLIED: &[Applied] = &[
     (
@@ -64,14 +69,18 @@ const APPLIED: &[Applied] = &[
         "Pod",
         r#"{"spec":{"containers":[{"name":"a"},{"name":"b"},{"name":"c"}]}}"#,
         r#"{"spec":{"containers":[{"name":"d"},{"name":"b","image":"x"}]}}"#,
-        Ok(r#"{"spec":{"containers":[{"name":"d"},{"name":"a"},{"image":"x","name":"b"},{"name":"c"}]}}"#),
+        Ok(
+            r#"{"spec":{"containers":[{"name":"d"},{"name":"a"},{"image":"x","name":"b"},{"name":"c"}]}}"#,
+        ),
     ),
     (
         "the patch's own order wins",
         "Pod",
         r#"{"spec":{"containers":[{"name":"a"},{"name":"b"},{"name":"c"}]}}"#,
         r#"{"spec":{"containers":[{"name":"c","image":"x"},{"name":"a","image":"y"}]}}"#,
-        Ok(r#"{"spec":{"containers":[{"name":"b"},{"image":"x","name":"c"},{"image":"y","name":"a"}]}}"#),
+        Ok(
+            r#"{"spec":{"containers":[{"name":"b"},{"image":"x","name":"c"},{"image":"y","name":"a"}]}}"#,
+        ),
     ),
     (
         "a key may be a number",
@@ -349,7 +358,11 @@ const APPLIED: &[Applied] = &[
 pub(super) fn check(cases: &[Applied]) {
     for (what, of, original, patch, expected) in cases {
         let patched = shown(apply(object(original), object(patch), kind(of)));
-        assert_eq!(patched.as_deref().map_err(String::as_str), *expected, "{what}");
+        assert_eq!(
+            patched.as_deref().map_err(String::as_str),
+            *expected,
+            "{what}"
+        );
     }
 }
 
@@ -360,12 +373,20 @@ fn a_patch_is_put_into_an_object() {
 
 #[test]
 fn what_would_make_upstream_panic_is_refused() {
-    let refusal =
-        |original: &str, patch: &str| apply(object(original), object(patch), kind("Pod")).unwrap_err();
-    let null = refusal(r#"{"metadata":{"finalizers":[null]}}"#, r#"{"metadata":{"finalizers":["a"]}}"#);
+    let refusal = |original: &str, patch: &str| {
+        apply(object(original), object(patch), kind("Pod")).unwrap_err()
+    };
+    let null = refusal(
+        r#"{"metadata":{"finalizers":[null]}}"#,
+        r#"{"metadata":{"finalizers":["a"]}}"#,
+    );
     assert!(matches!(null, Error::MixedList(_)), "{null}");
+
     let tolerations = r#"{"spec":{"tolerations":[{"key":"a"}]}}"#;
-    let order = refusal(tolerations, r#"{"spec":{"$setElementOrder/tolerations":[{"key":"a"}]}}"#);
+    let order = refusal(
+        tolerations,
+        r#"{"spec":{"$setElementOrder/tolerations":[{"key":"a"}]}}"#,
+    );
     assert_eq!(order, Error::BadElementOrder);
 }
 
@@ -373,7 +394,11 @@ fn what_would_make_upstream_panic_is_refused() {
 fn a_value_carried_as_text_is_merged_inside() {
     let data = Value::Raw(json::raw(br#"{"a":1,"b":2}"#).unwrap());
     let revision = [(Text::const_new("data"), data)].into_iter().collect();
-    let patched = apply(revision, object(r#"{"data":{"b":null,"c":3}}"#), kind("ControllerRevision"));
+    let patched = apply(
+        revision,
+        object(r#"{"data":{"b":null,"c":3}}"#),
+        kind("ControllerRevision"),
+    );
     assert_eq!(shown(patched).as_deref(), Ok(r#"{"data":{"a":1,"c":3}}"#));
 }
 
@@ -381,10 +406,17 @@ fn a_value_carried_as_text_is_merged_inside() {
 fn what_is_no_object_is_no_patch() {
     let read = |text: &str| decode(text.as_bytes()).map_err(|error| error.to_string());
     assert!(read("null").unwrap().patch.is_empty());
-    assert_eq!(read(r#"{"a":1,"a":2}"#).unwrap().strict, [r#"duplicate field "a""#]);
+    assert_eq!(
+        read(r#"{"a":1,"a":2}"#).unwrap().strict,
+        [r#"duplicate field "a""#]
+    );
+
     assert_eq!(read("{"), Err("unexpected end of JSON input".to_string()));
     assert_eq!(
         read("[]"),
-        Err("json: cannot unmarshal array into Go value of type map[string]interface {}".to_string())
+        Err(
+            "json: cannot unmarshal array into Go value of type map[string]interface {}"
+                .to_string()
+        )
     );
 }

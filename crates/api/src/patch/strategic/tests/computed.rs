@@ -4,11 +4,19 @@ use super::{kind, object, shown};
 use crate::patch::Precondition;
 use crate::patch::strategic::{Overwrite, between, three_way};
 
-const PRECONDITIONS: [Precondition<'_>; 2] =
-    [Precondition::KeyUnchanged("kind"), Precondition::MetadataKeyUnchanged("name")];
+const PRECONDITIONS: [Precondition<'_>; 2] = [
+    Precondition::KeyUnchanged("kind"),
+    Precondition::MetadataKeyUnchanged("name"),
+];
 
 /// What a case shows, the kind, the original, the modified object, the patch or the error.
-type TwoWay = (&'static str, &'static str, &'static str, &'static str, Result<&'static str, &'static str>);
+type TwoWay = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    Result<&'static str, &'static str>,
+);
 
 const TWO_WAY: &[TwoWay] = &[
     (
@@ -142,7 +150,9 @@ const TWO_WAY: &[TwoWay] = &[
         "Deployment",
         r#"{"spec":{"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":1}}}}"#,
         r#"{"spec":{"strategy":{"type":"Recreate"}}}"#,
-        Ok(r#"{"spec":{"strategy":{"$retainKeys":["type"],"rollingUpdate":null,"type":"Recreate"}}}"#),
+        Ok(
+            r#"{"spec":{"strategy":{"$retainKeys":["type"],"rollingUpdate":null,"type":"Recreate"}}}"#,
+        ),
     ),
     (
         "nulls are values",
@@ -240,15 +250,32 @@ const TWO_WAY: &[TwoWay] = &[
 #[test]
 fn a_patch_is_made_of_a_difference() {
     for (what, of, original, modified, expected) in TWO_WAY {
-        let patch = shown(between(&object(original), &object(modified), kind(of), &PRECONDITIONS));
-        assert_eq!(patch.as_deref().map_err(String::as_str), *expected, "{what}");
+        let patch = shown(between(
+            &object(original),
+            &object(modified),
+            kind(of),
+            &PRECONDITIONS,
+        ));
+
+        assert_eq!(
+            patch.as_deref().map_err(String::as_str),
+            *expected,
+            "{what}"
+        );
     }
 }
 
 type Outcome = Result<&'static str, &'static str>;
 
-/// What a case shows; the kind; original, modified and current; the outcome if we prevail, and if we do not.
-type ThreeWay = (&'static str, &'static str, [&'static str; 3], Outcome, Outcome);
+/// What a case shows; the kind; original, modified and current; the outcome if we prevail, and if
+/// we do not.
+type ThreeWay = (
+    &'static str,
+    &'static str,
+    [&'static str; 3],
+    Outcome,
+    Outcome,
+);
 
 const THREE_WAY: &[ThreeWay] = &[
     (
@@ -416,7 +443,11 @@ const THREE_WAY: &[ThreeWay] = &[
     (
         "nothing was sent before",
         "Pod",
-        ["{}", r#"{"spec":{"nodeName":"n"}}"#, r#"{"metadata":{"name":"p"},"spec":{"hostname":"h"}}"#],
+        [
+            "{}",
+            r#"{"spec":{"nodeName":"n"}}"#,
+            r#"{"metadata":{"name":"p"},"spec":{"hostname":"h"}}"#,
+        ],
         Ok(r#"{"spec":{"nodeName":"n"}}"#),
         Ok(r#"{"spec":{"nodeName":"n"}}"#),
     ),
@@ -449,7 +480,11 @@ const THREE_WAY: &[ThreeWay] = &[
     (
         "a struct that is replaced as a whole counts as changed",
         "PodDisruptionBudget",
-        [r#"{"spec":{"selector":{}}}"#, r#"{"spec":{}}"#, r#"{"spec":{"selector":{}}}"#],
+        [
+            r#"{"spec":{"selector":{}}}"#,
+            r#"{"spec":{}}"#,
+            r#"{"spec":{"selector":{}}}"#,
+        ],
         Ok(r#"{"spec":{"selector":null}}"#),
         Err(
             "patch:\nspec:\n  selector: null\n\nconflicts with changes made from original to current:\nspec:\n  selector: {}\n\n",
@@ -458,7 +493,11 @@ const THREE_WAY: &[ThreeWay] = &[
     (
         "another kind",
         "Pod",
-        [r#"{"kind":"Pod"}"#, r#"{"kind":"Job"}"#, r#"{"kind":"Pod"}"#],
+        [
+            r#"{"kind":"Pod"}"#,
+            r#"{"kind":"Job"}"#,
+            r#"{"kind":"Pod"}"#,
+        ],
         Err("precondition failed for: map[kind:Job]"),
         Err("precondition failed for: map[kind:Job]"),
     ),
@@ -480,18 +519,43 @@ fn a_three_way_patch_keeps_what_others_did() {
     for (what, of, objects, prevailing, yielding) in THREE_WAY {
         let [original, modified, current] = objects.map(object);
         for (overwrite, expected) in [(Overwrite::Yes, prevailing), (Overwrite::No, yielding)] {
-            let patch = three_way(&original, &modified, &current, kind(of), overwrite, &PRECONDITIONS);
-            assert_eq!(shown(patch).as_deref().map_err(String::as_str), *expected, "{what}, {overwrite:?}");
+            let patch = three_way(
+                &original,
+                &modified,
+                &current,
+                kind(of),
+                overwrite,
+                &PRECONDITIONS,
+            );
+
+            assert_eq!(
+                shown(patch).as_deref().map_err(String::as_str),
+                *expected,
+                "{what}, {overwrite:?}"
+            );
         }
     }
 }
 
-/// Upstream sorts lists of scalars in the patch itself while it looks for conflicts. Ours stays as it was meant.
+/// Upstream sorts lists of scalars in the patch itself while it looks for conflicts. Ours stays as
+/// it was meant.
 #[test]
 fn looking_for_conflicts_changes_nothing() {
     let original = object(r#"{"spec":{"ipFamilies":["b","a"]}}"#);
     let modified = object(r#"{"spec":{"ipFamilies":["c","a","b"]}}"#);
+
     let current = object(r#"{"spec":{"ipFamilies":["b","a","c"]}}"#);
-    let patch = three_way(&original, &modified, &current, kind("Service"), Overwrite::No, &[]);
-    assert_eq!(shown(patch).as_deref(), Ok(r#"{"spec":{"ipFamilies":["c","a","b"]}}"#));
+    let patch = three_way(
+        &original,
+        &modified,
+        &current,
+        kind("Service"),
+        Overwrite::No,
+        &[],
+    );
+
+    assert_eq!(
+        shown(patch).as_deref(),
+        Ok(r#"{"spec":{"ipFamilies":["c","a","b"]}}"#)
+    );
 }

@@ -18,15 +18,27 @@ impl Sized {
         let variable = |name: &String, value: &str| {
             let members = [("name", name.as_str()), ("value", value)];
             Value::Object(
-                members.into_iter().map(|(name, text)| (Text::new(name), Value::string(text))).collect(),
+                members
+                    .into_iter()
+                    .map(|(name, text)| (Text::new(name), Value::string(text)))
+                    .collect(),
             )
         };
+
         let container = |env: Vec<Value>| {
-            let container =
-                Value::Object([member("name", "c".into()), member("env", env.into())].into_iter().collect());
+            let container = Value::Object(
+                [member("name", "c".into()), member("env", env.into())]
+                    .into_iter()
+                    .collect(),
+            );
             below(&["spec", "containers"], vec![container].into())
         };
-        let labels: Map = names.iter().map(|name| (Text::new(name), Value::string("1"))).collect();
+
+        let labels: Map = names
+            .iter()
+            .map(|name| (Text::new(name), Value::string("1")))
+            .collect();
+
         Sized {
             env: container(names.iter().map(|name| variable(name, "1")).collect()),
             reversed: container(names.iter().rev().map(|name| variable(name, "2")).collect()),
@@ -40,10 +52,9 @@ fn member(name: &str, value: Value) -> (Text, Value) {
 }
 
 fn below(path: &[&str], value: Value) -> Map {
-    let whole = path
-        .iter()
-        .rev()
-        .fold(value, |value, name| Value::Object([member(name, value)].into_iter().collect()));
+    let whole = path.iter().rev().fold(value, |value, name| {
+        Value::Object([member(name, value)].into_iter().collect())
+    });
     whole.as_object().unwrap().clone()
 }
 
@@ -52,11 +63,19 @@ fn check(what: &str, times: u64, work: impl Fn(&Sized)) {
         let sized = Sized::new(count);
         steps::taken_by(|| work(&sized))
     };
+
     let elements = 1_000 * usize::try_from(times).unwrap();
     let (small, large) = (cost(1_000), cost(elements));
-    assert!(small >= 1_000, "nothing counts the steps of {what}: {small}");
+    assert!(
+        small >= 1_000,
+        "nothing counts the steps of {what}: {small}"
+    );
+
     // Twice as often: sorting costs a logarithm more.
-    assert!(large <= 2 * times * small, "{what}: {small} steps for 1,000 elements, {large} for {elements}");
+    assert!(
+        large <= 2 * times * small,
+        "{what}: {small} steps for 1,000 elements, {large} for {elements}"
+    );
 }
 
 #[test]
@@ -65,6 +84,7 @@ fn more_elements_cost_at_most_twice_as_many_steps_each() {
         eprintln!("left out: steps are counted only in builds with debug assertions");
         return;
     }
+
     let pod = kind("Pod");
     check("a patch of every element", 100, |sized| {
         apply(sized.env.clone(), sized.reversed.clone(), pod).unwrap();
@@ -73,15 +93,47 @@ fn more_elements_cost_at_most_twice_as_many_steps_each() {
         apply(Map::new(), sized.labels.clone(), pod).unwrap();
         apply(sized.labels.clone(), sized.labels.clone(), pod).unwrap();
     });
-    check("a difference of every element, and its application", 20, |sized| {
-        let patch = between(&sized.env, &sized.reversed, pod, &[]).unwrap();
-        assert_eq!(apply(sized.env.clone(), patch, pod).unwrap(), sized.reversed);
-        let removal =
-            between(&sized.env, &below(&["spec", "containers"], Value::Array(vec![])), pod, &[]).unwrap();
-        apply(sized.env.clone(), removal, pod).unwrap();
-    });
+
+    check(
+        "a difference of every element, and its application",
+        20,
+        |sized| {
+            let patch = between(&sized.env, &sized.reversed, pod, &[]).unwrap();
+            assert_eq!(
+                apply(sized.env.clone(), patch, pod).unwrap(),
+                sized.reversed
+            );
+
+            let removal = between(
+                &sized.env,
+                &below(&["spec", "containers"], Value::Array(vec![])),
+                pod,
+                &[],
+            )
+            .unwrap();
+            apply(sized.env.clone(), removal, pod).unwrap();
+        },
+    );
+
     check("a three-way difference", 20, |sized| {
-        three_way(&sized.env, &sized.reversed, &sized.env, pod, Overwrite::Yes, &[]).unwrap();
-        three_way(&sized.env, &sized.env, &sized.reversed, pod, Overwrite::No, &[]).unwrap_err();
+        three_way(
+            &sized.env,
+            &sized.reversed,
+            &sized.env,
+            pod,
+            Overwrite::Yes,
+            &[],
+        )
+        .unwrap();
+
+        three_way(
+            &sized.env,
+            &sized.env,
+            &sized.reversed,
+            pod,
+            Overwrite::No,
+            &[],
+        )
+        .unwrap_err();
     });
 }

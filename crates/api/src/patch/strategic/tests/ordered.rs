@@ -22,7 +22,9 @@ const ORDERED: &[Applied] = &[
         "Pod",
         r#"{"spec":{"containers":[{"name":"x"},{"name":"a"},{"name":"y"},{"name":"b"},{"name":"z"}]}}"#,
         r#"{"spec":{"$setElementOrder/containers":[{"name":"b"},{"name":"a"}]}}"#,
-        Ok(r#"{"spec":{"containers":[{"name":"x"},{"name":"y"},{"name":"b"},{"name":"a"},{"name":"z"}]}}"#),
+        Ok(
+            r#"{"spec":{"containers":[{"name":"x"},{"name":"y"},{"name":"b"},{"name":"a"},{"name":"z"}]}}"#,
+        ),
     ),
     (
         "$setElementOrder and a deletion",

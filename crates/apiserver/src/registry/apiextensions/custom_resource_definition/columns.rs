@@ -11,7 +11,16 @@ use super::subresources::is_simple;
 use crate::registry::strategy::Errors;
 
 const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
-const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
+const FORMATS: [&str; 8] = [
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "password",
+];
 
 /// So many fields may be selected by.
 const MOST_SELECTABLE: usize = 8;
@@ -25,6 +34,7 @@ pub(super) fn judge(of: &Map, at: &Path<'_>, errors: &mut Errors) {
         if text("name").is_empty() {
             errors.push(FieldError::required(&at.field("name"), ""));
         }
+
         let types = || format!("must be one of {}", TYPES.join(","));
         match text("type") {
             "" => errors.push(FieldError::required(&at.field("type"), types())),
@@ -33,11 +43,13 @@ pub(super) fn judge(of: &Map, at: &Path<'_>, errors: &mut Errors) {
             }
             _ => {}
         }
+
         let format = text("format");
         if !format.is_empty() && !FORMATS.contains(&format) {
             let detail = format!("must be one of {}", FORMATS.join(","));
             errors.push(FieldError::invalid_str(&at.field("format"), format, detail));
         }
+
         let path = at.field("JSONPath");
         match text("JSONPath") {
             "" => errors.push(FieldError::required(&path, "")),
@@ -54,39 +66,63 @@ pub(super) fn judge_selectable(of: &Map, schema: Option<&Map>, at: &Path<'_>, er
     if fields.is_empty() {
         return;
     }
+
     let list = at.field("selectableFields");
-    let schema = schema.and_then(|schema| schema.get("openAPIV3Schema")).filter(|schema| !schema.is_null());
+    let schema = schema
+        .and_then(|schema| schema.get("openAPIV3Schema"))
+        .filter(|schema| !schema.is_null());
     let Some(schema) = schema else {
         let detail = "may only be set when validations.schema is set";
         return errors.push(FieldError::invalid_str(&list, "", detail));
     };
+
     let mut known = BTreeSet::new();
     for (index, field) in fields.iter().enumerate() {
         let item = list.index(index);
         let at = item.field("jsonPath");
-        let path = field.get("jsonPath").and_then(Value::as_str).unwrap_or_default();
+        let path = field
+            .get("jsonPath")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+
         if path.is_empty() {
             errors.push(FieldError::required(&at, ""));
             continue;
         }
+
         let (found, names) = match field_path(path, Props::of(schema), false) {
             Ok(found) => found,
             Err(why) => {
-                errors.push(FieldError::invalid_str(&at, path, format!("is an invalid path: {why}")));
+                errors.push(FieldError::invalid_str(
+                    &at,
+                    path,
+                    format!("is an invalid path: {why}"),
+                ));
                 continue;
             }
         };
+
         if names.first().is_some_and(|name| name == "metadata") {
-            errors.push(FieldError::invalid_str(&item, path, "must not point to fields in metadata"));
+            errors.push(FieldError::invalid_str(
+                &item,
+                path,
+                "must not point to fields in metadata",
+            ));
         }
+
         if !matches!(found.type_name(), "string" | "boolean" | "integer") {
             let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
             errors.push(FieldError::invalid_str(&at, path, detail));
         }
+
         if !known.insert(names) {
-            errors.push(FieldError::duplicate(&at, coracle_api::go_text::Quoted(path).to_string()));
+            errors.push(FieldError::duplicate(
+                &at,
+                coracle_api::go_text::Quoted(path).to_string(),
+            ));
         }
     }
+
     if known.len() > MOST_SELECTABLE {
         errors.push(FieldError::too_many(&list, fields.len(), MOST_SELECTABLE));
     }

@@ -1,8 +1,8 @@
 //! CustomResourceDefinition: what is asked of one, and what follows from it in its own status.
 //!
-//! Objects are judged in the version that is kept, where what all versions share stands once: complaints name places of
-//! that version, as upstream's do. Whether names are taken and resources served is the matter of
-//! [`crate::definitions`].
+//! Objects are judged in the version that is kept, where what all versions share stands once:
+//! complaints name places of that version, as upstream's do. Whether names are taken and resources
+//! served is the matter of [`crate::definitions`].
 
 mod columns;
 mod conversion;
@@ -35,7 +35,11 @@ impl Strategy for CustomResourceDefinitions {
 
     /// What the name of a new definition is to be follows from its spec, so it is judged with that.
     fn own_metadata(&self, _: Part) -> OwnMetadata {
-        OwnMetadata { known_finalizers: false, on_create: false, ..OwnMetadata::named(dns1123_subdomain) }
+        OwnMetadata {
+            known_finalizers: false,
+            on_create: false,
+            ..OwnMetadata::named(dns1123_subdomain)
+        }
     }
 
     /// Schemas are large, and all their patterns are read.
@@ -78,13 +82,29 @@ impl Strategy for CustomResourceDefinitions {
         if cx.part == Part::Status {
             return judge_status(&definition, errors);
         }
+
         spec::judge(&definition, &spec::Wanted::after(&before), errors);
+
         if condition::is_true(old.tree, "Established") {
             immutable(new.tree, old.tree, &["spec", "scope"], "\"\"", errors);
-            immutable(new.tree, old.tree, &["spec", "names", "kind"], "\"\"", errors);
+            immutable(
+                new.tree,
+                old.tree,
+                &["spec", "names", "kind"],
+                "\"\"",
+                errors,
+            );
         }
+
         immutable(new.tree, old.tree, &["spec", "group"], "\"\"", errors);
-        immutable(new.tree, old.tree, &["spec", "names", "plural"], "\"\"", errors);
+        immutable(
+            new.tree,
+            old.tree,
+            &["spec", "names", "plural"],
+            "\"\"",
+            errors,
+        );
+
         judge_status(&definition, errors);
         versions::judge_stored(&definition, errors);
         judge_approval(new.tree, Some(old.tree), &definition, errors);
@@ -100,20 +120,36 @@ impl Strategy for CustomResourceDefinitions {
         let definition = Definition::of(new.tree);
         let mut warnings = Vec::new();
         if cx.part == Part::Main {
-            let before = old.map(|old| Definition::of(old.tree).unknown_formats()).unwrap_or_default();
-            let formats = definition.unknown_formats().into_iter().filter(|name| !before.contains(name));
-            warnings.extend(
-                formats.map(|name| format!("unrecognized format {}", coracle_api::go_text::Quoted(&name))),
-            );
+            let before = old
+                .map(|old| Definition::of(old.tree).unknown_formats())
+                .unwrap_or_default();
+            let formats = definition
+                .unknown_formats()
+                .into_iter()
+                .filter(|name| !before.contains(name));
+
+            warnings.extend(formats.map(|name| {
+                format!(
+                    "unrecognized format {}",
+                    coracle_api::go_text::Quoted(&name)
+                )
+            }));
         }
+
         if cx.keeps_object() {
             if definition.has_rules() {
                 warnings.push(RULES.to_owned());
             }
-            if definition.spec.below("conversion").is_some_and(|by| by.text("strategy") == "Webhook") {
+
+            if definition
+                .spec
+                .below("conversion")
+                .is_some_and(|by| by.text("strategy") == "Webhook")
+            {
                 warnings.push(WEBHOOK.to_owned());
             }
         }
+
         warnings
     }
 
@@ -127,9 +163,11 @@ impl Strategy for CustomResourceDefinitions {
         let since = object.meta().deletion_timestamp();
         let mut metadata = object.meta_mut();
         metadata.add_finalizer(CLEANUP);
+
         // Upstream says when, and nothing else.
         metadata.members().remove("deletionGracePeriodSeconds");
         metadata.set_generation((generation - 1).max(1));
+
         let Some(since) = since else { return };
         condition::set(
             object,
@@ -144,20 +182,28 @@ impl Strategy for CustomResourceDefinitions {
     }
 }
 
-const RULES: &str = "x-kubernetes-validations are stored, but this server does not enforce these rules yet";
+const RULES: &str =
+    "x-kubernetes-validations are stored, but this server does not enforce these rules yet";
 const WEBHOOK: &str = "conversion by webhook is stored, but this server does not call conversion webhooks yet: \
                        objects are shown in every version as they were written";
 
 /// The version that objects are kept in joins those that there may be objects of.
 fn store_version(new: &mut Value) {
     let definition = Definition::of(new);
-    let Some(name) = definition.storage_version().map(Text::new) else { return };
+    let Some(name) = definition.storage_version().map(Text::new) else {
+        return;
+    };
     if definition.stored_versions().any(|known| known == name) {
         return;
     }
-    let Some(object) = new.as_object_mut() else { return };
-    let stored =
-        object.object_mut("status").get_or_insert_with("storedVersions", || Value::Array(Vec::new()));
+
+    let Some(object) = new.as_object_mut() else {
+        return;
+    };
+
+    let stored = object
+        .object_mut("status")
+        .get_or_insert_with("storedVersions", || Value::Array(Vec::new()));
     if stored.is_null() {
         *stored = Value::Array(Vec::new());
     }
@@ -168,50 +214,87 @@ fn store_version(new: &mut Value) {
 
 /// The name is made of names in the spec, and so would be what is generated.
 fn judge_metadata(object: &Value, definition: &Definition<'_>, errors: &mut Errors) {
-    let rules = Rules { namespaced: false, name: dns1123_subdomain, prefix: Prefix::LikeName };
+    let rules = Rules {
+        namespaced: false,
+        name: dns1123_subdomain,
+        prefix: Prefix::LikeName,
+    };
+
     let mut found = Errors::new();
     let at = Path::Root.field("metadata");
     validate::new(object.meta(), &at, rules, &mut found);
     let mut found: Vec<FieldError> = found.into_iter().collect();
-    let wanted = format!("{}.{}", definition.names().text("plural"), definition.spec.text("group"));
+    let wanted = format!(
+        "{}.{}",
+        definition.names().text("plural"),
+        definition.spec.text("group")
+    );
+
     let mut place = 0;
-    for (field, name) in [("generateName", object.meta().generate_name()), ("name", object.meta().name())] {
+    for (field, name) in [
+        ("generateName", object.meta().generate_name()),
+        ("name", object.meta().name()),
+    ] {
         let at = at.field(field);
         let path = at.to_string();
-        place += found[place..].iter().take_while(|error| error.field == path).count();
+        place += found[place..]
+            .iter()
+            .take_while(|error| error.field == path)
+            .count();
+
         if !name.is_empty() && name != wanted {
             let detail = "must be spec.names.plural+\".\"+spec.group";
             found.insert(place, FieldError::invalid_str(&at, name, detail));
             place += 1;
         }
     }
+
     errors.extend(found);
 }
 
 fn judge_status(definition: &Definition<'_>, errors: &mut Errors) {
-    if let Some(accepted) = definition.status.and_then(|status| status.below("acceptedNames")) {
-        names::judge(accepted, &Path::Root.field("status").field("acceptedNames"), errors);
+    if let Some(accepted) = definition
+        .status
+        .and_then(|status| status.below("acceptedNames"))
+    {
+        names::judge(
+            accepted,
+            &Path::Root.field("status").field("acceptedNames"),
+            errors,
+        );
     }
 }
 
 /// Groups of the community's are for kinds that the community has agreed on.
-fn judge_approval(new: &Value, old: Option<&Value>, definition: &Definition<'_>, errors: &mut Errors) {
+fn judge_approval(
+    new: &Value,
+    old: Option<&Value>,
+    definition: &Definition<'_>,
+    errors: &mut Errors,
+) {
     if !approval::is_protected(definition.spec.text("group")) {
         return;
     }
+
     let of = |object: &Value| Approval::of(object.meta().annotation(approval::ANNOTATION));
     if old.is_some_and(|old| of(old) == of(new)) {
         return;
     }
+
     let metadata = Path::Root.field("metadata");
     let annotations = metadata.field("annotations");
     let at = annotations.key(approval::ANNOTATION);
     let given = new.meta().annotation(approval::ANNOTATION);
+
     let explained = of(new).explained(given);
     match of(new) {
         Approval::Given | Approval::Bypassed => {}
         Approval::Missing => errors.push(FieldError::required(&at, explained)),
-        Approval::Invalid => errors.push(FieldError::invalid_str(&at, given.unwrap_or_default(), explained)),
+        Approval::Invalid => errors.push(FieldError::invalid_str(
+            &at,
+            given.unwrap_or_default(),
+            explained,
+        )),
     }
 }
 
@@ -229,5 +312,8 @@ fn judge_preserving(new: &Definition<'_>, old: Option<&Definition<'_>>, errors: 
 /// What is asked of the schemas of a changed definition: no more than the old ones kept.
 fn demands(old: &Definition<'_>) -> Demands {
     let schemas: Vec<_> = old.schemas().collect();
-    Demands { structural: true, ..Demands::after(&schemas) }
+    Demands {
+        structural: true,
+        ..Demands::after(&schemas)
+    }
 }

@@ -13,20 +13,26 @@ pub(super) fn judge(names: &Map, at: &Path<'_>, errors: &mut Errors) {
             label(names.text(field), &at.field(field), errors);
         }
     }
+
     for field in ["kind", "listKind"] {
         let name = names.text(field);
         let messages = dns1035_label(&name.to_lowercase());
         if !name.is_empty() && !messages.is_empty() {
-            let detail = format!("may have mixed case, but should otherwise match: {}", messages.join(","));
+            let detail = format!(
+                "may have mixed case, but should otherwise match: {}",
+                messages.join(",")
+            );
             errors.push(FieldError::invalid_str(&at.field(field), name, detail));
         }
     }
+
     labels(names, "shortNames", at, errors);
     let kind = names.text("kind");
     if !kind.is_empty() && kind == names.text("listKind") {
         let detail = "kind and listKind may not be the same";
         errors.push(FieldError::invalid_str(&at.field("listKind"), kind, detail));
     }
+
     labels(names, "categories", at, errors);
 }
 
@@ -66,10 +72,19 @@ mod tests {
         let check = |text: &str, expected: &[&str]| {
             let names = json::parse(text.as_bytes()).unwrap();
             let mut errors = Errors::new();
-            judge(names.as_object().unwrap(), &Path::Root.field("n"), &mut errors);
+            judge(
+                names.as_object().unwrap(),
+                &Path::Root.field("n"),
+                &mut errors,
+            );
             check_causes(&errors, expected);
         };
-        check(r#"{"plural":"things","kind":"Thing","listKind":"ThingList","shortNames":["t"]}"#, &[]);
+
+        check(
+            r#"{"plural":"things","kind":"Thing","listKind":"ThingList","shortNames":["t"]}"#,
+            &[],
+        );
+
         check("{}", &[]);
         check(
             r#"{"plural":"Things","kind":"thing kind","listKind":"thing kind","shortNames":["ok",""],"categories":["A"]}"#,

@@ -21,7 +21,11 @@ pub(super) struct Wanted {
 
 impl Wanted {
     pub(super) fn of_new() -> Wanted {
-        Wanted { schemas: Demands::ALL, every_schema: true, known_reviews: true }
+        Wanted {
+            schemas: Demands::ALL,
+            every_schema: true,
+            known_reviews: true,
+        }
     }
 
     pub(super) fn after(old: &Definition<'_>) -> Wanted {
@@ -36,30 +40,61 @@ impl Wanted {
 pub(super) fn judge(definition: &Definition<'_>, wanted: &Wanted, errors: &mut Errors) {
     let spec = definition.spec;
     judge_group(spec.text("group"), errors);
+
     match spec.text("scope") {
         "" => errors.push(FieldError::required(&SPEC.field("scope"), "")),
-        scope => one_of(scope, &["Cluster", "Namespaced"], &SPEC.field("scope"), errors),
+        scope => one_of(
+            scope,
+            &["Cluster", "Namespaced"],
+            &SPEC.field("scope"),
+            errors,
+        ),
     }
+
     let list = SPEC.field("versions");
     for (index, version) in definition.versions().enumerate() {
         if (wanted.every_schema || version.flag("served")) && definition.schema(version).is_none() {
             let version = list.index(index);
-            errors.push(FieldError::required(&version.field("schema").field("openAPIV3Schema"), ""));
+            errors.push(FieldError::required(
+                &version.field("schema").field("openAPIV3Schema"),
+                "",
+            ));
         }
     }
+
     versions::judge(definition, wanted, errors);
     judge_patterns(definition, errors);
     let at = SPEC.field("names");
     names::require(definition.names(), &at, errors);
     names::judge(definition.names(), &at, errors);
+
     if let Some(shared) = spec.below("validation") {
-        let with_status = definition.versions().any(|version| definition.has_status(version));
-        judge_schema(shared.get("openAPIV3Schema"), with_status, wanted, &SPEC.field("validation"), errors);
+        let with_status = definition
+            .versions()
+            .any(|version| definition.has_status(version));
+        judge_schema(
+            shared.get("openAPIV3Schema"),
+            with_status,
+            wanted,
+            &SPEC.field("validation"),
+            errors,
+        );
     }
-    subresources::judge(spec.below("subresources"), &SPEC.field("subresources"), errors);
+
+    subresources::judge(
+        spec.below("subresources"),
+        &SPEC.field("subresources"),
+        errors,
+    );
+
     columns::judge(spec, &SPEC, errors);
     columns::judge_selectable(spec, spec.below("validation"), &SPEC, errors);
-    conversion::judge(spec.below("conversion"), wanted.known_reviews, &SPEC.field("conversion"), errors);
+    conversion::judge(
+        spec.below("conversion"),
+        wanted.known_reviews,
+        &SPEC.field("conversion"),
+        errors,
+    );
 }
 
 /// All patterns are kept for as long as the definition is, so their sum is bounded too.
@@ -84,7 +119,11 @@ fn judge_group(group: &str, errors: &mut Errors) {
     } else if !messages.is_empty() {
         errors.push(FieldError::invalid_str(&at, group, messages.join(",")));
     } else if !group.contains('.') {
-        errors.push(FieldError::invalid_str(&at, group, "should be a domain with at least one dot"));
+        errors.push(FieldError::invalid_str(
+            &at,
+            group,
+            "should be a domain with at least one dot",
+        ));
     }
 }
 
@@ -96,7 +135,14 @@ pub(super) fn judge_schema(
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
-    let Some(schema) = schema.filter(|schema| !schema.is_null()) else { return };
+    let Some(schema) = schema.filter(|schema| !schema.is_null()) else {
+        return;
+    };
     let at = at.field("openAPIV3Schema");
-    errors.extend(check::schema(Props::of(schema), with_status, wanted.schemas, &at));
+    errors.extend(check::schema(
+        Props::of(schema),
+        with_status,
+        wanted.schemas,
+        &at,
+    ));
 }

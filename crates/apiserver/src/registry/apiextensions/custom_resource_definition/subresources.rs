@@ -6,9 +6,15 @@ use coracle_api::{Map, Path};
 use crate::registry::strategy::Errors;
 
 pub(super) fn judge(subresources: Option<&Map>, at: &Path<'_>, errors: &mut Errors) {
-    let Some(scale) = subresources.and_then(|subresources| subresources.below("scale")) else { return };
+    let Some(scale) = subresources.and_then(|subresources| subresources.below("scale")) else {
+        return;
+    };
     let at = at.field("scale");
-    let required = [("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")];
+    let required = [
+        ("specReplicasPath", ".spec."),
+        ("statusReplicasPath", ".status."),
+    ];
+
     for (field, root) in required {
         let (path, at) = (scale.text(field), at.field(field));
         if path.is_empty() {
@@ -18,7 +24,12 @@ pub(super) fn judge(subresources: Option<&Map>, at: &Path<'_>, errors: &mut Erro
             errors.push(FieldError::invalid_str(&at, path, detail));
         }
     }
-    let (path, at) = (scale.text("labelSelectorPath"), at.field("labelSelectorPath"));
+
+    let (path, at) = (
+        scale.text("labelSelectorPath"),
+        at.field("labelSelectorPath"),
+    );
+
     if !path.is_empty()
         && is_simple(path, &at, errors)
         && !path.starts_with(".spec.")
@@ -55,6 +66,7 @@ mod tests {
             check_causes(&errors, expected);
         };
         check(r#"{"status":{}}"#, &[]);
+
         let good = r#"{"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.n","labelSelectorPath":".status.s"}}"#;
         check(good, &[]);
         check(
@@ -65,9 +77,13 @@ mod tests {
                 "s.scale.labelSelectorPath: Invalid value: \".s\": should be a json path under either",
             ],
         );
+
         check(
             r#"{"scale":{}}"#,
-            &["s.scale.specReplicasPath: Required value", "s.scale.statusReplicasPath: Required value"],
+            &[
+                "s.scale.specReplicasPath: Required value",
+                "s.scale.statusReplicasPath: Required value",
+            ],
         );
     }
 }

@@ -19,32 +19,73 @@ pub(super) fn judge(rules: Option<&HPAScalingRules>, at: &Path<'_>, errors: &mut
         let detail = "must be greater than or equal to zero";
         errors.push(FieldError::invalid(&place, window.to_string(), detail));
     }
+
     at_most(window, LONGEST_WINDOW, &place, errors);
+
     if let Some(select) = &rules.select_policy {
-        one_of(select, &["Disabled", "Max", "Min"], &at.field("selectPolicy"), errors);
+        one_of(
+            select,
+            &["Disabled", "Max", "Min"],
+            &at.field("selectPolicy"),
+            errors,
+        );
     }
+
     let place = at.field("policies");
     let policies = items(&rules.policies);
     if policies.is_empty() {
-        errors.push(FieldError::required(&place, "must specify at least one Policy"));
+        errors.push(FieldError::required(
+            &place,
+            "must specify at least one Policy",
+        ));
     }
+
     for (index, policy) in policies.iter().enumerate() {
         judge_policy(policy, &place.index(index), errors);
     }
-    if let Some(tolerance) = rules.tolerance.as_ref().map(read).filter(|found| found.signum() < 0) {
+
+    if let Some(tolerance) = rules
+        .tolerance
+        .as_ref()
+        .map(read)
+        .filter(|found| found.signum() < 0)
+    {
         let detail = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid(&at.field("tolerance"), shown(&tolerance), detail));
+        errors.push(FieldError::invalid(
+            &at.field("tolerance"),
+            shown(&tolerance),
+            detail,
+        ));
     }
 }
 
 fn judge_policy(policy: &HPAScalingPolicy, at: &Path<'_>, errors: &mut Errors) {
-    one_of(&policy.type_, &["Percent", "Pods"], &at.field("type"), errors);
-    for (name, found) in [("value", policy.value), ("periodSeconds", policy.period_seconds)] {
+    one_of(
+        &policy.type_,
+        &["Percent", "Pods"],
+        &at.field("type"),
+        errors,
+    );
+
+    for (name, found) in [
+        ("value", policy.value),
+        ("periodSeconds", policy.period_seconds),
+    ] {
         if found <= 0 {
-            errors.push(FieldError::invalid(&at.field(name), found.to_string(), "must be greater than zero"));
+            errors.push(FieldError::invalid(
+                &at.field(name),
+                found.to_string(),
+                "must be greater than zero",
+            ));
         }
     }
-    at_most(policy.period_seconds, LONGEST_PERIOD, &at.field("periodSeconds"), errors);
+
+    at_most(
+        policy.period_seconds,
+        LONGEST_PERIOD,
+        &at.field("periodSeconds"),
+        errors,
+    );
 }
 
 fn at_most(found: i32, most: i32, at: &Path<'_>, errors: &mut Errors) {

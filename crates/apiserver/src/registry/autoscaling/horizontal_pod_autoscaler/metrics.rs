@@ -26,15 +26,20 @@ pub(super) fn judge(
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
-    let version = if old.is_some_and(has_bad_reference) { ApiVersion::Kept } else { ApiVersion::Any };
+    let version = if old.is_some_and(has_bad_reference) {
+        ApiVersion::Kept
+    } else {
+        ApiVersion::Any
+    };
+
     let metrics = items(&spec.metrics);
     for (index, metric) in metrics.iter().enumerate() {
         judge_metric(metric, version, &at.index(index), errors);
     }
+
     let from_outside = |metric: &MetricSpec| matches!(metric.type_.as_str(), "Object" | "External");
     if spec.min_replicas == Some(0) && !metrics.iter().any(from_outside) {
-        let detail =
-            "must specify at least one Object or External metric to support scaling to zero replicas";
+        let detail = "must specify at least one Object or External metric to support scaling to zero replicas";
         errors.push(FieldError::forbidden(at, detail));
     }
 }
@@ -42,15 +47,29 @@ pub(super) fn judge(
 fn judge_metric(metric: &MetricSpec, version: ApiVersion, at: &Path<'_>, errors: &mut Errors) {
     let unknown = |errors: &mut Errors| {
         let known = SOURCES.map(|(name, _)| name);
-        errors.push(FieldError::not_supported(&at.field("type"), &metric.type_, &known));
+        errors.push(FieldError::not_supported(
+            &at.field("type"),
+            &metric.type_,
+            &known,
+        ));
     };
+
     if metric.type_.is_empty() {
-        errors.push(FieldError::required(&at.field("type"), "must specify a metric source type"));
+        errors.push(FieldError::required(
+            &at.field("type"),
+            "must specify a metric source type",
+        ));
     }
-    let own = SOURCES.into_iter().find(|(name, _)| *name == metric.type_).map(|(_, field)| field);
+
+    let own = SOURCES
+        .into_iter()
+        .find(|(name, _)| *name == metric.type_)
+        .map(|(_, field)| field);
+
     if own.is_none() {
         unknown(errors);
     }
+
     let present = judge_first_source(metric, version, at, errors);
     match own {
         Some(field) if !present.contains(&field) => {
@@ -60,6 +79,7 @@ fn judge_metric(metric: &MetricSpec, version: ApiVersion, at: &Path<'_>, errors:
         Some(_) => {}
         None => unknown(errors),
     }
+
     if present.len() != 1 {
         for field in present.into_iter().filter(|field| Some(*field) != own) {
             let detail = "must populate the given metric source only";
@@ -80,55 +100,118 @@ fn judge_first_source(
         present.push(name);
         present.len() == 1
     };
+
     if let Some(object) = metric.object.as_ref().filter(|_| first("object")) {
         let at = at.field("object");
-        judge_reference(&object.described_object, version, &at.field("describedObject"), errors);
+        judge_reference(
+            &object.described_object,
+            version,
+            &at.field("describedObject"),
+            errors,
+        );
+
         judge_identifier(&object.metric, &at.field("metric"), errors);
         let detail = "must set either a target value or averageValue";
-        judge_target(&object.target, Wants::ValueOrAverage(detail), &at.field("target"), errors);
+        judge_target(
+            &object.target,
+            Wants::ValueOrAverage(detail),
+            &at.field("target"),
+            errors,
+        );
     }
+
     if let Some(external) = metric.external.as_ref().filter(|_| first("external")) {
         let at = at.field("external");
         judge_identifier(&external.metric, &at.field("metric"), errors);
         let target = at.field("target");
+
         let detail = "must set either a target value for metric or a per-pod target";
-        judge_target(&external.target, Wants::ValueOrAverage(detail), &target, errors);
+        judge_target(
+            &external.target,
+            Wants::ValueOrAverage(detail),
+            &target,
+            errors,
+        );
+
         if external.target.value.is_some() && external.target.average_value.is_some() {
             let detail = "may not set both a target value for metric and a per-pod target";
             errors.push(FieldError::forbidden(&target.field("value"), detail));
         }
     }
+
     if let Some(pods) = metric.pods.as_ref().filter(|_| first("pods")) {
         let at = at.field("pods");
         judge_identifier(&pods.metric, &at.field("metric"), errors);
         judge_target(&pods.target, Wants::Average, &at.field("target"), errors);
     }
+
     if let Some(resource) = metric.resource.as_ref().filter(|_| first("resource")) {
         let at = at.field("resource");
         if resource.name.is_empty() {
-            errors.push(FieldError::required(&at.field("name"), "must specify a resource name"));
+            errors.push(FieldError::required(
+                &at.field("name"),
+                "must specify a resource name",
+            ));
         }
-        judge_target(&resource.target, Wants::UtilizationOrAverage, &at.field("target"), errors);
+
+        judge_target(
+            &resource.target,
+            Wants::UtilizationOrAverage,
+            &at.field("target"),
+            errors,
+        );
     }
-    if let Some(resource) = metric.container_resource.as_ref().filter(|_| first("containerResource")) {
+
+    if let Some(resource) = metric
+        .container_resource
+        .as_ref()
+        .filter(|_| first("containerResource"))
+    {
         let at = at.field("containerResource");
         match resource.name.as_str() {
-            "" => errors.push(FieldError::required(&at.field("name"), "must specify a resource name")),
+            "" => errors.push(FieldError::required(
+                &at.field("name"),
+                "must specify a resource name",
+            )),
             name => resources::name_in_container(name, &at.field("name"), errors),
         }
+
         match resource.container.as_str() {
-            "" => errors.push(FieldError::required(&at.field("container"), "must specify a container")),
-            name => refuse(&at.field("container"), name, names::dns1123_label(name), errors),
+            "" => errors.push(FieldError::required(
+                &at.field("container"),
+                "must specify a container",
+            )),
+            name => refuse(
+                &at.field("container"),
+                name,
+                names::dns1123_label(name),
+                errors,
+            ),
         }
-        judge_target(&resource.target, Wants::UtilizationOrAverage, &at.field("target"), errors);
+
+        judge_target(
+            &resource.target,
+            Wants::UtilizationOrAverage,
+            &at.field("target"),
+            errors,
+        );
     }
+
     present
 }
 
 fn judge_identifier(metric: &MetricIdentifier, at: &Path<'_>, errors: &mut Errors) {
     match metric.name.as_str() {
-        "" => errors.push(FieldError::required(&at.field("name"), "must specify a metric name")),
-        name => refuse(&at.field("name"), name, names::path_segment_name(name), errors),
+        "" => errors.push(FieldError::required(
+            &at.field("name"),
+            "must specify a metric name",
+        )),
+        name => refuse(
+            &at.field("name"),
+            name,
+            names::path_segment_name(name),
+            errors,
+        ),
     }
 }
 
@@ -145,21 +228,42 @@ enum Wants {
 fn judge_target(target: &MetricTarget, wants: Wants, at: &Path<'_>, errors: &mut Errors) {
     let place = at.field("type");
     if target.type_.is_empty() {
-        errors.push(FieldError::required(&place, "must specify a metric target type"));
+        errors.push(FieldError::required(
+            &place,
+            "must specify a metric target type",
+        ));
     }
-    if !matches!(target.type_.as_str(), "Utilization" | "Value" | "AverageValue") {
+
+    if !matches!(
+        target.type_.as_str(),
+        "Utilization" | "Value" | "AverageValue"
+    ) {
         let detail = "must be either Utilization, Value, or AverageValue";
         errors.push(FieldError::invalid_str(&place, &target.type_, detail));
     }
-    for (name, found) in [("value", &target.value), ("averageValue", &target.average_value)] {
+
+    for (name, found) in [
+        ("value", &target.value),
+        ("averageValue", &target.average_value),
+    ] {
         if let Some(found) = found.as_ref().map(read).filter(|found| found.signum() != 1) {
-            errors.push(FieldError::invalid(&at.field(name), shown(&found), "must be positive"));
+            errors.push(FieldError::invalid(
+                &at.field(name),
+                shown(&found),
+                "must be positive",
+            ));
         }
     }
+
     if let Some(found) = target.average_utilization.filter(|found| *found < 1) {
         let at = at.field("averageUtilization");
-        errors.push(FieldError::invalid(&at, found.to_string(), "must be greater than 0"));
+        errors.push(FieldError::invalid(
+            &at,
+            found.to_string(),
+            "must be greater than 0",
+        ));
     }
+
     let (value, average) = (target.value.is_some(), target.average_value.is_some());
     let utilization = target.average_utilization.is_some();
     match wants {
@@ -172,7 +276,10 @@ fn judge_target(target: &MetricTarget, wants: Wants, at: &Path<'_>, errors: &mut
         }
         Wants::UtilizationOrAverage if !utilization && !average => {
             let detail = "must set either a target raw value or a target utilization";
-            errors.push(FieldError::required(&at.field("averageUtilization"), detail));
+            errors.push(FieldError::required(
+                &at.field("averageUtilization"),
+                detail,
+            ));
         }
         Wants::UtilizationOrAverage if utilization && average => {
             let detail = "may not set both a target raw value and a target utilization";

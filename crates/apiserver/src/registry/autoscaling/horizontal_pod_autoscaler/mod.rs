@@ -1,5 +1,5 @@
-//! HorizontalPodAutoscaler: how many pods something should have, by what they do. Judged in its second version, in which
-//! it is kept.
+//! HorizontalPodAutoscaler: how many pods something should have, by what they do. Judged in its
+//! second version, in which it is kept.
 
 mod behavior;
 mod metrics;
@@ -19,7 +19,12 @@ pub(in crate::registry) struct HorizontalPodAutoscalers;
 impl Strategy for HorizontalPodAutoscalers {
     type Object = HorizontalPodAutoscaler;
 
-    fn validate(&self, new: &Judged<'_, HorizontalPodAutoscaler>, _: &Context<'_>, errors: &mut Errors) {
+    fn validate(
+        &self,
+        new: &Judged<'_, HorizontalPodAutoscaler>,
+        _: &Context<'_>,
+        errors: &mut Errors,
+    ) {
         judge_spec(new, None, errors);
     }
 
@@ -35,8 +40,14 @@ impl Strategy for HorizontalPodAutoscalers {
             let at = Path::Root.field("status");
             let current = status.current_replicas.unwrap_or_default();
             not_negative(current.into(), &at.field("currentReplicas"), errors);
-            return not_negative(status.desired_replicas.into(), &at.field("desiredReplicas"), errors);
+
+            return not_negative(
+                status.desired_replicas.into(),
+                &at.field("desiredReplicas"),
+                errors,
+            );
         }
+
         judge_spec(new, Some(old), errors);
     }
 }
@@ -60,9 +71,10 @@ fn judge_spec(
     let (spec, old) = (&new.spec, old.map(|old| &old.spec));
     judge_bounds(spec, old, errors);
     let target = &spec.scale_target_ref;
-    let same = old
-        .map(|old| &old.scale_target_ref)
-        .is_some_and(|old| text(&old.api_version) == text(&target.api_version) && old.kind == target.kind);
+
+    let same = old.map(|old| &old.scale_target_ref).is_some_and(|old| {
+        text(&old.api_version) == text(&target.api_version) && old.kind == target.kind
+    });
     let version = match target.kind.as_str() {
         _ if same => ApiVersion::Kept,
         // The only kind of the core group that can be scaled.
@@ -70,7 +82,9 @@ fn judge_spec(
         _ => ApiVersion::WithGroup,
     };
     judge_reference(target, version, &SPEC.field("scaleTargetRef"), errors);
+
     metrics::judge(spec, old, &SPEC.field("metrics"), errors);
+
     if let Some(behavior) = &spec.behavior {
         let at = SPEC.field("behavior");
         behavior::judge(behavior.scale_up.as_ref(), &at.field("scaleUp"), errors);
@@ -84,18 +98,33 @@ fn judge_bounds(
     errors: &mut Errors,
 ) {
     // Scaling to zero is off, but an autoscaler that does so may go on.
-    let least = if old.is_some_and(|old| old.min_replicas == Some(0)) { 0 } else { 1 };
+    let least = if old.is_some_and(|old| old.min_replicas == Some(0)) {
+        0
+    } else {
+        1
+    };
+
     if let Some(found) = spec.min_replicas.filter(|found| *found < least) {
         let detail = format!("must be greater than or equal to {least}");
-        errors.push(FieldError::invalid(&SPEC.field("minReplicas"), found.to_string(), detail));
+        errors.push(FieldError::invalid(
+            &SPEC.field("minReplicas"),
+            found.to_string(),
+            detail,
+        ));
     }
+
     let at = SPEC.field("maxReplicas");
     let most = spec.max_replicas;
     if most == 0 {
         errors.push(FieldError::required(&at, "must be set and greater than 0"));
     } else if most < 0 {
-        errors.push(FieldError::invalid(&at, most.to_string(), "must be greater than or equal to 1"));
+        errors.push(FieldError::invalid(
+            &at,
+            most.to_string(),
+            "must be greater than or equal to 1",
+        ));
     }
+
     if spec.min_replicas.is_some_and(|least| most < least) {
         let detail = "must be greater than or equal to `minReplicas`";
         errors.push(FieldError::invalid(&at, most.to_string(), detail));
@@ -108,16 +137,35 @@ fn judge_reference(
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
-    required(&reference.kind, names::path_segment_name, &at.field("kind"), errors);
-    required(&reference.name, names::path_segment_name, &at.field("name"), errors);
+    required(
+        &reference.kind,
+        names::path_segment_name,
+        &at.field("kind"),
+        errors,
+    );
+
+    required(
+        &reference.name,
+        names::path_segment_name,
+        &at.field("name"),
+        errors,
+    );
+
     let found = text(&reference.api_version);
-    refuse(&at.field("apiVersion"), found, version_fault(found, version), errors);
+    refuse(
+        &at.field("apiVersion"),
+        found,
+        version_fault(found, version),
+        errors,
+    );
 }
 
 fn version_fault(api_version: &str, wanted: ApiVersion) -> Option<String> {
     match api_version.matches('/').count() {
         _ if wanted == ApiVersion::Kept => None,
-        0 if wanted == ApiVersion::WithGroup => Some("apiVersion must specify API group".to_owned()),
+        0 if wanted == ApiVersion::WithGroup => {
+            Some("apiVersion must specify API group".to_owned())
+        }
         0 | 1 => (wanted == ApiVersion::WithGroup && api_version.starts_with('/'))
             .then(|| "apiVersion must specify API group".to_owned()),
         _ => Some(format!("unexpected GroupVersion string: {api_version}")),
@@ -130,5 +178,7 @@ fn has_bad_reference(old: &HorizontalPodAutoscalerSpec) -> bool {
         .iter()
         .filter(|metric| metric.type_ == "Object")
         .filter_map(|metric| metric.object.as_ref())
-        .any(|object| version_fault(text(&object.described_object.api_version), ApiVersion::Any).is_some())
+        .any(|object| {
+            version_fault(text(&object.described_object.api_version), ApiVersion::Any).is_some()
+        })
 }

@@ -27,7 +27,11 @@ impl Strategy for CronJobs {
         let name = new.tree.meta().name();
         if name.len() > LONGEST_NAME {
             let why = format!("must be no more than {LONGEST_NAME} characters");
-            errors.push(FieldError::invalid_str(&Path::Root.field("metadata.name"), name, why));
+            errors.push(FieldError::invalid_str(
+                &Path::Root.field("metadata.name"),
+                name,
+                why,
+            ));
         }
     }
 
@@ -52,27 +56,36 @@ impl Strategy for CronJobs {
         if cx.part != Part::Main {
             return Vec::new();
         }
+
         let spec = &new.spec;
         let mut warnings = Vec::new();
         if old.is_none() {
             warnings.extend(workload::name_warning(new.tree.meta().name()));
         }
+
         if old.is_none_or(|old| old.metadata.generation != new.metadata.generation)
             && let Some(job) = &spec.job_template.spec
         {
             warnings.extend(job::spec::warnings(job, &SPEC.field("jobTemplate.spec")));
         }
+
         if old.is_some() && spec.schedule.contains("TZ") {
             warnings.push(
                 "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
                     .to_owned(),
             );
         }
+
         warnings
     }
 }
 
-fn spec(new: &Judged<'_, CronJob>, old: Option<&CronJobSpec>, cx: &Context<'_>, errors: &mut Errors) {
+fn spec(
+    new: &Judged<'_, CronJob>,
+    old: Option<&CronJobSpec>,
+    cx: &Context<'_>,
+    errors: &mut Errors,
+) {
     let spec = &new.spec;
     let at = SPEC.field("schedule");
     if spec.schedule.is_empty() {
@@ -80,8 +93,10 @@ fn spec(new: &Judged<'_, CronJob>, old: Option<&CronJobSpec>, cx: &Context<'_>, 
     } else {
         judge_schedule(spec, old, &at, errors);
     }
+
     let numbers = [("startingDeadlineSeconds", spec.starting_deadline_seconds)];
     workload::not_negative(&SPEC, &numbers, errors);
+
     if let Some(zone) = &spec.time_zone
         && old.is_none_or(|old| old.time_zone.as_ref() != Some(zone))
     {
@@ -89,25 +104,42 @@ fn spec(new: &Judged<'_, CronJob>, old: Option<&CronJobSpec>, cx: &Context<'_>, 
             errors.push(FieldError::invalid_str(&SPEC.field("timeZone"), zone, why));
         }
     }
+
     let known = ["Allow", "Forbid", "Replace"];
     let place = SPEC.field("concurrencyPolicy");
     match text(&spec.concurrency_policy) {
         "" => errors.push(FieldError::required(&place, "")),
-        policy if !known.contains(&policy) => errors.push(FieldError::not_supported(&place, policy, &known)),
+        policy if !known.contains(&policy) => {
+            errors.push(FieldError::not_supported(&place, policy, &known))
+        }
         _ => {}
     }
+
     judge_template(new, spec, old, cx, errors);
+
     let numbers = [
-        ("successfulJobsHistoryLimit", spec.successful_jobs_history_limit.map(i64::from)),
-        ("failedJobsHistoryLimit", spec.failed_jobs_history_limit.map(i64::from)),
+        (
+            "successfulJobsHistoryLimit",
+            spec.successful_jobs_history_limit.map(i64::from),
+        ),
+        (
+            "failedJobsHistoryLimit",
+            spec.failed_jobs_history_limit.map(i64::from),
+        ),
     ];
     workload::not_negative(&SPEC, &numbers, errors);
 }
 
-fn judge_schedule(spec: &CronJobSpec, old: Option<&CronJobSpec>, at: &Path<'_>, errors: &mut Errors) {
+fn judge_schedule(
+    spec: &CronJobSpec,
+    old: Option<&CronJobSpec>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     if let Err(why) = Schedule::parse(&spec.schedule, None) {
         errors.push(FieldError::invalid_str(at, &spec.schedule, why.to_string()));
     }
+
     // Zones in schedules were let through once.
     let had_zone = old.is_some_and(|old| old.schedule.contains("TZ"));
     let why = match (had_zone, spec.schedule.contains("TZ")) {
@@ -127,18 +159,34 @@ fn judge_template(
     cx: &Context<'_>,
     errors: &mut Errors,
 ) {
-    let before = old.and_then(|old| old.job_template.spec.as_ref()).map(|job| &job.template);
+    let before = old
+        .and_then(|old| old.job_template.spec.as_ref())
+        .map(|job| &job.template);
     let options = pod::Options::of_template(before, cx.registry.allow_privileged);
     let nothing = Default::default();
     let job = spec.job_template.spec.as_ref().unwrap_or(&nothing);
+
     let at = SPEC.field("jobTemplate.spec");
-    job::spec::judge(job, new.tree.at(&["spec", "jobTemplate", "spec"]), &at, &options, errors);
+    job::spec::judge(
+        job,
+        new.tree.at(&["spec", "jobTemplate", "spec"]),
+        &at,
+        &options,
+        errors,
+    );
+
     if let Some(selector) = &job.selector {
         let why = "`selector` will be auto-generated";
-        errors.push(FieldError::invalid(&at.field("selector"), internal::label_selector(selector), why));
+        errors.push(FieldError::invalid(
+            &at.field("selector"),
+            internal::label_selector(selector),
+            why,
+        ));
     }
+
     if job.manual_selector == Some(true) {
-        let mut error = FieldError::not_supported(&at.field("manualSelector"), "true", &["nil", "false"]);
+        let mut error =
+            FieldError::not_supported(&at.field("manualSelector"), "true", &["nil", "false"]);
         error.bad_value = Some("true".to_owned());
         errors.push(error);
     }

@@ -7,6 +7,7 @@ pub(super) fn time_zone(zone: &str) -> Vec<String> {
     if zone.is_empty() {
         return vec!["timeZone must be nil or non-empty string".to_owned()];
     }
+
     let unknown = || format!("unknown time zone {zone}");
     let is_odd = |part: &str| {
         let known = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte);
@@ -15,18 +16,23 @@ pub(super) fn time_zone(zone: &str) -> Vec<String> {
             || !(1..=14).contains(&part.len())
             || !part.bytes().all(known)
     };
+
     if zone.split('/').any(is_odd) {
         return vec![unknown()];
     }
+
     let mut wrong = Vec::new();
     if zone.eq_ignore_ascii_case("local") {
         wrong.push(
-            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones".to_owned(),
+            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+                .to_owned(),
         );
     }
+
     if !is_known_zone(zone) && zone != "Local" {
         wrong.push(unknown());
     }
+
     wrong
 }
 

@@ -8,11 +8,14 @@ pub(super) fn count(list: &str, completions: i32) -> Result<i64, String> {
     for part in list.split(',').filter(|_| !list.is_empty()) {
         let (first, end) = interval(part, completions)?;
         if let Some(last) = last.filter(|last| *last >= first) {
-            return Err(format!("non-increasing order, previous: {last}, current: {first}"));
+            return Err(format!(
+                "non-increasing order, previous: {last}, current: {first}"
+            ));
         }
         total += end - first + 1;
         last = Some(end);
     }
+
     Ok(total)
 }
 
@@ -24,19 +27,30 @@ fn interval(part: &str, completions: i32) -> Result<(i64, i64), String> {
             Quoted(part)
         ));
     }
+
     let read = |text: &str| {
-        let number = parse_int(text)
-            .map_err(|_| format!("cannot convert string to integer for index: {}", Quoted(text)))?;
+        let number = parse_int(text).map_err(|_| {
+            format!(
+                "cannot convert string to integer for index: {}",
+                Quoted(text)
+            )
+        })?;
+
         match number >= i64::from(completions) {
             true => Err(format!("too large index: {}", Quoted(text))),
             false => Ok(number),
         }
     };
     let first = read(limits[0])?;
-    let Some(end) = limits.get(1) else { return Ok((first, first)) };
+    let Some(end) = limits.get(1) else {
+        return Ok((first, first));
+    };
+
     let end = read(end)?;
     match first >= end {
-        true => Err(format!("non-increasing order, previous: {first}, current: {end}")),
+        true => Err(format!(
+            "non-increasing order, previous: {first}, current: {end}"
+        )),
         false => Ok((first, end)),
     }
 }
@@ -44,11 +58,15 @@ fn interval(part: &str, completions: i32) -> Result<(i64, i64), String> {
 /// The first index that is in both lists. What cannot be read is complained about elsewhere.
 pub(super) fn overlap(completed: &str, failed: &str, completions: i32) -> Option<i64> {
     let read = |list: &str| -> Vec<(i64, i64)> {
-        list.split(',').filter_map(|part| interval(part, completions).ok()).collect()
+        list.split(',')
+            .filter_map(|part| interval(part, completions).ok())
+            .collect()
     };
+
     // Lists are in order, or complained about as well.
     let mut failed = read(failed);
     failed.sort_unstable();
+
     read(completed).into_iter().find_map(|(first, end)| {
         let (other, _) = failed.get(failed.partition_point(|(_, last)| *last < first))?;
         (*other <= end).then(|| first.max(*other))
@@ -67,15 +85,21 @@ mod tests {
         check("", Ok(0));
         check("0,2-3", Ok(3));
         check("3-1", Err("non-increasing order, previous: 3, current: 1"));
+
         check("2,1", Err("non-increasing order, previous: 2, current: 1"));
         check("0-9", Err("too large index: \"9\""));
-        check("x", Err("cannot convert string to integer for index: \"x\""));
+        check(
+            "x",
+            Err("cannot convert string to integer for index: \"x\""),
+        );
+
         check(
             "1-2-3",
             Err(
                 "the fragment \"1-2-3\" violates the requirement that an index interval can have at most two parts separated by '-'",
             ),
         );
+
         assert_eq!(overlap("0-2", "2,4", 5), Some(2));
         assert_eq!(overlap("0-1", "2,4", 5), None);
     }

@@ -21,10 +21,18 @@ pub(super) fn judge(metadata: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Errors
             Err(fault) => errors.push(FieldError::invalid_str(at, TAINTS, fault)),
         }
     }
-    if let Some(text) = metadata.annotation(AVOID_PODS).filter(|text| !text.is_empty()) {
+
+    if let Some(text) = metadata
+        .annotation(AVOID_PODS)
+        .filter(|text| !text.is_empty())
+    {
         match avoided(text) {
             Ok(found) => judge_avoided(&found, &at.field(AVOID_PODS), errors),
-            Err(fault) => errors.push(FieldError::invalid_str(&at.field("AvoidPods"), AVOID_PODS, fault)),
+            Err(fault) => errors.push(FieldError::invalid_str(
+                &at.field("AvoidPods"),
+                AVOID_PODS,
+                fault,
+            )),
         }
     }
 }
@@ -33,27 +41,42 @@ fn list(text: &str, go_type: &str) -> Result<Vec<Value>, String> {
     match json::parse(text.as_bytes()).map_err(|error| error.to_string())? {
         Value::Array(items) => Ok(items),
         Value::Null => Ok(Vec::new()),
-        other => Err(format!("json: cannot unmarshal {} into Go value of type {go_type}", other.type_name())),
+        other => Err(format!(
+            "json: cannot unmarshal {} into Go value of type {go_type}",
+            other.type_name()
+        )),
     }
 }
 
 /// The names of fields are taken in any case.
 fn lower_case_names(value: Value) -> Value {
-    let Value::Object(map) = value else { return value };
+    let Value::Object(map) = value else {
+        return value;
+    };
     let lowered = |name: &str| name[..1].to_lowercase() + &name[1..];
-    let members = map.into_iter().filter(|(name, _)| name.is_char_boundary(1) && !name.is_empty());
-    Value::Object(members.map(|(name, value)| (lowered(&name).into(), value)).collect::<Map>())
+    let members = map
+        .into_iter()
+        .filter(|(name, _)| name.is_char_boundary(1) && !name.is_empty());
+
+    Value::Object(
+        members
+            .map(|(name, value)| (lowered(&name).into(), value))
+            .collect::<Map>(),
+    )
 }
 
 fn avoided(text: &str) -> Result<Vec<Value>, String> {
     match json::parse(text.as_bytes()).map_err(|error| error.to_string())? {
-        Value::Object(map) => {
-            Ok(map.get("preferAvoidPods").and_then(Value::as_array).unwrap_or_default().to_vec())
-        }
+        Value::Object(map) => Ok(map
+            .get("preferAvoidPods")
+            .and_then(Value::as_array)
+            .unwrap_or_default()
+            .to_vec()),
         Value::Null => Ok(Vec::new()),
-        other => {
-            Err(format!("json: cannot unmarshal {} into Go value of type v1.AvoidPods", other.type_name()))
-        }
+        other => Err(format!(
+            "json: cannot unmarshal {} into Go value of type v1.AvoidPods",
+            other.type_name()
+        )),
     }
 }
 
@@ -61,15 +84,22 @@ fn judge_avoided(entries: &[Value], at: &Path<'_>, errors: &mut Errors) {
     for (index, entry) in entries.iter().enumerate() {
         let at = at.index(index);
         let at = at.field("PodSignature");
-        let controller = entry.at(&["podSignature", "podController"]).filter(|found| !found.is_null());
+        let controller = entry
+            .at(&["podSignature", "podController"])
+            .filter(|found| !found.is_null());
         let Some(controller) = controller else {
             errors.push(FieldError::required(&at, ""));
             continue;
         };
+
         if controller.get("controller").and_then(Value::as_bool) != Some(true) {
             let at = at.field("PodController");
             let at = at.field("Controller");
-            errors.push(FieldError::invalid(&at, "false".to_owned(), "must point to a controller"));
+            errors.push(FieldError::invalid(
+                &at,
+                "false".to_owned(),
+                "must point to a controller",
+            ));
         }
     }
 }

@@ -11,12 +11,24 @@ use crate::registry::validate::{internal, required, text};
 pub(super) fn judge_wanted(source: &NodeConfigSource, at: &Path<'_>, errors: &mut Errors) {
     if let Some(map) = &source.config_map {
         let at = at.field("configMap");
-        let named = [("uid", &map.uid), ("resourceVersion", &map.resource_version)];
-        for (name, _) in named.into_iter().filter(|(_, found)| !text(found).is_empty()) {
-            errors.push(FieldError::forbidden(&at.field(name), format!("{name} must not be set in spec")));
+        let named = [
+            ("uid", &map.uid),
+            ("resourceVersion", &map.resource_version),
+        ];
+
+        for (name, _) in named
+            .into_iter()
+            .filter(|(_, found)| !text(found).is_empty())
+        {
+            errors.push(FieldError::forbidden(
+                &at.field(name),
+                format!("{name} must not be set in spec"),
+            ));
         }
+
         judge_map(map, &at, errors);
     }
+
     judge_presence(source, at, errors);
 }
 
@@ -27,18 +39,24 @@ pub(super) fn judge_status(status: &NodeConfigStatus, at: &Path<'_>, errors: &mu
         ("active", &status.active),
         ("lastKnownGood", &status.last_known_good),
     ];
+
     for (name, source) in sources {
         let Some(source) = source else { continue };
         let at = at.field(name);
         if let Some(map) = &source.config_map {
             let at = at.field("configMap");
-            for (name, found) in [("uid", &map.uid), ("resourceVersion", &map.resource_version)] {
+            for (name, found) in [
+                ("uid", &map.uid),
+                ("resourceVersion", &map.resource_version),
+            ] {
                 if text(found).is_empty() {
                     errors.push(FieldError::required(&at.field(name), ""));
                 }
             }
+
             judge_map(map, &at, errors);
         }
+
         judge_presence(source, &at, errors);
     }
 }
@@ -46,12 +64,33 @@ pub(super) fn judge_status(status: &NodeConfigStatus, at: &Path<'_>, errors: &mu
 fn judge_presence(source: &NodeConfigSource, at: &Path<'_>, errors: &mut Errors) {
     if source.config_map.is_none() {
         let shown = internal::object(&[("ConfigMap", internal::pointer(None))]);
-        errors.push(FieldError::invalid(at, shown, "exactly one reference subfield must be non-nil"));
+        errors.push(FieldError::invalid(
+            at,
+            shown,
+            "exactly one reference subfield must be non-nil",
+        ));
     }
 }
 
 fn judge_map(map: &ConfigMapNodeConfigSource, at: &Path<'_>, errors: &mut Errors) {
-    required(&map.namespace, names::dns1123_label, &at.field("namespace"), errors);
-    required(&map.name, names::dns1123_subdomain, &at.field("name"), errors);
-    required(&map.kubelet_config_key, names::config_map_key, &at.field("kubeletConfigKey"), errors);
+    required(
+        &map.namespace,
+        names::dns1123_label,
+        &at.field("namespace"),
+        errors,
+    );
+
+    required(
+        &map.name,
+        names::dns1123_subdomain,
+        &at.field("name"),
+        errors,
+    );
+
+    required(
+        &map.kubelet_config_key,
+        names::config_map_key,
+        &at.field("kubeletConfigKey"),
+        errors,
+    );
 }

@@ -1,5 +1,5 @@
-//! Node: a machine. Its status may come with it; what it is once called by its provider and given as networks for its
-//! pods stays.
+//! Node: a machine. Its status may come with it; what it is once called by its provider and given
+//! as networks for its pods stays.
 
 mod annotations;
 mod config_source;
@@ -26,7 +26,10 @@ impl Strategy for Nodes {
 
     /// On an update of the node itself it is judged as new first.
     fn own_metadata(&self, part: Part) -> OwnMetadata {
-        OwnMetadata { on_update: part == Part::Status, ..OwnMetadata::named(names::dns1123_subdomain) }
+        OwnMetadata {
+            on_update: part == Part::Status,
+            ..OwnMetadata::named(names::dns1123_subdomain)
+        }
     }
 
     fn keeps_status(&self) -> bool {
@@ -37,10 +40,21 @@ impl Strategy for Nodes {
         annotations::judge(new.tree.meta(), &METADATA.field("annotations"), errors);
         judge_taints(new, errors);
         judge_resources(new, errors);
-        if let Some(swap) = new.status.as_ref().and_then(swap_capacity).filter(|capacity| *capacity <= 0) {
+
+        if let Some(swap) = new
+            .status
+            .as_ref()
+            .and_then(swap_capacity)
+            .filter(|capacity| *capacity <= 0)
+        {
             let at = METADATA.field("nodeSwapStatus.capacity");
-            errors.push(FieldError::invalid(&at, swap.to_string(), "must be greater than zero"));
+            errors.push(FieldError::invalid(
+                &at,
+                swap.to_string(),
+                "must be greater than zero",
+            ));
         }
+
         judge_features(new, errors);
         judge_networks(networks(new), errors);
     }
@@ -54,22 +68,39 @@ impl Strategy for Nodes {
     ) {
         if cx.part != Part::Status {
             self.validate_anew(new, cx, errors);
-            self.own_metadata(cx.part).judge_change(new.tree, old.tree, errors);
+            self.own_metadata(cx.part)
+                .judge_change(new.tree, old.tree, errors);
         }
+
         annotations::judge(new.tree.meta(), &METADATA.field("annotations"), errors);
         judge_resources(new, errors);
         judge_features(new, errors);
         judge_addresses(new, errors);
         judge_kept(new, old, errors);
-        if let Some(source) = new.spec.as_ref().and_then(|spec| spec.config_source.as_ref()) {
+
+        if let Some(source) = new
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.config_source.as_ref())
+        {
             config_source::judge_wanted(source, &SPEC.field("configSource"), errors);
         }
-        if let Some(config) = new.status.as_ref().and_then(|status| status.config.as_ref()) {
+
+        if let Some(config) = new
+            .status
+            .as_ref()
+            .and_then(|status| status.config.as_ref())
+        {
             config_source::judge_status(config, &STATUS.field("config"), errors);
         }
+
         judge_taints(new, errors);
+
         if external_id(new) != external_id(old) {
-            errors.push(FieldError::forbidden(&SPEC.field("externalID"), "may not be updated"));
+            errors.push(FieldError::forbidden(
+                &SPEC.field("externalID"),
+                "may not be updated",
+            ));
         }
     }
 
@@ -83,27 +114,42 @@ impl Strategy for Nodes {
         if cx.part == Part::Status {
             return warnings;
         }
-        if new.spec.as_ref().is_some_and(|spec| spec.config_source.is_some()) {
+
+        if new
+            .spec
+            .as_ref()
+            .is_some_and(|spec| spec.config_source.is_some())
+        {
             warnings.push("spec.configSource: the feature is removed".to_owned());
         }
+
         if !external_id(new).is_empty() {
-            warnings
-                .push("spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned());
+            warnings.push(
+                "spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned(),
+            );
         }
+
         let at = SPEC.field("podCIDRs");
         for (index, network) in networks(new).iter().enumerate() {
             warnings.extend(ip::network_warnings(network, &at.index(index)));
         }
+
         warnings
     }
 }
 
 fn networks<'a>(node: &'a Judged<'_, Node>) -> &'a [String] {
-    node.spec.as_ref().map(|spec| items(&spec.pod_cidrs)).unwrap_or_default()
+    node.spec
+        .as_ref()
+        .map(|spec| items(&spec.pod_cidrs))
+        .unwrap_or_default()
 }
 
 fn external_id<'a>(node: &'a Judged<'_, Node>) -> &'a str {
-    node.spec.as_ref().map(|spec| text(&spec.external_id)).unwrap_or_default()
+    node.spec
+        .as_ref()
+        .map(|spec| text(&spec.external_id))
+        .unwrap_or_default()
 }
 
 fn swap_capacity(status: &NodeStatus) -> Option<i64> {
@@ -111,7 +157,11 @@ fn swap_capacity(status: &NodeStatus) -> Option<i64> {
 }
 
 fn judge_taints(node: &Judged<'_, Node>, errors: &mut Errors) {
-    let found = node.tree.at(&["spec", "taints"]).and_then(Value::as_array).unwrap_or_default();
+    let found = node
+        .tree
+        .at(&["spec", "taints"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
     // Upstream says they are in metadata.
     taints::of_node(found, &METADATA.field("taints"), errors);
 }
@@ -120,28 +170,47 @@ fn judge_resources(node: &Node, errors: &mut Errors) {
     let Some(status) = &node.status else { return };
     let mut judge = |name: &str, amounts: &Option<BTreeMap<String, Written>>| {
         for (resource, amount) in amounts.iter().flatten() {
-            resources::amount(resource, amount, &STATUS.field(name).field(resource), errors);
+            resources::amount(
+                resource,
+                amount,
+                &STATUS.field(name).field(resource),
+                errors,
+            );
         }
     };
     judge("capacity", &status.capacity);
+
     judge("allocatable", &status.allocatable);
 }
 
 /// The features that a node declares are named in order, each once.
 fn judge_features(node: &Node, errors: &mut Errors) {
     let at = STATUS.field("declaredFeatures");
-    let features = node.status.as_ref().map(|status| items(&status.declared_features)).unwrap_or_default();
+    let features = node
+        .status
+        .as_ref()
+        .map(|status| items(&status.declared_features))
+        .unwrap_or_default();
+
     for (index, feature) in features.iter().enumerate() {
         if let Some(fault) = feature_fault(feature) {
             let detail = format!("invalid feature name {}: {fault}", internal::text(feature));
             errors.push(FieldError::invalid_str(&at.index(index), feature, detail));
         }
-        let Some(next) = features.get(index + 1) else { continue };
+
+        let Some(next) = features.get(index + 1) else {
+            continue;
+        };
+
         let at = at.index(index + 1);
         if feature == next {
             errors.push(FieldError::duplicate(&at, internal::text(next)));
         } else if feature > next {
-            errors.push(FieldError::invalid_str(&at, next, "list must be sorted alphabetically"));
+            errors.push(FieldError::invalid_str(
+                &at,
+                next,
+                "list must be sorted alphabetically",
+            ));
         }
     }
 }
@@ -150,13 +219,18 @@ fn feature_fault(feature: &str) -> Option<&'static str> {
     if feature.len() > 253 {
         return Some("must be no more than 253 characters");
     }
+
     let mut segments = feature.split('/');
     let is_word = |segment: &str, first: fn(&u8) -> bool| {
         segment.as_bytes().first().is_some_and(first)
             && segment.bytes().all(|byte| byte.is_ascii_alphanumeric())
     };
-    let named = segments.next().is_some_and(|first| is_word(first, u8::is_ascii_uppercase))
+
+    let named = segments
+        .next()
+        .is_some_and(|first| is_word(first, u8::is_ascii_uppercase))
         && segments.all(|segment| is_word(segment, u8::is_ascii_alphabetic));
+
     (!named).then_some("must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes")
 }
 
@@ -165,10 +239,16 @@ fn judge_networks(networks: &[String], errors: &mut Errors) {
     for (index, network) in networks.iter().enumerate() {
         ip::check_network(network, &[], &at.index(index), errors);
     }
+
     if networks.len() < 2 {
         return;
     }
-    let read: Vec<Option<Network>> = networks.iter().map(|network| Network::parse(network)).collect();
+
+    let read: Vec<Option<Network>> = networks
+        .iter()
+        .map(|network| Network::parse(network))
+        .collect();
+
     if let Some(bad) = read.iter().position(Option::is_none) {
         let found = &networks[bad];
         errors.push(FieldError {
@@ -180,17 +260,32 @@ fn judge_networks(networks: &[String], errors: &mut Errors) {
             ),
         });
     }
-    let families: BTreeSet<bool> = read.iter().flatten().map(|network| network.address.is_ipv6()).collect();
+
+    let families: BTreeSet<bool> = read
+        .iter()
+        .flatten()
+        .map(|network| network.address.is_ipv6())
+        .collect();
+
     if read.iter().any(Option::is_none) || families.len() != 2 || networks.len() > 2 {
         let detail = "may specify no more than one CIDR for each IP family";
-        errors.push(FieldError::invalid(&at, internal::texts(Some(networks)), detail));
+        errors.push(FieldError::invalid(
+            &at,
+            internal::texts(Some(networks)),
+            detail,
+        ));
     }
 }
 
 fn judge_addresses(node: &Judged<'_, Node>, errors: &mut Errors) {
     let at = STATUS.field("addresses");
     let mut seen = BTreeSet::new();
-    let addresses = node.status.as_ref().map(|status| items(&status.addresses)).unwrap_or_default();
+    let addresses = node
+        .status
+        .as_ref()
+        .map(|status| items(&status.addresses))
+        .unwrap_or_default();
+
     for (index, address) in addresses.iter().enumerate() {
         if !seen.insert((&address.type_, &address.address)) {
             let shown = internal::object(&[
@@ -208,12 +303,18 @@ fn judge_kept(new: &Judged<'_, Node>, old: &Judged<'_, Node>, errors: &mut Error
     let changes = match before.len() {
         0 => 0,
         count if count != now.len() => 1,
-        _ => now.iter().zip(before).filter(|(now, before)| now != before).count(),
+        _ => now
+            .iter()
+            .zip(before)
+            .filter(|(now, before)| now != before)
+            .count(),
     };
+
     for _ in 0..changes {
         let detail = "node updates may not change podCIDR except from \"\" to valid";
         errors.push(FieldError::forbidden(&SPEC.field("podCIDRs"), detail));
     }
+
     let provider = |node: &Judged<'_, Node>| node.tree.at(&["spec", "providerID"]).map(as_json);
     if provider(old).is_some() && provider(old) != provider(new) {
         let detail = "node updates may not change providerID except from \"\" to valid";
@@ -235,14 +336,17 @@ mod tests {
             check_causes(&errors, expected);
         };
         check(&["10.0.0.0/24", "fd00::/64"], &[]);
+
         check(
             &["10.0.0.1/24"],
             &["spec.podCIDRs[0]: Invalid value: \"10.0.0.1/24\": must not have bits set"],
         );
+
         check(
             &["10.0.0.0/24", "10.1.0.0/24"],
             &["spec.podCIDRs: Invalid value: [\"10.0.0.0/24\",\"10.1.0.0/24\"]: may"],
         );
+
         check(
             &["10.0.0.0/24", "x"],
             &[
@@ -255,7 +359,8 @@ mod tests {
 
     #[test]
     fn features_are_called_in_camel_case() {
-        let check = |name: &str, good: bool| assert_eq!(feature_fault(name).is_none(), good, "{name}");
+        let check =
+            |name: &str, good: bool| assert_eq!(feature_fault(name).is_none(), good, "{name}");
         check("MyFeature", true);
         check("MyFeature/mySub/Sub2", true);
         for bad in ["", "myFeature", "My-Feature", "My/", "My/1x"] {

@@ -8,7 +8,10 @@ use serde::Serialize;
 
 /// A line for what was, and one for what is, at every place that differs.
 pub(super) fn difference<T: Serialize>(old: &T, new: &T) -> String {
-    let (old, new) = (typed::to_tree(old).unwrap_or(Value::Null), typed::to_tree(new).unwrap_or(Value::Null));
+    let (old, new) = (
+        typed::to_tree(old).unwrap_or(Value::Null),
+        typed::to_tree(new).unwrap_or(Value::Null),
+    );
     let mut lines = String::new();
     compare(Some(&old), Some(&new), &Path::Root, &mut lines);
     lines
@@ -18,7 +21,10 @@ fn compare(old: Option<&Value>, new: Option<&Value>, at: &Path<'_>, lines: &mut 
     match (old, new) {
         (old, new) if old == new => {}
         (Some(Value::Object(old)), Some(Value::Object(new))) => {
-            for name in old.keys().chain(new.keys().filter(|name| !old.contains_key(name))) {
+            for name in old
+                .keys()
+                .chain(new.keys().filter(|name| !old.contains_key(name)))
+            {
                 compare(old.get(name), new.get(name), &at.field(name), lines);
             }
         }
@@ -46,15 +52,24 @@ mod tests {
 
     #[test]
     fn every_place_that_differs_has_its_lines() {
-        let container = |name: &str| Container { name: name.to_owned(), ..Container::default() };
-        let old = PodSpec { containers: vec![container("a")], ..PodSpec::default() };
+        let container = |name: &str| Container {
+            name: name.to_owned(),
+            ..Container::default()
+        };
+
+        let old = PodSpec {
+            containers: vec![container("a")],
+            ..PodSpec::default()
+        };
         let mut new = old.clone();
         assert_eq!(difference(&old, &new), "");
+
         new.containers[0].image = Some("i".to_owned());
         new.containers[0].name = "b".to_owned();
         new.host_network = Some(true);
         let expected = "- containers[0].name: \"a\"\n+ containers[0].name: \"b\"\n+ containers[0].image: \"i\"\n+ hostNetwork: true\n";
         let mut lines: Vec<&str> = expected.lines().collect();
+
         let found = difference(&old, &new);
         let mut found: Vec<&str> = found.lines().collect();
         lines.sort_unstable();

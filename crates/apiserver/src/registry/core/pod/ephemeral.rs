@@ -16,33 +16,50 @@ use crate::registry::validate::items;
 pub(super) fn shape(new: &mut Value, old: &Value) {
     let given = new.at(&["spec", "ephemeralContainers"]).cloned();
     super::part::keep_but_spec(new, old);
-    let Some(pod) = new.as_object_mut() else { return };
-    let mut spec = old.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
+
+    let Some(pod) = new.as_object_mut() else {
+        return;
+    };
+    let mut spec = old
+        .get("spec")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+
     match given {
         Some(containers) => spec.insert("ephemeralContainers", containers),
         None => spec.remove("ephemeralContainers"),
     };
+
     pod.insert("spec", spec);
 }
 
 /// Judges the change of the list. Its order may change: patches do not keep it.
 pub(super) fn update(new: &PodSpec, old: &PodSpec, errors: &mut Errors) {
     let at = SPEC.field("ephemeralContainers");
+
     // Of containers with the same name the last counts.
     let containers: HashMap<&str, &EphemeralContainer> = items(&new.ephemeral_containers)
         .iter()
         .map(|container| (container.name.as_str(), container))
         .collect();
+
     for before in items(&old.ephemeral_containers) {
         let Some(now) = containers.get(before.name.as_str()) else {
-            let detail = format!("existing ephemeral containers \"{}\" may not be removed\n", before.name);
+            let detail = format!(
+                "existing ephemeral containers \"{}\" may not be removed\n",
+                before.name
+            );
             errors.push(FieldError::forbidden(&at, detail));
             continue;
         };
+
         if !is_same(now, before) {
             let changes = difference(before, now);
-            let detail =
-                format!("existing ephemeral containers \"{}\" may not be changed\n{changes}", before.name);
+            let detail = format!(
+                "existing ephemeral containers \"{}\" may not be changed\n{changes}",
+                before.name
+            );
             errors.push(FieldError::forbidden(&at, detail));
         }
     }

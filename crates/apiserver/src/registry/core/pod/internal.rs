@@ -1,5 +1,5 @@
-//! Values as upstream's complaints show them where it marshals its internal types: Go's names, in the order of the
-//! struct, with null for what is absent.
+//! Values as upstream's complaints show them where it marshals its internal types: Go's names, in
+//! the order of the struct, with null for what is absent.
 
 use coracle_api::codec::json;
 use coracle_api::{Value, typed};
@@ -15,36 +15,67 @@ pub(super) fn resource_claim(claim: &PodResourceClaim) -> String {
     object(&[
         ("Name", shown(&claim.name)),
         ("ResourceClaimName", shown(&claim.resource_claim_name)),
-        ("ResourceClaimTemplateName", shown(&claim.resource_claim_template_name)),
+        (
+            "ResourceClaimTemplateName",
+            shown(&claim.resource_claim_template_name),
+        ),
     ])
 }
 
 pub(super) fn seccomp_profile(profile: &SeccompProfile) -> String {
-    object(&[("Type", shown(&profile.type_)), ("LocalhostProfile", shown(&profile.localhost_profile))])
+    object(&[
+        ("Type", shown(&profile.type_)),
+        ("LocalhostProfile", shown(&profile.localhost_profile)),
+    ])
 }
 
 pub(super) fn security_context(context: &SecurityContext) -> String {
     let app_armor = context.app_armor_profile.as_ref().map(|profile| {
-        object(&[("Type", shown(&profile.type_)), ("LocalhostProfile", shown(&profile.localhost_profile))])
+        object(&[
+            ("Type", shown(&profile.type_)),
+            ("LocalhostProfile", shown(&profile.localhost_profile)),
+        ])
     });
+
     object(&[
-        ("Capabilities", pointer(context.capabilities.as_ref().map(capabilities))),
+        (
+            "Capabilities",
+            pointer(context.capabilities.as_ref().map(capabilities)),
+        ),
         ("Privileged", shown(&context.privileged)),
-        ("SELinuxOptions", pointer(context.se_linux_options.as_ref().map(selinux_options))),
-        ("WindowsOptions", pointer(context.windows_options.as_ref().map(windows_options))),
+        (
+            "SELinuxOptions",
+            pointer(context.se_linux_options.as_ref().map(selinux_options)),
+        ),
+        (
+            "WindowsOptions",
+            pointer(context.windows_options.as_ref().map(windows_options)),
+        ),
         ("RunAsUser", shown(&context.run_as_user)),
         ("RunAsGroup", shown(&context.run_as_group)),
         ("RunAsNonRoot", shown(&context.run_as_non_root)),
-        ("ReadOnlyRootFilesystem", shown(&context.read_only_root_filesystem)),
-        ("AllowPrivilegeEscalation", shown(&context.allow_privilege_escalation)),
+        (
+            "ReadOnlyRootFilesystem",
+            shown(&context.read_only_root_filesystem),
+        ),
+        (
+            "AllowPrivilegeEscalation",
+            shown(&context.allow_privilege_escalation),
+        ),
         ("ProcMount", shown(&context.proc_mount)),
-        ("SeccompProfile", pointer(context.seccomp_profile.as_ref().map(seccomp_profile))),
+        (
+            "SeccompProfile",
+            pointer(context.seccomp_profile.as_ref().map(seccomp_profile)),
+        ),
         ("AppArmorProfile", pointer(app_armor)),
     ])
 }
 
 fn capabilities(capabilities: &Capabilities) -> String {
-    object(&[("Add", shown(&capabilities.add)), ("Drop", shown(&capabilities.drop))])
+    object(&[
+        ("Add", shown(&capabilities.add)),
+        ("Drop", shown(&capabilities.drop)),
+    ])
 }
 
 fn selinux_options(options: &SELinuxOptions) -> String {
@@ -59,7 +90,10 @@ fn selinux_options(options: &SELinuxOptions) -> String {
 
 fn windows_options(options: &WindowsSecurityContextOptions) -> String {
     object(&[
-        ("GMSACredentialSpecName", shown(&options.gmsa_credential_spec_name)),
+        (
+            "GMSACredentialSpecName",
+            shown(&options.gmsa_credential_spec_name),
+        ),
         ("GMSACredentialSpec", shown(&options.gmsa_credential_spec)),
         ("RunAsUserName", shown(&options.run_as_user_name)),
         ("HostProcess", shown(&options.host_process)),
@@ -68,7 +102,11 @@ fn windows_options(options: &WindowsSecurityContextOptions) -> String {
 
 pub(super) fn node_selector_term(term: &NodeSelectorTerm) -> String {
     let requirements = |given: &Option<Vec<NodeSelectorRequirement>>| {
-        pointer(given.as_ref().map(|given| list(given.iter().map(node_selector_requirement))))
+        pointer(
+            given
+                .as_ref()
+                .map(|given| list(given.iter().map(node_selector_requirement))),
+        )
     };
     object(&[
         ("MatchExpressions", requirements(&term.match_expressions)),

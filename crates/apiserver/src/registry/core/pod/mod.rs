@@ -1,9 +1,10 @@
 //! Pod: what a node runs.
 //!
-//! [`strategy`] is the pod's part in the road of a write: [`shape`] fills in what the server decides, [`validate`]
-//! judges the spec (of templates too), [`update`], [`status`], [`ephemeral`] and [`resize`] judge what may change in
-//! which part, [`warnings`] tells what the writer should know. A Binding gives a pod its node ([`binding`]), an Eviction
-//! ends it if its budget allows ([`eviction`]).
+//! [`strategy`] is the pod's part in the road of a write: [`shape`] fills in what the server
+//! decides, [`validate`] judges the spec (of templates too), [`update`], [`status`], [`ephemeral`]
+//! and [`resize`] judge what may change in which part, [`warnings`] tells what the writer should
+//! know. A Binding gives a pod its node ([`binding`]), an Eviction ends it if its budget allows
+//! ([`eviction`]).
 //!
 //! Kinds that have a template of pods take [`validate_template`] and [`template_warnings`].
 
@@ -41,5 +42,7 @@ pub(in crate::registry) use warnings::template as template_warnings;
 
 /// The resource, for whoever comes from another.
 fn resource() -> &'static Resource {
-    BUILTIN.resource("", "v1", "pods").expect("pods are built in")
+    BUILTIN
+        .resource("", "v1", "pods")
+        .expect("pods are built in")
 }

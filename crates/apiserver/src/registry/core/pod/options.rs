@@ -1,7 +1,7 @@
 //! What is let through for the sake of what stands there already.
 //!
-//! Rules grow stricter and features come behind gates; an object that was good when it was written stays writable. So
-//! every exception here is one that the old spec makes.
+//! Rules grow stricter and features come behind gates; an object that was good when it was written
+//! stays writable. So every exception here is one that the old spec makes.
 
 use coracle_api::Path;
 use coracle_api::selector::{self, Values};
@@ -9,7 +9,9 @@ use k8s_openapi::api::core::v1::{Affinity, PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::annotation::DELETION_COST;
-use super::validate::{containers, deletion_cost, node_selector, resources, security, spread, volume};
+use super::validate::{
+    containers, deletion_cost, node_selector, resources, security, spread, volume,
+};
 use crate::registry::strategy::Errors;
 use crate::registry::validate::items;
 
@@ -48,20 +50,39 @@ impl Options {
     /// For a pod; `old` is there on an update. `privileged`: whether containers may be so.
     pub(super) fn of_pod(old: Option<(&ObjectMeta, &PodSpec)>, privileged: bool) -> Options {
         let (metadata, spec) = old.unzip();
-        Options { is_pod: true, ..Options::of(metadata, spec, privileged) }
+        Options {
+            is_pod: true,
+            ..Options::of(metadata, spec, privileged)
+        }
     }
 
-    /// For a template of pods; `old` is there on an update. `privileged`: whether containers may be so.
-    pub(in crate::registry) fn of_template(old: Option<&PodTemplateSpec>, privileged: bool) -> Options {
+    /// For a template of pods; `old` is there on an update. `privileged`: whether containers may be
+    /// so.
+    pub(in crate::registry) fn of_template(
+        old: Option<&PodTemplateSpec>,
+        privileged: bool,
+    ) -> Options {
         let metadata = old.and_then(|template| template.metadata.as_ref());
-        Options::of(metadata, old.and_then(|template| template.spec.as_ref()), privileged)
+        Options::of(
+            metadata,
+            old.and_then(|template| template.spec.as_ref()),
+            privileged,
+        )
     }
 
     fn of(metadata: Option<&ObjectMeta>, old: Option<&PodSpec>, privileged: bool) -> Options {
         let cost = metadata.and_then(|metadata| metadata.annotations.as_ref()?.get(DELETION_COST));
         let none = PodSpec::default();
         let old = old.unwrap_or(&none);
-        let kept = |has_bad: bool| if has_bad { Values::Kept } else { Values::Judged };
+
+        let kept = |has_bad: bool| {
+            if has_bad {
+                Values::Kept
+            } else {
+                Values::Judged
+            }
+        };
+
         let own_users = old.host_users == Some(false);
         Options {
             is_pod: false,
@@ -77,7 +98,8 @@ impl Options {
             reserved_token_paths: volume::has_reserved_token_path(old),
             sysctls_of_the_host: has_sysctl_of_the_host(old),
             users_in_host_network: own_users && old.host_network == Some(true),
-            users_with_devices: own_users && containers(old).any(|c| !items(&c.volume_devices).is_empty()),
+            users_with_devices: own_users
+                && containers(old).any(|c| !items(&c.volume_devices).is_empty()),
             restarting_init_resizes: has_restarting_init_resize(old),
             any_selinux_change: old
                 .security_context
@@ -93,32 +115,48 @@ impl Options {
 fn affinity_selectors(affinity: Option<&Affinity>) -> impl Iterator<Item = &LabelSelector> {
     let terms = affinity.into_iter().flat_map(|affinity| {
         let towards = affinity.pod_affinity.iter().flat_map(|pods| {
-            let preferred = items(&pods.preferred_during_scheduling_ignored_during_execution).iter();
+            let preferred =
+                items(&pods.preferred_during_scheduling_ignored_during_execution).iter();
             items(&pods.required_during_scheduling_ignored_during_execution)
                 .iter()
                 .chain(preferred.map(|weighted| &weighted.pod_affinity_term))
         });
+
         let against = affinity.pod_anti_affinity.iter().flat_map(|pods| {
-            let preferred = items(&pods.preferred_during_scheduling_ignored_during_execution).iter();
+            let preferred =
+                items(&pods.preferred_during_scheduling_ignored_during_execution).iter();
             items(&pods.required_during_scheduling_ignored_during_execution)
                 .iter()
                 .chain(preferred.map(|weighted| &weighted.pod_affinity_term))
         });
+
         towards.chain(against)
     });
-    terms.flat_map(|term| [&term.label_selector, &term.namespace_selector]).flatten()
+
+    terms
+        .flat_map(|term| [&term.label_selector, &term.namespace_selector])
+        .flatten()
 }
 
 fn has_bad_node_value(affinity: Option<&Affinity>) -> bool {
     let nodes = affinity.and_then(|affinity| affinity.node_affinity.as_ref());
-    let required = nodes.and_then(|nodes| nodes.required_during_scheduling_ignored_during_execution.as_ref());
+    let required = nodes.and_then(|nodes| {
+        nodes
+            .required_during_scheduling_ignored_during_execution
+            .as_ref()
+    });
     required.is_some_and(|selector| node_selector::has_bad_value(&selector.node_selector_terms))
 }
 
 fn has_bad_spread_selector(spec: &PodSpec) -> bool {
     let mut errors = Errors::new();
     for constraint in items(&spec.topology_spread_constraints) {
-        selector::validate(constraint.label_selector.as_ref(), Values::Judged, &Path::Root, &mut errors);
+        selector::validate(
+            constraint.label_selector.as_ref(),
+            Values::Judged,
+            &Path::Root,
+            &mut errors,
+        );
     }
     !errors.is_empty()
 }
@@ -127,8 +165,15 @@ fn has_bad_label_keys(spec: &PodSpec) -> bool {
     let mut errors = Errors::new();
     for constraint in items(&spec.topology_spread_constraints) {
         let keys = items(&constraint.match_label_keys);
-        spread::label_keys(keys, &[], constraint.label_selector.as_ref(), &Path::Root, &mut errors);
+        spread::label_keys(
+            keys,
+            &[],
+            constraint.label_selector.as_ref(),
+            &Path::Root,
+            &mut errors,
+        );
     }
+
     !errors.is_empty()
 }
 
@@ -143,8 +188,13 @@ fn has_broken_pages(spec: &PodSpec) -> bool {
 }
 
 fn has_sysctl_of_the_host(spec: &PodSpec) -> bool {
-    let sysctls = spec.security_context.iter().flat_map(|context| items(&context.sysctls));
-    sysctls.into_iter().any(|sysctl| security::sysctl_of_the_host(&sysctl.name, spec).is_some())
+    let sysctls = spec
+        .security_context
+        .iter()
+        .flat_map(|context| items(&context.sysctls));
+    sysctls
+        .into_iter()
+        .any(|sysctl| security::sysctl_of_the_host(&sysctl.name, spec).is_some())
 }
 
 fn has_restarting_init_resize(spec: &PodSpec) -> bool {

@@ -4,7 +4,11 @@ use coracle_api::Value;
 
 /// Puts back the old status and metadata, but for who owns what.
 pub(super) fn keep_but_spec(new: &mut Value, old: &Value) {
-    let before = old.as_object().and_then(|pod| pod.get("metadata")).and_then(Value::as_object);
+    let before = old
+        .as_object()
+        .and_then(|pod| pod.get("metadata"))
+        .and_then(Value::as_object);
+
     let mut metadata = new.meta_mut();
     for name in [
         "annotations",
@@ -20,7 +24,10 @@ pub(super) fn keep_but_spec(new: &mut Value, old: &Value) {
             None => metadata.members().remove(name),
         };
     }
-    let Some(pod) = new.as_object_mut() else { return };
+
+    let Some(pod) = new.as_object_mut() else {
+        return;
+    };
     match old.get("status") {
         Some(status) => pod.insert("status", status.clone()),
         None => pod.remove("status"),

@@ -11,8 +11,8 @@ use crate::registry::validate::resources::read;
 
 type Totals<'a> = BTreeMap<&'a str, Quantity>;
 
-/// `BestEffort` where nothing is asked for, `Guaranteed` where everything is limited to what is asked for, else
-/// `Burstable`. Only CPU and memory count.
+/// `BestEffort` where nothing is asked for, `Guaranteed` where everything is limited to what is
+/// asked for, else `Burstable`. Only CPU and memory count.
 pub(super) fn class(spec: &PodSpec) -> &'static str {
     // What is said of the whole pod is all that counts.
     let whole = spec.resources.as_ref();
@@ -20,9 +20,12 @@ pub(super) fn class(spec: &PodSpec) -> &'static str {
         Some(_) => vec![whole],
         None => {
             let containers = spec.containers.iter().chain(items(&spec.init_containers));
-            containers.map(|container| container.resources.as_ref()).collect()
+            containers
+                .map(|container| container.resources.as_ref())
+                .collect()
         }
     };
+
     let (mut requests, mut limits) = (Totals::new(), Totals::new());
     let mut all_limited = true;
     for part in parts {
@@ -32,6 +35,7 @@ pub(super) fn class(spec: &PodSpec) -> &'static str {
         // A pod without limits of its own is judged by the sums alone.
         all_limited &= both || (whole.is_some() && given.is_none());
     }
+
     if requests.is_empty() && limits.is_empty() {
         "BestEffort"
     } else if all_limited && requests == limits {
@@ -73,16 +77,38 @@ mod tests {
             r#"{"containers":[{"name":"a","resources":{"requests":{"cpu":"0","example.com/x":"1"}}}]}"#,
             "BestEffort",
         );
-        check(r#"{"containers":[{"name":"a","resources":{"requests":{"cpu":"1"}}}]}"#, "Burstable");
-        let full =
-            r#""resources":{"requests":{"cpu":"1","memory":"1Gi"},"limits":{"cpu":"1000m","memory":"1Gi"}}"#;
-        check(&format!(r#"{{"containers":[{{"name":"a",{full}}}]}}"#), "Guaranteed");
-        check(&format!(r#"{{"containers":[{{"name":"a",{full}}},{{"name":"b"}}]}}"#), "Burstable");
+
         check(
-            &format!(r#"{{"containers":[{{"name":"a",{full}}}],"initContainers":[{{"name":"b"}}]}}"#),
+            r#"{"containers":[{"name":"a","resources":{"requests":{"cpu":"1"}}}]}"#,
             "Burstable",
         );
-        check(&format!(r#"{{"containers":[{{"name":"a"}}],{full}}}"#), "Guaranteed");
-        check(r#"{"containers":[{"name":"a"}],"resources":{"requests":{"cpu":"1"}}}"#, "Burstable");
+
+        let full = r#""resources":{"requests":{"cpu":"1","memory":"1Gi"},"limits":{"cpu":"1000m","memory":"1Gi"}}"#;
+        check(
+            &format!(r#"{{"containers":[{{"name":"a",{full}}}]}}"#),
+            "Guaranteed",
+        );
+
+        check(
+            &format!(r#"{{"containers":[{{"name":"a",{full}}},{{"name":"b"}}]}}"#),
+            "Burstable",
+        );
+
+        check(
+            &format!(
+                r#"{{"containers":[{{"name":"a",{full}}}],"initContainers":[{{"name":"b"}}]}}"#
+            ),
+            "Burstable",
+        );
+
+        check(
+            &format!(r#"{{"containers":[{{"name":"a"}}],{full}}}"#),
+            "Guaranteed",
+        );
+
+        check(
+            r#"{"containers":[{"name":"a"}],"resources":{"requests":{"cpu":"1"}}}"#,
+            "Burstable",
+        );
     }
 }

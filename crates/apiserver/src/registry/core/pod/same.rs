@@ -13,10 +13,12 @@ pub(super) fn align(new: &mut PodSpec, old: &PodSpec) {
     for (new, old) in new.containers.iter_mut().zip(&old.containers) {
         align_container(new, old);
     }
+
     let init = new.init_containers.iter_mut().flatten();
     for (new, old) in init.zip(items(&old.init_containers)) {
         align_container(new, old);
     }
+
     align_resources(new.resources.as_mut(), old.resources.as_ref());
     align_amounts(&mut new.overhead, old.overhead.as_ref());
     let volumes = new.volumes.iter_mut().flatten();
@@ -27,9 +29,18 @@ pub(super) fn align(new: &mut PodSpec, old: &PodSpec) {
 
 pub(super) fn align_container(new: &mut Container, old: &Container) {
     align_resources(new.resources.as_mut(), old.resources.as_ref());
+
     for (new, old) in new.env.iter_mut().flatten().zip(items(&old.env)) {
-        let new = new.value_from.as_mut().and_then(|from| from.resource_field_ref.as_mut());
-        let old = old.value_from.as_ref().and_then(|from| from.resource_field_ref.as_ref());
+        let new = new
+            .value_from
+            .as_mut()
+            .and_then(|from| from.resource_field_ref.as_mut());
+
+        let old = old
+            .value_from
+            .as_ref()
+            .and_then(|from| from.resource_field_ref.as_ref());
+
         if let (Some(new), Some(old)) = (new, old) {
             align_amount(new.divisor.as_mut(), old.divisor.as_ref());
         }
@@ -37,7 +48,9 @@ pub(super) fn align_container(new: &mut Container, old: &Container) {
 }
 
 fn align_resources(new: Option<&mut ResourceRequirements>, old: Option<&ResourceRequirements>) {
-    let (Some(new), Some(old)) = (new, old) else { return };
+    let (Some(new), Some(old)) = (new, old) else {
+        return;
+    };
     align_amounts(&mut new.requests, old.requests.as_ref());
     align_amounts(&mut new.limits, old.limits.as_ref());
 }
@@ -55,7 +68,9 @@ fn align_volume(new: &mut Volume, old: &Volume) {
 }
 
 fn align_amount(new: Option<&mut Text>, old: Option<&Text>) {
-    let (Some(new), Some(old)) = (new, old) else { return };
+    let (Some(new), Some(old)) = (new, old) else {
+        return;
+    };
     let (was, is): (Quantity, Quantity) = (read(old), read(new));
     if was == is {
         new.clone_from(old);

@@ -53,17 +53,26 @@ impl Strategy for Pods {
         errors: &mut Errors,
     ) {
         let none = (PodSpec::default(), PodStatus::default());
-        let (spec, before) = (new.spec.as_ref().unwrap_or(&none.0), old.spec.as_ref().unwrap_or(&none.0));
+        let (spec, before) = (
+            new.spec.as_ref().unwrap_or(&none.0),
+            old.spec.as_ref().unwrap_or(&none.0),
+        );
         let options = Options::of_pod(Some((&old.metadata, before)), cx.registry.allow_privileged);
+
         let start = errors.len();
         let anew = |errors: &mut Errors| {
             self.own_metadata(cx.part).judge(new.tree, cx, errors);
             validate::pod(&new.metadata, spec, &options, errors);
         };
+
         let annotations = |errors: &mut Errors| {
-            let (new, old) = (new.metadata.annotations.as_ref(), old.metadata.annotations.as_ref());
+            let (new, old) = (
+                new.metadata.annotations.as_ref(),
+                old.metadata.annotations.as_ref(),
+            );
             validate::changed_annotations(new, old, spec, &options, errors);
         };
+
         match cx.part {
             Part::Status => {
                 annotations(errors);
@@ -72,6 +81,7 @@ impl Strategy for Pods {
             Part::EphemeralContainers => {
                 anew(errors);
                 annotations(errors);
+
                 match refuses_ephemeral(old) {
                     Some(refusal) => {
                         errors.truncate(start);
@@ -82,6 +92,7 @@ impl Strategy for Pods {
             }
             Part::Resize => {
                 anew(errors);
+
                 match resize::impossible(old) {
                     Some(refusal) => {
                         errors.truncate(start);
@@ -125,7 +136,9 @@ impl Strategy for Pods {
         if text(&["spec", "nodeName"]).is_empty() || over {
             return Grace::Seconds(0);
         }
-        let own = object.at(&["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_int);
+        let own = object
+            .at(&["spec", "terminationGracePeriodSeconds"])
+            .and_then(Value::as_int);
         let seconds = asked.or(own).unwrap_or(0);
         // Less than nothing is as short as it gets without leaving the node out.
         Grace::Seconds(if seconds < 0 { 1 } else { seconds })
@@ -134,8 +147,10 @@ impl Strategy for Pods {
 
 fn refuses_ephemeral(old: &Pod) -> Option<FieldError> {
     let annotations = old.metadata.annotations.as_ref();
-    annotations.is_some_and(|annotations| annotations.contains_key(MIRROR)).then(|| {
-        let nowhere = coracle_api::Path::Root.field("");
-        FieldError::forbidden(&nowhere, "static pods do not support ephemeral containers")
-    })
+    annotations
+        .is_some_and(|annotations| annotations.contains_key(MIRROR))
+        .then(|| {
+            let nowhere = coracle_api::Path::Root.field("");
+            FieldError::forbidden(&nowhere, "static pods do not support ephemeral containers")
+        })
 }

@@ -27,7 +27,9 @@ impl Strategy for Secrets {
     type Object = Secret;
 
     fn prepare_update(&self, new: &mut Value, old: &Value, _: &Context<'_>) {
-        let (Some(new), Some(kind)) = (new.as_object_mut(), old.get("type")) else { return };
+        let (Some(new), Some(kind)) = (new.as_object_mut(), old.get("type")) else {
+            return;
+        };
         if new.str("type").is_none_or(str::is_empty) {
             new.insert("type", kind.clone());
         }
@@ -69,6 +71,7 @@ impl Strategy for Secrets {
         if text(&new.type_) != "kubernetes.io/tls" {
             return Vec::new();
         }
+
         let part = |name: &str| {
             new.data
                 .as_ref()
@@ -76,7 +79,10 @@ impl Strategy for Secrets {
                 .map(|value| value.0.as_slice())
                 .unwrap_or_default()
         };
-        key_pair::fault(part("tls.crt"), part("tls.key")).into_iter().collect()
+
+        key_pair::fault(part("tls.crt"), part("tls.key"))
+            .into_iter()
+            .collect()
     }
 }
 
@@ -86,9 +92,14 @@ fn judge_type(secret: &Judged<'_, Secret>, data: &Data, errors: &mut Errors) {
         let missing = keys.iter().filter(|key| !data.contains_key(**key));
         errors.extend(missing.map(|key| FieldError::required(&DATA.key(key), "")));
     };
+
     match text(&secret.type_) {
         "kubernetes.io/service-account-token"
-            if secret.tree.meta().annotation(ACCOUNT).is_none_or(str::is_empty) =>
+            if secret
+                .tree
+                .meta()
+                .annotation(ACCOUNT)
+                .is_none_or(str::is_empty) =>
         {
             let annotations = Path::Root.field("metadata.annotations");
             errors.push(FieldError::required(&annotations.key(ACCOUNT), ""));
@@ -96,10 +107,16 @@ fn judge_type(secret: &Judged<'_, Secret>, data: &Data, errors: &mut Errors) {
         "kubernetes.io/dockercfg" => judge_docker_config(".dockercfg", data, errors),
         "kubernetes.io/dockerconfigjson" => judge_docker_config(".dockerconfigjson", data, errors),
         // One of the two is enough.
-        "kubernetes.io/basic-auth" if !data.contains_key("username") && !data.contains_key("password") => {
+        "kubernetes.io/basic-auth"
+            if !data.contains_key("username") && !data.contains_key("password") =>
+        {
             present(&["username", "password"]);
         }
-        "kubernetes.io/ssh-auth" if data.get("ssh-privatekey").is_none_or(|value| value.0.is_empty()) => {
+        "kubernetes.io/ssh-auth"
+            if data
+                .get("ssh-privatekey")
+                .is_none_or(|value| value.0.is_empty()) =>
+        {
             errors.push(FieldError::required(&DATA.key("ssh-privatekey"), ""));
         }
         "kubernetes.io/tls" => present(&["tls.crt", "tls.key"]),
@@ -109,14 +126,23 @@ fn judge_type(secret: &Judged<'_, Secret>, data: &Data, errors: &mut Errors) {
 
 fn judge_docker_config(key: &str, data: &Data, errors: &mut Errors) {
     let at = DATA.key(key);
-    let Some(content) = data.get(key) else { return errors.push(FieldError::required(&at, "")) };
+    let Some(content) = data.get(key) else {
+        return errors.push(FieldError::required(&at, ""));
+    };
     let fault = match json::parse(&content.0) {
         Err(error) => error.to_string(),
         Ok(Value::Object(_) | Value::Null) => return,
         Ok(other) => {
             let found = other.type_name();
-            format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
+            format!(
+                "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+            )
         }
     };
-    errors.push(FieldError::invalid_str(&at, "<secret contents redacted>", fault));
+
+    errors.push(FieldError::invalid_str(
+        &at,
+        "<secret contents redacted>",
+        fault,
+    ));
 }

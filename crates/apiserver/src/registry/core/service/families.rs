@@ -23,7 +23,8 @@ fn other(family: &str) -> &'static str {
     if family == V4 { V6 } else { V4 }
 }
 
-/// A Service that prefers two families and changes none of this is left as it is, whatever the cluster has now.
+/// A Service that prefers two families and changes none of this is left as it is, whatever the
+/// cluster has now.
 pub(super) fn is_settled(new: &ServiceSpec, old: Option<&ServiceSpec>) -> bool {
     let Some(old) = old else { return false };
     let prefers = |spec: &ServiceSpec| spec.policy() == PREFER_DUAL;
@@ -48,6 +49,7 @@ pub(super) fn settle(
     if !new.needs_cluster_ip() || is_settled(new, old) {
         return Ok(());
     }
+
     let free_standing = new.cluster_ip() == NONE && !new.has_selector();
     if new.ip_family_policy.is_none() {
         new.ip_family_policy = match old.and_then(|old| old.ip_family_policy.clone()) {
@@ -55,16 +57,21 @@ pub(super) fn settle(
             None => Some(if free_standing { REQUIRE_DUAL } else { SINGLE }.to_string()),
         };
     }
+
     let mut errors = Errors::new();
     cluster_ips(new, old, &mut errors);
+
     if !errors.is_empty() {
         return Err(errors);
     }
+
     check_policy(new, old, &mut errors);
     follow_addresses(new, ranges, &mut errors);
+
     if !errors.is_empty() {
         return Err(errors);
     }
+
     if free_standing {
         let families = new.ip_families.get_or_insert_default();
         if families.is_empty() {
@@ -73,17 +80,22 @@ pub(super) fn settle(
         add_second(new);
         return Ok(());
     }
+
     check_cluster(new, ranges, &mut errors);
+
     if !errors.is_empty() {
         return Err(errors);
     }
+
     let families = new.ip_families.get_or_insert_default();
     if families.is_empty() {
         families.push(ranges.primary().to_string());
     }
+
     if ranges.families().count() == 2 {
         add_second(new);
     }
+
     Ok(())
 }
 
@@ -100,6 +112,7 @@ fn add_second(new: &mut ServiceSpec) {
 fn check_policy(new: &mut ServiceSpec, old: Option<&ServiceSpec>, errors: &mut Errors) {
     let policy = Quoted(new.policy()).to_string();
     let at = SPEC.field("ipFamilyPolicy");
+
     let mut refuse = |why: &str| errors.push(FieldError::invalid(&at, policy.clone(), why));
     if let Some(old) = old {
         if new.policy() == SINGLE {
@@ -120,12 +133,18 @@ fn check_policy(new: &mut ServiceSpec, old: Option<&ServiceSpec>, errors: &mut E
             }
         }
     }
+
     if new.policy() == SINGLE {
         if new.cluster_ips().len() == 2 {
-            refuse("must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster IPs are specified");
+            refuse(
+                "must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster IPs are specified",
+            );
         }
+
         if new.families().len() == 2 {
-            refuse("must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified");
+            refuse(
+                "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified",
+            );
         }
     }
 }
@@ -133,13 +152,20 @@ fn check_policy(new: &mut ServiceSpec, old: Option<&ServiceSpec>, errors: &mut E
 /// Addresses that are given say of which family they are.
 fn follow_addresses(new: &mut ServiceSpec, ranges: &Ranges, errors: &mut Errors) {
     let addresses = new.cluster_ips().to_vec();
-    for (place, address) in addresses.iter().enumerate().take_while(|(_, address)| *address != NONE) {
+    for (place, address) in addresses
+        .iter()
+        .enumerate()
+        .take_while(|(_, address)| *address != NONE)
+    {
         if place < new.families().len() {
             continue;
         }
+
         let family = family_of(address);
         if ranges.families().any(|known| known == family) {
-            new.ip_families.get_or_insert_default().push(family.to_string());
+            new.ip_families
+                .get_or_insert_default()
+                .push(family.to_string());
         } else {
             let at = SPEC.field("clusterIPs");
             let why = format!("{family} is not configured on this cluster");
@@ -152,12 +178,21 @@ fn check_cluster(new: &ServiceSpec, ranges: &Ranges, errors: &mut Errors) {
     if new.policy() == REQUIRE_DUAL && ranges.families().count() < 2 {
         let shown = Quoted(new.policy()).to_string();
         let why = "this cluster is not configured for dual-stack services";
-        errors.push(FieldError::invalid(&SPEC.field("ipFamilyPolicy"), shown, why));
+        errors.push(FieldError::invalid(
+            &SPEC.field("ipFamilyPolicy"),
+            shown,
+            why,
+        ));
     }
+
     let at: Path<'_> = SPEC.field("ipFamilies");
     for (place, family) in new.families().iter().enumerate() {
         if !ranges.families().any(|known| known == family) {
-            errors.push(FieldError::invalid_str(&at.index(place), family, "not configured on this cluster"));
+            errors.push(FieldError::invalid_str(
+                &at.index(place),
+                family,
+                "not configured on this cluster",
+            ));
         }
     }
 }

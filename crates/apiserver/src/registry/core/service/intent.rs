@@ -1,5 +1,5 @@
-//! What the author of a Service meant: old clients know one address where there may be two, and nobody repeats what was
-//! allocated for them.
+//! What the author of a Service meant: old clients know one address where there may be two, and
+//! nobody repeats what was allocated for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +16,19 @@ pub(super) fn settle_cluster_ips(new: &mut ServiceSpec, old: Option<&ServiceSpec
         return;
     };
     let same_first = old.cluster_ip() == new.cluster_ip();
+
     // A client that knows only the first changes something else.
     if new.cluster_ips().is_empty() && same_first {
         new.cluster_ips = old.cluster_ips.clone();
     }
+
     if !same_first && old.cluster_ips() == new.cluster_ips() {
         let cleared = !old.cluster_ip().is_empty() && new.cluster_ip().is_empty();
-        new.cluster_ips = if cleared { None } else { Some(vec![new.cluster_ip().to_string()]) };
+        new.cluster_ips = if cleared {
+            None
+        } else {
+            Some(vec![new.cluster_ip().to_string()])
+        };
     }
 }
 
@@ -36,9 +42,11 @@ pub(super) fn keep_allocated(new: &mut ServiceSpec, old: &ServiceSpec) {
             new.cluster_ips = old.cluster_ips.clone();
         }
     }
+
     if old.needs_node_ports() && new.needs_node_ports() {
         keep_node_ports(new, old);
     }
+
     if old.needs_health_check()
         && new.needs_health_check()
         && new.health_check_node_port.unwrap_or_default() == 0
@@ -48,26 +56,48 @@ pub(super) fn keep_allocated(new: &mut ServiceSpec, old: &ServiceSpec) {
 }
 
 fn node_ports(spec: &ServiceSpec) -> BTreeSet<i32> {
-    spec.ports().iter().filter_map(|port| port.node_port).filter(|port| *port != 0).collect()
+    spec.ports()
+        .iter()
+        .filter_map(|port| port.node_port)
+        .filter(|port| *port != 0)
+        .collect()
 }
 
 fn keep_node_ports(new: &mut ServiceSpec, old: &ServiceSpec) {
-    let taken: BTreeSet<i32> = node_ports(old).intersection(&node_ports(new)).copied().collect();
+    let taken: BTreeSet<i32> = node_ports(old)
+        .intersection(&node_ports(new))
+        .copied()
+        .collect();
+
     let by_name: BTreeMap<&str, i32> = old
         .ports()
         .iter()
-        .map(|port| (port.name.as_deref().unwrap_or_default(), port.node_port.unwrap_or_default()))
+        .map(|port| {
+            (
+                port.name.as_deref().unwrap_or_default(),
+                port.node_port.unwrap_or_default(),
+            )
+        })
         .collect();
-    for port in new.ports.iter_mut().flatten().filter(|port| port.node_port.unwrap_or_default() == 0) {
-        let known = by_name.get(port.name.as_deref().unwrap_or_default()).copied().unwrap_or_default();
+
+    for port in new
+        .ports
+        .iter_mut()
+        .flatten()
+        .filter(|port| port.node_port.unwrap_or_default() == 0)
+    {
+        let known = by_name
+            .get(port.name.as_deref().unwrap_or_default())
+            .copied()
+            .unwrap_or_default();
         if !taken.contains(&known) {
             port.node_port = Some(known);
         }
     }
 }
 
-/// A Service that becomes of another type loses what that type does not have, unless the client says something new
-/// about it: that is judged.
+/// A Service that becomes of another type loses what that type does not have, unless the client
+/// says something new about it: that is judged.
 pub(super) fn drop_what_the_type_has_not(new: &mut ServiceSpec, old: &ServiceSpec) {
     if old.needs_cluster_ip() && !new.needs_cluster_ip() {
         if old.cluster_ip() == new.cluster_ip() && old.cluster_ips() == new.cluster_ips() {
@@ -80,15 +110,25 @@ pub(super) fn drop_what_the_type_has_not(new: &mut ServiceSpec, old: &ServiceSpe
             new.ip_family_policy = None;
         }
     }
-    if old.needs_node_ports() && !new.needs_node_ports() && node_ports(old).is_superset(&node_ports(new)) {
-        new.ports.iter_mut().flatten().for_each(|port| port.node_port = None);
+
+    if old.needs_node_ports()
+        && !new.needs_node_ports()
+        && node_ports(old).is_superset(&node_ports(new))
+    {
+        new.ports
+            .iter_mut()
+            .flatten()
+            .for_each(|port| port.node_port = None);
     }
+
     if old.needs_health_check()
         && !new.needs_health_check()
-        && old.health_check_node_port.unwrap_or_default() == new.health_check_node_port.unwrap_or_default()
+        && old.health_check_node_port.unwrap_or_default()
+            == new.health_check_node_port.unwrap_or_default()
     {
         new.health_check_node_port = None;
     }
+
     if old.is("LoadBalancer") && !new.is("LoadBalancer") {
         if old.allocate_load_balancer_node_ports == new.allocate_load_balancer_node_ports {
             new.allocate_load_balancer_node_ports = None;
@@ -97,6 +137,7 @@ pub(super) fn drop_what_the_type_has_not(new: &mut ServiceSpec, old: &ServiceSpe
             new.load_balancer_class = None;
         }
     }
+
     if old.is_reachable_from_outside()
         && !new.is_reachable_from_outside()
         && old.external_traffic_policy == new.external_traffic_policy
@@ -127,10 +168,20 @@ mod tests {
             assert_eq!(new.cluster_ips(), expected);
         };
         check(("10.0.0.1", &[]), None, &["10.0.0.1"]);
+
         check(("", &["10.0.0.1"]), None, &["10.0.0.1"]);
-        check(("10.0.0.1", &[]), Some(("10.0.0.1", &["10.0.0.1", "::1"])), &["10.0.0.1", "::1"]);
+        check(
+            ("10.0.0.1", &[]),
+            Some(("10.0.0.1", &["10.0.0.1", "::1"])),
+            &["10.0.0.1", "::1"],
+        );
+
         check(("", &["10.0.0.1"]), Some(("10.0.0.1", &["10.0.0.1"])), &[]);
-        check(("10.0.0.2", &["10.0.0.1"]), Some(("10.0.0.1", &["10.0.0.1"])), &["10.0.0.2"]);
+        check(
+            ("10.0.0.2", &["10.0.0.1"]),
+            Some(("10.0.0.1", &["10.0.0.1"])),
+            &["10.0.0.2"],
+        );
     }
 
     #[test]

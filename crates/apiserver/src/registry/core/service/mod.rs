@@ -1,8 +1,9 @@
 //! Service: a name with an address.
 //!
-//! Most of a Service follows from little that its author says. On the way in, [`intent`] finds out what an old client
-//! meant and keeps what was allocated before; [`families`] settles which address families it has; [`addresses`] and
-//! [`node_ports`] reserve what it needs, and give it back if the write does not happen; [`validate`] judges the outcome.
+//! Most of a Service follows from little that its author says. On the way in, [`intent`] finds out
+//! what an old client meant and keeps what was allocated before; [`families`] settles which address
+//! families it has; [`addresses`] and [`node_ports`] reserve what it needs, and give it back if the
+//! write does not happen; [`validate`] judges the outcome.
 
 mod addresses;
 mod families;
@@ -51,11 +52,17 @@ impl Strategy for Services {
         if cx.part != Part::Main {
             return;
         }
-        let (Ok(mut after), Ok(before)) = (view(new), view(old)) else { return };
+
+        let (Ok(mut after), Ok(before)) = (view(new), view(old)) else {
+            return;
+        };
         intent::drop_what_the_type_has_not(&mut after, &before);
         spec::write(new, &after);
+
         if !after.is("LoadBalancer")
-            && let Some(status) = new.as_object_mut().map(|service| service.object_mut("status"))
+            && let Some(status) = new
+                .as_object_mut()
+                .map(|service| service.object_mut("status"))
         {
             status.insert("loadBalancer", Value::object());
         }
@@ -83,7 +90,9 @@ impl Strategy for Services {
 
     /// An alias sends its traffic elsewhere.
     fn canonicalize(&self, new: &mut Value) {
-        let spec = new.as_object_mut().map(|service| service.object_mut("spec"));
+        let spec = new
+            .as_object_mut()
+            .map(|service| service.object_mut("spec"));
         if let Some(spec) = spec.filter(|spec| spec.str("type") == Some("ExternalName")) {
             spec.remove("internalTrafficPolicy");
         }
@@ -101,14 +110,19 @@ impl Strategy for Services {
         }
     }
 
-    fn after_delete<'a>(&'a self, object: &'a Value, cx: &'a Context<'a>) -> Option<BoxFuture<'a, ()>> {
+    fn after_delete<'a>(
+        &'a self,
+        object: &'a Value,
+        cx: &'a Context<'a>,
+    ) -> Option<BoxFuture<'a, ()>> {
         Some(Box::pin(release(object, cx)))
     }
 }
 
 /// What a Service of the tree says; nothing, if it says nothing.
 fn view(tree: &Value) -> Result<ServiceSpec, ApiError> {
-    let service: Service = typed::from_tree(tree).map_err(|error| ApiError::internal(error.to_string()))?;
+    let service: Service =
+        typed::from_tree(tree).map_err(|error| ApiError::internal(error.to_string()))?;
     Ok(service.spec.unwrap_or_default())
 }
 
@@ -120,14 +134,21 @@ async fn reserve<'a>(
     let mut after = view(new)?;
     let before = old.map(view).transpose()?;
     let name = new.meta().name().to_string();
+
     if let Some(before) = &before {
         intent::keep_allocated(&mut after, before);
     }
+
     intent::settle_cluster_ips(&mut after, before.as_ref());
     let refused = |errors: Errors| ApiError::invalid(cx.scope.kind, &name, &errors);
     let ranges = addresses::Ranges::of(cx.registry);
     families::settle(&mut after, before.as_ref(), &ranges).map_err(refused)?;
-    let owner = addresses::Owner { name: &name, namespace: cx.scope.namespace };
+
+    let owner = addresses::Owner {
+        name: &name,
+        namespace: cx.scope.namespace,
+    };
+
     let held = addresses::reserve(&mut after, before.as_ref(), &ranges, &owner, cx).await?;
     let ports = match node_ports::reserve(&mut after, before.as_ref(), &name, cx) {
         Ok(ports) => ports,
@@ -136,7 +157,9 @@ async fn reserve<'a>(
             return Err(refused);
         }
     };
+
     spec::write(new, &after);
+
     Ok(Some(Box::new(move |happened| {
         Box::pin(async move {
             ports.settle(happened, &cx.registry.node_ports);

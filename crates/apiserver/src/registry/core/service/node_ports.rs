@@ -26,7 +26,10 @@ impl NodePorts {
     pub const USUAL: RangeInclusive<u16> = 30000..=32767;
 
     pub fn new(range: RangeInclusive<u16>) -> NodePorts {
-        NodePorts { range, taken: Mutex::default() }
+        NodePorts {
+            range,
+            taken: Mutex::default(),
+        }
     }
 }
 
@@ -45,7 +48,9 @@ impl NodePorts {
     fn taken(&self, registry: &Registry) -> MutexGuard<'_, Option<HashSet<u16>>> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.get_or_insert_with(|| {
-            let services = BUILTIN.resource("", "v1", "services").expect("Services are built in");
+            let services = BUILTIN
+                .resource("", "v1", "services")
+                .expect("Services are built in");
             let specs = registry.all(services).filter_map(|tree| spec_of(&tree));
             specs.flat_map(|spec| of(&spec)).collect()
         });
@@ -68,9 +73,19 @@ fn spec_of(tree: &Value) -> Option<ServiceSpec> {
 
 /// The ports that a Service holds.
 pub(super) fn of(spec: &ServiceSpec) -> Vec<u16> {
-    let health_check = spec.health_check_node_port.filter(|_| spec.needs_health_check());
-    let ports = spec.ports().iter().filter_map(|port| port.node_port).chain(health_check);
-    ports.filter_map(|port| u16::try_from(port).ok()).filter(|port| *port != 0).collect()
+    let health_check = spec
+        .health_check_node_port
+        .filter(|_| spec.needs_health_check());
+    let ports = spec
+        .ports()
+        .iter()
+        .filter_map(|port| port.node_port)
+        .chain(health_check);
+
+    ports
+        .filter_map(|port| u16::try_from(port).ok())
+        .filter(|port| *port != 0)
+        .collect()
 }
 
 /// Ports whose fate hangs on a write.
@@ -85,7 +100,11 @@ pub(super) struct Held {
 impl Held {
     pub(super) fn settle(self, happened: bool, ports: &NodePorts) {
         if !self.dry_run {
-            let free: Vec<u16> = if happened { self.given_up } else { self.taken.into_iter().collect() };
+            let free: Vec<u16> = if happened {
+                self.given_up
+            } else {
+                self.taken.into_iter().collect()
+            };
             ports.release(&free);
         }
     }
@@ -94,17 +113,23 @@ impl Held {
         let ports = &cx.registry.node_ports;
         let mut taken = ports.taken(cx.registry);
         let taken = taken.as_mut().expect("filled when asked");
+
         let number = u16::try_from(port).unwrap_or_default();
         if self.dry_run {
             if taken.contains(&number) || self.taken.contains(&number) {
                 return Err(Refused::Taken);
             }
         } else if !ports.range.contains(&number) {
-            return Err(Refused::NotInRange(*ports.range.start(), *ports.range.end()));
+            return Err(Refused::NotInRange(
+                *ports.range.start(),
+                *ports.range.end(),
+            ));
         } else if !taken.insert(number) {
             return Err(Refused::Taken);
         }
+
         self.taken.insert(number);
+
         Ok(())
     }
 
@@ -113,19 +138,34 @@ impl Held {
         if self.dry_run {
             // Nothing is looked for: the answer tells that there would be a port, not which.
             let after = ports.range.end().saturating_add(1);
-            let any = self.taken.last().copied().unwrap_or(after).saturating_add(1);
+            let any = self
+                .taken
+                .last()
+                .copied()
+                .unwrap_or(after)
+                .saturating_add(1);
             self.taken.insert(any);
+
             return Ok(i32::from(any));
         }
+
         let mut taken = ports.taken(cx.registry);
         let taken = taken.as_mut().expect("filled when asked");
+
         let len = u64::from(ports.range.end() - ports.range.start()) + 1;
         let start = (cx.registry.random)() % len;
-        let place =
-            |step: u64| ports.range.start() + u16::try_from((start + step) % len).expect("within the range");
-        let free = (0..len).map(place).find(|port| !taken.contains(port)).ok_or(Refused::Full)?;
+        let place = |step: u64| {
+            ports.range.start() + u16::try_from((start + step) % len).expect("within the range")
+        };
+
+        let free = (0..len)
+            .map(place)
+            .find(|port| !taken.contains(port))
+            .ok_or(Refused::Full)?;
         taken.insert(free);
+
         self.taken.insert(free);
+
         Ok(i32::from(free))
     }
 }
@@ -137,19 +177,28 @@ pub(super) fn reserve(
     name: &str,
     cx: &Context<'_>,
 ) -> Result<Held, ApiError> {
-    let mut held = Held { dry_run: cx.dry_run, ..Held::default() };
+    let mut held = Held {
+        dry_run: cx.dry_run,
+        ..Held::default()
+    };
+
     let result = reserve_all(new, old, name, cx, &mut held);
     if let Err(refused) = result {
         held.settle(false, &cx.registry.node_ports);
         return Err(refused);
     }
+
     if let Some(old) = old {
         // Another type may have none, though they still stand there.
         let mut kept = new.clone();
         intent::drop_what_the_type_has_not(&mut kept, old);
         let kept: BTreeSet<u16> = of(&kept).into_iter().collect();
-        held.given_up = of(old).into_iter().filter(|port| !kept.contains(port)).collect();
+        held.given_up = of(old)
+            .into_iter()
+            .filter(|port| !kept.contains(port))
+            .collect();
     }
+
     Ok(held)
 }
 
@@ -180,7 +229,11 @@ fn allocates(spec: &ServiceSpec) -> bool {
 
 fn refused(place: usize, port: i32, why: &Refused, name: &str, cx: &Context<'_>) -> ApiError {
     let at = SPEC.field("ports");
-    let error = FieldError::invalid(&at.index(place).field("nodePort"), port.to_string(), why.to_string());
+    let error = FieldError::invalid(
+        &at.index(place).field("nodePort"),
+        port.to_string(),
+        why.to_string(),
+    );
     ApiError::invalid(cx.scope.kind, name, &FieldErrors::from(error))
 }
 
@@ -189,36 +242,52 @@ fn exhausted(why: &Refused) -> ApiError {
 }
 
 /// Protocols that share a port number share its node port.
-fn for_new(spec: &mut ServiceSpec, name: &str, cx: &Context<'_>, held: &mut Held) -> Result<(), ApiError> {
+fn for_new(
+    spec: &mut ServiceSpec,
+    name: &str,
+    cx: &Context<'_>,
+    held: &mut Held,
+) -> Result<(), ApiError> {
     let allocates = allocates(spec);
+
     // Of several node ports of one number the first counts.
-    let asked = spec.ports().iter().rev().map(|port| (port.port, port.node_port.unwrap_or_default()));
+    let asked = spec
+        .ports()
+        .iter()
+        .rev()
+        .map(|port| (port.port, port.node_port.unwrap_or_default()));
     let named: BTreeMap<i32, i32> = asked.filter(|(_, asked)| *asked != 0).collect();
+
     let mut shared: BTreeMap<i32, i32> = BTreeMap::new();
     for (place, port) in spec.ports.iter_mut().flatten().enumerate() {
         let own = port.node_port.unwrap_or_default();
         if own == 0 && !allocates {
             continue;
         }
+
         match shared.get(&port.port) {
             None => {
                 let taken = match named.get(&port.port) {
                     Some(asked) => {
-                        held.take(*asked, cx).map_err(|why| refused(place, *asked, &why, name, cx))?;
+                        held.take(*asked, cx)
+                            .map_err(|why| refused(place, *asked, &why, name, cx))?;
                         *asked
                     }
                     None => held.take_any(cx).map_err(|why| exhausted(&why))?,
                 };
                 port.node_port = Some(taken);
+
                 shared.insert(port.port, taken);
             }
             Some(taken) if own == 0 => port.node_port = Some(*taken),
             Some(taken) if own != *taken => {
-                held.take(own, cx).map_err(|why| refused(place, own, &why, name, cx))?;
+                held.take(own, cx)
+                    .map_err(|why| refused(place, own, &why, name, cx))?;
             }
             Some(_) => {}
         }
     }
+
     Ok(())
 }
 
@@ -230,8 +299,13 @@ fn for_changed(
     held: &mut Held,
 ) -> Result<(), ApiError> {
     let allocates = allocates(spec);
-    let had: BTreeSet<i32> =
-        old.ports().iter().filter_map(|port| port.node_port).filter(|port| *port != 0).collect();
+    let had: BTreeSet<i32> = old
+        .ports()
+        .iter()
+        .filter_map(|port| port.node_port)
+        .filter(|port| *port != 0)
+        .collect();
+
     let mut taken: BTreeSet<i32> = BTreeSet::new();
     let mut seen: BTreeSet<(Option<String>, i32)> = BTreeSet::new();
     for (place, port) in spec.ports.iter_mut().flatten().enumerate() {
@@ -239,30 +313,46 @@ fn for_changed(
         if own == 0 && !allocates {
             continue;
         }
+
         if own == 0 {
             port.node_port = Some(held.take_any(cx).map_err(|why| exhausted(&why))?);
         } else if !had.contains(&own) && !taken.contains(&own) {
-            held.take(own, cx).map_err(|why| refused(place, own, &why, name, cx))?;
+            held.take(own, cx)
+                .map_err(|why| refused(place, own, &why, name, cx))?;
             taken.insert(own);
         }
+
         let pair = (port.protocol.clone(), port.node_port.unwrap_or_default());
         if seen.contains(&pair) {
             let protocol = pair.0.unwrap_or_default();
-            return Err(ApiError::unexplained(format!("duplicate nodePort: {{{protocol} {}}}", pair.1)));
+            return Err(ApiError::unexplained(format!(
+                "duplicate nodePort: {{{protocol} {}}}",
+                pair.1
+            )));
         }
+
         seen.insert(pair);
     }
+
     Ok(())
 }
 
-fn for_health_check(spec: &mut ServiceSpec, cx: &Context<'_>, held: &mut Held) -> Result<(), ApiError> {
+fn for_health_check(
+    spec: &mut ServiceSpec,
+    cx: &Context<'_>,
+    held: &mut Held,
+) -> Result<(), ApiError> {
     match spec.health_check_node_port.filter(|port| *port != 0) {
         Some(asked) => held.take(asked, cx).map_err(|why| {
-            ApiError::internal(format!("failed to allocate requested HealthCheck NodePort {asked}: {why}"))
+            ApiError::internal(format!(
+                "failed to allocate requested HealthCheck NodePort {asked}: {why}"
+            ))
         }),
         None => {
             let taken = held.take_any(cx).map_err(|why| {
-                ApiError::internal(format!("failed to allocate a HealthCheck NodePort 0: {why}"))
+                ApiError::internal(format!(
+                    "failed to allocate a HealthCheck NodePort 0: {why}"
+                ))
             })?;
             spec.health_check_node_port = Some(taken);
             Ok(())

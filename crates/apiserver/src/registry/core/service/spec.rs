@@ -62,7 +62,10 @@ impl SpecExt for ServiceSpec {
     }
 
     fn is_reachable_from_outside(&self) -> bool {
-        let has_external = self.external_ips.as_ref().is_some_and(|list| !list.is_empty());
+        let has_external = self
+            .external_ips
+            .as_ref()
+            .is_some_and(|list| !list.is_empty());
         self.needs_node_ports() || (self.is("ClusterIP") && has_external)
     }
 
@@ -71,7 +74,9 @@ impl SpecExt for ServiceSpec {
     }
 
     fn has_selector(&self) -> bool {
-        self.selector.as_ref().is_some_and(|selector| !selector.is_empty())
+        self.selector
+            .as_ref()
+            .is_some_and(|selector| !selector.is_empty())
     }
 
     fn addresses(&self) -> &[String] {
@@ -85,18 +90,36 @@ impl SpecExt for ServiceSpec {
 
 /// Puts what this room decides back into the tree of the Service.
 pub(super) fn write(tree: &mut Value, spec: &ServiceSpec) {
-    let Some(fields) = tree.as_object_mut().map(|service| service.object_mut("spec")) else { return };
+    let Some(fields) = tree
+        .as_object_mut()
+        .map(|service| service.object_mut("spec"))
+    else {
+        return;
+    };
     text(fields, "clusterIP", spec.cluster_ip.as_deref());
+
     texts(fields, "clusterIPs", spec.cluster_ips.as_deref());
     texts(fields, "ipFamilies", spec.ip_families.as_deref());
     text(fields, "ipFamilyPolicy", spec.ip_family_policy.as_deref());
-    text(fields, "externalTrafficPolicy", spec.external_traffic_policy.as_deref());
-    text(fields, "loadBalancerClass", spec.load_balancer_class.as_deref());
+    text(
+        fields,
+        "externalTrafficPolicy",
+        spec.external_traffic_policy.as_deref(),
+    );
+
+    text(
+        fields,
+        "loadBalancerClass",
+        spec.load_balancer_class.as_deref(),
+    );
+
     number(fields, "healthCheckNodePort", spec.health_check_node_port);
+
     match spec.allocate_load_balancer_node_ports {
         Some(flag) => fields.insert("allocateLoadBalancerNodePorts", flag),
         None => fields.remove("allocateLoadBalancerNodePorts"),
     };
+
     let ports = fields.get_mut("ports").and_then(Value::as_array_mut);
     for (tree, port) in ports.into_iter().flatten().zip(spec.ports()) {
         if let Some(fields) = tree.as_object_mut() {

@@ -29,6 +29,7 @@ pub(super) fn service(new: &Service, old: Option<&Service>, errors: &mut Errors)
     of_its_type(spec, errors);
     ports(spec, errors);
     selector_and_affinity(spec, errors);
+
     cluster_ips(spec, before, errors);
     external_ips(spec, before, errors);
     type_and_repeats(spec, errors);
@@ -44,11 +45,22 @@ pub(super) fn list(texts: &[String]) -> String {
 }
 
 fn refuse(at: &Path<'_>, found: &str, rule: Rule, errors: &mut Errors) {
-    errors.extend(rule(found).into_iter().map(|why| FieldError::invalid_str(at, found, why)));
+    errors.extend(
+        rule(found)
+            .into_iter()
+            .map(|why| FieldError::invalid_str(at, found, why)),
+    );
 }
 
 fn annotations(service: &Service, errors: &mut Errors) {
-    let annotation = |name: &str| service.metadata.annotations.as_ref().and_then(|all| all.get(name));
+    let annotation = |name: &str| {
+        service
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|all| all.get(name))
+    };
+
     if let (Some(mode), Some(hints)) = (annotation(MODE), annotation(HINTS))
         && mode != hints
     {
@@ -63,6 +75,7 @@ fn of_its_type(spec: &ServiceSpec, errors: &mut Errors) {
     if spec.ports().is_empty() && !headless && !spec.is("ExternalName") {
         errors.push(FieldError::required(&SPEC.field("ports"), ""));
     }
+
     let addresses = SPEC.field("clusterIPs");
     match spec.type_.as_deref().unwrap_or_default() {
         kind @ ("LoadBalancer" | "NodePort") if headless => {
@@ -79,6 +92,7 @@ fn of_its_type(spec: &ServiceSpec, errors: &mut Errors) {
             let set = set.into_iter().filter(|(_, set)| *set);
             errors.extend(set.map(|(name, _)| FieldError::forbidden(&SPEC.field(name), why)));
             let at = SPEC.field("externalName");
+
             let given = spec.external_name.as_deref().unwrap_or_default();
             match given.strip_suffix('.').unwrap_or(given) {
                 "" => errors.push(FieldError::required(&at, "")),
@@ -98,29 +112,49 @@ fn ports(spec: &ServiceSpec, errors: &mut Errors) {
         if !name.is_empty() {
             refuse(&at.field("name"), name, names::dns1123_label, errors);
             if !names.insert(name) {
-                errors.push(FieldError::duplicate(&at.field("name"), Quoted(name).to_string()));
+                errors.push(FieldError::duplicate(
+                    &at.field("name"),
+                    Quoted(name).to_string(),
+                ));
             }
         } else if spec.ports().len() > 1 {
             errors.push(FieldError::required(&at.field("name"), ""));
         }
+
         self::port(port, &at, errors);
     }
 }
 
 fn port(port: &ServicePort, at: &Path<'_>, errors: &mut Errors) {
     number(i64::from(port.port), &at.field("port"), errors);
+
     match port.protocol.as_deref().unwrap_or_default() {
         "" => errors.push(FieldError::required(&at.field("protocol"), "")),
         protocol if PROTOCOLS.contains(&protocol) => {}
-        other => errors.push(FieldError::not_supported(&at.field("protocol"), other, &PROTOCOLS)),
+        other => errors.push(FieldError::not_supported(
+            &at.field("protocol"),
+            other,
+            &PROTOCOLS,
+        )),
     }
+
     match &port.target_port {
         None => number(0, &at.field("targetPort"), errors),
-        Some(IntOrString::Int(target)) => number(i64::from(*target), &at.field("targetPort"), errors),
-        Some(IntOrString::String(name)) => refuse(&at.field("targetPort"), name, names::port_name, errors),
+        Some(IntOrString::Int(target)) => {
+            number(i64::from(*target), &at.field("targetPort"), errors)
+        }
+        Some(IntOrString::String(name)) => {
+            refuse(&at.field("targetPort"), name, names::port_name, errors)
+        }
     }
+
     if let Some(protocol) = &port.app_protocol {
-        refuse(&at.field("appProtocol"), protocol, names::qualified_name, errors);
+        refuse(
+            &at.field("appProtocol"),
+            protocol,
+            names::qualified_name,
+            errors,
+        );
     }
 }
 
@@ -136,12 +170,16 @@ fn selector_and_affinity(spec: &ServiceSpec, errors: &mut Errors) {
         refuse(&at, key, names::qualified_name, errors);
         refuse(&at, value, names::label_value, errors);
     }
+
     let at = SPEC.field("sessionAffinityConfig");
     match spec.session_affinity.as_deref().unwrap_or_default() {
         "" => errors.push(FieldError::required(&SPEC.field("sessionAffinity"), "")),
         "ClientIP" => client_ip(spec, &at, errors),
         "None" if spec.session_affinity_config.is_some() => {
-            errors.push(FieldError::forbidden(&at, "must not be set when session affinity is None"));
+            errors.push(FieldError::forbidden(
+                &at,
+                "must not be set when session affinity is None",
+            ));
         }
         "None" => {}
         other => {
@@ -153,10 +191,17 @@ fn selector_and_affinity(spec: &ServiceSpec, errors: &mut Errors) {
 
 fn client_ip(spec: &ServiceSpec, at: &Path<'_>, errors: &mut Errors) {
     const WHY: &str = "when session affinity type is ClientIP";
+
     let client = at.field("clientIP");
     let seconds = client.field("timeoutSeconds");
+
     let config = spec.session_affinity_config.as_ref();
-    match config.map(|config| config.client_ip.as_ref().map(|client| client.timeout_seconds)) {
+    match config.map(|config| {
+        config
+            .client_ip
+            .as_ref()
+            .map(|client| client.timeout_seconds)
+    }) {
         None => errors.push(FieldError::required(at, WHY)),
         Some(None) => errors.push(FieldError::required(&client, WHY)),
         Some(Some(None)) => errors.push(FieldError::required(&seconds, WHY)),
@@ -173,19 +218,26 @@ pub(super) fn cluster_ips(spec: &ServiceSpec, old: Option<&ServiceSpec>, errors:
     if spec.is("ExternalName") {
         return;
     }
+
     let at = SPEC.field("clusterIPs");
     let addresses = spec.cluster_ips();
-    let refuse_all =
-        |why: &str, errors: &mut Errors| errors.push(FieldError::invalid(&at, list(addresses), why));
+
+    let refuse_all = |why: &str, errors: &mut Errors| {
+        errors.push(FieldError::invalid(&at, list(addresses), why))
+    };
     match (spec.cluster_ip(), addresses.first()) {
         ("", Some(_)) => refuse_all("must be empty when `clusterIP` is not specified", errors),
         ("", None) => {}
         (_, None) => errors.push(FieldError::required(&at, "")),
-        (only, Some(first)) if only != first => refuse_all("first value must match `clusterIP`", errors),
+        (only, Some(first)) if only != first => {
+            refuse_all("first value must match `clusterIP`", errors)
+        }
         _ => {}
     }
+
     family_words(spec, errors);
     let before = errors.len();
+
     let known = old.map(SpecExt::cluster_ips).unwrap_or_default();
     for (place, address) in addresses.iter().enumerate() {
         if place == 0 && address == NONE {
@@ -196,23 +248,32 @@ pub(super) fn cluster_ips(spec: &ServiceSpec, old: Option<&ServiceSpec>, errors:
         }
         ip::check(address, known, &at.index(place), errors);
     }
+
     let all_valid = errors.len() == before;
+
     if addresses.len() > 2 {
         refuse_all("may only hold up to 2 values", errors);
     }
+
     // What follows would only repeat that an address is none.
     if !all_valid {
         return;
     }
+
     if addresses.len() > 1 {
-        let v6 = addresses.iter().filter(|address| ip::is_v6(address)).count();
+        let v6 = addresses
+            .iter()
+            .filter(|address| ip::is_v6(address))
+            .count();
         if v6 == 0 || v6 == addresses.len() {
             refuse_all("may specify no more than one IP for each IP family", errors);
         }
     }
+
     if spec.is_headless() {
         return;
     }
+
     for (place, (address, family)) in addresses.iter().zip(spec.families()).enumerate() {
         let expected = match (family.as_str(), ip::is_v6(address)) {
             (V4, true) => V4,
@@ -229,21 +290,37 @@ fn family_words(spec: &ServiceSpec, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for (place, family) in spec.families().iter().enumerate() {
         if family != V4 && family != V6 {
-            errors.push(FieldError::not_supported(&at.index(place), family, &[V4, V6]));
+            errors.push(FieldError::not_supported(
+                &at.index(place),
+                family,
+                &[V4, V6],
+            ));
         }
+
         if !seen.insert(family) {
-            errors.push(FieldError::duplicate(&at.index(place), Quoted(family).to_string()));
+            errors.push(FieldError::duplicate(
+                &at.index(place),
+                Quoted(family).to_string(),
+            ));
         }
     }
+
     const POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];
+
     if spec.ip_family_policy.is_some() && !POLICIES.contains(&spec.policy()) {
-        errors.push(FieldError::not_supported(&SPEC.field("ipFamilyPolicy"), spec.policy(), &POLICIES));
+        errors.push(FieldError::not_supported(
+            &SPEC.field("ipFamilyPolicy"),
+            spec.policy(),
+            &POLICIES,
+        ));
     }
 }
 
 fn external_ips(spec: &ServiceSpec, old: Option<&ServiceSpec>, errors: &mut Errors) {
     let at = SPEC.field("externalIPs");
-    let known = old.and_then(|old| old.external_ips.as_deref()).unwrap_or_default();
+    let known = old
+        .and_then(|old| old.external_ips.as_deref())
+        .unwrap_or_default();
     for (place, address) in spec.external_ips.iter().flatten().enumerate() {
         let before = errors.len();
         ip::check(address, known, &at.index(place), errors);
@@ -257,22 +334,44 @@ fn type_and_repeats(spec: &ServiceSpec, errors: &mut Errors) {
     match spec.type_.as_deref().unwrap_or_default() {
         "" => errors.push(FieldError::required(&SPEC.field("type"), "")),
         known if TYPES.contains(&known) => {}
-        other => errors.push(FieldError::not_supported(&SPEC.field("type"), other, &TYPES)),
+        other => errors.push(FieldError::not_supported(
+            &SPEC.field("type"),
+            other,
+            &TYPES,
+        )),
     }
+
     let at = SPEC.field("ports");
     let node_port = |port: &ServicePort| port.node_port.unwrap_or_default();
     if spec.is("ClusterIP") {
         let why = "may not be used when `type` is 'ClusterIP'";
-        let wrong = spec.ports().iter().enumerate().filter(|(_, port)| node_port(port) != 0);
-        errors.extend(wrong.map(|(place, _)| FieldError::forbidden(&at.index(place).field("nodePort"), why)));
+        let wrong = spec
+            .ports()
+            .iter()
+            .enumerate()
+            .filter(|(_, port)| node_port(port) != 0);
+
+        errors.extend(
+            wrong.map(|(place, _)| FieldError::forbidden(&at.index(place).field("nodePort"), why)),
+        );
     }
+
     let mut seen = std::collections::HashSet::new();
-    for (place, port) in spec.ports().iter().enumerate().filter(|(_, port)| node_port(port) != 0) {
+    for (place, port) in spec
+        .ports()
+        .iter()
+        .enumerate()
+        .filter(|(_, port)| node_port(port) != 0)
+    {
         if !seen.insert((port.protocol.as_deref(), node_port(port))) {
             let shown = node_port(port).to_string();
-            errors.push(FieldError::duplicate(&at.index(place).field("nodePort"), shown));
+            errors.push(FieldError::duplicate(
+                &at.index(place).field("nodePort"),
+                shown,
+            ));
         }
     }
+
     let mut seen = std::collections::HashSet::new();
     for (place, port) in spec.ports().iter().enumerate() {
         if !seen.insert((port.protocol.as_deref(), port.port)) {
@@ -296,7 +395,11 @@ fn source_ranges(
     before: Option<&ServiceSpec>,
     errors: &mut Errors,
 ) {
-    let ranges = spec.load_balancer_source_ranges.as_deref().unwrap_or_default();
+    let ranges = spec
+        .load_balancer_source_ranges
+        .as_deref()
+        .unwrap_or_default();
+
     let balanced = spec.is("LoadBalancer");
     if !ranges.is_empty() {
         // The name is upstream's.
@@ -304,22 +407,40 @@ fn source_ranges(
         if !balanced {
             errors.push(FieldError::forbidden(&at, FOR_LOAD_BALANCERS));
         }
+
         let known = before.and_then(|before| before.load_balancer_source_ranges.as_ref());
-        let known: Vec<String> = known.into_iter().flatten().map(|text| text.trim().to_string()).collect();
+        let known: Vec<String> = known
+            .into_iter()
+            .flatten()
+            .map(|text| text.trim().to_string())
+            .collect();
+
         for (place, range) in ranges.iter().enumerate() {
             ip::check_network(range.trim(), &known, &at.index(place), errors);
         }
+
         return;
     }
-    let annotation = |service: &Service| service.metadata.annotations.as_ref()?.get(SOURCE_RANGES).cloned();
+
+    let annotation = |service: &Service| {
+        service
+            .metadata
+            .annotations
+            .as_ref()?
+            .get(SOURCE_RANGES)
+            .cloned()
+    };
     let Some(text) = annotation(new) else { return };
+
     let annotations = METADATA.field("annotations");
     let at = annotations.key(SOURCE_RANGES);
     if !balanced {
         errors.push(FieldError::forbidden(&at, FOR_LOAD_BALANCERS));
     }
+
     if old.and_then(annotation).as_ref() != Some(&text) && !text.trim().is_empty() {
-        text.split(',').for_each(|range| ip::check_network(range.trim(), &[], &at, errors));
+        text.split(',')
+            .for_each(|range| ip::check_network(range.trim(), &[], &at, errors));
     }
 }
 
@@ -333,10 +454,14 @@ fn load_balancer(spec: &ServiceSpec, errors: &mut Errors) {
             ));
         }
         None if balanced => {
-            errors.push(FieldError::required(&Path::Root.field("allocateLoadBalancerNodePorts"), ""));
+            errors.push(FieldError::required(
+                &Path::Root.field("allocateLoadBalancerNodePorts"),
+                "",
+            ));
         }
         _ => {}
     }
+
     load_balancer_class(spec, errors);
 }
 
@@ -361,8 +486,12 @@ fn traffic(spec: &ServiceSpec, errors: &mut Errors) {
         (true, "") => errors.push(FieldError::required(&at, "")),
         (true, other) => errors.push(FieldError::not_supported(&at, other, &["Cluster", "Local"])),
     }
+
     let at = SPEC.field("healthCheckNodePort");
-    match (spec.needs_health_check(), spec.health_check_node_port.unwrap_or_default()) {
+    match (
+        spec.needs_health_check(),
+        spec.health_check_node_port.unwrap_or_default(),
+    ) {
         (false, 0) => {}
         (false, set) => {
             let why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
@@ -371,14 +500,27 @@ fn traffic(spec: &ServiceSpec, errors: &mut Errors) {
         (true, 0) => errors.push(FieldError::required(&at, "")),
         (true, set) => number(i64::from(set), &at, errors),
     }
+
     let at = SPEC.field("internalTrafficPolicy");
     match spec.internal_traffic_policy.as_deref() {
-        None if spec.needs_node_ports() || spec.is("ClusterIP") => errors.push(FieldError::required(&at, "")),
+        None if spec.needs_node_ports() || spec.is("ClusterIP") => {
+            errors.push(FieldError::required(&at, ""))
+        }
         None | Some("Cluster" | "Local") => {}
         Some(other) => errors.push(FieldError::not_supported(&at, other, &["Cluster", "Local"])),
     }
+
     const DISTRIBUTIONS: [&str; 3] = ["PreferClose", "PreferSameZone", "PreferSameNode"];
-    if let Some(other) = spec.traffic_distribution.as_deref().filter(|given| !DISTRIBUTIONS.contains(given)) {
-        errors.push(FieldError::not_supported(&SPEC.field("trafficDistribution"), other, &DISTRIBUTIONS));
+
+    if let Some(other) = spec
+        .traffic_distribution
+        .as_deref()
+        .filter(|given| !DISTRIBUTIONS.contains(given))
+    {
+        errors.push(FieldError::not_supported(
+            &SPEC.field("trafficDistribution"),
+            other,
+            &DISTRIBUTIONS,
+        ));
     }
 }

@@ -16,23 +16,35 @@ use super::printers::Printer;
 
 pub(super) fn printer(kind: &str) -> Option<Printer> {
     let printer: Printer = match kind {
-        "MutatingAdmissionPolicy" => |tree, now| Ok(mutating_admission_policy::row(&from_tree(tree)?, now)),
-        "MutatingAdmissionPolicyBinding" => {
-            |tree, now| Ok(mutating_admission_policy_binding::row(&from_tree(tree)?, now))
+        "MutatingAdmissionPolicy" => {
+            |tree, now| Ok(mutating_admission_policy::row(&from_tree(tree)?, now))
         }
+        "MutatingAdmissionPolicyBinding" => |tree, now| {
+            Ok(mutating_admission_policy_binding::row(
+                &from_tree(tree)?,
+                now,
+            ))
+        },
         "MutatingWebhookConfiguration" => {
             |tree, now| Ok(mutating_webhook_configuration::row(&from_tree(tree)?, now))
         }
         "ValidatingAdmissionPolicy" => {
             |tree, now| Ok(validating_admission_policy::row(&from_tree(tree)?, now))
         }
-        "ValidatingAdmissionPolicyBinding" => {
-            |tree, now| Ok(validating_admission_policy_binding::row(&from_tree(tree)?, now))
-        }
-        "ValidatingWebhookConfiguration" => {
-            |tree, now| Ok(validating_webhook_configuration::row(&from_tree(tree)?, now))
-        }
+        "ValidatingAdmissionPolicyBinding" => |tree, now| {
+            Ok(validating_admission_policy_binding::row(
+                &from_tree(tree)?,
+                now,
+            ))
+        },
+        "ValidatingWebhookConfiguration" => |tree, now| {
+            Ok(validating_webhook_configuration::row(
+                &from_tree(tree)?,
+                now,
+            ))
+        },
         _ => return None,
     };
+
     Some(printer)
 }

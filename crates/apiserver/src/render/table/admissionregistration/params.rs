@@ -8,7 +8,13 @@ use crate::render::table::cells::UNSET;
 pub(super) fn param_kind(kind: Option<(Option<&str>, Option<&str>)>) -> String {
     kind.map_or_else(
         || UNSET.to_string(),
-        |(api_version, kind)| format!("{}/{}", api_version.unwrap_or_default(), kind.unwrap_or_default()),
+        |(api_version, kind)| {
+            format!(
+                "{}/{}",
+                api_version.unwrap_or_default(),
+                kind.unwrap_or_default()
+            )
+        },
     )
 }
 
@@ -20,8 +26,14 @@ pub(super) struct Params<'a> {
 }
 
 pub(super) fn param_ref(params: Option<&Params<'_>>) -> String {
-    let Some(params) = params else { return UNSET.to_string() };
-    match (params.name.unwrap_or_default(), params.namespace.unwrap_or_default(), params.selector) {
+    let Some(params) = params else {
+        return UNSET.to_string();
+    };
+    match (
+        params.name.unwrap_or_default(),
+        params.namespace.unwrap_or_default(),
+        params.selector,
+    ) {
         ("", _, Some(selector)) => go_syntax(selector),
         ("", _, None) => UNSET.to_string(),
         // Whether the kind is in namespaces at all cannot be told from here.
@@ -36,6 +48,7 @@ fn go_syntax(selector: &LabelSelector) -> String {
     for (key, value) in selector.match_labels.iter().flatten() {
         labels.push_str(&format!("{key}: {value},"));
     }
+
     let mut expressions = String::new();
     for expression in selector.match_expressions.iter().flatten() {
         let values = expression.values.as_deref().unwrap_or_default().join(" ");
@@ -44,6 +57,7 @@ fn go_syntax(selector: &LabelSelector) -> String {
             expression.key, expression.operator
         ));
     }
+
     format!(
         "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
     )

@@ -9,8 +9,16 @@ use crate::render::table::cells::{age, count, name};
 
 pub(super) fn row(policy: &ValidatingAdmissionPolicy, now: Timestamp) -> Row {
     let spec = policy.spec.as_ref();
-    let validations = spec.and_then(|spec| spec.validations.as_deref()).unwrap_or_default();
+    let validations = spec
+        .and_then(|spec| spec.validations.as_deref())
+        .unwrap_or_default();
     let kind = spec.and_then(|spec| spec.param_kind.as_ref());
     let kind = kind.map(|kind| (kind.api_version.as_deref(), kind.kind.as_deref()));
-    row![name(&policy.metadata), count(validations.len()), param_kind(kind), age(&policy.metadata, now)]
+
+    row![
+        name(&policy.metadata),
+        count(validations.len()),
+        param_kind(kind),
+        age(&policy.metadata, now)
+    ]
 }

@@ -14,6 +14,7 @@ pub(super) fn row(binding: &ValidatingAdmissionPolicyBinding, now: Timestamp) ->
         namespace: reference.namespace.as_deref(),
         selector: reference.selector.as_ref(),
     });
+
     row![
         name(&binding.metadata),
         spec.policy_name.as_str(),

@@ -8,5 +8,9 @@ use crate::render::table::cells::{age, count, name};
 
 pub(super) fn row(configuration: &ValidatingWebhookConfiguration, now: Timestamp) -> Row {
     let webhooks = configuration.webhooks.iter().flatten().count();
-    row![name(&configuration.metadata), count(webhooks), age(&configuration.metadata, now)]
+    row![
+        name(&configuration.metadata),
+        count(webhooks),
+        age(&configuration.metadata, now)
+    ]
 }

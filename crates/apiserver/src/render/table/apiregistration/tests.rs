@@ -4,7 +4,12 @@ use super::super::tests::check as check_row;
 
 fn check(kind: &str, object: &str, expected: &str) {
     let meta = r#""metadata":{"name":"x","creationTimestamp":"2026-03-01T11:55:00Z""#;
-    check_row("apiregistration.k8s.io", kind, &object.replace("META", meta), expected);
+    check_row(
+        "apiregistration.k8s.io",
+        kind,
+        &object.replace("META", meta),
+        expected,
+    );
 }
 
 #[test]
@@ -17,11 +22,17 @@ fn services() {
         );
     };
     available("[]", "Unknown");
-    available(r#"[{"type":"Available","status":"True","reason":"Local"}]"#, "True");
+
+    available(
+        r#"[{"type":"Available","status":"True","reason":"Local"}]"#,
+        "True",
+    );
+
     available(
         r#"[{"type":"Available","status":"False","reason":"MissingEndpoints"}]"#,
         "False (MissingEndpoints)",
     );
+
     available(r#"[{"type":"Available","status":"Unknown"}]"#, "Unknown");
     check(
         "APIService",

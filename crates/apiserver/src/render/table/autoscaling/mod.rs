@@ -11,7 +11,9 @@ use super::printers::Printer;
 
 pub(super) fn printer(kind: &str) -> Option<Printer> {
     let printer: Printer = match kind {
-        "HorizontalPodAutoscaler" => |tree, now| Ok(horizontal_pod_autoscaler::row(&from_tree(tree)?, now)),
+        "HorizontalPodAutoscaler" => {
+            |tree, now| Ok(horizontal_pod_autoscaler::row(&from_tree(tree)?, now))
+        }
         "Scale" => |tree, now| Ok(scale::row(&from_tree(tree)?, now)),
         _ => return None,
     };

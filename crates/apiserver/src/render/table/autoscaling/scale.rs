@@ -9,7 +9,11 @@ use crate::render::table::cells::{age, name};
 pub(super) fn row(scale: &Scale, now: Timestamp) -> Row {
     row![
         name(&scale.metadata),
-        scale.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or_default(),
+        scale
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.replicas)
+            .unwrap_or_default(),
         scale.status.as_ref().map_or(0, |status| status.replicas),
         age(&scale.metadata, now)
     ]

@@ -17,6 +17,7 @@ fn autoscalers() {
         let expected = format!("x | Deployment/web | {expected} | 2 | 9 | 3 | 5m");
         check("HorizontalPodAutoscaler", &object, &expected);
     };
+
     let cpu = r#"{"type":"Resource","resource":{"name":"cpu","target":{"averageUtilization":80}}}"#;
     targets("[]", "[]", "<none>");
     targets(&format!("[{cpu}]"), "[]", "cpu: <unknown>/80%");
@@ -25,26 +26,31 @@ fn autoscalers() {
         r#"[{"type":"Resource","resource":{"name":"cpu","current":{"averageUtilization":50}}}]"#,
         "cpu: 50%/80%",
     );
+
     targets(
         &format!("[{cpu},{cpu},{cpu},{cpu}]"),
         "[]",
         "cpu: <unknown>/80%, cpu: <unknown>/80% + 2 more...",
     );
+
     targets(
         r#"[{"type":"Resource","resource":{"name":"memory","target":{"averageValue":"1024Mi"}}}]"#,
         r#"[{"type":"Resource","resource":{"name":"memory","current":{"averageValue":"512Mi"}}}]"#,
         "memory: 512Mi/1Gi",
     );
+
     targets(
         r#"[{"type":"ContainerResource","containerResource":{"name":"cpu","container":"c","target":{}}}]"#,
         "[]",
         "cpu: <unknown>/<auto>",
     );
+
     targets(
         r#"[{"type":"Pods","pods":{"metric":{"name":"m"},"target":{"averageValue":"10"}}}]"#,
         r#"[{"type":"Pods","pods":{"metric":{"name":"m"},"current":{"averageValue":"5"}}}]"#,
         "5/10",
     );
+
     targets(
         r#"[{"type":"External","external":{"metric":{"name":"m"},"target":{"averageValue":"10"}}},
         {"type":"Object","object":{"metric":{"name":"m"},"describedObject":{"kind":"k","name":"n"},"target":{"value":"7"}}}]"#,
@@ -52,12 +58,21 @@ fn autoscalers() {
         {"type":"Object","object":{"metric":{"name":"m"},"describedObject":{"kind":"k","name":"n"},"current":{"value":"6"}}}]"#,
         "4/10 (avg), 6/7",
     );
+
     targets(r#"[{"type":"Weather"}]"#, "[]", "<unknown type>");
-    check("HorizontalPodAutoscaler", "{META}}", "x | / | <none> | <unset> | 0 | 0 | 5m");
+    check(
+        "HorizontalPodAutoscaler",
+        "{META}}",
+        "x | / | <none> | <unset> | 0 | 0 | 5m",
+    );
 }
 
 #[test]
 fn scales() {
-    check("Scale", r#"{META},"spec":{"replicas":3},"status":{"replicas":2}}"#, "x | 3 | 2 | 5m");
+    check(
+        "Scale",
+        r#"{META},"spec":{"replicas":3},"status":{"replicas":2}}"#,
+        "x | 3 | 2 | 5m",
+    );
     check("Scale", "{META}}", "x | 0 | 0 | 5m");
 }

@@ -14,12 +14,18 @@ pub(super) fn row(job: &CronJob, now: Timestamp) -> Row {
     let jobs = spec.job_template.spec.as_ref();
     let (names, images) = template_containers(jobs.map(|jobs| &jobs.template));
     let last = status.and_then(|status| status.last_schedule_time.as_ref());
+
     row![
         name(&job.metadata),
         spec.schedule.as_str(),
         spec.time_zone.as_deref().unwrap_or(NONE),
         true_or_false(spec.suspend),
-        count(status.iter().flat_map(|status| status.active.iter().flatten()).count()),
+        count(
+            status
+                .iter()
+                .flat_map(|status| status.active.iter().flatten())
+                .count()
+        ),
         last.map_or_else(|| NONE.to_string(), |last| since(Some(last), now)),
         age(&job.metadata, now),
         names,

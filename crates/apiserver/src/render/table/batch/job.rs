@@ -23,9 +23,15 @@ pub(super) fn row(job: &Job, now: Timestamp) -> Row {
 
 fn status(job: &Job) -> &'static str {
     let holds = |kind: &str| {
-        let mut conditions = job.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        conditions.find(|condition| condition.type_ == kind).is_some_and(|found| found.status == "True")
+        let mut conditions = job
+            .status
+            .iter()
+            .flat_map(|status| status.conditions.iter().flatten());
+        conditions
+            .find(|condition| condition.type_ == kind)
+            .is_some_and(|found| found.status == "True")
     };
+
     if holds("Complete") {
         "Complete"
     } else if holds("Failed") {
@@ -42,7 +48,9 @@ fn status(job: &Job) -> &'static str {
 
 /// `2/5`; where any success will do, `1/1 of 3` says how many try at once.
 fn completions(spec: Option<&JobSpec>, status: Option<&JobStatus>) -> String {
-    let succeeded = status.and_then(|status| status.succeeded).unwrap_or_default();
+    let succeeded = status
+        .and_then(|status| status.succeeded)
+        .unwrap_or_default();
     let parallelism = spec.and_then(|spec| spec.parallelism).unwrap_or_default();
     match spec.and_then(|spec| spec.completions) {
         Some(completions) => format!("{succeeded}/{completions}"),
@@ -53,7 +61,9 @@ fn completions(spec: Option<&JobSpec>, status: Option<&JobStatus>) -> String {
 
 /// How long it took, or has taken so far; nothing, if it has not begun.
 fn duration(status: Option<&JobStatus>, now: Timestamp) -> String {
-    let Some(start) = status.and_then(|status| status.start_time.as_ref()) else { return String::new() };
+    let Some(start) = status.and_then(|status| status.start_time.as_ref()) else {
+        return String::new();
+    };
     let end = status.and_then(|status| status.completion_time.as_ref());
     let end = end.map_or(now, |end| moment(&end.0));
     end.since(moment(&start.0)).human().to_string()

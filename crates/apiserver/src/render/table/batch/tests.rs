@@ -15,13 +15,33 @@ fn jobs() {
         let object = format!(
             r#"{{META}},"spec":{{{TEMPLATE},"selector":{{"matchLabels":{{"a":"b"}}}}{spec}}},"status":{{{status}}}}}"#
         );
-        check("Job", &object, &format!("x | {expected} | 5m | c | i | a=b"));
+        check(
+            "Job",
+            &object,
+            &format!("x | {expected} | 5m | c | i | a=b"),
+        );
     };
+
     let condition = |kind: &str| format!(r#""conditions":[{{"type":"{kind}","status":"True"}}]"#);
     job("", "", "Running | 0/1 | ");
-    job(r#","parallelism":3"#, r#""succeeded":1"#, "Running | 1/1 of 3 | ");
-    job(r#","parallelism":3,"completions":5"#, r#""succeeded":2"#, "Running | 2/5 | ");
-    job("", r#""startTime":"2026-03-01T11:00:00Z""#, "Running | 0/1 | 60m");
+    job(
+        r#","parallelism":3"#,
+        r#""succeeded":1"#,
+        "Running | 1/1 of 3 | ",
+    );
+
+    job(
+        r#","parallelism":3,"completions":5"#,
+        r#""succeeded":2"#,
+        "Running | 2/5 | ",
+    );
+
+    job(
+        "",
+        r#""startTime":"2026-03-01T11:00:00Z""#,
+        "Running | 0/1 | 60m",
+    );
+
     job(
         "",
         &format!(
@@ -30,10 +50,17 @@ fn jobs() {
         ),
         "Complete | 0/1 | 7s",
     );
+
     for kind in ["Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet"] {
         job("", &condition(kind), &format!("{kind} | 0/1 | "));
     }
-    job("", r#""conditions":[{"type":"Complete","status":"False"}]"#, "Running | 0/1 | ");
+
+    job(
+        "",
+        r#""conditions":[{"type":"Complete","status":"False"}]"#,
+        "Running | 0/1 | ",
+    );
+
     check(
         "Job",
         r#"{META,"deletionTimestamp":"2026-03-01T12:00:00Z"},"status":{"conditions":[{"type":"Suspended","status":"True"}]}}"#,
@@ -43,7 +70,12 @@ fn jobs() {
 
 #[test]
 fn cron_jobs() {
-    check("CronJob", "{META}}", "x |  | <none> | <unset> | 0 | <none> | 5m |  |  | <none>");
+    check(
+        "CronJob",
+        "{META}}",
+        "x |  | <none> | <unset> | 0 | <none> | 5m |  |  | <none>",
+    );
+
     check(
         "CronJob",
         &format!(

@@ -9,8 +9,12 @@ use crate::render::table::cells::{NONE, age, name, or};
 pub(super) fn row(request: &CertificateSigningRequest, now: Timestamp) -> Row {
     let spec = &request.spec;
     let lasts = spec.expiration_seconds.map(|seconds| {
-        Timestamp::from_unix(i64::from(seconds), 0).since(Timestamp::from_unix(0, 0)).human().to_string()
+        Timestamp::from_unix(i64::from(seconds), 0)
+            .since(Timestamp::from_unix(0, 0))
+            .human()
+            .to_string()
     });
+
     row![
         name(&request.metadata),
         age(&request.metadata, now),
@@ -24,20 +28,29 @@ pub(super) fn row(request: &CertificateSigningRequest, now: Timestamp) -> Row {
 fn condition(request: &CertificateSigningRequest) -> String {
     let status = request.status.as_ref();
     let has = |kind: &str| {
-        let mut conditions = status.iter().flat_map(|status| status.conditions.iter().flatten());
+        let mut conditions = status
+            .iter()
+            .flat_map(|status| status.conditions.iter().flatten());
         conditions.any(|condition| condition.type_ == kind)
     };
+
     let mut text = match (has("Denied"), has("Approved")) {
         (true, _) => "Denied",
         (false, true) => "Approved",
         (false, false) => "Pending",
     }
     .to_string();
+
     if has("Failed") {
         text.push_str(",Failed");
     }
-    if status.and_then(|status| status.certificate.as_ref()).is_some_and(|issued| !issued.0.is_empty()) {
+
+    if status
+        .and_then(|status| status.certificate.as_ref())
+        .is_some_and(|issued| !issued.0.is_empty())
+    {
         text.push_str(",Issued");
     }
+
     text
 }

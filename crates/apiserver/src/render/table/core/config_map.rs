@@ -7,6 +7,11 @@ use crate::render::table::Row;
 use crate::render::table::cells::{age, count, name};
 
 pub(super) fn row(config: &ConfigMap, now: Timestamp) -> Row {
-    let entries = config.data.iter().flatten().count() + config.binary_data.iter().flatten().count();
-    row![name(&config.metadata), count(entries), age(&config.metadata, now)]
+    let entries =
+        config.data.iter().flatten().count() + config.binary_data.iter().flatten().count();
+    row![
+        name(&config.metadata),
+        count(entries),
+        age(&config.metadata, now)
+    ]
 }

@@ -10,9 +10,18 @@ pub(super) fn row(endpoints: &Endpoints, now: Timestamp) -> Row {
     let subsets = endpoints.subsets.as_deref().unwrap_or_default();
     let shown = match subsets {
         [] => NONE.to_string(),
-        _ => few(&subsets.iter().flat_map(reached_at).collect::<Vec<_>>(), ",", 3),
+        _ => few(
+            &subsets.iter().flat_map(reached_at).collect::<Vec<_>>(),
+            ",",
+            3,
+        ),
     };
-    row![name(&endpoints.metadata), shown, age(&endpoints.metadata, now)]
+
+    row![
+        name(&endpoints.metadata),
+        shown,
+        age(&endpoints.metadata, now)
+    ]
 }
 
 fn reached_at(subset: &EndpointSubset) -> Vec<String> {
@@ -22,11 +31,19 @@ fn reached_at(subset: &EndpointSubset) -> Vec<String> {
         [] => addresses.iter().map(|address| address.ip.clone()).collect(),
         ports => ports
             .iter()
-            .flat_map(|port| addresses.iter().map(|address| host_and_port(&address.ip, port.port)))
+            .flat_map(|port| {
+                addresses
+                    .iter()
+                    .map(|address| host_and_port(&address.ip, port.port))
+            })
             .collect(),
     }
 }
 
 fn host_and_port(host: &str, port: i32) -> String {
-    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
 }

@@ -11,17 +11,20 @@ pub(super) fn row(event: &Event, now: Timestamp) -> Row {
         Some(time) => since(Some(time), now),
         None => since_micro(event.event_time.as_ref(), now),
     };
+
     let last = match (&event.series, &event.last_timestamp) {
         (Some(series), _) => since_micro(series.last_observed_time.as_ref(), now),
         (None, Some(time)) => since(Some(time), now),
         (None, None) => first.clone(),
     };
+
     let count = match (&event.series, event.count) {
         (Some(series), _) => series.count.unwrap_or_default(),
         // The newer API does not count what happened once.
         (None, None | Some(0)) => 1,
         (None, Some(count)) => count,
     };
+
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     row![
         last,
@@ -39,7 +42,12 @@ pub(super) fn row(event: &Event, now: Timestamp) -> Row {
 
 /// `pod/web-0`.
 fn target(event: &Event) -> String {
-    let kind = event.involved_object.kind.as_deref().unwrap_or_default().to_lowercase();
+    let kind = event
+        .involved_object
+        .kind
+        .as_deref()
+        .unwrap_or_default()
+        .to_lowercase();
     match event.involved_object.name.as_deref().unwrap_or_default() {
         "" => kind,
         name => format!("{kind}/{name}"),
@@ -53,9 +61,15 @@ fn source(event: &Event) -> String {
         source.and_then(|source| source.component.as_deref()),
         event.reporting_component.as_deref().unwrap_or_default(),
     );
+
     let instance = or(
         source.and_then(|source| source.host.as_deref()),
         event.reporting_instance.as_deref().unwrap_or_default(),
     );
-    if instance.is_empty() { component.to_string() } else { format!("{component}, {instance}") }
+
+    if instance.is_empty() {
+        component.to_string()
+    } else {
+        format!("{component}, {instance}")
+    }
 }

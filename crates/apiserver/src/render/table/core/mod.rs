@@ -31,15 +31,20 @@ pub(super) fn printer(kind: &str) -> Option<Printer> {
         "Namespace" => |tree, now| Ok(namespace::row(&from_tree(tree)?, now)),
         "Node" => |tree, now| Ok(node::row(&from_tree(tree)?, now)),
         "PersistentVolume" => |tree, now| Ok(persistent_volume::row(&from_tree(tree)?, now)),
-        "PersistentVolumeClaim" => |tree, now| Ok(persistent_volume_claim::row(&from_tree(tree)?, now)),
+        "PersistentVolumeClaim" => {
+            |tree, now| Ok(persistent_volume_claim::row(&from_tree(tree)?, now))
+        }
         "Pod" => |tree, now| Ok(pod::row(&from_tree(tree)?, now)),
         "PodTemplate" => |tree, _| Ok(pod_template::row(&from_tree(tree)?)),
-        "ReplicationController" => |tree, now| Ok(replication_controller::row(&from_tree(tree)?, now)),
+        "ReplicationController" => {
+            |tree, now| Ok(replication_controller::row(&from_tree(tree)?, now))
+        }
         "ResourceQuota" => |tree, now| Ok(resource_quota::row(&from_tree(tree)?, now)),
         "Secret" => |tree, now| Ok(secret::row(&from_tree(tree)?, now)),
         "Service" => |tree, now| Ok(service::row(&from_tree(tree)?, now)),
         "ServiceAccount" => |tree, now| Ok(service_account::row(&from_tree(tree)?, now)),
         _ => return None,
     };
+
     Some(printer)
 }

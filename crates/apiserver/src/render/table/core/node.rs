@@ -9,15 +9,24 @@ use crate::render::table::Row;
 use crate::render::table::cells::{NONE, UNKNOWN, age, name, or};
 
 pub(super) fn row(node: &Node, now: Timestamp) -> Row {
-    let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
+    let info = node
+        .status
+        .as_ref()
+        .and_then(|status| status.node_info.as_ref());
     let version = info.map_or("", |info| &info.kubelet_version);
+
     let os_image = or(info.map(|info| info.os_image.as_str()), UNKNOWN);
     let kernel = or(info.map(|info| info.kernel_version.as_str()), UNKNOWN);
     let kernel = match info.map_or("", |info| &info.architecture) {
         "" => kernel.to_string(),
         architecture => format!("{kernel} ({architecture})"),
     };
-    let runtime = or(info.map(|info| info.container_runtime_version.as_str()), UNKNOWN);
+
+    let runtime = or(
+        info.map(|info| info.container_runtime_version.as_str()),
+        UNKNOWN,
+    );
+
     row![
         name(&node.metadata),
         status(node),
@@ -33,7 +42,11 @@ pub(super) fn row(node: &Node, now: Timestamp) -> Row {
 }
 
 fn status(node: &Node) -> String {
-    let mut conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let mut conditions = node
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+
     // Of several with this name the last counts.
     let ready = conditions.rfind(|condition| condition.type_ == "Ready");
     let status = match ready.map(|condition| condition.status.as_str()) {
@@ -41,26 +54,44 @@ fn status(node: &Node) -> String {
         Some("True") => "Ready",
         Some(_) => "NotReady",
     };
-    let closed = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
-    if closed { format!("{status},SchedulingDisabled") } else { status.to_string() }
+
+    let closed = node
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.unschedulable)
+        .unwrap_or_default();
+
+    if closed {
+        format!("{status},SchedulingDisabled")
+    } else {
+        status.to_string()
+    }
 }
 
 /// What its labels say it is for.
 fn roles(node: &Node) -> String {
     let labels = node.metadata.labels.iter().flatten();
     let roles: BTreeSet<&str> = labels
-        .filter_map(|(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
-            Some(role) => Some(role),
-            None if key == "kubernetes.io/role" => Some(value.as_str()),
-            None => None,
-        })
+        .filter_map(
+            |(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
+                Some(role) => Some(role),
+                None if key == "kubernetes.io/role" => Some(value.as_str()),
+                None => None,
+            },
+        )
         .filter(|role| !role.is_empty())
         .collect();
+
     let roles = roles.into_iter().collect::<Vec<_>>().join(",");
     or(Some(&roles), NONE).to_string()
 }
 
 fn address<'a>(node: &'a Node, kind: &str) -> &'a str {
-    let mut addresses = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
-    addresses.find(|address| address.type_ == kind).map_or(NONE, |address| &address.address)
+    let mut addresses = node
+        .status
+        .iter()
+        .flat_map(|status| status.addresses.iter().flatten());
+    addresses
+        .find(|address| address.type_ == kind)
+        .map_or(NONE, |address| &address.address)
 }

@@ -12,12 +12,16 @@ pub(super) fn row(volume: &PersistentVolume, now: Timestamp) -> Row {
     let spec = volume.spec.as_ref();
     let status = volume.status.as_ref();
     let capacity = spec.and_then(|spec| spec.capacity.as_ref()?.get("storage"));
+
     let modes = access_modes(spec.and_then(|spec| spec.access_modes.as_deref()));
     let reclaim = spec.and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref());
     let phase = match &metadata.deletion_timestamp {
         Some(_) => "Terminating",
-        None => status.and_then(|status| status.phase.as_deref()).unwrap_or_default(),
+        None => status
+            .and_then(|status| status.phase.as_deref())
+            .unwrap_or_default(),
     };
+
     let claim = spec.and_then(|spec| spec.claim_ref.as_ref()).map(|claim| {
         format!(
             "{}/{}",
@@ -25,6 +29,7 @@ pub(super) fn row(volume: &PersistentVolume, now: Timestamp) -> Row {
             claim.name.as_deref().unwrap_or_default()
         )
     });
+
     row![
         name(metadata),
         quantity(capacity),
@@ -32,10 +37,17 @@ pub(super) fn row(volume: &PersistentVolume, now: Timestamp) -> Row {
         reclaim.unwrap_or_default(),
         phase,
         claim.unwrap_or_default(),
-        storage_class(metadata, spec.and_then(|spec| spec.storage_class_name.as_deref())),
-        spec.and_then(|spec| spec.volume_attributes_class_name.as_deref()).unwrap_or(UNSET),
-        status.and_then(|status| status.reason.as_deref()).unwrap_or_default(),
+        storage_class(
+            metadata,
+            spec.and_then(|spec| spec.storage_class_name.as_deref())
+        ),
+        spec.and_then(|spec| spec.volume_attributes_class_name.as_deref())
+            .unwrap_or(UNSET),
+        status
+            .and_then(|status| status.reason.as_deref())
+            .unwrap_or_default(),
         age(metadata, now),
-        spec.and_then(|spec| spec.volume_mode.as_deref()).unwrap_or(UNSET)
+        spec.and_then(|spec| spec.volume_mode.as_deref())
+            .unwrap_or(UNSET)
     ]
 }

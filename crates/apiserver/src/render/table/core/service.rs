@@ -10,11 +10,19 @@ use crate::render::table::cells::{NONE, age, labels, name, or};
 
 pub(super) fn row(service: &Service, now: Timestamp) -> Row {
     let spec = service.spec.as_ref();
-    let cluster_ips = spec.and_then(|spec| spec.cluster_ips.as_deref()).unwrap_or_default();
-    let ports: Vec<String> = spec.iter().flat_map(|spec| spec.ports.iter().flatten()).map(port).collect();
+    let cluster_ips = spec
+        .and_then(|spec| spec.cluster_ips.as_deref())
+        .unwrap_or_default();
+    let ports: Vec<String> = spec
+        .iter()
+        .flat_map(|spec| spec.ports.iter().flatten())
+        .map(port)
+        .collect();
+
     row![
         name(&service.metadata),
-        spec.and_then(|spec| spec.type_.as_deref()).unwrap_or_default(),
+        spec.and_then(|spec| spec.type_.as_deref())
+            .unwrap_or_default(),
         cluster_ips.first().map_or(NONE, String::as_str),
         spec.map_or_else(|| "<unknown>".to_string(), |spec| external(service, spec)),
         or(Some(&ports.join(",")), NONE),
@@ -40,11 +48,22 @@ fn external(service: &Service, spec: &ServiceSpec) -> String {
 
 /// Addresses of load balancers, or their names where they have no address.
 fn balancers(service: &Service) -> BTreeSet<&str> {
-    let balancer = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
-    let points = balancer.and_then(|balancer| balancer.ingress.as_deref()).unwrap_or_default();
+    let balancer = service
+        .status
+        .as_ref()
+        .and_then(|status| status.load_balancer.as_ref());
+
+    let points = balancer
+        .and_then(|balancer| balancer.ingress.as_deref())
+        .unwrap_or_default();
     points
         .iter()
-        .map(|point| or(point.ip.as_deref(), point.hostname.as_deref().unwrap_or_default()))
+        .map(|point| {
+            or(
+                point.ip.as_deref(),
+                point.hostname.as_deref().unwrap_or_default(),
+            )
+        })
         .filter(|point| !point.is_empty())
         .collect()
 }

@@ -9,11 +9,31 @@ fn check(kind: &str, object: &str, expected: &str) {
 
 #[test]
 fn small_kinds() {
-    check("ConfigMap", r#"{META},"data":{"a":"","b":""},"binaryData":{"c":""}}"#, "x | 3 | 5m");
+    check(
+        "ConfigMap",
+        r#"{META},"data":{"a":"","b":""},"binaryData":{"c":""}}"#,
+        "x | 3 | 5m",
+    );
+
     check("ConfigMap", "{META}}", "x | 0 | 5m");
-    check("ConfigMap", r#"{"metadata":{"resourceVersion":"5"}}"#, " | 0 | <unknown>");
-    check("Secret", r#"{META},"type":"Opaque","data":{"a":""}}"#, "x | Opaque | 1 | 5m");
-    check("Namespace", r#"{META},"status":{"phase":"Active"}}"#, "x | Active | 5m");
+    check(
+        "ConfigMap",
+        r#"{"metadata":{"resourceVersion":"5"}}"#,
+        " | 0 | <unknown>",
+    );
+
+    check(
+        "Secret",
+        r#"{META},"type":"Opaque","data":{"a":""}}"#,
+        "x | Opaque | 1 | 5m",
+    );
+
+    check(
+        "Namespace",
+        r#"{META},"status":{"phase":"Active"}}"#,
+        "x | Active | 5m",
+    );
+
     check("ServiceAccount", "{META}}", "x | 5m");
     check("ComponentStatus", "{META}}", "x | Unknown |  | ");
     check(
@@ -21,18 +41,21 @@ fn small_kinds() {
         r#"{META},"conditions":[{"type":"Healthy","status":"False","message":"m","error":"e"}]}"#,
         "x | Unhealthy | m | e",
     );
+
     check(
         "PodTemplate",
         r#"{META},"template":{"metadata":{"labels":{"b":"c","a":"d"}},
         "spec":{"containers":[{"name":"c","image":"i"},{"name":"d","image":"j"}]}}}"#,
         "x | c,d | i,j | a=d,b=c",
     );
+
     check(
         "ReplicationController",
         r#"{META},"spec":{"replicas":3,"selector":{"a":"b"},"template":{"spec":{"containers":
         [{"name":"c","image":"i"}]}}},"status":{"replicas":2,"readyReplicas":1}}"#,
         "x | 3 | 2 | 1 | 5m | c | i | a=b",
     );
+
     check(
         "ResourceQuota",
         r#"{META},"status":{"hard":{"pods":"10","limits.cpu":"2","cpu":"1"},"used":{"cpu":"500m"}}}"#,
@@ -47,6 +70,7 @@ fn a_node() {
         "{META}}",
         "x | Unknown | <none> | 5m |  | <none> | <none> | <unknown> | <unknown> | <unknown>",
     );
+
     check(
         "Node",
         r#"{META,"labels":{"node-role.kubernetes.io/worker":"","node-role.kubernetes.io/control-plane":"",
@@ -61,6 +85,7 @@ fn a_node() {
         "x | Ready,SchedulingDisabled | control-plane,edge,worker | 9d | v1.36.4 | 10.0.0.1 | 1.2.3.4 | Debian | \
          6.1 (arm64) | coracle://1",
     );
+
     check(
         "Node",
         r#"{META},"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}}"#,
@@ -70,35 +95,50 @@ fn a_node() {
 
 #[test]
 fn a_service() {
-    check("Service", "{META}}", "x |  | <none> | <unknown> | <none> | 5m | <none>");
+    check(
+        "Service",
+        "{META}}",
+        "x |  | <none> | <unknown> | <none> | 5m | <none>",
+    );
+
     check(
         "Service",
         r#"{META},"spec":{"type":"NodePort","clusterIPs":["10.0.0.1","fd00::1"],"selector":{"a":"b"},
         "ports":[{"port":80,"nodePort":30080,"protocol":"TCP"},{"port":53,"protocol":"UDP"}]}}"#,
         "x | NodePort | 10.0.0.1 | <none> | 80:30080/TCP,53/UDP | 5m | a=b",
     );
+
     check(
         "Service",
         r#"{META},"spec":{"type":"ClusterIP","clusterIPs":["None"],"externalIPs":["1.1.1.1","2.2.2.2"]}}"#,
         "x | ClusterIP | None | 1.1.1.1,2.2.2.2 | <none> | 5m | <none>",
     );
+
     check(
         "Service",
         r#"{META},"spec":{"type":"ExternalName","externalName":"example.com"}}"#,
         "x | ExternalName | <none> | example.com | <none> | 5m | <none>",
     );
+
     let balanced = |ingress: &str, expected: &str| {
         let object = format!(
             r#"{{META}},"spec":{{"type":"LoadBalancer","externalIPs":["9.9.9.9"]}},
             "status":{{"loadBalancer":{{"ingress":{ingress}}}}}}}"#
         );
-        check("Service", &object, &format!("x | LoadBalancer | <none> | {expected} | <none> | 5m | <none>"));
+
+        check(
+            "Service",
+            &object,
+            &format!("x | LoadBalancer | <none> | {expected} | <none> | 5m | <none>"),
+        );
     };
     balanced("[]", "9.9.9.9");
+
     balanced(
         r#"[{"ip":"2.2.2.2"},{"hostname":"h"},{"ip":"1.1.1.1"},{"ip":"2.2.2.2"}]"#,
         "1.1.1.1,2.2.2.2,h,9.9.9.9",
     );
+
     check(
         "Service",
         r#"{META},"spec":{"type":"LoadBalancer"}}"#,
@@ -109,20 +149,38 @@ fn a_service() {
 #[test]
 fn endpoints() {
     let subsets = |subsets: &str, expected: &str| {
-        check("Endpoints", &format!(r#"{{META}},"subsets":{subsets}}}"#), &format!("x | {expected} | 5m"));
+        check(
+            "Endpoints",
+            &format!(r#"{{META}},"subsets":{subsets}}}"#),
+            &format!("x | {expected} | 5m"),
+        );
     };
     subsets("[]", "<none>");
-    subsets(r#"[{"addresses":[{"ip":"1.1.1.1"},{"ip":"1.1.1.2"}]}]"#, "1.1.1.1,1.1.1.2");
+
+    subsets(
+        r#"[{"addresses":[{"ip":"1.1.1.1"},{"ip":"1.1.1.2"}]}]"#,
+        "1.1.1.1,1.1.1.2",
+    );
+
     subsets(
         r#"[{"addresses":[{"ip":"1.1.1.1"},{"ip":"fd00::1"}],"ports":[{"port":80},{"port":81}]}]"#,
         "1.1.1.1:80,[fd00::1]:80,1.1.1.1:81 + 1 more...",
     );
-    subsets(r#"[{"notReadyAddresses":[{"ip":"1.1.1.1"}],"ports":[{"port":80}]}]"#, "");
+
+    subsets(
+        r#"[{"notReadyAddresses":[{"ip":"1.1.1.1"}],"ports":[{"port":80}]}]"#,
+        "",
+    );
 }
 
 #[test]
 fn volumes_and_claims() {
-    check("PersistentVolume", "{META}}", "x | 0 |  |  |  |  |  | <unset> |  | 5m | <unset>");
+    check(
+        "PersistentVolume",
+        "{META}}",
+        "x | 0 |  |  |  |  |  | <unset> |  | 5m | <unset>",
+    );
+
     check(
         "PersistentVolume",
         r#"{META},"spec":{"capacity":{"storage":"1024Mi"},"accessModes":["ReadWriteMany","ReadWriteOnce"],
@@ -130,13 +188,20 @@ fn volumes_and_claims() {
         "volumeAttributesClassName":"v","volumeMode":"Block"},"status":{"phase":"Bound","reason":"r"}}"#,
         "x | 1Gi | RWO,RWX | Retain | Bound | n/c | s | v | r | 5m | Block",
     );
-    check("PersistentVolumeClaim", "{META}}", "x |  |  |  |  |  | <unset> | 5m | <unset>");
+
+    check(
+        "PersistentVolumeClaim",
+        "{META}}",
+        "x |  |  |  |  |  | <unset> | 5m | <unset>",
+    );
+
     check(
         "PersistentVolumeClaim",
         r#"{META},"spec":{"resources":{"requests":{"storage":"1Gi"}},"accessModes":["ReadWriteOnce"]},
         "status":{"phase":"Pending"}}"#,
         "x | Pending |  |  |  |  | <unset> | 5m | <unset>",
     );
+
     check(
         "PersistentVolumeClaim",
         r#"{"metadata":{"name":"x","deletionTimestamp":"2026-03-01T12:00:00Z","annotations":
@@ -149,7 +214,12 @@ fn volumes_and_claims() {
 
 #[test]
 fn an_event() {
-    check("Event", "{META}}", "<unknown> |  |  |  |  |  |  | <unknown> | 1 | x");
+    check(
+        "Event",
+        "{META}}",
+        "<unknown> |  |  |  |  |  |  | <unknown> | 1 | x",
+    );
+
     check(
         "Event",
         r#"{META},"type":"Warning","reason":"BackOff","message":" back off\n","count":4,
@@ -158,6 +228,7 @@ fn an_event() {
         "firstTimestamp":"2026-03-01T11:00:00Z","lastTimestamp":"2026-03-01T11:59:30Z"}"#,
         "30s | Warning | BackOff | pod/p | spec.containers{c} | kubelet, n | back off | 60m | 4 | x",
     );
+
     check(
         "Event",
         r#"{META},"type":"Normal","reason":"Scheduled","involvedObject":{"kind":"Node"},
@@ -165,6 +236,7 @@ fn an_event() {
         "series":{"count":9,"lastObservedTime":"2026-03-01T11:58:00.000000Z"}}"#,
         "2m | Normal | Scheduled | node |  | scheduler |  | 60m | 9 | x",
     );
+
     check(
         "Event",
         r#"{META},"eventTime":"2026-03-01T11:00:00.000000Z"}"#,

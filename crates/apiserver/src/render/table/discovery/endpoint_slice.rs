@@ -18,6 +18,7 @@ pub(super) fn row(slice: &EndpointSlice, now: Timestamp) -> Row {
         .flat_map(|endpoint| &endpoint.addresses)
         .map(String::as_str)
         .collect();
+
     row![
         name(&slice.metadata),
         slice.address_type.as_str(),

@@ -4,12 +4,21 @@ use super::super::tests::check as check_row;
 
 fn check(kind: &str, object: &str, expected: &str) {
     let meta = r#""metadata":{"name":"x","creationTimestamp":"2026-03-01T11:55:00Z""#;
-    check_row("discovery.k8s.io", kind, &object.replace("META", meta), expected);
+    check_row(
+        "discovery.k8s.io",
+        kind,
+        &object.replace("META", meta),
+        expected,
+    );
 }
 
 #[test]
 fn slices() {
-    check("EndpointSlice", r#"{META},"addressType":"IPv4"}"#, "x | IPv4 | <unset> | <unset> | 5m");
+    check(
+        "EndpointSlice",
+        r#"{META},"addressType":"IPv4"}"#,
+        "x | IPv4 | <unset> | <unset> | 5m",
+    );
     check(
         "EndpointSlice",
         r#"{META},"addressType":"IPv4","ports":[{"port":80},{"name":"http"},{},{"port":81}],

@@ -14,6 +14,7 @@ pub(super) fn row(level: &PriorityLevelConfiguration, now: Timestamp) -> Row {
     let response = limited.and_then(|limited| limited.limit_response.as_ref());
     let queuing = response.and_then(|response| response.queuing.as_ref());
     let number = |number: Option<i32>| number.map_or_else(|| Value::from(NONE), Value::from);
+
     row![
         name(&level.metadata),
         spec.map_or("", |spec| &spec.type_),

@@ -4,7 +4,12 @@ use super::super::tests::check as check_row;
 
 fn check(kind: &str, object: &str, expected: &str) {
     let meta = r#""metadata":{"name":"x","creationTimestamp":"2026-03-01T11:55:00Z""#;
-    check_row("flowcontrol.apiserver.k8s.io", kind, &object.replace("META", meta), expected);
+    check_row(
+        "flowcontrol.apiserver.k8s.io",
+        kind,
+        &object.replace("META", meta),
+        expected,
+    );
 }
 
 #[test]
@@ -16,17 +21,20 @@ fn schemas_and_levels() {
         "distinguisherMethod":{"type":"ByUser"}},"status":{"conditions":[{"type":"Dangling","status":"False"}]}}"#,
         "x | l | 100 | ByUser | 5m | False",
     );
+
     check(
         "PriorityLevelConfiguration",
         r#"{META},"spec":{"type":"Exempt"}}"#,
         "x | Exempt | <none> | <none> | <none> | <none> | 5m",
     );
+
     check(
         "PriorityLevelConfiguration",
         r#"{META},"spec":{"type":"Limited","limited":{"nominalConcurrencyShares":30,"limitResponse":{"type":"Queue",
         "queuing":{"queues":64,"handSize":6,"queueLengthLimit":50}}}}}"#,
         "x | Limited | 30 | 64 | 6 | 50 | 5m",
     );
+
     check(
         "PriorityLevelConfiguration",
         r#"{META},"spec":{"type":"Limited","limited":{"limitResponse":{"type":"Reject"}}}}"#,

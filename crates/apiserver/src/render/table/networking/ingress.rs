@@ -16,8 +16,12 @@ pub(super) fn row(ingress: &Ingress, now: Timestamp) -> Row {
     let has_tls = spec.is_some_and(|spec| spec.tls.iter().flatten().count() > 0);
     row![
         name(&ingress.metadata),
-        spec.and_then(|spec| spec.ingress_class_name.as_deref()).unwrap_or(NONE),
-        hosts(spec.and_then(|spec| spec.rules.as_deref()).unwrap_or_default()),
+        spec.and_then(|spec| spec.ingress_class_name.as_deref())
+            .unwrap_or(NONE),
+        hosts(
+            spec.and_then(|spec| spec.rules.as_deref())
+                .unwrap_or_default()
+        ),
         address(ingress),
         if has_tls { "80, 443" } else { "80" },
         age(&ingress.metadata, now)
@@ -35,6 +39,7 @@ fn hosts(rules: &[IngressRule]) -> String {
         }
         shown.extend(rule.host.as_deref().filter(|host| !host.is_empty()));
     }
+
     let hosts = shown.join(",");
     match hosts.as_str() {
         "" => "*".to_string(),
@@ -45,12 +50,24 @@ fn hosts(rules: &[IngressRule]) -> String {
 
 /// Addresses of load balancers, or their names where they have no address.
 fn address(ingress: &Ingress) -> String {
-    let balancer = ingress.status.as_ref().and_then(|status| status.load_balancer.as_ref());
-    let points = balancer.and_then(|balancer| balancer.ingress.as_deref()).unwrap_or_default();
+    let balancer = ingress
+        .status
+        .as_ref()
+        .and_then(|status| status.load_balancer.as_ref());
+
+    let points = balancer
+        .and_then(|balancer| balancer.ingress.as_deref())
+        .unwrap_or_default();
     let points: BTreeSet<&str> = points
         .iter()
-        .map(|point| or(point.ip.as_deref(), point.hostname.as_deref().unwrap_or_default()))
+        .map(|point| {
+            or(
+                point.ip.as_deref(),
+                point.hostname.as_deref().unwrap_or_default(),
+            )
+        })
         .filter(|point| !point.is_empty())
         .collect();
+
     points.into_iter().collect::<Vec<_>>().join(",")
 }

@@ -10,8 +10,12 @@ pub(super) fn row(class: &IngressClass, now: Timestamp) -> Row {
     let spec = class.spec.as_ref();
     let parameters = spec.and_then(|spec| spec.parameters.as_ref());
     row![
-        name_of_default(&class.metadata, &["ingressclass.kubernetes.io/is-default-class"]),
-        spec.and_then(|spec| spec.controller.as_deref()).unwrap_or_default(),
+        name_of_default(
+            &class.metadata,
+            &["ingressclass.kubernetes.io/is-default-class"]
+        ),
+        spec.and_then(|spec| spec.controller.as_deref())
+            .unwrap_or_default(),
         parameters.map_or_else(|| NONE.to_string(), reference),
         age(&class.metadata, now)
     ]

@@ -7,5 +7,9 @@ use crate::render::table::Row;
 use crate::render::table::cells::{age, name};
 
 pub(super) fn row(class: &RuntimeClass, now: Timestamp) -> Row {
-    row![name(&class.metadata), class.handler.as_str(), age(&class.metadata, now)]
+    row![
+        name(&class.metadata),
+        class.handler.as_str(),
+        age(&class.metadata, now)
+    ]
 }

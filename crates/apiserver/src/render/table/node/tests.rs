@@ -9,5 +9,9 @@ fn check(kind: &str, object: &str, expected: &str) {
 
 #[test]
 fn runtimes() {
-    check("RuntimeClass", r#"{META},"handler":"runc"}"#, "x | runc | 5m");
+    check(
+        "RuntimeClass",
+        r#"{META},"handler":"runc"}"#,
+        "x | runc | 5m",
+    );
 }

@@ -14,11 +14,16 @@ pub(super) fn row(budget: &PodDisruptionBudget, now: Timestamp) -> Row {
         Some(IntOrString::Int(number)) => number.to_string(),
         Some(IntOrString::String(text)) => text.clone(),
     };
+
     row![
         name(&budget.metadata),
         limit(spec.and_then(|spec| spec.min_available.as_ref())),
         limit(spec.and_then(|spec| spec.max_unavailable.as_ref())),
-        budget.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or_default(),
+        budget
+            .status
+            .as_ref()
+            .and_then(|status| status.disruptions_allowed)
+            .unwrap_or_default(),
         age(&budget.metadata, now)
     ]
 }

@@ -20,11 +20,19 @@ pub(super) fn row(binding: &RoleBinding, now: Timestamp) -> Row {
 
 /// The names of all subjects of a kind. Service accounts are in a namespace.
 pub(super) fn named(subjects: &[Subject], kind: &str) -> String {
-    let names = subjects.iter().filter(|subject| subject.kind == kind).map(|subject| match kind {
-        "ServiceAccount" => {
-            format!("{}/{}", subject.namespace.as_deref().unwrap_or_default(), subject.name)
-        }
-        _ => subject.name.clone(),
-    });
+    let names = subjects
+        .iter()
+        .filter(|subject| subject.kind == kind)
+        .map(|subject| match kind {
+            "ServiceAccount" => {
+                format!(
+                    "{}/{}",
+                    subject.namespace.as_deref().unwrap_or_default(),
+                    subject.name
+                )
+            }
+            _ => subject.name.clone(),
+        });
+
     names.collect::<Vec<_>>().join(", ")
 }

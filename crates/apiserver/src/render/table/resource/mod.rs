@@ -15,7 +15,9 @@ pub(super) fn printer(kind: &str) -> Option<Printer> {
     let printer: Printer = match kind {
         "DeviceClass" => |tree, now| Ok(device_class::row(&from_tree(tree)?, now)),
         "ResourceClaim" => |tree, now| Ok(resource_claim::row(&from_tree(tree)?, now)),
-        "ResourceClaimTemplate" => |tree, now| Ok(resource_claim_template::row(&from_tree(tree)?, now)),
+        "ResourceClaimTemplate" => {
+            |tree, now| Ok(resource_claim_template::row(&from_tree(tree)?, now))
+        }
         "ResourceSlice" => |tree, now| Ok(resource_slice::row(&from_tree(tree)?, now)),
         _ => return None,
     };

@@ -7,20 +7,34 @@ use crate::render::table::Row;
 use crate::render::table::cells::{age, name};
 
 pub(super) fn row(claim: &ResourceClaim, now: Timestamp) -> Row {
-    row![name(&claim.metadata), state(claim).join(","), age(&claim.metadata, now)]
+    row![
+        name(&claim.metadata),
+        state(claim).join(","),
+        age(&claim.metadata, now)
+    ]
 }
 
 fn state(claim: &ResourceClaim) -> Vec<&'static str> {
     let status = claim.status.as_ref();
     let deleted = claim.metadata.deletion_timestamp.is_some();
     let allocated = status.is_some_and(|status| status.allocation.is_some());
-    let reserved =
-        allocated && status.iter().flat_map(|status| status.reserved_for.iter().flatten()).count() > 0;
+    let reserved = allocated
+        && status
+            .iter()
+            .flat_map(|status| status.reserved_for.iter().flatten())
+            .count()
+            > 0;
+
     let states = [
         ("deleted", deleted),
         ("pending", !allocated && !deleted),
         ("allocated", allocated),
         ("reserved", reserved),
     ];
-    states.into_iter().filter(|(_, holds)| *holds).map(|(state, _)| state).collect()
+
+    states
+        .into_iter()
+        .filter(|(_, holds)| *holds)
+        .map(|(state, _)| state)
+        .collect()
 }

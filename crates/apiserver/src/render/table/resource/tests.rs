@@ -4,7 +4,12 @@ use super::super::tests::check as check_row;
 
 fn check(kind: &str, object: &str, expected: &str) {
     let meta = r#""metadata":{"name":"x","creationTimestamp":"2026-03-01T11:55:00Z""#;
-    check_row("resource.k8s.io", kind, &object.replace("META", meta), expected);
+    check_row(
+        "resource.k8s.io",
+        kind,
+        &object.replace("META", meta),
+        expected,
+    );
 }
 
 #[test]
@@ -16,10 +21,16 @@ fn claims() {
             &format!("x | {expected} | 5m"),
         );
     };
+
     let deleted = r#","deletionTimestamp":"2026-03-01T12:00:00Z""#;
     claim("", "{}", "pending");
     claim("", r#"{"allocation":{}}"#, "allocated");
-    claim("", r#"{"allocation":{},"reservedFor":[{"name":"p"}]}"#, "allocated,reserved");
+    claim(
+        "",
+        r#"{"allocation":{},"reservedFor":[{"name":"p"}]}"#,
+        "allocated,reserved",
+    );
+
     claim(deleted, "{}", "deleted");
     claim(deleted, r#"{"allocation":{}}"#, "deleted,allocated");
 }

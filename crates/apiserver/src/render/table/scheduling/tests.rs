@@ -4,7 +4,12 @@ use super::super::tests::check as check_row;
 
 fn check(kind: &str, object: &str, expected: &str) {
     let meta = r#""metadata":{"name":"x","creationTimestamp":"2026-03-01T11:55:00Z""#;
-    check_row("scheduling.k8s.io", kind, &object.replace("META", meta), expected);
+    check_row(
+        "scheduling.k8s.io",
+        kind,
+        &object.replace("META", meta),
+        expected,
+    );
 }
 
 #[test]

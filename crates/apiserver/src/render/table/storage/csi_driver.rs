@@ -9,9 +9,19 @@ use crate::render::table::cells::{NONE, UNSET, age, name, or};
 pub(super) fn row(driver: &CSIDriver, now: Timestamp) -> Row {
     let spec = &driver.spec;
     let audiences = spec.token_requests.as_ref().map(|requests| {
-        requests.iter().map(|request| request.audience.as_str()).collect::<Vec<_>>().join(",")
+        requests
+            .iter()
+            .map(|request| request.audience.as_str())
+            .collect::<Vec<_>>()
+            .join(",")
     });
-    let modes = spec.volume_lifecycle_modes.as_deref().unwrap_or_default().join(",");
+
+    let modes = spec
+        .volume_lifecycle_modes
+        .as_deref()
+        .unwrap_or_default()
+        .join(",");
+
     row![
         name(&driver.metadata),
         spec.attach_required.unwrap_or(true),

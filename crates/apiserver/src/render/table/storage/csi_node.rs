@@ -7,5 +7,9 @@ use crate::render::table::Row;
 use crate::render::table::cells::{age, count, name};
 
 pub(super) fn row(node: &CSINode, now: Timestamp) -> Row {
-    row![name(&node.metadata), count(node.spec.drivers.len()), age(&node.metadata, now)]
+    row![
+        name(&node.metadata),
+        count(node.spec.drivers.len()),
+        age(&node.metadata, now)
+    ]
 }

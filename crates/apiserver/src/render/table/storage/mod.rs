@@ -18,7 +18,9 @@ pub(super) fn printer(kind: &str) -> Option<Printer> {
         "CSINode" => |tree, now| Ok(csi_node::row(&from_tree(tree)?, now)),
         "StorageClass" => |tree, now| Ok(storage_class::row(&from_tree(tree)?, now)),
         "VolumeAttachment" => |tree, now| Ok(volume_attachment::row(&from_tree(tree)?, now)),
-        "VolumeAttributesClass" => |tree, now| Ok(volume_attributes_class::row(&from_tree(tree)?, now)),
+        "VolumeAttributesClass" => {
+            |tree, now| Ok(volume_attributes_class::row(&from_tree(tree)?, now))
+        }
         _ => return None,
     };
     Some(printer)

@@ -7,8 +7,11 @@ use crate::render::table::Row;
 use crate::render::table::cells::{age, name_of_default};
 
 pub(super) fn row(class: &StorageClass, now: Timestamp) -> Row {
-    let marks =
-        ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+    let marks = [
+        "storageclass.kubernetes.io/is-default-class",
+        "storageclass.beta.kubernetes.io/is-default-class",
+    ];
+
     row![
         name_of_default(&class.metadata, &marks),
         class.provisioner.as_str(),

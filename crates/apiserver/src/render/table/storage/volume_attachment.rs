@@ -11,9 +11,15 @@ pub(super) fn row(attachment: &VolumeAttachment, now: Timestamp) -> Row {
     row![
         name(&attachment.metadata),
         spec.attacher.as_str(),
-        spec.source.persistent_volume_name.as_deref().unwrap_or_default(),
+        spec.source
+            .persistent_volume_name
+            .as_deref()
+            .unwrap_or_default(),
         spec.node_name.as_str(),
-        attachment.status.as_ref().is_some_and(|status| status.attached),
+        attachment
+            .status
+            .as_ref()
+            .is_some_and(|status| status.attached),
         age(&attachment.metadata, now)
     ]
 }

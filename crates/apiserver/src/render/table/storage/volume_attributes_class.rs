@@ -7,5 +7,9 @@ use crate::render::table::Row;
 use crate::render::table::cells::{age, name};
 
 pub(super) fn row(class: &VolumeAttributesClass, now: Timestamp) -> Row {
-    row![name(&class.metadata), class.driver_name.as_str(), age(&class.metadata, now)]
+    row![
+        name(&class.metadata),
+        class.driver_name.as_str(),
+        age(&class.metadata, now)
+    ]
 }

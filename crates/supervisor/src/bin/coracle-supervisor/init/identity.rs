@@ -4,9 +4,9 @@ use coracle_supervisor::protocol::Process;
 use rustix::fs::{Gid, Uid};
 use rustix::io::Errno;
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, configure_capability_in_ambient_set, remove_capability_from_bounding_set,
-    set_capabilities, set_keep_capabilities, set_no_new_privs, set_thread_groups, set_thread_res_gid,
-    set_thread_res_uid,
+    CapabilitySet, CapabilitySets, configure_capability_in_ambient_set,
+    remove_capability_from_bounding_set, set_capabilities, set_keep_capabilities, set_no_new_privs,
+    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
 use crate::step::{During as _, StepError};
@@ -17,29 +17,41 @@ const MOST_CAPABILITIES: u32 = 63;
 
 /// Becomes the user and keeps the capabilities that the program is to have.
 pub(super) fn assume(process: &Process) -> Result<(), StepError> {
-    // Without no_new_privs a filter may only be loaded while we still have CAP_SYS_ADMIN; with it, the later the better.
+    // Without no_new_privs a filter may only be loaded while we still have CAP_SYS_ADMIN; with it,
+    // the later the better.
     if !process.no_new_privileges {
         load_filters(process)?;
     }
+
     bound(process.capabilities.bounding)?;
     set_keep_capabilities(true).during(|| "keep capabilities".to_owned())?;
     refuse_unchanged(process)?;
-    let groups: Vec<Gid> = process.groups.iter().map(|group| Gid::from_raw(*group)).collect();
+
+    let groups: Vec<Gid> = process
+        .groups
+        .iter()
+        .map(|group| Gid::from_raw(*group))
+        .collect();
     set_thread_groups(&groups).during(|| "set the groups".to_owned())?;
+
     let gid = Gid::from_raw(process.gid);
     set_thread_res_gid(gid, gid, gid).during(|| format!("become group {}", process.gid))?;
     let uid = Uid::from_raw(process.uid);
     set_thread_res_uid(uid, uid, uid).during(|| format!("become user {}", process.uid))?;
-    set_capabilities(None, capability_sets(process)).during(|| "set the capabilities".to_owned())?;
+    set_capabilities(None, capability_sets(process))
+        .during(|| "set the capabilities".to_owned())?;
     set_keep_capabilities(false).during(|| "keep no more capabilities".to_owned())?;
+
     for capability in bits(process.capabilities.ambient) {
         configure_capability_in_ambient_set(CapabilitySet::from_bits_retain(1 << capability), true)
             .during(|| format!("keep capability {capability} across programs"))?;
     }
+
     if process.no_new_privileges {
         set_no_new_privs(true).during(|| "give up new privileges".to_owned())?;
         load_filters(process)?;
     }
+
     Ok(())
 }
 
@@ -47,16 +59,18 @@ pub(super) fn assume(process: &Process) -> Result<(), StepError> {
 fn refuse_unchanged(process: &Process) -> Result<(), StepError> {
     let mut all = process.groups.iter().chain([&process.uid, &process.gid]);
     match all.any(|id| *id == u32::MAX) {
-        true => Err(StepError::new("become a user or group with the number -1", Errno::INVAL)),
+        true => Err(StepError::new(
+            "become a user or group with the number -1",
+            Errno::INVAL,
+        )),
         false => Ok(()),
     }
 }
 
 fn load_filters(process: &Process) -> Result<(), StepError> {
-    process
-        .seccomp
-        .iter()
-        .try_for_each(|program| sys::load_seccomp(program).during(|| "load the seccomp filter".to_owned()))
+    process.seccomp.iter().try_for_each(|program| {
+        sys::load_seccomp(program).during(|| "load the seccomp filter".to_owned())
+    })
 }
 
 /// Drops what is not in the bounding set. The kernel says EINVAL beyond the last one it knows.
@@ -65,7 +79,8 @@ fn bound(keep: u64) -> Result<(), StepError> {
         if keep & (1 << capability) != 0 {
             continue;
         }
-        match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << capability)) {
+        match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << capability))
+        {
             Err(Errno::INVAL) => break,
             other => other.during(|| format!("drop capability {capability}"))?,
         }

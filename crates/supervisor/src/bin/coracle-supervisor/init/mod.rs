@@ -1,11 +1,12 @@
 //! Making a process, the child's half: from the clone to the program.
 //!
-//! A container's first process enters the pod's namespaces, builds its root filesystem ([`root`], [`mounts`],
-//! [`own`]) and turns it into its root, then waits at the gate. A further process enters the namespaces of the
-//! container. Both then give up what they may not keep ([`identity`]) and become the program ([`program`]).
+//! A container's first process enters the pod's namespaces, builds its root filesystem ([`root`],
+//! [`mounts`], [`own`]) and turns it into its root, then waits at the gate. A further process
+//! enters the namespaces of the container. Both then give up what they may not keep ([`identity`])
+//! and become the program ([`program`]).
 //!
-//! What runs here is a copy of the supervisor with one thread, so it may allocate; but what it does to itself is seen
-//! by a container that may be hostile from the moment it enters its namespaces.
+//! What runs here is a copy of the supervisor with one thread, so it may allocate; but what it does
+//! to itself is seen by a container that may be hostile from the moment it enters its namespaces.
 
 mod identity;
 mod mounts;
@@ -47,26 +48,37 @@ pub(crate) fn container(
     sync: &ChildSync,
 ) -> Result<Infallible, StepError> {
     begin(&spec.process, sync)?;
+
     if matches!(spec.join, Join::V2 { .. }) {
         // Not a flag of the clone: the namespace's root would be the supervisor's cgroup.
         rustix_unshare(UnshareFlags::NEWCGROUP)?;
     }
+
     join(&spec.namespaces)?;
     let root = root::enter_new(spec)?;
     own::furnish_root(&root, spec)?;
     let own = mounts::make(&root, spec)?;
     mounts::hide(&root, &own, &spec.masked)?;
+
     mounts::freeze(&root, &spec.readonly)?;
     own.seal()?;
     root.folder(&spec.process.cwd)?;
     root::pivot(&root)?;
-    let terminal =
-        if spec.process.terminal { Some(terminal::open(&spec.process, &own, sync)?) } else { None };
+    let terminal = if spec.process.terminal {
+        Some(terminal::open(&spec.process, &own, sync)?)
+    } else {
+        None
+    };
+
     if let Some(terminal) = &terminal {
         terminal::console(terminal, &own)?;
     }
+
     root::finish(spec)?;
-    connect(terminal.as_ref(), streams, spec.process.uid, || null::of_new(&own))?;
+    connect(terminal.as_ref(), streams, spec.process.uid, || {
+        null::of_new(&own)
+    })?;
+
     program(&spec.process, sync)
 }
 
@@ -83,10 +95,16 @@ pub(crate) fn exec(
         | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
         | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
         | ThreadNameSpaceType::CONTROL_GROUP;
-    move_into_thread_name_spaces(container, all).during(|| "join the container's namespaces".to_owned())?;
-    let terminal =
-        if process.terminal { Some(terminal::open(process, &Own::default(), sync)?) } else { None };
+
+    move_into_thread_name_spaces(container, all)
+        .during(|| "join the container's namespaces".to_owned())?;
+    let terminal = if process.terminal {
+        Some(terminal::open(process, &Own::default(), sync)?)
+    } else {
+        None
+    };
     connect(terminal.as_ref(), streams, process.uid, null::of_running)?;
+
     program(process, sync)
 }
 
@@ -94,17 +112,28 @@ pub(crate) fn exec(
 pub(crate) fn pause(sync: &ChildSync) -> Result<Infallible, StepError> {
     setsid().during(|| "start a session".to_owned())?;
     sync.wait_at_gate();
-    let args = ["coracle-supervisor".to_owned(), crate::pause::MODE.to_owned()];
-    Err(StepError::new("start the pause process", sys::execve("/proc/self/exe", &args, &[])))
+    let args = [
+        "coracle-supervisor".to_owned(),
+        crate::pause::MODE.to_owned(),
+    ];
+    Err(StepError::new(
+        "start the pause process",
+        sys::execve("/proc/self/exe", &args, &[]),
+    ))
 }
 
 /// What every new process does first, while it is still alone.
 fn begin(process: &Process, sync: &ChildSync) -> Result<(), StepError> {
     setsid().during(|| "start a session".to_owned())?;
+
     // What is made on the way has the mode that is asked for.
     rustix::process::umask(Mode::empty());
-    // Nobody in the container may trace this process, or read its memory and descriptors, before it is the program.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).during(|| "become untraceable".to_owned())?;
+
+    // Nobody in the container may trace this process, or read its memory and descriptors, before it
+    // is the program.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .during(|| "become untraceable".to_owned())?;
+
     if let Some(score) = process.oom_score_adj
         && let Err(error) = fs::write("/proc/self/oom_score_adj", score.to_string())
     {
@@ -113,14 +142,19 @@ fn begin(process: &Process, sync: &ChildSync) -> Result<(), StepError> {
         }
         sync.warn("the host does not let us lower oom_score_adj");
     }
-    process.limits.iter().try_for_each(|limit| set_limit(limit, sync))
+
+    process
+        .limits
+        .iter()
+        .try_for_each(|limit| set_limit(limit, sync))
 }
 
 /// Sets a resource limit, as far as the host lets us.
 fn set_limit(limit: &ResourceLimit, sync: &ChildSync) -> Result<(), StepError> {
     match sys::set_limit(limit.resource, limit.soft, limit.hard) {
         Err(Errno::PERM) => {
-            let (_, most) = sys::limit(limit.resource).during(|| "read a resource limit".to_owned())?;
+            let (_, most) =
+                sys::limit(limit.resource).during(|| "read a resource limit".to_owned())?;
             sync.warn("the host does not let us raise resource limits");
             sys::set_limit(limit.resource, limit.soft.min(most), most)
                 .during(|| format!("set resource limit {}", limit.resource))
@@ -131,17 +165,27 @@ fn set_limit(limit: &ResourceLimit, sync: &ChildSync) -> Result<(), StepError> {
 
 fn join(namespaces: &Namespaces) -> Result<(), StepError> {
     let wanted = [
-        (&namespaces.ipc, LinkNameSpaceType::InterProcessCommunication),
+        (
+            &namespaces.ipc,
+            LinkNameSpaceType::InterProcessCommunication,
+        ),
         (&namespaces.uts, LinkNameSpaceType::HostNameAndNISDomainName),
         (&namespaces.network, LinkNameSpaceType::Network),
     ];
+
     for (path, kind) in wanted {
         let Some(path) = path else { continue };
-        let namespace = rustix::fs::open(path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-            .during(|| format!("open namespace {path}"))?;
+        let namespace = rustix::fs::open(
+            path.as_str(),
+            OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .during(|| format!("open namespace {path}"))?;
+
         move_into_link_name_space(namespace.as_fd(), Some(kind))
             .during(|| format!("join namespace {path}"))?;
     }
+
     Ok(())
 }
 
@@ -149,8 +193,8 @@ fn rustix_unshare(flags: UnshareFlags) -> Result<(), StepError> {
     sys::unshare(flags).during(|| "make a cgroup namespace".to_owned())
 }
 
-/// Makes the terminal or the pipes the standard streams. Where the host's null device was meant to be one, the
-/// container's is: who owns it may change it.
+/// Makes the terminal or the pipes the standard streams. Where the host's null device was meant to
+/// be one, the container's is: who owns it may change it.
 fn connect(
     terminal: Option<&OwnedFd>,
     streams: Option<&Streams>,
@@ -163,25 +207,36 @@ fn connect(
         (None, Some(streams)) => [&streams.stdin, &streams.stdout, &streams.stderr],
         (None, None) => return Err(StepError::new(step(), Errno::INVAL)),
     };
+
     if terminal.is_none() {
         three.iter().for_each(|pipe| give_to(pipe, user));
     }
-    let nothing = if three.iter().any(|one| null::is_null(one)) { Some(null().during(step)?) } else { None };
+
+    let nothing = if three.iter().any(|one| null::is_null(one)) {
+        Some(null().during(step)?)
+    } else {
+        None
+    };
+
     for one in &mut three {
         match &nothing {
             Some(nothing) if null::is_null(one) => *one = nothing,
             _ => {}
         }
     }
+
     let connected = rustix::stdio::dup2_stdin(three[0])
         .and_then(|()| rustix::stdio::dup2_stdout(three[1]))
         .and_then(|()| rustix::stdio::dup2_stderr(three[2]));
+
     connected.during(step)
 }
 
-/// Programs open `/dev/stdout` anew, so a pipe belongs to the user. Another file is not ours to give.
+/// Programs open `/dev/stdout` anew, so a pipe belongs to the user. Another file is not ours to
+/// give.
 fn give_to(stream: &OwnedFd, user: u32) {
-    let is_pipe = fstat(stream).is_ok_and(|about| FileType::from_raw_mode(about.st_mode) == FileType::Fifo);
+    let is_pipe =
+        fstat(stream).is_ok_and(|about| FileType::from_raw_mode(about.st_mode) == FileType::Fifo);
     if is_pipe && user != 0 {
         // Who does not open it anew does not miss it.
         fchown(stream, Some(Uid::from_raw(user)), None::<Gid>).unwrap_or_default();
@@ -190,16 +245,22 @@ fn give_to(stream: &OwnedFd, user: u32) {
 
 /// The last way: the gate, then no more rights than the program may have, then the program.
 fn program(process: &Process, sync: &ChildSync) -> Result<Infallible, StepError> {
-    // Folders of the host are among them, and what the container made of its files may lead to descriptors.
-    sync.close_others().during(|| "close descriptors".to_owned())?;
+    // Folders of the host are among them, and what the container made of its files may lead to
+    // descriptors.
+    sync.close_others()
+        .during(|| "close descriptors".to_owned())?;
     sync.wait_at_gate();
+
     // Relative to the root that is now ours; some folders only the user may enter, some only root.
     let entered = enter(&process.cwd);
     identity::assume(process)?;
+
     if entered.is_err() {
         enter(&process.cwd).during(|| format!("enter {}", process.cwd))?;
     }
+
     rustix::process::umask(Mode::from_raw_mode(0o022));
+
     program::become_it(process)
 }
 

@@ -16,7 +16,8 @@ use super::root::{self, Root};
 use crate::step::{During as _, StepError};
 use crate::sys;
 
-/// Files in `/proc` that others may be mounted over, as programs that tell a container of its limits do.
+/// Files in `/proc` that others may be mounted over, as programs that tell a container of its
+/// limits do.
 const PROC_FILES: [&str; 10] = [
     "/proc/cpuinfo",
     "/proc/diskstats",
@@ -36,11 +37,14 @@ pub(super) fn make<'s>(root: &Root, spec: &'s ContainerSpec) -> Result<Own<'s>, 
     for (number, mount) in spec.mounts.iter().enumerate() {
         match mount {
             MountSpec::Bind { bind } => make_bind(root, bind)?,
-            MountSpec::New { filesystem } => own.add(filesystem, make_new(root, spec, number, filesystem)?),
+            MountSpec::New { filesystem } => {
+                own.add(filesystem, make_new(root, spec, number, filesystem)?)
+            }
             // Made in the file system that it is in.
             MountSpec::Link { .. } => {}
         }
     }
+
     Ok(own)
 }
 
@@ -50,25 +54,48 @@ fn make_bind(root: &Root, bind: &Bind) -> Result<(), StepError> {
     if bind.recursive {
         flags |= OpenTreeFlags::AT_RECURSIVE;
     }
+
     let tree = open_tree(CWD, bind.source.as_str(), flags).during(step)?;
+
     let propagation = match bind.propagation {
         Propagation::Private {} => libc::MS_PRIVATE,
         Propagation::Slave {} => libc::MS_SLAVE,
         Propagation::Shared {} => libc::MS_SHARED,
     };
     sys::mount_setattr(tree.as_fd(), 0, propagation, bind.recursive).during(step)?;
-    let readonly = if bind.readonly { libc::MOUNT_ATTR_RDONLY } else { 0 };
+
+    let readonly = if bind.readonly {
+        libc::MOUNT_ATTR_RDONLY
+    } else {
+        0
+    };
+
     if bind.attributes | readonly != 0 {
-        sys::mount_setattr(tree.as_fd(), bind.attributes | readonly, 0, bind.recursive_readonly)
-            .during(step)?;
+        sys::mount_setattr(
+            tree.as_fd(),
+            bind.attributes | readonly,
+            0,
+            bind.recursive_readonly,
+        )
+        .during(step)?;
     }
+
     let is_folder = root::kind(&tree).during(step)? == FileType::Directory;
-    let target = if is_folder { root.folder(&bind.target)? } else { root.file(&bind.target)? };
+    let target = if is_folder {
+        root.folder(&bind.target)?
+    } else {
+        root.file(&bind.target)?
+    };
+
     // What masks `/proc` and makes it read-only relies on its being there.
     let covers_proc = is_proc(&target).during(step)? && !PROC_FILES.contains(&bind.target.as_str());
     if covers_proc && !is_proc(&tree).during(step)? {
-        return Err(StepError::new(format!("{}, which is inside /proc", step()), Errno::PERM));
+        return Err(StepError::new(
+            format!("{}, which is inside /proc", step()),
+            Errno::PERM,
+        ));
     }
+
     attach(&tree, &target).during(step)
 }
 
@@ -85,11 +112,16 @@ fn make_new(
     let step = || format!("mount {} at {}", filesystem.kind, filesystem.target);
     let mount = new_mount(filesystem).during(step)?;
     own::furnish(&mount, spec, number)?;
+
     // Whoever reads these trusts that they are the kernel's.
     let trusted = matches!(filesystem.kind.as_str(), "proc" | "sysfs");
-    let target =
-        if trusted { root.plain_folder(&filesystem.target)? } else { root.folder(&filesystem.target)? };
+    let target = if trusted {
+        root.plain_folder(&filesystem.target)?
+    } else {
+        root.folder(&filesystem.target)?
+    };
     attach(&mount, &target).during(step)?;
+
     Ok(mount)
 }
 
@@ -102,15 +134,24 @@ pub(super) fn new_mount(filesystem: &Filesystem) -> rustix::io::Result<OwnedFd> 
             fsconfig_set_string(context.as_fd(), name.as_str(), value.as_str())?;
         }
     }
+
     fsconfig_create(context.as_fd())?;
     let attributes = u32::try_from(filesystem.attributes).map_err(|_| Errno::INVAL)?;
-    fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::from_bits_retain(attributes))
+
+    fsmount(
+        context.as_fd(),
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        MountAttrFlags::from_bits_retain(attributes),
+    )
 }
 
 /// Covers paths, so that nothing of them can be read.
 pub(super) fn hide(root: &Root, own: &Own<'_>, paths: &[String]) -> Result<(), StepError> {
     for path in paths {
-        let Some(target) = root.find(path)? else { continue };
+        let Some(target) = root.find(path)? else {
+            continue;
+        };
+
         let step = || format!("mask {path}");
         let cover = if root::kind(&target).during(step)? == FileType::Directory {
             new_mount(&Filesystem {
@@ -124,14 +165,18 @@ pub(super) fn hide(root: &Root, own: &Own<'_>, paths: &[String]) -> Result<(), S
         };
         attach(&cover.during(step)?, &target).during(step)?;
     }
+
     Ok(())
 }
 
 /// Makes paths read-only, by mounting them over themselves.
 pub(super) fn freeze(root: &Root, paths: &[String]) -> Result<(), StepError> {
     for path in paths {
-        let Some(target) = root.find(path)? else { continue };
+        let Some(target) = root.find(path)? else {
+            continue;
+        };
         let step = || format!("make {path} read-only");
+
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
             | OpenTreeFlags::AT_RECURSIVE
@@ -140,6 +185,7 @@ pub(super) fn freeze(root: &Root, paths: &[String]) -> Result<(), StepError> {
         sys::mount_setattr(tree.as_fd(), libc::MOUNT_ATTR_RDONLY, 0, true).during(step)?;
         attach(&tree, &target).during(step)?;
     }
+
     Ok(())
 }
 

@@ -1,10 +1,12 @@
-//! The null device, which is looked at before it is trusted, and is never the host's where somebody could change it: its
-//! owner and mode are everybody's.
+//! The null device, which is looked at before it is trusted, and is never the host's where somebody
+//! could change it: its owner and mode are everybody's.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use coracle_supervisor::protocol::Filesystem;
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, makedev, mknodat, openat, openat2};
+use rustix::fs::{
+    CWD, FileType, Mode, OFlags, ResolveFlags, fstat, makedev, mknodat, openat, openat2,
+};
 use rustix::io::Errno;
 use rustix::mount::{OpenTreeFlags, open_tree};
 
@@ -21,7 +23,8 @@ pub(super) fn cover(own: &Own<'_>) -> rustix::io::Result<OwnedFd> {
         let tree = open_tree(checked(null)?, "", flags | OpenTreeFlags::AT_EMPTY_PATH)?;
         return Ok(tree);
     }
-    // A container with another's `/dev` has none of its own: it gets the host's, of which it can change nothing.
+    // A container with another's `/dev` has none of its own: it gets the host's, of which it can
+    // change nothing.
     let tree = checked(open_tree(CWD, "/dev/null", flags)?)?;
     sys::mount_setattr(tree.as_fd(), libc::MOUNT_ATTR_RDONLY, 0, false)?;
     Ok(tree)
@@ -38,23 +41,37 @@ pub(super) fn of_new(own: &Own<'_>) -> rustix::io::Result<OwnedFd> {
 /// Opens the null device of a container that runs, and has perhaps put something else there.
 pub(super) fn of_running() -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let found = openat2(CWD, "/dev/null", flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS);
+    let found = openat2(
+        CWD,
+        "/dev/null",
+        flags,
+        Mode::empty(),
+        ResolveFlags::NO_MAGICLINKS,
+    );
     found.and_then(checked).or_else(|_| made())
 }
 
 pub(super) fn is_null(file: &OwnedFd) -> bool {
     fstat(file).is_ok_and(|about| {
-        FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice && about.st_rdev == makedev(1, 3)
+        FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice
+            && about.st_rdev == makedev(1, 3)
     })
 }
 
 fn checked(file: OwnedFd) -> rustix::io::Result<OwnedFd> {
-    if is_null(&file) { Ok(file) } else { Err(Errno::NODEV) }
+    if is_null(&file) {
+        Ok(file)
+    } else {
+        Err(Errno::NODEV)
+    }
 }
 
 /// One in a file system that nobody will ever see.
 fn made() -> rustix::io::Result<OwnedFd> {
-    let mount = new_mount(&Filesystem { kind: "tmpfs".to_owned(), ..Filesystem::default() })?;
+    let mount = new_mount(&Filesystem {
+        kind: "tmpfs".to_owned(),
+        ..Filesystem::default()
+    })?;
     let mode = Mode::from_raw_mode(0o666);
     mknodat(&mount, NAME, FileType::CharacterDevice, mode, makedev(1, 3))?;
     openat(&mount, NAME, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())

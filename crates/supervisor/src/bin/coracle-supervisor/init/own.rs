@@ -1,17 +1,19 @@
-//! File systems that are made for one container, and what is put into them: device nodes, links, the console's place.
+//! File systems that are made for one container, and what is put into them: device nodes, links,
+//! the console's place.
 //!
-//! A volume may belong to somebody who changes it at this very moment. So nothing is ever made in one: what has to be
-//! there is put into the root filesystem before anything is mounted in it, or into a new file system before that is
-//! attached, where nobody else can see it. What a volume covers or brings itself stays as the volume has it. Later a new
-//! file system is reached by its descriptor alone, whatever has been mounted over its place meanwhile.
+//! A volume may belong to somebody who changes it at this very moment. So nothing is ever made in
+//! one: what has to be there is put into the root filesystem before anything is mounted in it, or
+//! into a new file system before that is attached, where nobody else can see it. What a volume
+//! covers or brings itself stays as the volume has it. Later a new file system is reached by its
+//! descriptor alone, whatever has been mounted over its place meanwhile.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Component, Path};
 
 use coracle_supervisor::protocol::{ContainerSpec, Device, Filesystem, MountSpec};
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, makedev, mkdirat, mknodat, openat,
-    openat2, symlinkat, unlinkat,
+    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, makedev, mkdirat, mknodat,
+    openat, openat2, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -39,9 +41,19 @@ impl<'s> Own<'s> {
         name: &str,
         flags: OFlags,
     ) -> Option<rustix::io::Result<OwnedFd>> {
-        let (_, mount) = self.0.iter().rfind(|(filesystem, _)| filesystem.target == target)?;
+        let (_, mount) = self
+            .0
+            .iter()
+            .rfind(|(filesystem, _)| filesystem.target == target)?;
+
         let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV | ResolveFlags::BENEATH;
-        Some(openat2(mount, name, flags | OFlags::CLOEXEC, Mode::empty(), how))
+        Some(openat2(
+            mount,
+            name,
+            flags | OFlags::CLOEXEC,
+            Mode::empty(),
+            how,
+        ))
     }
 
     /// Makes those read-only in which something had to be mounted first.
@@ -56,22 +68,34 @@ impl<'s> Own<'s> {
 
 /// Makes what belongs into the root filesystem, in which nothing may be mounted yet.
 pub(super) fn furnish_root(root: &Root, spec: &ContainerSpec) -> Result<(), StepError> {
-    for device in spec.devices.iter().filter(|device| covering(&device.path, &spec.mounts).is_none()) {
+    for device in spec
+        .devices
+        .iter()
+        .filter(|device| covering(&device.path, &spec.mounts).is_none())
+    {
         let (folder, name) = root.parent(&device.path)?;
         make_device(&folder, name, device)?;
     }
     Ok(())
 }
 
-/// Makes what belongs into a new file system, the `number`th of the mounts, which nobody else may see yet.
-pub(super) fn furnish(mount: &OwnedFd, spec: &ContainerSpec, number: usize) -> Result<(), StepError> {
+/// Makes what belongs into a new file system, the `number`th of the mounts, which nobody else may
+/// see yet.
+pub(super) fn furnish(
+    mount: &OwnedFd,
+    spec: &ContainerSpec,
+    number: usize,
+) -> Result<(), StepError> {
     let belongs = |path: &str| covering(path, &spec.mounts) == Some(number);
     for device in spec.devices.iter().filter(|device| belongs(&device.path)) {
         let (folder, name) = place(mount, &device.path, &spec.mounts[number])?;
         make_device(&folder, name, device)?;
     }
+
     for link in &spec.mounts {
-        let MountSpec::Link { path, target } = link else { continue };
+        let MountSpec::Link { path, target } = link else {
+            continue;
+        };
         if belongs(path) {
             let (folder, name) = place(mount, path, &spec.mounts[number])?;
             match symlinkat(target.as_str(), folder, name) {
@@ -81,14 +105,22 @@ pub(super) fn furnish(mount: &OwnedFd, spec: &ContainerSpec, number: usize) -> R
             }
         }
     }
+
     if spec.process.terminal && belongs(CONSOLE) {
         let (folder, name) = place(mount, CONSOLE, &spec.mounts[number])?;
-        match mknodat(folder, name, FileType::RegularFile, Mode::from_raw_mode(0o600), 0) {
+        match mknodat(
+            folder,
+            name,
+            FileType::RegularFile,
+            Mode::from_raw_mode(0o600),
+            0,
+        ) {
             // It may be a device that was asked for.
             Err(Errno::EXIST) => {}
             made => made.during(|| format!("make {CONSOLE}"))?,
         }
     }
+
     Ok(())
 }
 
@@ -96,7 +128,9 @@ pub(super) fn furnish(mount: &OwnedFd, spec: &ContainerSpec, number: usize) -> R
 fn covering(path: &str, mounts: &[MountSpec]) -> Option<usize> {
     let around = mounts.iter().enumerate().filter_map(|(number, mount)| {
         let target = Path::new(target(mount)?);
-        Path::new(path).starts_with(target).then(|| (target.components().count(), number))
+        Path::new(path)
+            .starts_with(target)
+            .then(|| (target.components().count(), number))
     });
     // Of two at one place the later one is on top.
     around.max().map(|(_, number)| number)
@@ -110,8 +144,13 @@ fn target(mount: &MountSpec) -> Option<&str> {
     }
 }
 
-/// The folder in a new file system in which the last name of a path is, made with all above it, and that name.
-fn place<'p>(mount: &OwnedFd, path: &'p str, at: &MountSpec) -> Result<(OwnedFd, &'p str), StepError> {
+/// The folder in a new file system in which the last name of a path is, made with all above it, and
+/// that name.
+fn place<'p>(
+    mount: &OwnedFd,
+    path: &'p str,
+    at: &MountSpec,
+) -> Result<(OwnedFd, &'p str), StepError> {
     let step = || format!("find the place of {path}");
     let inside = Path::new(path).strip_prefix(target(at).unwrap_or_default());
     let mut names = Vec::new();
@@ -121,7 +160,11 @@ fn place<'p>(mount: &OwnedFd, path: &'p str, at: &MountSpec) -> Result<(OwnedFd,
             _ => return Err(StepError::new(step(), Errno::INVAL)),
         }
     }
-    let last = names.pop().ok_or_else(|| StepError::new(step(), Errno::INVAL))?;
+
+    let last = names
+        .pop()
+        .ok_or_else(|| StepError::new(step(), Errno::INVAL))?;
+
     let mut here = mount.try_clone().during(step)?;
     for name in names {
         match mkdirat(&here, name, Mode::from_raw_mode(0o755)) {
@@ -131,6 +174,7 @@ fn place<'p>(mount: &OwnedFd, path: &'p str, at: &MountSpec) -> Result<(OwnedFd,
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         here = openat(&here, name, flags, Mode::empty()).during(step)?;
     }
+
     Ok((here, last))
 }
 
@@ -142,7 +186,12 @@ fn make_device(folder: &OwnedFd, name: &str, device: &Device) -> Result<(), Step
         b'p' => FileType::Fifo,
         _ => FileType::CharacterDevice,
     };
-    let (mode, number) = (Mode::from_raw_mode(device.mode), makedev(device.major, device.minor));
+
+    let (mode, number) = (
+        Mode::from_raw_mode(device.mode),
+        makedev(device.major, device.minor),
+    );
+
     match mknodat(folder, name, kind, mode, number) {
         // An image may bring a file of that name: it is no device, and must not be taken for one.
         Err(Errno::EXIST) => {
@@ -151,8 +200,16 @@ fn make_device(folder: &OwnedFd, name: &str, device: &Device) -> Result<(), Step
         }
         made => made.during(step)?,
     }
+
     let (uid, gid) = (Uid::from_raw(device.uid), Gid::from_raw(device.gid));
-    chownat(folder, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW).during(step)
+    chownat(
+        folder,
+        name,
+        Some(uid),
+        Some(gid),
+        AtFlags::SYMLINK_NOFOLLOW,
+    )
+    .during(step)
 }
 
 #[cfg(test)]
@@ -164,17 +221,40 @@ mod tests {
     #[test]
     fn a_path_is_in_the_innermost_mount_and_the_last_one_there() {
         let new = |target: &str| MountSpec::New {
-            filesystem: Filesystem { target: target.to_owned(), ..Filesystem::default() },
+            filesystem: Filesystem {
+                target: target.to_owned(),
+                ..Filesystem::default()
+            },
         };
-        let bind =
-            |target: &str| MountSpec::Bind { bind: Bind { target: target.to_owned(), ..Bind::default() } };
-        let link = MountSpec::Link { path: "/dev/fd".to_owned(), target: "/proc/self/fd".to_owned() };
-        let mounts = [new("/dev"), new("/dev/pts"), link, bind("/data/"), new("/run"), bind("/run")];
-        let check =
-            |path: &str, expected: Option<usize>| assert_eq!(covering(path, &mounts), expected, "{path}");
+
+        let bind = |target: &str| MountSpec::Bind {
+            bind: Bind {
+                target: target.to_owned(),
+                ..Bind::default()
+            },
+        };
+
+        let link = MountSpec::Link {
+            path: "/dev/fd".to_owned(),
+            target: "/proc/self/fd".to_owned(),
+        };
+
+        let mounts = [
+            new("/dev"),
+            new("/dev/pts"),
+            link,
+            bind("/data/"),
+            new("/run"),
+            bind("/run"),
+        ];
+
+        let check = |path: &str, expected: Option<usize>| {
+            assert_eq!(covering(path, &mounts), expected, "{path}")
+        };
         check("/dev/null", Some(0));
         check("/dev/fd", Some(0));
         check("/dev/pts/x", Some(1));
+
         check("/devices/x", None);
         check("/x", None);
         check("/data/x", Some(3));

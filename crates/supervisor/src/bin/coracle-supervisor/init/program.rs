@@ -23,8 +23,14 @@ pub(super) fn become_it(process: &Process) -> Result<Infallible, StepError> {
             errno => StepError::new(format!("exec: {name:?}"), errno),
         });
     }
-    let path =
-        process.env.iter().rev().find_map(|variable| variable.strip_prefix("PATH=")).unwrap_or(USUAL_PATH);
+
+    let path = process
+        .env
+        .iter()
+        .rev()
+        .find_map(|variable| variable.strip_prefix("PATH="))
+        .unwrap_or(USUAL_PATH);
+
     let mut refusal = None;
     for folder in path.split(':') {
         let folder = if folder.is_empty() { "." } else { folder };
@@ -33,8 +39,12 @@ pub(super) fn become_it(process: &Process) -> Result<Infallible, StepError> {
             errno => refusal = refusal.or(Some(errno)),
         }
     }
+
     Err(match refusal {
         Some(errno) => StepError::new(format!("exec: {name:?}"), errno),
-        None => StepError::new(format!("exec: {name:?}: executable file not found in $PATH"), Errno::NOENT),
+        None => StepError::new(
+            format!("exec: {name:?}: executable file not found in $PATH"),
+            Errno::NOENT,
+        ),
     })
 }

@@ -1,19 +1,20 @@
 //! A container's root filesystem: made a mount of its own, found one's way in it, and entered.
 //!
-//! Every path inside it is resolved against its root by descriptors, so that neither a symbolic link nor `..` nor
-//! somebody who swaps folders meanwhile leads to the host.
+//! Every path inside it is resolved against its root by descriptors, so that neither a symbolic
+//! link nor `..` nor somebody who swaps folders meanwhile leads to the host.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use coracle_supervisor::protocol::{ContainerSpec, Propagation};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, readlinkat, statat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, readlinkat,
+    statat,
 };
 use rustix::io::Errno;
 use rustix::mount::{
-    MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount_change, move_mount, open_tree,
-    unmount,
+    MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount_change, move_mount,
+    open_tree, unmount,
 };
 
 use crate::step::{During as _, StepError};
@@ -34,8 +35,10 @@ pub(super) fn enter_new(spec: &ContainerSpec) -> Result<Root, StepError> {
         Propagation::Shared {} => MountPropagationFlags::SHARED,
         Propagation::Private {} | Propagation::Slave {} => MountPropagationFlags::DOWNSTREAM,
     };
+
     mount_change("/", base | MountPropagationFlags::REC)
         .during(|| "set the propagation of mounts".to_owned())?;
+
     // The mount under the one we pivot into must not be shared, or the host would see what we do.
     mount_change(spec.rootfs.as_str(), MountPropagationFlags::PRIVATE)
         .during(|| format!("make {} private, which must be a mount", spec.rootfs))?;
@@ -45,16 +48,27 @@ pub(super) fn enter_new(spec: &ContainerSpec) -> Result<Root, StepError> {
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC,
     )
     .during(|| format!("open {}", spec.rootfs))?;
+
     sys::mount_setattr(tree.as_fd(), 0, libc::MS_PRIVATE, false)
         .during(|| "make the root filesystem private".to_owned())?;
-    move_mount(tree.as_fd(), "", CWD, spec.rootfs.as_str(), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
-        .during(|| format!("mount {}", spec.rootfs))?;
+    move_mount(
+        tree.as_fd(),
+        "",
+        CWD,
+        spec.rootfs.as_str(),
+        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+    )
+    .during(|| format!("mount {}", spec.rootfs))?;
+
     let folder = rustix::fs::open(
         spec.rootfs.as_str(),
         OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
         Mode::empty(),
     );
-    Ok(Root { folder: folder.during(|| format!("open {}", spec.rootfs))? })
+
+    Ok(Root {
+        folder: folder.during(|| format!("open {}", spec.rootfs))?,
+    })
 }
 
 impl Root {
@@ -63,7 +77,10 @@ impl Root {
         match self.open(path, ResolveFlags::empty()) {
             Ok(found) => Ok(Some(found)),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-            Err(errno) => Err(StepError::new(format!("find {path} in the container"), errno)),
+            Err(errno) => Err(StepError::new(
+                format!("find {path} in the container"),
+                errno,
+            )),
         }
     }
 
@@ -88,7 +105,10 @@ impl Root {
         match self.open(path, ResolveFlags::NO_SYMLINKS) {
             Ok(found) => Ok(found),
             Err(Errno::NOENT) => self.make(path, false),
-            Err(errno) => Err(StepError::new(format!("find {path} in the container without links"), errno)),
+            Err(errno) => Err(StepError::new(
+                format!("find {path} in the container without links"),
+                errno,
+            )),
         }
     }
 
@@ -97,17 +117,31 @@ impl Root {
         let path = path.trim_end_matches('/');
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         if matches!(name, "" | "." | "..") {
-            return Err(StepError::new(format!("find the folder of {path}"), Errno::INVAL));
+            return Err(StepError::new(
+                format!("find the folder of {path}"),
+                Errno::INVAL,
+            ));
         }
-        Ok((self.folder(if above.is_empty() { "/" } else { above })?, name))
+
+        Ok((
+            self.folder(if above.is_empty() { "/" } else { above })?,
+            name,
+        ))
     }
 
     fn open(&self, path: &str, how: ResolveFlags) -> rustix::io::Result<OwnedFd> {
         let how = how | ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let path = if path.is_empty() { "/" } else { path };
+
         // The kernel asks to try again when something was renamed on the way.
         loop {
-            match openat2(&self.folder, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how) {
+            match openat2(
+                &self.folder,
+                path,
+                OFlags::PATH | OFlags::CLOEXEC,
+                Mode::empty(),
+                how,
+            ) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 other => return other,
             }
@@ -120,34 +154,45 @@ impl Root {
         let mut above: Vec<OwnedFd> = Vec::new();
         let mut here = self.folder.try_clone().during(step)?;
         let mut names: VecDeque<String> = split(path).collect();
+
         let mut links = 0;
         while let Some(name) = names.pop_front() {
             if name == ".." {
-                here = above.pop().map_or_else(|| self.folder.try_clone(), Ok).during(step)?;
+                here = above
+                    .pop()
+                    .map_or_else(|| self.folder.try_clone(), Ok)
+                    .during(step)?;
                 continue;
             }
+
             let last_is_file = file && names.is_empty();
             match enter_or_make(&here, &name, last_is_file).during(step)? {
                 Entered::There(next) => above.push(std::mem::replace(&mut here, next)),
                 Entered::Link(target) => {
                     links += 1;
+
                     if links > MOST_LINKS {
                         return Err(StepError::new(step(), Errno::LOOP));
                     }
+
                     if target.starts_with('/') {
                         above.clear();
                         here = self.folder.try_clone().during(step)?;
                     }
+
                     names = split(&target).chain(names).collect();
                 }
             }
         }
+
         Ok(here)
     }
 }
 
 fn split(path: &str) -> impl Iterator<Item = String> {
-    path.split('/').filter(|name| !name.is_empty() && *name != ".").map(str::to_owned)
+    path.split('/')
+        .filter(|name| !name.is_empty() && *name != ".")
+        .map(str::to_owned)
 }
 
 enum Entered {
@@ -159,7 +204,8 @@ fn enter_or_make(here: &OwnedFd, name: &str, file: bool) -> rustix::io::Result<E
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = match openat(here, name, flags, Mode::empty()) {
         Err(Errno::NOENT) if file => {
-            let new = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let new =
+                OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             openat(here, name, new, Mode::from_raw_mode(0o644))?;
             openat(here, name, flags, Mode::empty())?
         }
@@ -169,29 +215,48 @@ fn enter_or_make(here: &OwnedFd, name: &str, file: bool) -> rustix::io::Result<E
         }
         other => other?,
     };
+
     if kind(&found)? != FileType::Symlink {
         return Ok(Entered::There(found));
     }
+
     let target = readlinkat(&found, "", Vec::new())?;
-    target.into_string().map(Entered::Link).map_err(|_| Errno::ILSEQ)
+    target
+        .into_string()
+        .map(Entered::Link)
+        .map_err(|_| Errno::ILSEQ)
 }
 
 /// What kind of file a descriptor is.
 pub(super) fn kind(file: &OwnedFd) -> rustix::io::Result<FileType> {
-    Ok(FileType::from_raw_mode(statat(file, "", AtFlags::EMPTY_PATH)?.st_mode))
+    Ok(FileType::from_raw_mode(
+        statat(file, "", AtFlags::EMPTY_PATH)?.st_mode,
+    ))
 }
 
 /// Makes it the root of this process, and the host's tree unreachable.
 pub(super) fn pivot(root: &Root) -> Result<(), StepError> {
     let step = || "enter the root filesystem".to_owned();
-    let host = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .during(step)?;
+    let host = rustix::fs::open(
+        "/",
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .during(step)?;
+
     rustix::process::fchdir(&root.folder).during(step)?;
     rustix::process::pivot_root(".", ".").during(step)?;
     rustix::process::fchdir(&host).during(step)?;
+
     // What we unmount now must stay mounted on the host.
-    mount_change(".", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC).during(step)?;
+    mount_change(
+        ".",
+        MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
+    )
+    .during(step)?;
+
     unmount(".", UnmountFlags::DETACH).during(step)?;
+
     rustix::process::chdir("/").during(step)
 }
 
@@ -202,14 +267,17 @@ pub(super) fn finish(spec: &ContainerSpec) -> Result<(), StepError> {
         Propagation::Slave {} => Some(MountPropagationFlags::DOWNSTREAM),
         Propagation::Shared {} => Some(MountPropagationFlags::SHARED),
     };
+
     if let Some(propagation) = propagation {
         mount_change("/", propagation).during(|| "set the propagation of the root".to_owned())?;
     }
+
     if spec.readonly_root {
         let root = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
             .during(|| "open the root".to_owned())?;
         sys::mount_setattr(root.as_fd(), libc::MOUNT_ATTR_RDONLY, 0, false)
             .during(|| "make the root read-only".to_owned())?;
     }
+
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! A terminal of the container's own: opened inside, handed to the supervisor, made the controlling one.
+//! A terminal of the container's own: opened inside, handed to the supervisor, made the controlling
+//! one.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -16,22 +17,40 @@ use crate::step::{During as _, StepError};
 use crate::sys;
 
 /// Opens a terminal in the container's own `/dev/pts` and answers with the program's side of it.
-pub(super) fn open(process: &Process, own: &Own<'_>, sync: &ChildSync) -> Result<OwnedFd, StepError> {
+pub(super) fn open(
+    process: &Process,
+    own: &Own<'_>,
+    sync: &ChildSync,
+) -> Result<OwnedFd, StepError> {
     let step = || "open a terminal".to_owned();
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let ours = match own.open(PTS, "ptmx", flags) {
         Some(opened) => opened,
         // A container that runs may have anything there; so may one with a `/dev` from elsewhere.
-        None => openat2(CWD, "/dev/pts/ptmx", flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS),
+        None => openat2(
+            CWD,
+            "/dev/pts/ptmx",
+            flags,
+            Mode::empty(),
+            ResolveFlags::NO_MAGICLINKS,
+        ),
     };
+
     let ours = ours.and_then(checked).during(step)?;
     unlockpt(&ours).during(step)?;
-    let theirs = ioctl_tiocgptpeer(&ours, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
-        .during(step)?;
+
+    let theirs = ioctl_tiocgptpeer(
+        &ours,
+        OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC,
+    )
+    .during(step)?;
+
     // Its group is that of all terminals, as the mount of `/dev/pts` says.
     fchown(&theirs, Some(Uid::from_raw(process.uid)), None::<Gid>).during(step)?;
+
     sys::take_terminal(theirs.as_fd()).during(step)?;
     sync.hand_over_terminal(&ours);
+
     Ok(theirs)
 }
 
@@ -41,25 +60,37 @@ fn checked(file: OwnedFd) -> rustix::io::Result<OwnedFd> {
     let makes_terminals = FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice
         && about.st_rdev == makedev(5, 2)
         && fstatfs(&file)?.f_type == libc::DEVPTS_SUPER_MAGIC;
-    if makes_terminals { Ok(file) } else { Err(Errno::NOTTY) }
+    if makes_terminals {
+        Ok(file)
+    } else {
+        Err(Errno::NOTTY)
+    }
 }
 
-/// The controlling terminal of the first process is the container's console. A `/dev` from elsewhere need not have a
-/// place for it, and none is made there.
+/// The controlling terminal of the first process is the container's console. A `/dev` from
+/// elsewhere need not have a place for it, and none is made there.
 pub(super) fn console(terminal: &OwnedFd, own: &Own<'_>) -> Result<(), StepError> {
     let step = || "make /dev/console".to_owned();
     let place = match own.open(DEV, "console", OFlags::PATH) {
         Some(place) => place,
         None => {
             let how = ResolveFlags::NO_SYMLINKS;
-            match openat2(CWD, "/dev/console", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how) {
+            match openat2(
+                CWD,
+                "/dev/console",
+                OFlags::PATH | OFlags::CLOEXEC,
+                Mode::empty(),
+                how,
+            ) {
                 Err(_) => return Ok(()),
                 found => found,
             }
         }
     };
+
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let tree = open_tree(terminal, "", flags | OpenTreeFlags::AT_EMPTY_PATH).during(step)?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+
     move_mount(tree.as_fd(), "", place.during(step)?, "", flags).during(step)
 }

@@ -1,7 +1,7 @@
 //! Somebody who is attached to a container's output, and gets a copy from then on.
 //!
-//! Who reads slowly makes the container wait, as a terminal would. Who does not read at all is let go: no client may stop
-//! a container.
+//! Who reads slowly makes the container wait, as a terminal would. Who does not read at all is let
+//! go: no client may stop a container.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
@@ -26,7 +26,13 @@ pub(crate) struct Attachment {
 impl Attachment {
     /// `sink` must not block.
     pub(crate) fn new(token: u64, sink: OwnedFd) -> Self {
-        Self { token, sink: Some(sink), waiting: Vec::new(), stalled: None, ending: false }
+        Self {
+            token,
+            sink: Some(sink),
+            waiting: Vec::new(),
+            stalled: None,
+            ending: false,
+        }
     }
 
     pub(crate) fn send(&mut self, chunk: &[u8]) {
@@ -51,6 +57,7 @@ impl Attachment {
                 }
                 return;
             }
+
             match rustix::io::write(sink, &self.waiting) {
                 Ok(count) => {
                     self.waiting.drain(..count);
@@ -75,7 +82,8 @@ impl Attachment {
 
     /// When its time is over; none while it holds nobody up.
     pub(crate) fn deadline(&mut self, now: i64) -> Option<i64> {
-        self.is_full().then(|| *self.stalled.get_or_insert(now) + PATIENCE)
+        self.is_full()
+            .then(|| *self.stalled.get_or_insert(now) + PATIENCE)
     }
 
     pub(crate) fn is_gone(&self) -> bool {
@@ -103,11 +111,18 @@ mod tests {
         let mut attachment = Attachment::new(1, writer);
         attachment.send(&[0; 1000]);
         assert_eq!(attachment.deadline(10), None, "nothing waits");
+
         attachment.send(&vec![0; 2 * MOST_WAITING]);
         assert_eq!(attachment.deadline(10), Some(10 + PATIENCE));
         assert_eq!(attachment.deadline(20), Some(10 + PATIENCE));
+
         attachment.flush();
-        assert_eq!(attachment.deadline(30), Some(10 + PATIENCE), "nothing was taken");
+        assert_eq!(
+            attachment.deadline(30),
+            Some(10 + PATIENCE),
+            "nothing was taken"
+        );
+
         rustix::io::read(&reader, &mut [0; 8192]).unwrap();
         attachment.flush();
         assert_eq!(attachment.deadline(40), Some(40 + PATIENCE));

@@ -1,6 +1,7 @@
 //! Lines of a log, in the form that CRI asks for: `TIME STREAM F|P TEXT`.
 //!
-//! `P` is a part of a line that is longer than a log line may be, `F` a whole line or the last part of one.
+//! `P` is a part of a line that is longer than a log line may be, `F` a whole line or the last part
+//! of one.
 
 use super::Stream;
 use crate::clock;
@@ -16,7 +17,10 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn new(stream: Stream) -> Self {
-        Self { name: stream.name().as_bytes(), begun: Vec::new() }
+        Self {
+            name: stream.name().as_bytes(),
+            begun: Vec::new(),
+        }
     }
 
     /// Adds to `out` the log lines that are complete with this chunk.
@@ -81,11 +85,16 @@ mod tests {
         for chunk in chunks {
             lines.feed_at(chunk.as_bytes(), "T", &mut out);
         }
+
         if !lines.begun.is_empty() {
             let text = std::mem::take(&mut lines.begun);
             lines.line(&text, "T", b'P', &mut out);
         }
-        let wanted: String = expected.iter().map(|(tag, text)| format!("T stdout {tag} {text}\n")).collect();
+
+        let wanted: String = expected
+            .iter()
+            .map(|(tag, text)| format!("T stdout {tag} {text}\n"))
+            .collect();
         assert_eq!(String::from_utf8(out).unwrap(), wanted);
     }
 
@@ -101,6 +110,9 @@ mod tests {
         let long = "x".repeat(LONGEST);
         check(&[&long, "\n"], &[('F', &long)]);
         check(&[&long, "yz\n"], &[('P', &long), ('F', "yz")]);
-        check(&[&long, &long, &long, "\n"], &[('P', &long), ('P', &long), ('F', &long)]);
+        check(
+            &[&long, &long, &long, "\n"],
+            &[('P', &long), ('P', &long), ('F', &long)],
+        );
     }
 }

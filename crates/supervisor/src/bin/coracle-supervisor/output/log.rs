@@ -31,16 +31,26 @@ impl Log {
     /// Opens the log, and goes on where somebody else was killed.
     pub(crate) fn open(path: Option<&str>, progress: &str) -> Result<Self, StepError> {
         let Some(path) = path else {
-            return Ok(Self { path: None, file: None, progress: None, now: Progress::default(), dropped: 0 });
+            return Ok(Self {
+                path: None,
+                file: None,
+                progress: None,
+                now: Progress::default(),
+                dropped: 0,
+            });
         };
         let file = append(path).during(|| format!("open log {path}"))?;
-        let before = fs::read(progress).ok().and_then(|bytes| Progress::decode(&bytes));
+
+        let before = fs::read(progress)
+            .ok()
+            .and_then(|bytes| Progress::decode(&bytes));
         let progress = private()
             .write(true)
             .create(true)
             .truncate(false)
             .open(progress)
             .during(|| format!("open {progress}"))?;
+
         let mut log = Self {
             path: Some(path.to_owned()),
             file: Some(file),
@@ -49,19 +59,27 @@ impl Log {
             dropped: 0,
         };
         log.take_up(before);
+
         Ok(log)
     }
 
-    /// Cuts off what is in a spool and will be written again, and a line that is not whole; and remembers where we are.
+    /// Cuts off what is in a spool and will be written again, and a line that is not whole; and
+    /// remembers where we are.
     fn take_up(&mut self, before: Option<Progress>) {
         let Some(file) = &self.file else { return };
         let Ok(about) = file.metadata() else { return };
-        let known =
-            before.filter(|before| before.inode == about.ino()).map_or(u64::MAX, |before| before.length);
+        let known = before
+            .filter(|before| before.inode == about.ino())
+            .map_or(u64::MAX, |before| before.length);
         let length = end_of_lines(file, known.min(about.len()));
+
         self.now.inode = about.ino();
-        self.now.length =
-            if length < about.len() && file.set_len(length).is_ok() { length } else { about.len() };
+        self.now.length = if length < about.len() && file.set_len(length).is_ok() {
+            length
+        } else {
+            about.len()
+        };
+
         self.save();
     }
 
@@ -79,13 +97,17 @@ impl Log {
     fn save(&self) {
         if let Some(progress) = &self.progress {
             // Where even this does not fit, who takes over may repeat or lose some lines.
-            progress.write_all_at(&self.now.encode(), 0).unwrap_or_default();
+            progress
+                .write_all_at(&self.now.encode(), 0)
+                .unwrap_or_default();
         }
     }
 
     /// Goes on in a new file at the same path. If that cannot be opened, the old one is kept.
     pub(crate) fn reopen(&mut self) -> Result<(), StepError> {
-        let Some(path) = &self.path else { return Ok(()) };
+        let Some(path) = &self.path else {
+            return Ok(());
+        };
         self.file = Some(append(path).during(|| format!("open log {path}"))?);
         self.take_up(None);
         Ok(())
@@ -115,7 +137,9 @@ impl Log {
                 Err(_) => break,
             }
         }
+
         self.now.length += written as u64;
+
         if written < text.len() {
             self.drop_rest(text, written);
         }
@@ -123,11 +147,15 @@ impl Log {
 
     /// Takes the part of a line back that was written, and counts what is lost.
     fn drop_rest(&mut self, text: &[u8], written: usize) {
-        let whole = text[..written].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+        let whole = text[..written]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |newline| newline + 1);
         let lost = text[whole..].iter().filter(|byte| **byte == b'\n').count();
         self.dropped += lost as u64;
         let Some(file) = &self.file else { return };
         let length = self.now.length.saturating_sub((written - whole) as u64);
+
         // If even this fails there is one broken line in the log.
         if file.set_len(length).is_ok() {
             self.now.length = length;
@@ -139,7 +167,9 @@ impl Progress {
     fn encode(self) -> [u8; 32] {
         let mut bytes = [0; 32];
         for (place, number) in
-            bytes.chunks_exact_mut(8).zip([self.inode, self.length, self.done[0], self.done[1]])
+            bytes
+                .chunks_exact_mut(8)
+                .zip([self.inode, self.length, self.done[0], self.done[1]])
         {
             place.copy_from_slice(&number.to_le_bytes());
         }
@@ -148,10 +178,16 @@ impl Progress {
 
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (numbers, rest) = bytes.as_chunks::<8>();
-        let [inode, length, stdout, stderr] = *numbers else { return None };
+        let [inode, length, stdout, stderr] = *numbers else {
+            return None;
+        };
         let number = u64::from_le_bytes;
         let done = [number(stdout), number(stderr)];
-        rest.is_empty().then_some(Self { inode: number(inode), length: number(length), done })
+        rest.is_empty().then_some(Self {
+            inode: number(inode),
+            length: number(length),
+            done,
+        })
     }
 }
 
@@ -168,11 +204,18 @@ fn end_of_lines(file: &File, length: u64) -> u64 {
         if let Some(newline) = part.iter().rposition(|byte| *byte == b'\n') {
             return begin + newline as u64 + 1;
         }
+
         end = begin;
     }
+
     0
 }
 
 fn append(path: &str) -> io::Result<File> {
-    private().mode(0o640).read(true).append(true).create(true).open(path)
+    private()
+        .mode(0o640)
+        .read(true)
+        .append(true)
+        .create(true)
+        .open(path)
 }

@@ -1,4 +1,5 @@
-//! What a container prints: read from its pipes or its terminal, written into its log, copied to who is attached.
+//! What a container prints: read from its pipes or its terminal, written into its log, copied to
+//! who is attached.
 
 mod attachment;
 mod lines;
@@ -67,7 +68,13 @@ pub(crate) enum Pumped {
 
 impl Output {
     pub(crate) fn new(stream: Stream, source: Option<OwnedFd>, spool: Option<Spool>) -> Self {
-        Self { stream, source, lines: Lines::new(stream), spool, attachments: Vec::new() }
+        Self {
+            stream,
+            source,
+            lines: Lines::new(stream),
+            spool,
+            attachments: Vec::new(),
+        }
     }
 
     /// Writes into the log what an earlier supervisor read and did not write.
@@ -88,10 +95,12 @@ impl Output {
                 self.end_lines(log);
                 return Pumped::Ended;
             };
+
             let taken = match &mut self.spool {
                 Some(spool) => spool.take(source, &mut chunk),
                 None => read(source, &mut chunk),
             };
+
             match taken {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Pumped::Empty,
@@ -105,22 +114,31 @@ impl Output {
                 }
                 Ok(_) => {
                     text.clear();
+
                     if self.spool.as_ref().is_some_and(|spool| !spool.is_whole()) {
                         self.give_up_spool(log);
                     }
+
                     self.lines.feed(&chunk, &mut text);
+
                     if self.spool.as_ref().is_some_and(Spool::is_overdue) {
-                        // A line without an end: so far it is a part, and what was kept of it can go.
+                        // A line without an end: so far it is a part, and what was kept of it can
+                        // go.
                         self.lines.end(&mut text);
                     }
+
                     self.write(&text, log);
-                    self.attachments.iter_mut().for_each(|attachment| attachment.send(&chunk));
+                    self.attachments
+                        .iter_mut()
+                        .for_each(|attachment| attachment.send(&chunk));
+
                     if self.is_held_up() && !all {
                         return Pumped::Empty;
                     }
                 }
             }
         }
+
         Pumped::Enough
     }
 
@@ -143,7 +161,9 @@ impl Output {
         if text.is_empty() {
             return;
         }
-        let Some(spool) = &mut self.spool else { return log.write_for_good(text) };
+        let Some(spool) = &mut self.spool else {
+            return log.write_for_good(text);
+        };
         log.write(text);
         log.commit(self.stream, spool.end() - self.lines.begun());
         if self.lines.begun() == 0 && spool.begin_anew() {
@@ -151,7 +171,8 @@ impl Output {
         }
     }
 
-    /// Whether somebody who is attached is too slow: then the container waits, as it would on a terminal.
+    /// Whether somebody who is attached is too slow: then the container waits, as it would on a
+    /// terminal.
     pub(crate) fn is_held_up(&self) -> bool {
         self.attachments.iter().any(Attachment::is_full)
     }
@@ -175,20 +196,32 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
         let mut log = Log::open(Some(&path("log")), &path("progress")).unwrap();
+
         let (reader, writer) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC).unwrap();
-        let mut output =
-            Output::new(Stream::Stdout, Some(reader), Some(Spool::open(&path("spool")).unwrap()));
+        let mut output = Output::new(
+            Stream::Stdout,
+            Some(reader),
+            Some(Spool::open(&path("spool")).unwrap()),
+        );
+
         let mut printed = Vec::new();
+
         // Chunks of an odd length, so that no part of a line ends with one.
         for turn in 0..2000_u32 {
             let chunk = vec![b'a' + u8::try_from(turn % 26).unwrap(); 5003];
             rustix::io::write(&writer, &chunk).unwrap();
             printed.extend_from_slice(&chunk);
             assert_eq!(output.pump(&mut log, false), Pumped::Empty);
-            assert!(fs::metadata(path("spool")).unwrap().len() < 3 << 20, "after {} bytes", printed.len());
+            assert!(
+                fs::metadata(path("spool")).unwrap().len() < 3 << 20,
+                "after {} bytes",
+                printed.len()
+            );
         }
+
         drop(writer);
         assert_eq!(output.pump(&mut log, true), Pumped::Ended);
+
         let mut logged = Vec::new();
         for line in fs::read_to_string(path("log")).unwrap().lines() {
             let mut parts = line.splitn(4, ' ').skip(2);
@@ -197,7 +230,14 @@ mod tests {
             assert!(text.len() <= 16 << 10, "a part of {} bytes", text.len());
             logged.extend_from_slice(text.as_bytes());
         }
-        assert!(logged == printed, "{} bytes of {} are in the log", logged.len(), printed.len());
+
+        assert!(
+            logged == printed,
+            "{} bytes of {} are in the log",
+            logged.len(),
+            printed.len()
+        );
+
         fs::remove_dir_all(&folder).unwrap();
     }
 }

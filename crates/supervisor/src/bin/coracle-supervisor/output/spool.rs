@@ -1,9 +1,10 @@
 //! What was read of a container's output and may not be in its log yet.
 //!
-//! The kernel moves bytes from the pipe into a file in one step: whenever we are killed, each is in one of the two. From a
-//! terminal they are copied in two: what was read a moment before we are killed is lost. How
-//! much of the file is in the log is written down after each write to the log ([`super::Log::commit`]), so whoever takes
-//! over cuts the log there and goes on: no line is lost, none comes twice.
+//! The kernel moves bytes from the pipe into a file in one step: whenever we are killed, each is in
+//! one of the two. From a terminal they are copied in two: what was read a moment before we are
+//! killed is lost. How much of the file is in the log is written down after each write to the log
+//! ([`super::Log::commit`]), so whoever takes over cuts the log there and goes on: no line is lost,
+//! none comes twice.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -15,7 +16,8 @@ use rustix::pipe::{SpliceFlags, splice};
 use super::{CHUNK, read};
 use crate::place::private;
 
-/// How much may be in the file before it begins anew where a line ends, and before it does so in any case.
+/// How much may be in the file before it begins anew where a line ends, and before it does so in
+/// any case.
 const LONGEST: u64 = 1 << 20;
 const OVERDUE: u64 = 2 << 20;
 
@@ -27,35 +29,60 @@ pub(crate) struct Spool {
 
 impl Spool {
     pub(crate) fn open(path: &str) -> std::io::Result<Self> {
-        let file = private().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = private()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+
         let end = file.metadata()?.len();
-        Ok(Self { file, end, is_whole: true })
+        Ok(Self {
+            file,
+            end,
+            is_whole: true,
+        })
     }
 
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Moves what there is in a pipe or a terminal, a chunk at most; in `chunk` is then a copy of it.
-    pub(super) fn take(&mut self, source: &OwnedFd, chunk: &mut Vec<u8>) -> rustix::io::Result<usize> {
+    /// Moves what there is in a pipe or a terminal, a chunk at most; in `chunk` is then a copy of
+    /// it.
+    pub(super) fn take(
+        &mut self,
+        source: &OwnedFd,
+        chunk: &mut Vec<u8>,
+    ) -> rustix::io::Result<usize> {
         let mut at = self.end;
-        let count = match splice(source, None, &self.file, Some(&mut at), CHUNK, SpliceFlags::NONBLOCK) {
+        let count = match splice(
+            source,
+            None,
+            &self.file,
+            Some(&mut at),
+            CHUNK,
+            SpliceFlags::NONBLOCK,
+        ) {
             // One of the two has to be a pipe.
             Err(Errno::INVAL) => return self.copy(source, chunk),
             moved => moved?,
         };
+
         chunk.clear();
         chunk.resize(count, 0);
         self.file
             .read_exact_at(chunk, self.end)
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         self.end += count as u64;
+
         Ok(count)
     }
 
     fn copy(&mut self, source: &OwnedFd, chunk: &mut Vec<u8>) -> rustix::io::Result<usize> {
         let count = read(source, chunk)?;
-        // Where there is no room for it, it goes into the log now, or is lost if we are killed before.
+        // Where there is no room for it, it goes into the log now, or is lost if we are killed
+        // before.
         if self.file.write_all_at(chunk, self.end).is_ok() {
             self.end += count as u64;
         } else {

@@ -1,8 +1,8 @@
 //! Taking over: what a supervisor before us held is found in the pod's folder.
 //!
-//! Its containers are nobody's children of ours. Their streams are pipes with names, their ends are heard of by pidfd,
-//! and what had been read of their output and was not in the log yet is written now. Commands that were started in them
-//! have nobody who waits for them any more.
+//! Its containers are nobody's children of ours. Their streams are pipes with names, their ends are
+//! heard of by pidfd, and what had been read of their output and was not in the log yet is written
+//! now. Commands that were started in them have nobody who waits for them any more.
 
 use std::fs;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -25,8 +25,13 @@ const PAUSE: &str = "pause";
 
 impl Server {
     pub(super) fn adopt_all(&mut self) {
-        let Ok(entries) = fs::read_dir(format!("{}/{CONTAINERS}", self.pod)) else { return };
-        for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
+        let Ok(entries) = fs::read_dir(format!("{}/{CONTAINERS}", self.pod)) else {
+            return;
+        };
+        for name in entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+        {
             let place = Place::of(&self.pod, &name);
             match place.load() {
                 Some(held) if name == PAUSE => self.adopt_pause(&held),
@@ -43,28 +48,43 @@ impl Server {
 
     fn adopt(&mut self, held: Held, place: Place) -> Result<(), StepError> {
         let log = Log::open(held.log.as_deref(), &place.path("progress"))?;
-        let exit = fs::read(&held.exit_file).ok().and_then(|bytes| decode::<Exit>(&bytes).ok());
+        let exit = fs::read(&held.exit_file)
+            .ok()
+            .and_then(|bytes| decode::<Exit>(&bytes).ok());
         let found = process::find(held.pid, held.born);
         let (id, running) = (held.id.clone(), held.running);
+
         let stage = exit.map_or(Stage::Running, Stage::Exited);
         let mut container = Container::new(held, place, stage, found, log);
         container.stdin = container.place.input();
-        let streams: &[Stream] =
-            if container.held.terminal { &[Stream::Stdout] } else { &[Stream::Stdout, Stream::Stderr] };
+        let streams: &[Stream] = if container.held.terminal {
+            &[Stream::Stdout]
+        } else {
+            &[Stream::Stdout, Stream::Stderr]
+        };
+
         for stream in streams {
             self.adopt_output(&mut container, *stream)?;
         }
+
         let watched = match &container.pidfd {
-            Some(pidfd) if running && !container.has_exited() => {
-                self.watch(pidfd.as_fd(), Source::Adopted { id: id.clone() }, EventFlags::IN).is_ok()
-            }
+            Some(pidfd) if running && !container.has_exited() => self
+                .watch(
+                    pidfd.as_fd(),
+                    Source::Adopted { id: id.clone() },
+                    EventFlags::IN,
+                )
+                .is_ok(),
             _ => false,
         };
+
         self.containers.insert(id.clone(), Box::new(container));
+
         if !watched {
             // It ended before we could look; or it waits at a gate that nobody can open any more.
             self.container_ended(&id, None);
         }
+
         Ok(())
     }
 
@@ -77,16 +97,21 @@ impl Server {
             let source = container.place.reader(stream.name())?;
             self.add_output(container, stream, source, spool)?;
         }
+
         if let Some(output) = container.outputs.last_mut() {
             Output::resume(output, &mut container.log);
         }
+
         Ok(())
     }
 
     /// A container ended that is not our child.
     pub(super) fn adopted_ended(&mut self, id: &str) {
-        let token = self.token_of(|source| matches!(source, Source::Adopted { id: of } if of == id));
-        let Some(container) = self.containers.get_mut(id) else { return };
+        let token =
+            self.token_of(|source| matches!(source, Source::Adopted { id: of } if of == id));
+        let Some(container) = self.containers.get_mut(id) else {
+            return;
+        };
         let (pid, pidfd) = (container.held.pid, container.pidfd.take());
         if let (Some(pidfd), Some(token)) = (pidfd, token) {
             self.unwatch(pidfd.as_fd(), token);
@@ -99,13 +124,29 @@ impl Server {
         let place = Place::of(&self.pod, PAUSE);
         place.create()?;
         let born = process::born(pid).unwrap_or_default();
-        place.save(&Held { id: PAUSE.to_owned(), pid, born, running: true, ..Held::default() })
+        place.save(&Held {
+            id: PAUSE.to_owned(),
+            pid,
+            born,
+            running: true,
+            ..Held::default()
+        })
     }
 
     fn adopt_pause(&mut self, held: &Held) {
-        let Some(pidfd) = process::find(held.pid, held.born) else { return };
-        if self.watch(pidfd.as_fd(), Source::AdoptedPause, EventFlags::IN).is_ok() {
-            self.pause = Some(Pause { pid: held.pid, pidfd, sync: None, asker: None });
+        let Some(pidfd) = process::find(held.pid, held.born) else {
+            return;
+        };
+        if self
+            .watch(pidfd.as_fd(), Source::AdoptedPause, EventFlags::IN)
+            .is_ok()
+        {
+            self.pause = Some(Pause {
+                pid: held.pid,
+                pidfd,
+                sync: None,
+                asker: None,
+            });
         }
     }
 
@@ -116,8 +157,14 @@ impl Server {
     }
 
     /// Somebody has kept the terminal of a container that we took over.
-    pub(super) fn return_terminal(&mut self, id: &str, mut descriptors: Vec<OwnedFd>) -> Result<(), Failure> {
-        let terminal = descriptors.pop().ok_or_else(|| wrong_phase("a terminal is wanted"))?;
+    pub(super) fn return_terminal(
+        &mut self,
+        id: &str,
+        mut descriptors: Vec<OwnedFd>,
+    ) -> Result<(), Failure> {
+        let terminal = descriptors
+            .pop()
+            .ok_or_else(|| wrong_phase("a terminal is wanted"))?;
         let container = self.find(id)?;
         if container.terminal.is_some() || !container.held.terminal {
             return Err(wrong_phase("the container does not miss its terminal"));

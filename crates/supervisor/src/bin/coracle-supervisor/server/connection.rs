@@ -23,19 +23,28 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(socket: OwnedFd) -> Self {
-        Self { socket, waiting: VecDeque::new(), listens: false }
+        Self {
+            socket,
+            waiting: VecDeque::new(),
+            listens: false,
+        }
     }
 
     /// Sends what waits. Says whether the other side is still there.
     fn flush(&mut self) -> bool {
         while let Some((message, descriptors)) = self.waiting.front() {
-            let borrowed: Vec<_> = descriptors.iter().map(|descriptor| descriptor.as_fd()).collect();
+            let borrowed: Vec<_> = descriptors
+                .iter()
+                .map(|descriptor| descriptor.as_fd())
+                .collect();
+
             match socket::send(&self.socket, message, &borrowed) {
                 Ok(()) => drop(self.waiting.pop_front()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 Err(_) => return false,
             }
         }
+
         true
     }
 }
@@ -46,13 +55,19 @@ impl Server {
         if flags.contains(EventFlags::OUT) {
             self.flush(token);
         }
+
         loop {
-            let Some(connection) = self.connections.get(&token) else { return };
+            let Some(connection) = self.connections.get(&token) else {
+                return;
+            };
             match socket::receive(&connection.socket) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Ok(Some((message, descriptors))) => match decode::<FromRuntime>(&message) {
                     Ok(message) => {
-                        let asker = Asker { connection: token, number: message.number };
+                        let asker = Asker {
+                            connection: token,
+                            number: message.number,
+                        };
                         self.answer(asker, message.request, descriptors);
                     }
                     Err(_) => return self.hang_up(token),
@@ -64,19 +79,30 @@ impl Server {
 
     /// Sends a message, now or when there is room for it. Who is gone gets nothing.
     pub(super) fn send(&mut self, token: u64, message: Vec<u8>, descriptors: Vec<OwnedFd>) {
-        let Some(connection) = self.connections.get_mut(&token) else { return };
+        let Some(connection) = self.connections.get_mut(&token) else {
+            return;
+        };
         connection.waiting.push_back((message, descriptors));
         self.flush(token);
     }
 
     fn flush(&mut self, token: u64) {
-        let Some(connection) = self.connections.get_mut(&token) else { return };
+        let Some(connection) = self.connections.get_mut(&token) else {
+            return;
+        };
         if !connection.flush() || connection.waiting.len() > MOST_WAITING {
             return self.hang_up(token);
         }
-        let wanted =
-            if connection.waiting.is_empty() { EventFlags::IN } else { EventFlags::IN | EventFlags::OUT };
-        let Some(connection) = self.connections.get(&token) else { return };
+
+        let wanted = if connection.waiting.is_empty() {
+            EventFlags::IN
+        } else {
+            EventFlags::IN | EventFlags::OUT
+        };
+
+        let Some(connection) = self.connections.get(&token) else {
+            return;
+        };
         self.change(connection.socket.as_fd(), token, wanted);
     }
 

@@ -1,7 +1,9 @@
 //! The event loop: connections, signals, new processes on their way, and output.
 //!
-//! Requests ([`requests`]) start things and remember who asked; what happens to processes ([`processes`]) and streams
-//! ([`streams`]) answers them. What a supervisor before us held is taken over first ([`adopt`]). Everything that can be waited for has a token, and a [`Source`] that says what it is.
+//! Requests ([`requests`]) start things and remember who asked; what happens to processes
+//! ([`processes`]) and streams ([`streams`]) answers them. What a supervisor before us held is
+//! taken over first ([`adopt`]). Everything that can be waited for has a token, and a [`Source`]
+//! that says what it is.
 
 mod adopt;
 mod connection;
@@ -75,14 +77,20 @@ pub(crate) fn run(pod: &str) -> io::Result<()> {
     detach(c"coracle-pod", &[])?;
     let mut server = Server::new(pod)?;
     server.adopt_all();
+
     let mut events = Vec::with_capacity(64);
     while !server.quitting {
         events.clear();
         let timeout = server.let_stalled_go();
-        match epoll::wait(&server.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
+        match epoll::wait(
+            &server.epoll,
+            rustix::buffer::spare_capacity(&mut events),
+            timeout.as_ref(),
+        ) {
             Err(rustix::io::Errno::INTR) => continue,
             other => other?,
         };
+
         for event in &events {
             let token = event.data.u64();
             if let Some(source) = server.sources.get(&token).cloned() {
@@ -90,6 +98,7 @@ pub(crate) fn run(pod: &str) -> io::Result<()> {
             }
         }
     }
+
     Ok(())
 }
 
@@ -110,9 +119,12 @@ impl Server {
             pause: None,
             quitting: false,
         };
+
         let (listener, signals) = (server.listener.try_clone()?, server.signals.try_clone()?);
         server.watch(listener.as_fd(), Source::Listener, EventFlags::IN)?;
+
         server.watch(signals.as_fd(), Source::Signals, EventFlags::IN)?;
+
         Ok(server)
     }
 
@@ -140,7 +152,12 @@ impl Server {
         }
     }
 
-    fn watch(&mut self, what: BorrowedFd<'_>, source: Source, flags: EventFlags) -> io::Result<u64> {
+    fn watch(
+        &mut self,
+        what: BorrowedFd<'_>,
+        source: Source,
+        flags: EventFlags,
+    ) -> io::Result<u64> {
         let token = self.next_token;
         self.next_token += 1;
         epoll::add(&self.epoll, what, EventData::new_u64(token), flags)?;
@@ -148,7 +165,8 @@ impl Server {
         Ok(token)
     }
 
-    /// Must come before a descriptor is closed: a copy that somebody else holds would keep its events coming.
+    /// Must come before a descriptor is closed: a copy that somebody else holds would keep its
+    /// events coming.
     fn unwatch(&mut self, what: BorrowedFd<'_>, token: u64) {
         self.sources.remove(&token);
         // It is not in there when it could not be watched, as a file cannot be.
@@ -160,16 +178,28 @@ impl Server {
     }
 
     fn token_of(&self, wanted: impl Fn(&Source) -> bool) -> Option<u64> {
-        self.sources.iter().find(|(_, source)| wanted(source)).map(|(token, _)| *token)
+        self.sources
+            .iter()
+            .find(|(_, source)| wanted(source))
+            .map(|(token, _)| *token)
     }
 
     fn reply(&mut self, asker: Asker, reply: Reply, descriptors: Vec<OwnedFd>) {
-        let message = encode(&FromSupervisor { number: asker.number, reply });
+        let message = encode(&FromSupervisor {
+            number: asker.number,
+            reply,
+        });
         self.send(asker.connection, message, descriptors);
     }
 
     fn refuse(&mut self, asker: Asker, failure: impl Into<Failure>) {
-        self.reply(asker, Reply::Failed { failure: failure.into() }, Vec::new());
+        self.reply(
+            asker,
+            Reply::Failed {
+                failure: failure.into(),
+            },
+            Vec::new(),
+        );
     }
 }
 

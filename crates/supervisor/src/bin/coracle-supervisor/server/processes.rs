@@ -36,7 +36,13 @@ pub(super) struct Pause {
 
 impl Exec {
     pub(super) fn new(asker: Asker, pidfd: OwnedFd, sync: OwnedFd) -> Self {
-        Self { asker, pidfd, sync: Some(sync), terminal: None, failed: false }
+        Self {
+            asker,
+            pidfd,
+            sync: Some(sync),
+            terminal: None,
+            failed: false,
+        }
     }
 }
 
@@ -44,7 +50,9 @@ impl Server {
     /// Hears what a container's first process says on its way.
     pub(super) fn container_progress(&mut self, id: &str) {
         while let Some(container) = self.containers.get_mut(id) {
-            let Some(progress) = container.sync.as_ref().and_then(launch::next_progress) else { return };
+            let Some(progress) = container.sync.as_ref().and_then(launch::next_progress) else {
+                return;
+            };
             match progress {
                 Progress::Warning(text) => container.warnings.push(text),
                 Progress::Terminal(terminal) => self.set_terminal(id, terminal),
@@ -60,7 +68,9 @@ impl Server {
                 Progress::Failed(failure) => return self.container_failed(id, failure),
                 Progress::Over => {
                     self.close_sync(id);
-                    let Some(container) = self.containers.get_mut(id) else { return };
+                    let Some(container) = self.containers.get_mut(id) else {
+                        return;
+                    };
                     match container.stage {
                         Stage::Starting(asker) => {
                             container.stage = Stage::Running;
@@ -72,6 +82,7 @@ impl Server {
                         }
                         _ => {}
                     }
+
                     return;
                 }
             }
@@ -79,7 +90,9 @@ impl Server {
     }
 
     pub(super) fn set_terminal(&mut self, id: &str, terminal: OwnedFd) {
-        let Some(mut container) = self.containers.remove(id) else { return };
+        let Some(mut container) = self.containers.remove(id) else {
+            return;
+        };
         // Without its output the container would hang as soon as the terminal is full.
         if self.listen_to_terminal(&mut container, terminal).is_err() {
             container.kill();
@@ -87,23 +100,35 @@ impl Server {
         self.containers.insert(id.to_owned(), container);
     }
 
-    fn listen_to_terminal(&mut self, container: &mut Container, terminal: OwnedFd) -> Result<(), StepError> {
-        let ours = terminal.try_clone().during(|| "copy a terminal".to_owned())?;
+    fn listen_to_terminal(
+        &mut self,
+        container: &mut Container,
+        terminal: OwnedFd,
+    ) -> Result<(), StepError> {
+        let ours = terminal
+            .try_clone()
+            .during(|| "copy a terminal".to_owned())?;
         container.terminal = Some(terminal);
+
         if container.outputs.is_empty() {
             let spool = container.spool(Stream::Stdout)?;
             return self.add_output(container, Stream::Stdout, ours, spool);
         }
+
         // It goes on where the supervisor before us was.
         self.watch_output(container, &ours, 0)?;
         container.outputs[0].source = Some(ours);
+
         Ok(())
     }
 
-    /// A container that could not be made is forgotten; one that could not become its program has ended.
+    /// A container that could not be made is forgotten; one that could not become its program has
+    /// ended.
     fn container_failed(&mut self, id: &str, failure: Failure) {
         self.close_sync(id);
-        let Some(container) = self.containers.get_mut(id) else { return };
+        let Some(container) = self.containers.get_mut(id) else {
+            return;
+        };
         match container.stage {
             Stage::Creating(asker) => {
                 self.forget(id);
@@ -118,8 +143,12 @@ impl Server {
     }
 
     fn close_sync(&mut self, id: &str) {
-        let sync = self.containers.get_mut(id).and_then(|container| container.sync.take());
-        let token = self.token_of(|source| matches!(source, Source::ContainerSync { id: of } if of == id));
+        let sync = self
+            .containers
+            .get_mut(id)
+            .and_then(|container| container.sync.take());
+        let token =
+            self.token_of(|source| matches!(source, Source::ContainerSync { id: of } if of == id));
         if let (Some(sync), Some(token)) = (sync, token) {
             self.unwatch(sync.as_fd(), token);
         }
@@ -128,7 +157,9 @@ impl Server {
     pub(super) fn exec_progress(&mut self, pid: i32) {
         while let Some(exec) = self.execs.get_mut(&pid) {
             let asker = exec.asker;
-            let Some(progress) = exec.sync.as_ref().and_then(launch::next_progress) else { return };
+            let Some(progress) = exec.sync.as_ref().and_then(launch::next_progress) else {
+                return;
+            };
             match progress {
                 // The container has said the same when it was made.
                 Progress::Warning(_) => {}
@@ -145,15 +176,23 @@ impl Server {
                 }
                 Progress::Over => {
                     let (failed, terminal) = (exec.failed, exec.terminal.take());
-                    let token =
-                        self.token_of(|source| matches!(source, Source::ExecSync { pid: of } if *of == pid));
+                    let token = self.token_of(
+                        |source| matches!(source, Source::ExecSync { pid: of } if *of == pid),
+                    );
+
                     let sync = self.execs.get_mut(&pid).and_then(|exec| exec.sync.take());
                     if let (Some(sync), Some(token)) = (sync, token) {
                         self.unwatch(sync.as_fd(), token);
                     }
+
                     if !failed {
-                        self.reply(asker, Reply::ExecStarted { pid }, terminal.into_iter().collect());
+                        self.reply(
+                            asker,
+                            Reply::ExecStarted { pid },
+                            terminal.into_iter().collect(),
+                        );
                     }
+
                     return;
                 }
             }
@@ -162,7 +201,9 @@ impl Server {
 
     pub(super) fn pause_progress(&mut self) {
         while let Some(pause) = &mut self.pause {
-            let Some(progress) = pause.sync.as_ref().and_then(launch::next_progress) else { return };
+            let Some(progress) = pause.sync.as_ref().and_then(launch::next_progress) else {
+                return;
+            };
             match progress {
                 Progress::Ready => {
                     if let Some(sync) = &pause.sync {
@@ -185,9 +226,18 @@ impl Server {
                     if let (Some(sync), Some(token)) = (sync, token) {
                         self.unwatch(sync.as_fd(), token);
                     }
+
                     if let Some(asker) = asker {
-                        self.reply(asker, Reply::Created { pid, warnings: Vec::new() }, pidfd);
+                        self.reply(
+                            asker,
+                            Reply::Created {
+                                pid,
+                                warnings: Vec::new(),
+                            },
+                            pidfd,
+                        );
                     }
+
                     return;
                 }
             }
@@ -197,6 +247,7 @@ impl Server {
     /// Collects every process that has ended.
     pub(super) fn reap(&mut self) {
         while sys::next_signal(self.signals.as_fd()).is_some() {}
+
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let (pid, code) = (pid.as_raw_nonzero().get(), exit_code(status));
             if self.execs.contains_key(&pid) {
@@ -212,13 +263,20 @@ impl Server {
 
     /// The container whose first process had this pid until now.
     fn container_of(&self, pid: i32) -> Option<String> {
-        let mut alive = self.containers.values().filter(|container| !container.has_exited());
-        alive.find(|container| container.held.pid == pid).map(|container| container.held.id.clone())
+        let mut alive = self
+            .containers
+            .values()
+            .filter(|container| !container.has_exited());
+        alive
+            .find(|container| container.held.pid == pid)
+            .map(|container| container.held.id.clone())
     }
 
     fn exec_ended(&mut self, pid: i32, code: i32) {
         self.exec_progress(pid);
-        let Some(exec) = self.execs.remove(&pid) else { return };
+        let Some(exec) = self.execs.remove(&pid) else {
+            return;
+        };
         if !exec.failed {
             self.reply(exec.asker, Reply::ExecExited { code }, Vec::new());
         }
@@ -227,23 +285,31 @@ impl Server {
     /// A container ended, with this code if anybody saw it.
     pub(super) fn container_ended(&mut self, id: &str, code: Option<i32>) {
         self.container_progress(id);
-        let Some(container) = self.containers.get(id) else { return };
+        let Some(container) = self.containers.get(id) else {
+            return;
+        };
         if container.has_exited() {
             return;
         }
+
         container.kill_rest();
+
         // All that it has printed is in the log before anybody hears that it ended.
         self.drain(id);
-        let Some(container) = self.containers.get_mut(id) else { return };
+        let Some(container) = self.containers.get_mut(id) else {
+            return;
+        };
         let exit = Exit {
             code: code.unwrap_or(UNKNOWN_EXIT),
             at: clock::now(),
             oom_kills: container.oom_kills(),
             unknown: code.is_none(),
         };
+
         if let Err(error) = container.record(&exit) {
             eprintln!("coracle-supervisor: {error:?}");
         }
+
         container.stage = Stage::Exited(exit.clone());
         let listeners: Vec<u64> = self
             .connections
@@ -251,14 +317,25 @@ impl Server {
             .filter(|(_, connection)| connection.listens)
             .map(|(token, _)| *token)
             .collect();
+
         for connection in listeners {
-            let reply = Reply::Exited { container: id.to_owned(), exit: exit.clone() };
-            self.send(connection, encode(&FromSupervisor { number: 0, reply }), Vec::new());
+            let reply = Reply::Exited {
+                container: id.to_owned(),
+                exit: exit.clone(),
+            };
+
+            self.send(
+                connection,
+                encode(&FromSupervisor { number: 0, reply }),
+                Vec::new(),
+            );
         }
     }
 }
 
 /// The exit code, or 128 and the signal.
 pub(crate) fn exit_code(status: WaitStatus) -> i32 {
-    status.exit_status().unwrap_or_else(|| 128 + status.terminating_signal().unwrap_or(0))
+    status
+        .exit_status()
+        .unwrap_or_else(|| 128 + status.terminating_signal().unwrap_or(0))
 }

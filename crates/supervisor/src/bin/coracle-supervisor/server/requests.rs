@@ -2,7 +2,9 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use coracle_supervisor::protocol::{ContainerSpec, ExecSpec, Failure, Pid, Reply, Request, VERSION};
+use coracle_supervisor::protocol::{
+    ContainerSpec, ExecSpec, Failure, Pid, Reply, Request, VERSION,
+};
 use rustix::event::epoll::EventFlags;
 use rustix::process::{Signal, pidfd_send_signal};
 
@@ -22,31 +24,38 @@ impl Server {
             Request::Create { spec } => self.create(asker, &spec),
             Request::Exec { spec } => self.exec(asker, &spec, descriptors),
             Request::Pause { join } => self.start_pause(asker, &join),
-            Request::Attach { container, stdout, stderr } => {
-                self.attach(asker, &container, [stdout, stderr], descriptors)
-            }
+            Request::Attach {
+                container,
+                stdout,
+                stderr,
+            } => self.attach(asker, &container, [stdout, stderr], descriptors),
             Request::Start { container } => self.start(asker, &container),
             Request::Signal { container, signal } => {
                 self.signal(&container, signal).map(|()| self.done(asker))
             }
             Request::KillExec { exec } => {
-                self.kill_exec(Asker { number: exec, ..asker });
+                self.kill_exec(Asker {
+                    number: exec,
+                    ..asker
+                });
                 self.done(asker);
                 Ok(())
             }
-            Request::CloseStdin { container } => {
-                self.find(&container).map(Container::close_input).map(|()| self.done(asker))
-            }
+            Request::CloseStdin { container } => self
+                .find(&container)
+                .map(Container::close_input)
+                .map(|()| self.done(asker)),
             Request::ReopenLog { container } => self
                 .find(&container)
                 .and_then(|container| container.log.reopen().map_err(Failure::from))
                 .map(|()| self.done(asker)),
             Request::Delete { container } => self.delete(&container).map(|()| self.done(asker)),
-            Request::ReturnTerminal { container } => {
-                self.return_terminal(&container, descriptors).map(|()| self.done(asker))
-            }
+            Request::ReturnTerminal { container } => self
+                .return_terminal(&container, descriptors)
+                .map(|()| self.done(asker)),
             Request::Quit {} => self.quit().map(|()| self.done(asker)),
         };
+
         if let Err(failure) = done {
             self.refuse(asker, failure);
         }
@@ -57,34 +66,58 @@ impl Server {
     }
 
     pub(super) fn find(&mut self, id: &str) -> Result<&mut Container, Failure> {
-        self.containers.get_mut(id).map(Box::as_mut).ok_or(Failure::NoSuchContainer {})
+        self.containers
+            .get_mut(id)
+            .map(Box::as_mut)
+            .ok_or(Failure::NoSuchContainer {})
     }
 
     fn welcome(&mut self, asker: Asker) {
         if let Some(connection) = self.connections.get_mut(&asker.connection) {
             connection.listens = true;
         }
-        let containers = self.containers.values().map(|container| container.report()).collect();
+
+        let containers = self
+            .containers
+            .values()
+            .map(|container| container.report())
+            .collect();
+
         let pause = self.pause.as_ref().map(|pause| pause.pid);
-        self.reply(asker, Reply::Welcome { version: VERSION, containers, pause }, Vec::new());
+        self.reply(
+            asker,
+            Reply::Welcome {
+                version: VERSION,
+                containers,
+                pause,
+            },
+            Vec::new(),
+        );
     }
 
     fn create(&mut self, asker: Asker, spec: &ContainerSpec) -> Result<(), Failure> {
         if self.containers.contains_key(&spec.id) {
             return Err(wrong_phase("the container is there already"));
         }
+
         let place = Place::of(&self.pod, &spec.id);
         let made = self.launch_container(asker, spec, &place);
         if made.is_err() {
             place.remove();
         }
+
         let mut container = made?;
-        let sync = Source::ContainerSync { id: spec.id.clone() };
+        let sync = Source::ContainerSync {
+            id: spec.id.clone(),
+        };
         if let Some(descriptor) = container.sync.take() {
-            self.watch(descriptor.as_fd(), sync, EventFlags::IN).during(|| "watch a process".to_owned())?;
+            self.watch(descriptor.as_fd(), sync, EventFlags::IN)
+                .during(|| "watch a process".to_owned())?;
             container.sync = Some(descriptor);
         }
+
         self.containers.insert(spec.id.clone(), Box::new(container));
+
         Ok(())
     }
 
@@ -97,34 +130,61 @@ impl Server {
     ) -> Result<Container, Failure> {
         place.create()?;
         let log = Log::open(spec.log.as_deref(), &place.path("progress"))?;
-        let pipes = if spec.process.terminal { None } else { Some(place.make_pipes(spec.stdin)?) };
+        let pipes = if spec.process.terminal {
+            None
+        } else {
+            Some(place.make_pipes(spec.stdin)?)
+        };
+
         let pid_place = match &spec.namespaces.pid {
             Pid::Own {} => PidPlace::New,
             Pid::Host {} => PidPlace::Host,
             Pid::Pod {} => PidPlace::Of(
-                &self.pause.as_ref().ok_or_else(|| wrong_phase("the pod has no pause process"))?.pidfd,
+                &self
+                    .pause
+                    .as_ref()
+                    .ok_or_else(|| wrong_phase("the pod has no pause process"))?
+                    .pidfd,
             ),
-            Pid::Container { id } => {
-                PidPlace::Of(self.containers.get(id).ok_or(Failure::NoSuchContainer {})?.pidfd()?)
-            }
+            Pid::Container { id } => PidPlace::Of(
+                self.containers
+                    .get(id)
+                    .ok_or(Failure::NoSuchContainer {})?
+                    .pidfd()?,
+            ),
         };
+
         let namespaces = u64::from(libc::CLONE_NEWNS.cast_unsigned());
         let theirs = pipes.as_ref().map(|pipes| &pipes.theirs);
-        let launched =
-            launch::launch(pid_place, namespaces, &spec.join, |sync| init::container(spec, theirs, sync))?;
+        let launched = launch::launch(pid_place, namespaces, &spec.join, |sync| {
+            init::container(spec, theirs, sync)
+        })?;
         let held = container::held(spec, launched.pid);
+
         // If this fails the process ends at its gate, which goes away with us.
         place.save(&held)?;
         let place = Place::of(&self.pod, &spec.id);
-        let mut container = Container::new(held, place, Stage::Creating(asker), Some(launched.pidfd), log);
+
+        let mut container = Container::new(
+            held,
+            place,
+            Stage::Creating(asker),
+            Some(launched.pidfd),
+            log,
+        );
         container.sync = Some(launched.sync);
+
         if let Some(pipes) = pipes {
             container.stdin = pipes.stdin;
-            for (stream, pipe) in [(Stream::Stdout, pipes.stdout), (Stream::Stderr, pipes.stderr)] {
+            for (stream, pipe) in [
+                (Stream::Stdout, pipes.stdout),
+                (Stream::Stderr, pipes.stderr),
+            ] {
                 let spool = container.spool(stream)?;
                 self.add_output(&mut container, stream, pipe, spool)?;
             }
         }
+
         Ok(container)
     }
 
@@ -138,7 +198,9 @@ impl Server {
     ) -> Result<(), StepError> {
         let index = container.outputs.len();
         self.watch_output(container, &source, index)?;
-        container.outputs.push(Output::new(stream, Some(source), spool));
+        container
+            .outputs
+            .push(Output::new(stream, Some(source), spool));
         Ok(())
     }
 
@@ -150,8 +212,12 @@ impl Server {
     ) -> Result<(), StepError> {
         let step = || "watch the output".to_owned();
         rustix::io::ioctl_fionbio(source, true).during(step)?;
-        let about = Source::Output { id: container.held.id.clone(), index };
-        self.watch(source.as_fd(), about, EventFlags::IN).during(step)?;
+        let about = Source::Output {
+            id: container.held.id.clone(),
+            index,
+        };
+        self.watch(source.as_fd(), about, EventFlags::IN)
+            .during(step)?;
         Ok(())
     }
 
@@ -160,7 +226,8 @@ impl Server {
         let (Stage::Created, Some(sync)) = (&container.stage, &container.sync) else {
             return Err(wrong_phase("the container is not in the state created"));
         };
-        // Written down before: if we are killed now, who comes after us finds it running, or hears of its end.
+        // Written down before: if we are killed now, who comes after us finds it running, or hears
+        // of its end.
         container.held.running = true;
         container.place.save(&container.held)?;
         launch::open_gate(sync)?;
@@ -177,17 +244,32 @@ impl Server {
         Ok(pidfd_send_signal(container.pidfd()?, signal).during(|| "send a signal".to_owned())?)
     }
 
-    fn exec(&mut self, asker: Asker, spec: &ExecSpec, descriptors: Vec<OwnedFd>) -> Result<(), Failure> {
+    fn exec(
+        &mut self,
+        asker: Asker,
+        spec: &ExecSpec,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(), Failure> {
         let container = self.find(&spec.container)?;
         if !matches!(container.stage, Stage::Running) {
             return Err(wrong_phase("the container is not running"));
         }
+
         let streams = match (<[OwnedFd; 3]>::try_from(descriptors), spec.process.terminal) {
-            (Ok([stdin, stdout, stderr]), false) => Some(Streams { stdin, stdout, stderr }),
+            (Ok([stdin, stdout, stderr]), false) => Some(Streams {
+                stdin,
+                stdout,
+                stderr,
+            }),
             (_, true) => None,
             (Err(_), false) => return Err(wrong_phase("three streams are wanted")),
         };
-        let pidfd = container.pidfd()?.try_clone().during(|| "copy a descriptor".to_owned())?;
+
+        let pidfd = container
+            .pidfd()?
+            .try_clone()
+            .during(|| "copy a descriptor".to_owned())?;
+
         let launched = launch::launch(PidPlace::Of(&pidfd), 0, &spec.join, |sync| {
             init::exec(&spec.process, pidfd.as_fd(), streams.as_ref(), sync)
         })?;
@@ -195,6 +277,7 @@ impl Server {
         self.watch(sync.as_fd(), Source::ExecSync { pid }, EventFlags::IN)
             .during(|| "watch a process".to_owned())?;
         self.execs.insert(pid, Exec::new(asker, pidfd, sync));
+
         Ok(())
     }
 
@@ -206,11 +289,19 @@ impl Server {
         if self.pause.is_some() {
             return Err(wrong_phase("the pod has a pause process already"));
         }
+
         let Launched { pid, pidfd, sync } = launch::launch(PidPlace::New, 0, join, init::pause)?;
         self.watch(sync.as_fd(), Source::PauseSync, EventFlags::IN)
             .during(|| "watch a process".to_owned())?;
+
         self.hold_pause(pid)?;
-        self.pause = Some(Pause { pid, pidfd, sync: Some(sync), asker: Some(asker) });
+        self.pause = Some(Pause {
+            pid,
+            pidfd,
+            sync: Some(sync),
+            asker: Some(asker),
+        });
+
         Ok(())
     }
 
@@ -226,7 +317,8 @@ impl Server {
         if matches!(container.stage, Stage::Running | Stage::Starting(_)) {
             return Err(wrong_phase("the container is running"));
         }
-        // One that waits at its gate ends when the gate goes away; until it is reaped nobody needs to know it.
+        // One that waits at its gate ends when the gate goes away; until it is reaped nobody needs
+        // to know it.
         container.kill();
         container.place.remove();
         self.forget(id);
@@ -234,26 +326,38 @@ impl Server {
     }
 
     fn quit(&mut self) -> Result<(), Failure> {
-        let alive = |container: &Container| matches!(container.stage, Stage::Running | Stage::Starting(_));
+        let alive =
+            |container: &Container| matches!(container.stage, Stage::Running | Stage::Starting(_));
         if self.containers.values().any(|container| alive(container)) {
             return Err(wrong_phase("a container is running"));
         }
+
         for container in self.containers.values() {
             container.kill();
         }
+
         if let Some(pause) = &self.pause {
             pidfd_send_signal(&pause.pidfd, Signal::KILL).unwrap_or_default();
         }
+
         self.quitting = true;
+
         Ok(())
     }
 }
 
 pub(super) fn wrong_phase(text: &str) -> Failure {
-    Failure::WrongPhase { text: text.to_owned() }
+    Failure::WrongPhase {
+        text: text.to_owned(),
+    }
 }
 
 /// The descriptor through which somebody writes to a container: its terminal, or its input.
 pub(super) fn input_of(container: &Container) -> Vec<OwnedFd> {
-    container.terminal.as_ref().or(container.stdin.as_ref()).map(copy).unwrap_or_default()
+    container
+        .terminal
+        .as_ref()
+        .or(container.stdin.as_ref())
+        .map(copy)
+        .unwrap_or_default()
 }

@@ -16,29 +16,43 @@ use crate::step::During as _;
 impl Server {
     /// Reads what a container has printed.
     pub(super) fn pump(&mut self, id: &str, index: usize, token: u64) {
-        let Some(container) = self.containers.get_mut(id) else { return };
-        let Some(output) = container.outputs.get_mut(index) else { return };
+        let Some(container) = self.containers.get_mut(id) else {
+            return;
+        };
+        let Some(output) = container.outputs.get_mut(index) else {
+            return;
+        };
         let pumped = output.pump(&mut container.log, false);
+
         let held_up = output.is_held_up();
         if pumped == Pumped::Ended {
             self.end_output(id, index, token);
         } else if held_up {
             self.listen_to_output(id, index, false);
         }
+
         self.tend_attachments(id, index);
     }
 
     /// Reads everything that is there, of a container that has ended.
     pub(super) fn drain(&mut self, id: &str) {
-        let count = self.containers.get(id).map_or(0, |container| container.outputs.len());
+        let count = self
+            .containers
+            .get(id)
+            .map_or(0, |container| container.outputs.len());
+
         for index in 0..count {
-            let Some(container) = self.containers.get_mut(id) else { return };
+            let Some(container) = self.containers.get_mut(id) else {
+                return;
+            };
+
             let pumped = container.outputs[index].pump(&mut container.log, true);
             if pumped == Pumped::Ended
                 && let Some(token) = self.output_token(id, index)
             {
                 self.end_output(id, index, token);
             }
+
             self.tend_attachments(id, index);
         }
     }
@@ -61,11 +75,24 @@ impl Server {
     }
 
     fn listen_to_output(&self, id: &str, index: usize, listen: bool) {
-        let output = self.containers.get(id).and_then(|container| container.outputs.get(index));
-        if let (Some(source), Some(token)) =
-            (output.and_then(|output| output.source()), self.output_token(id, index))
-        {
-            self.change(source, token, if listen { EventFlags::IN } else { EventFlags::empty() });
+        let output = self
+            .containers
+            .get(id)
+            .and_then(|container| container.outputs.get(index));
+
+        if let (Some(source), Some(token)) = (
+            output.and_then(|output| output.source()),
+            self.output_token(id, index),
+        ) {
+            self.change(
+                source,
+                token,
+                if listen {
+                    EventFlags::IN
+                } else {
+                    EventFlags::empty()
+                },
+            );
         }
     }
 
@@ -81,31 +108,61 @@ impl Server {
         if container.has_exited() {
             return Err(wrong_phase("the container is not running"));
         }
+
         let (input, terminal) = (input_of(container), container.terminal.is_some());
-        let streams = [Stream::Stdout, Stream::Stderr].into_iter().zip(wanted).filter(|(_, wanted)| *wanted);
+        let streams = [Stream::Stdout, Stream::Stderr]
+            .into_iter()
+            .zip(wanted)
+            .filter(|(_, wanted)| *wanted);
+
         for ((stream, _), sink) in streams.zip(descriptors) {
             self.add_attachment(id, stream, sink)?;
         }
+
         self.reply(asker, Reply::Attached { terminal }, input);
+
         Ok(())
     }
 
     fn add_attachment(&mut self, id: &str, stream: Stream, sink: OwnedFd) -> Result<(), Failure> {
         let step = || "attach to the output".to_owned();
         let outputs = &self.find(id)?.outputs;
-        let Some(index) = outputs.iter().position(|output| output.stream == stream) else { return Ok(()) };
+        let Some(index) = outputs.iter().position(|output| output.stream == stream) else {
+            return Ok(());
+        };
+
         rustix::io::ioctl_fionbio(&sink, true).during(step)?;
-        let source = Source::Attachment { id: id.to_owned(), index };
+        let source = Source::Attachment {
+            id: id.to_owned(),
+            index,
+        };
+
         // Errors are always told of, so we hear when the reader is gone.
-        let token = self.watch(sink.as_fd(), source, EventFlags::empty()).during(step)?;
-        self.find(id)?.outputs[index].attachments.push(Attachment::new(token, sink));
+        let token = self
+            .watch(sink.as_fd(), source, EventFlags::empty())
+            .during(step)?;
+        self.find(id)?.outputs[index]
+            .attachments
+            .push(Attachment::new(token, sink));
+
         Ok(())
     }
 
     /// An attachment has room again, or is gone.
-    pub(super) fn attachment_event(&mut self, id: &str, index: usize, token: u64, flags: EventFlags) {
-        let Some(container) = self.containers.get_mut(id) else { return };
-        let Some(output) = container.outputs.get_mut(index) else { return };
+    pub(super) fn attachment_event(
+        &mut self,
+        id: &str,
+        index: usize,
+        token: u64,
+        flags: EventFlags,
+    ) {
+        let Some(container) = self.containers.get_mut(id) else {
+            return;
+        };
+
+        let Some(output) = container.outputs.get_mut(index) else {
+            return;
+        };
         if let Some(attachment) = output.attachments.iter_mut().find(|one| one.token == token) {
             if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
                 attachment.close();
@@ -113,16 +170,20 @@ impl Server {
                 attachment.flush();
             }
         }
+
         if !output.is_held_up() {
             self.listen_to_output(id, index, true);
         }
+
         self.tend_attachments(id, index);
     }
 
-    /// Lets those go who hold a container up and take nothing. Answers how long the next of them has; none: nobody is.
+    /// Lets those go who hold a container up and take nothing. Answers how long the next of them
+    /// has; none: nobody is.
     pub(super) fn let_stalled_go(&mut self) -> Option<Timespec> {
         let now = clock::ticking();
         let mut over = Vec::new();
+
         let mut next: Option<i64> = None;
         for (id, container) in &mut self.containers {
             for (index, output) in container.outputs.iter_mut().enumerate() {
@@ -132,34 +193,64 @@ impl Server {
                             attachment.close();
                             over.push((id.clone(), index));
                         }
-                        Some(deadline) => next = Some(next.map_or(deadline, |next| next.min(deadline))),
+                        Some(deadline) => {
+                            next = Some(next.map_or(deadline, |next| next.min(deadline)))
+                        }
                         None => {}
                     }
                 }
             }
         }
+
         for (id, index) in over {
             self.tend_attachments(&id, index);
             self.listen_to_output(&id, index, true);
         }
-        next.map(|next| Timespec { tv_sec: (next - now) / 1_000_000_000 + 1, tv_nsec: 0 })
+
+        next.map(|next| Timespec {
+            tv_sec: (next - now) / 1_000_000_000 + 1,
+            tv_nsec: 0,
+        })
     }
 
     /// Waits for room where something waits, and forgets who is gone.
     fn tend_attachments(&mut self, id: &str, index: usize) {
-        let Some(container) = self.containers.get_mut(id) else { return };
-        let Some(output) = container.outputs.get_mut(index) else { return };
-        let gone: Vec<u64> =
-            output.attachments.iter().filter(|one| one.is_gone()).map(|one| one.token).collect();
-        output.attachments.retain(|attachment| !attachment.is_gone());
+        let Some(container) = self.containers.get_mut(id) else {
+            return;
+        };
+
+        let Some(output) = container.outputs.get_mut(index) else {
+            return;
+        };
+        let gone: Vec<u64> = output
+            .attachments
+            .iter()
+            .filter(|one| one.is_gone())
+            .map(|one| one.token)
+            .collect();
+
+        output
+            .attachments
+            .retain(|attachment| !attachment.is_gone());
+
         for token in gone {
             self.sources.remove(&token);
         }
-        let Some(output) = self.containers.get(id).and_then(|container| container.outputs.get(index)) else {
+
+        let Some(output) = self
+            .containers
+            .get(id)
+            .and_then(|container| container.outputs.get(index))
+        else {
             return;
         };
+
         for attachment in &output.attachments {
-            let wanted = if attachment.is_waiting() { EventFlags::OUT } else { EventFlags::empty() };
+            let wanted = if attachment.is_waiting() {
+                EventFlags::OUT
+            } else {
+                EventFlags::empty()
+            };
             if let Some(sink) = attachment.sink() {
                 self.change(sink, attachment.token, wanted);
             }
@@ -168,13 +259,16 @@ impl Server {
 
     /// Forgets a container with all that was watched for it.
     pub(super) fn forget(&mut self, id: &str) {
-        let Some(container) = self.containers.remove(id) else { return };
+        let Some(container) = self.containers.remove(id) else {
+            return;
+        };
         let watched: Vec<(u64, Source)> = self
             .sources
             .iter()
             .filter(|(_, source)| about(source) == Some(id))
             .map(|(token, source)| (*token, source.clone()))
             .collect();
+
         for (token, source) in watched {
             self.sources.remove(&token);
             let descriptor = match source {
@@ -182,6 +276,7 @@ impl Server {
                 Source::ContainerSync { .. } => container.sync.as_ref().map(|sync| sync.as_fd()),
                 _ => None,
             };
+
             if let Some(descriptor) = descriptor {
                 self.unwatch(descriptor, token);
             }
@@ -192,7 +287,9 @@ impl Server {
 /// The container that a source belongs to.
 fn about(source: &Source) -> Option<&str> {
     match source {
-        Source::ContainerSync { id } | Source::Output { id, .. } | Source::Attachment { id, .. } => Some(id),
+        Source::ContainerSync { id }
+        | Source::Output { id, .. }
+        | Source::Attachment { id, .. } => Some(id),
         _ => None,
     }
 }

@@ -1,8 +1,9 @@
 //! `pods/eviction`: a pod is deleted if its disruption budget allows.
 //!
-//! Pods that serve nobody (finished, pending, going already) are deleted whatever a budget says. For others the budget is
-//! charged first, in its status, so that of two evictions that would be one too many only one goes through; then the pod
-//! is marked and deleted. An eviction that fails after that stays charged: the budget's controller settles it.
+//! Pods that serve nobody (finished, pending, going already) are deleted whatever a budget says.
+//! For others the budget is charged first, in its status, so that of two evictions that would be
+//! one too many only one goes through; then the pod is marked and deleted. An eviction that fails
+//! after that stays charged: the budget's controller settles it.
 
 mod budget;
 
@@ -48,38 +49,62 @@ async fn evict(call: &Call<'_>, object: &mut Value) -> Result<(), ApiError> {
         warnings: &Warnings::default(),
     };
     call.registry.admission.admit(object, &attributes).await?;
+
     if object.meta().name() != call.name {
-        return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
+        return Err(ApiError::bad_request(
+            "name in URL does not match name in Eviction object",
+        ));
     }
+
     let options = delete_options(call, object)?;
-    call.registry.admission.validate(Some(object), &attributes).await?;
+    call.registry
+        .admission
+        .validate(Some(object), &attributes)
+        .await?;
+
     let eviction = Eviction {
         call,
         pods: Scope::new(super::resource(), call.scope.namespace, call.scope.caller),
         budgets: Scope::new(budgets(), call.scope.namespace, call.scope.caller),
         options,
     };
+
     eviction.run().await
 }
 
 /// The options that an eviction deletes with: its own, and the dry run of the request.
 fn delete_options(call: &Call<'_>, object: &Value) -> Result<DeleteOptions, ApiError> {
     const UNSAFE: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+
     let Some(given) = object.get("deleteOptions").filter(|given| !given.is_null()) else {
-        return Ok(DeleteOptions { dry_run: call.options.dry_run, ..DeleteOptions::default() });
+        return Ok(DeleteOptions {
+            dry_run: call.options.dry_run,
+            ..DeleteOptions::default()
+        });
     };
+
     if given.get(UNSAFE).and_then(Value::as_bool) == Some(true) {
         let place = Path::Root.field("deleteOptions");
         let detail = "can not be set for pod eviction, try after removing the option";
         let error = FieldError::invalid(&place.field(UNSAFE), "true".to_owned(), detail);
-        return Err(ApiError::invalid(call.scope.kind, call.name, &FieldErrors::from(error)));
+        return Err(ApiError::invalid(
+            call.scope.kind,
+            call.name,
+            &FieldErrors::from(error),
+        ));
     }
+
     let options = DeleteOptions::parse(&Query::default(), Some(given))?;
-    Ok(DeleteOptions { dry_run: options.dry_run || call.options.dry_run, ..options })
+    Ok(DeleteOptions {
+        dry_run: options.dry_run || call.options.dry_run,
+        ..options
+    })
 }
 
 fn budgets() -> &'static Resource {
-    BUILTIN.resource("policy", "v1", "poddisruptionbudgets").expect("disruption budgets are built in")
+    BUILTIN
+        .resource("policy", "v1", "poddisruptionbudgets")
+        .expect("disruption budgets are built in")
 }
 
 struct Eviction<'a> {
@@ -98,6 +123,7 @@ impl Eviction<'_> {
             if need == Need::Budget {
                 return self.within_budget(&pod).await;
             }
+
             // Whoever is pending may be ready by now, and would count.
             let version = (need == Need::SamePod).then(|| pod.meta().resource_version());
             match self.delete(version).await {
@@ -114,7 +140,11 @@ impl Eviction<'_> {
     }
 
     fn pod(&self) -> Result<Value, ApiError> {
-        Ok(self.call.registry.get(&self.pods, self.call.name)?.value(self.pods.hub.of))
+        Ok(self
+            .call
+            .registry
+            .get(&self.pods, self.call.name)?
+            .value(self.pods.hub.of))
     }
 
     async fn within_budget(&self, pod: &Value) -> Result<(), ApiError> {
@@ -126,7 +156,13 @@ impl Eviction<'_> {
                 return Err(ApiError::unexplained(why));
             }
         };
-        let budget = self.call.registry.get(&self.budgets, &name)?.value(self.budgets.hub.of);
+
+        let budget = self
+            .call
+            .registry
+            .get(&self.budgets, &name)?
+            .value(self.budgets.hub.of);
+
         let budget: PodDisruptionBudget =
             typed::from_tree(&budget).map_err(|error| ApiError::internal(error.to_string()))?;
         if !is_ready(pod) && budget::spares_unready(&budget) {
@@ -138,14 +174,19 @@ impl Eviction<'_> {
             })?;
             return Ok(());
         }
+
         self.charge(&name).await?;
         self.delete(None).await?;
+
         Ok(())
     }
 
     fn budgets_of(&self, pod: &Value) -> Vec<Arc<Value>> {
         let labels = pod.meta().labels().cloned().unwrap_or_default();
-        let all = self.call.registry.lookup_all(self.budgets.resource, self.budgets.namespace);
+        let all = self
+            .call
+            .registry
+            .lookup_all(self.budgets.resource, self.budgets.namespace);
         let covers = |budget: &Arc<Value>| {
             let selector = LabelSelector::from_value(budget.at(&["spec", "selector"]));
             selector.is_ok_and(|selector| selector.matches(&labels))
@@ -160,6 +201,7 @@ impl Eviction<'_> {
             field_manager: MANAGER.to_owned(),
             ..WriteOptions::default()
         };
+
         let now = (self.call.registry.now)();
         let make = |old: &Value| {
             let budget: PodDisruptionBudget =
@@ -169,7 +211,12 @@ impl Eviction<'_> {
             budget::charge(&mut charged, self.call.name, now);
             Ok(charged)
         };
-        self.call.registry.change(&self.budgets, name, Part::Status, &options, make).await?;
+
+        self.call
+            .registry
+            .change(&self.budgets, name, Part::Status, &options, make)
+            .await?;
+
         Ok(())
     }
 
@@ -179,21 +226,38 @@ impl Eviction<'_> {
         if options.version.is_none() {
             options.version = version.map(str::to_owned);
         }
+
         let (registry, name) = (self.call.registry, self.call.name);
         if !options.dry_run {
             let now = (registry.now)();
             let mark = |pod: &mut Value| {
                 check_preconditions(&self.pods, name, pod, &options)?;
                 let (reason, message) = ("EvictionByEvictionAPI", "Eviction API: evicting");
-                Condition { of: "DisruptionTarget", status: "True", reason, message }.set(pod, now);
+                Condition {
+                    of: "DisruptionTarget",
+                    status: "True",
+                    reason,
+                    message,
+                }
+                .set(pod, now);
+
                 Ok(())
             };
+
             let marked = registry.rewrite(&self.pods, name, false, mark).await?;
             if options.version.is_some() {
-                options.version = Some(marked.value(self.pods.hub.of).meta().resource_version().to_owned());
+                options.version = Some(
+                    marked
+                        .value(self.pods.hub.of)
+                        .meta()
+                        .resource_version()
+                        .to_owned(),
+                );
             }
         }
+
         registry.delete(&self.pods, name, &options).await?;
+
         Ok(())
     }
 }
@@ -220,8 +284,23 @@ impl Need {
 }
 
 fn is_ready(pod: &Value) -> bool {
-    let conditions = pod.at(&["status", "conditions"]).and_then(Value::as_array).into_iter().flatten();
-    let text = |condition: &Value, name: &str| condition.get(name).and_then(Value::as_str).map(str::to_owned);
-    let mut ready = conditions.filter(|condition| text(condition, "type").as_deref() == Some("Ready"));
-    ready.next().is_some_and(|condition| text(condition, "status").as_deref() == Some("True"))
+    let conditions = pod
+        .at(&["status", "conditions"])
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+
+    let text = |condition: &Value, name: &str| {
+        condition
+            .get(name)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+
+    let mut ready =
+        conditions.filter(|condition| text(condition, "type").as_deref() == Some("Ready"));
+
+    ready
+        .next()
+        .is_some_and(|condition| text(condition, "status").as_deref() == Some("True"))
 }

@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
-use k8s_openapi::api::core::v1::{Container, ContainerRestartRule, ContainerStatus, PodSpec, PodStatus};
+use k8s_openapi::api::core::v1::{
+    Container, ContainerRestartRule, ContainerStatus, PodSpec, PodStatus,
+};
 
 use super::STATUS;
 use crate::registry::strategy::Errors;
@@ -13,7 +15,12 @@ use crate::registry::validate::{items, text};
 /// Judges that no container runs again that is not to.
 pub(super) fn transitions(new: &PodStatus, old: &PodStatus, spec: &PodSpec, errors: &mut Errors) {
     let lists = [
-        (&new.container_statuses, &old.container_statuses, &spec.containers[..], "containerStatuses"),
+        (
+            &new.container_statuses,
+            &old.container_statuses,
+            &spec.containers[..],
+            "containerStatuses",
+        ),
         (
             &new.init_container_statuses,
             &old.init_container_statuses,
@@ -21,11 +28,16 @@ pub(super) fn transitions(new: &PodStatus, old: &PodStatus, spec: &PodSpec, erro
             "initContainerStatuses",
         ),
     ];
+
     if !restarts_everything(spec) {
         for (new, old, containers, name) in lists {
             // Of containers with the same name the first counts.
-            let by_name: HashMap<&str, &Container> =
-                containers.iter().rev().map(|container| (container.name.as_str(), container)).collect();
+            let by_name: HashMap<&str, &Container> = containers
+                .iter()
+                .rev()
+                .map(|container| (container.name.as_str(), container))
+                .collect();
+
             let may_run = |status: &ContainerStatus, code: i32| {
                 let container = by_name.get(status.name.as_str());
                 container.is_some_and(|container| restarts(container, spec, code))
@@ -33,8 +45,13 @@ pub(super) fn transitions(new: &PodStatus, old: &PodStatus, spec: &PodSpec, erro
             ended(items(new), items(old), may_run, &STATUS.field(name), errors);
         }
     }
+
     let at = STATUS.field("ephemeralContainerStatuses");
-    let (new, old) = (&new.ephemeral_container_statuses, &old.ephemeral_container_statuses);
+
+    let (new, old) = (
+        &new.ephemeral_container_statuses,
+        &old.ephemeral_container_statuses,
+    );
     ended(items(new), items(old), |_, _| false, &at, errors);
 }
 
@@ -52,13 +69,21 @@ fn ended(
             .and_then(|state| state.terminated.as_ref())
             .map(|terminated| terminated.exit_code)
     };
-    let running: HashSet<&str> =
-        new.iter().filter(|now| end(now).is_none()).map(|now| now.name.as_str()).collect();
+
+    let running: HashSet<&str> = new
+        .iter()
+        .filter(|now| end(now).is_none())
+        .map(|now| now.name.as_str())
+        .collect();
+
     for (index, before) in old.iter().enumerate() {
         let Some(code) = end(before) else { continue };
         if running.contains(before.name.as_str()) && !may_run(before, code) {
             let detail = "may not be transitioned to non-terminated state";
-            errors.push(FieldError::forbidden(&at.index(index).field("state"), detail));
+            errors.push(FieldError::forbidden(
+                &at.index(index).field("state"),
+                detail,
+            ));
         }
     }
 }
@@ -78,11 +103,20 @@ fn restarts(container: &Container, spec: &PodSpec, code: i32) -> bool {
         "Never" => false,
         _ => true,
     };
-    let Some(policy) = &container.restart_policy else { return by_policy(text(&spec.restart_policy)) };
-    let matching = items(&container.restart_policy_rules).iter().find(|rule| matches(rule, code));
-    if matching.is_some_and(|rule| matches!(rule.action.as_str(), "Restart" | "RestartAllContainers")) {
+
+    let Some(policy) = &container.restart_policy else {
+        return by_policy(text(&spec.restart_policy));
+    };
+
+    let matching = items(&container.restart_policy_rules)
+        .iter()
+        .find(|rule| matches(rule, code));
+    if matching
+        .is_some_and(|rule| matches!(rule.action.as_str(), "Restart" | "RestartAllContainers"))
+    {
         return true;
     }
+
     match policy.as_str() {
         "Always" | "OnFailure" | "Never" => by_policy(policy),
         _ => by_policy(text(&spec.restart_policy)),

@@ -22,8 +22,15 @@ impl<'a> Frame<'a> {
         options: &'a Options,
         volumes: BTreeMap<&'a str, &'a Volume>,
     ) -> Frame<'a> {
-        let names = items(&spec.resource_claims).iter().map(|claim| claim.name.as_str());
-        Frame { spec, options, volumes, claims: names.filter(|name| !name.is_empty()).collect() }
+        let names = items(&spec.resource_claims)
+            .iter()
+            .map(|claim| claim.name.as_str());
+        Frame {
+            spec,
+            options,
+            volumes,
+            claims: names.filter(|name| !name.is_empty()).collect(),
+        }
     }
 
     /// Whether the pod's users are those of its node.

@@ -15,14 +15,19 @@ pub(super) fn ports_of_host_network(frame: &Frame<'_>, at: &Path<'_>, errors: &m
     if frame.spec.host_network != Some(true) {
         return;
     }
+
     let at = at.field("containers");
     for (index, container) in frame.spec.containers.iter().enumerate() {
         for (place, port) in items(&container.ports).iter().enumerate() {
             let found = port.host_port.unwrap_or(0);
+
             // In a template the port of the node may yet be filled in.
             if (frame.options.is_pod || found != 0) && found != port.container_port {
                 errors.push(FieldError::invalid(
-                    &at.index(index).field("ports").index(place).field("hostPort"),
+                    &at.index(index)
+                        .field("ports")
+                        .index(place)
+                        .field("hostPort"),
                     found.to_string(),
                     "must match `containerPort` when `hostNetwork` is true",
                 ));
@@ -34,11 +39,14 @@ pub(super) fn ports_of_host_network(frame: &Frame<'_>, at: &Path<'_>, errors: &m
 /// Judges what does not go together with users of the pod's own.
 pub(super) fn users(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     let spec = frame.spec;
+
     if frame.host_users() {
         return;
     }
+
     let detail = "when `hostUsers` is false";
     let network = spec.host_network == Some(true) && !frame.options.users_in_host_network;
+
     // Two of these names are upstream's slips.
     for (shared, name) in [
         (network, "hostNetwork"),
@@ -49,6 +57,7 @@ pub(super) fn users(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
             errors.push(FieldError::forbidden(&at.field(name), detail));
         }
     }
+
     if !frame.options.users_with_devices {
         every_container(spec, at, |container, at| {
             if !items(&container.volume_devices).is_empty() {
@@ -59,17 +68,29 @@ pub(super) fn users(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
 }
 
 pub(super) fn name_override(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
-    let Some(name) = &spec.hostname_override else { return };
+    let Some(name) = &spec.hostname_override else {
+        return;
+    };
+
     let at = at.field("hostnameOverride");
     if spec.set_hostname_as_fqdn == Some(true) {
-        errors.push(FieldError::forbidden(&at, "may not be specified when setHostnameAsFQDN is true"));
+        errors.push(FieldError::forbidden(
+            &at,
+            "may not be specified when setHostnameAsFQDN is true",
+        ));
     }
+
     if spec.host_network == Some(true) {
-        errors.push(FieldError::forbidden(&at, "may not be specified when hostNetwork is true"));
+        errors.push(FieldError::forbidden(
+            &at,
+            "may not be specified when hostNetwork is true",
+        ));
     }
+
     if name.len() > 64 {
         errors.push(FieldError::too_long(&at, 64));
     }
+
     refuse(&at, name, dns1123_subdomain(name), errors);
 }
 
@@ -77,8 +98,14 @@ pub(super) fn aliases(aliases: &[HostAlias], at: &Path<'_>, errors: &mut Errors)
     for (index, alias) in aliases.iter().enumerate() {
         let at = at.index(index);
         ip::check(&alias.ip, &[], &at.field("ip"), errors);
+
         for (place, name) in items(&alias.hostnames).iter().enumerate() {
-            refuse(&at.field("hostnames").index(place), name, dns1123_subdomain(name), errors);
+            refuse(
+                &at.field("hostnames").index(place),
+                name,
+                dns1123_subdomain(name),
+                errors,
+            );
         }
     }
 }

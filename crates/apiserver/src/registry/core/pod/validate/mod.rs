@@ -1,8 +1,8 @@
 //! What is wrong with a pod, or with the template of one.
 //!
-//! The complaints are upstream's, in upstream's order: volumes, claims, containers, then the spec around them. A part
-//! that is judged by others (the volumes by their mounts, the spec by its containers) comes in a [`Frame`]. Files are
-//! called what the user calls the part.
+//! The complaints are upstream's, in upstream's order: volumes, claims, containers, then the spec
+//! around them. A part that is judged by others (the volumes by their mounts, the spec by its
+//! containers) comes in a [`Frame`]. Files are called what the user calls the part.
 
 mod affinity;
 mod annotations;
@@ -49,13 +49,17 @@ pub(super) fn pod(metadata: &ObjectMeta, spec: &PodSpec, options: &Options, erro
         options,
         errors,
     );
+
     self::spec(spec, Some(metadata), &at, options, errors);
+
     if text(&spec.service_account_name).is_empty() {
         volume::no_tokens(items(&spec.volumes), &at.field("volumes"), errors);
     }
-    for (list, name) in
-        [(&spec.containers[..], "containers"), (items(&spec.init_containers), "initContainers")]
-    {
+
+    for (list, name) in [
+        (&spec.containers[..], "containers"),
+        (items(&spec.init_containers), "initContainers"),
+    ] {
         for (index, container) in list.iter().enumerate() {
             container::image_unpadded(text(&container.image), &at.field(name).index(index), errors);
         }
@@ -66,12 +70,17 @@ pub(super) fn pod(metadata: &ObjectMeta, spec: &PodSpec, options: &Options, erro
 pub(super) fn new_pod(metadata: &ObjectMeta, spec: &PodSpec, errors: &mut Errors) {
     let at = Path::Root.field("spec");
     if !items(&spec.ephemeral_containers).is_empty() {
-        errors.push(FieldError::forbidden(&at.field("ephemeralContainers"), "cannot be set on create"));
+        errors.push(FieldError::forbidden(
+            &at.field("ephemeralContainers"),
+            "cannot be set on create",
+        ));
     }
+
     if !text(&spec.node_name).is_empty() && !items(&spec.scheduling_gates).is_empty() {
         let detail = "cannot be set until all schedulingGates have been cleared";
         errors.push(FieldError::forbidden(&at.field("nodeName"), detail));
     }
+
     security::annotations_agree(metadata, spec, &at, errors);
 }
 
@@ -89,9 +98,13 @@ pub(in crate::registry) fn template(
     let at = at.field("spec");
     self::spec(spec, None, &at, options, errors);
     security::annotations_agree(metadata, spec, &at, errors);
+
     if !items(&spec.ephemeral_containers).is_empty() {
         let detail = "ephemeral containers not allowed in pod template";
-        errors.push(FieldError::forbidden(&at.field("ephemeralContainers"), detail));
+        errors.push(FieldError::forbidden(
+            &at.field("ephemeralContainers"),
+            detail,
+        ));
     }
 }
 
@@ -105,18 +118,25 @@ pub(in crate::registry) fn template_metadata(
     let (no_metadata, no_spec) = (ObjectMeta::default(), PodSpec::default());
     let metadata = template.metadata.as_ref().unwrap_or(&no_metadata);
     let spec = template.spec.as_ref().unwrap_or(&no_spec);
-    meta::validate::labels(metadata.labels.iter().flatten(), &at.field("labels"), errors);
+    meta::validate::labels(
+        metadata.labels.iter().flatten(),
+        &at.field("labels"),
+        errors,
+    );
     let place = at.field("annotations");
     meta::validate::annotations(metadata.annotations.iter().flatten(), &place, errors);
     annotations::annotations(metadata.annotations.as_ref(), spec, &place, options, errors);
 }
 
-/// Judges a text that is to be one of a few words. It is shown as JSON has it: such texts have a type of their own in
-/// upstream.
+/// Judges a text that is to be one of a few words. It is shown as JSON has it: such texts have a
+/// type of their own in upstream.
 fn word(found: &str, known: &[&str], at: &Path<'_>, errors: &mut Errors) {
     if !known.contains(&found) {
         let bad_value = Some(internal::text(found));
-        errors.push(FieldError { bad_value, ..FieldError::not_supported(at, found, known) });
+        errors.push(FieldError {
+            bad_value,
+            ..FieldError::not_supported(at, found, known)
+        });
     }
 }
 

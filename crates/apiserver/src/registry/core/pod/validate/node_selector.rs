@@ -17,7 +17,10 @@ pub(in crate::registry) fn selector(
 ) {
     let at = at.field("nodeSelectorTerms");
     if selector.node_selector_terms.is_empty() {
-        errors.push(FieldError::required(&at, "must have at least one node selector term"));
+        errors.push(FieldError::required(
+            &at,
+            "must have at least one node selector term",
+        ));
     }
     for (index, given) in selector.node_selector_terms.iter().enumerate() {
         term(given, values, &at.index(index), errors);
@@ -26,7 +29,12 @@ pub(in crate::registry) fn selector(
 
 pub(super) fn term(term: &NodeSelectorTerm, values: Values, at: &Path<'_>, errors: &mut Errors) {
     for (index, requirement) in items(&term.match_expressions).iter().enumerate() {
-        expression(requirement, values, &at.field("matchExpressions").index(index), errors);
+        expression(
+            requirement,
+            values,
+            &at.field("matchExpressions").index(index),
+            errors,
+        );
     }
     for (index, requirement) in items(&term.match_fields).iter().enumerate() {
         field(requirement, &at.field("matchFields").index(index), errors);
@@ -36,15 +44,25 @@ pub(super) fn term(term: &NodeSelectorTerm, values: Values, at: &Path<'_>, error
 /// Whether some value of an expression is no label value.
 pub(in crate::registry::core::pod) fn has_bad_value(terms: &[NodeSelectorTerm]) -> bool {
     let expressions = terms.iter().flat_map(|term| items(&term.match_expressions));
-    expressions.flat_map(|expression| items(&expression.values)).any(|value| !label_value(value).is_empty())
+    expressions
+        .flat_map(|expression| items(&expression.values))
+        .any(|value| !label_value(value).is_empty())
 }
 
-fn expression(requirement: &NodeSelectorRequirement, values: Values, at: &Path<'_>, errors: &mut Errors) {
+fn expression(
+    requirement: &NodeSelectorRequirement,
+    values: Values,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let given = items(&requirement.values);
     let place = at.field("values");
     match (requirement.operator.as_str(), given.len()) {
         ("In" | "NotIn", 0) => {
-            errors.push(FieldError::required(&place, "must be specified when `operator` is 'In' or 'NotIn'"));
+            errors.push(FieldError::required(
+                &place,
+                "must be specified when `operator` is 'In' or 'NotIn'",
+            ));
         }
         ("Exists" | "DoesNotExist", 1..) => {
             let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
@@ -63,7 +81,14 @@ fn expression(requirement: &NodeSelectorRequirement, values: Values, at: &Path<'
             ));
         }
     }
-    refuse(&at.field("key"), &requirement.key, qualified_name(&requirement.key), errors);
+
+    refuse(
+        &at.field("key"),
+        &requirement.key,
+        qualified_name(&requirement.key),
+        errors,
+    );
+
     if values == Values::Judged {
         for (index, value) in given.iter().enumerate() {
             refuse(&place.index(index), value, label_value(value), errors);
@@ -77,7 +102,8 @@ fn field(requirement: &NodeSelectorRequirement, at: &Path<'_>, errors: &mut Erro
     match requirement.operator.as_str() {
         "In" | "NotIn" if given.len() == 1 => {}
         "In" | "NotIn" => {
-            let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+            let detail =
+                "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
             errors.push(FieldError::required(&place, detail));
         }
         other => {
@@ -88,11 +114,17 @@ fn field(requirement: &NodeSelectorRequirement, at: &Path<'_>, errors: &mut Erro
             ));
         }
     }
+
     if requirement.key != "metadata.name" {
         let detail = "not a valid field selector key";
-        errors.push(FieldError::invalid_str(&at.field("key"), &requirement.key, detail));
+        errors.push(FieldError::invalid_str(
+            &at.field("key"),
+            &requirement.key,
+            detail,
+        ));
         return;
     }
+
     for (index, value) in given.iter().enumerate() {
         refuse(&place.index(index), value, dns1123_subdomain(value), errors);
     }

@@ -15,7 +15,11 @@ pub(super) fn descending(path: &str, at: &Path<'_>, errors: &mut Errors) {
 pub(super) fn unreserved(path: &str, at: &Path<'_>, errors: &mut Errors) {
     descending(path, at, errors);
     if path.starts_with("..") && !path.starts_with("../") {
-        errors.push(FieldError::invalid_str(at, path, "must not start with '..'"));
+        errors.push(FieldError::invalid_str(
+            at,
+            path,
+            "must not start with '..'",
+        ));
     }
 }
 

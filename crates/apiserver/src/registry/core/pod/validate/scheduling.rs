@@ -13,7 +13,12 @@ use crate::registry::strategy::Errors;
 pub(super) fn readiness_gates(gates: &[PodReadinessGate], at: &Path<'_>, errors: &mut Errors) {
     for (index, gate) in gates.iter().enumerate() {
         let condition = &gate.condition_type;
-        refuse(&at.index(index).field("conditionType"), condition, qualified_name(condition), errors);
+        refuse(
+            &at.index(index).field("conditionType"),
+            condition,
+            qualified_name(condition),
+            errors,
+        );
     }
 }
 

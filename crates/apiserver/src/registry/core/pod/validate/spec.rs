@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{
-    Frame, affinity, between, claims, container, dns, host, os, required_word, resources, scheduling,
-    security, spread, tolerations, volume,
+    Frame, affinity, between, claims, container, dns, host, os, required_word, resources,
+    scheduling, security, spread, tolerations, volume,
 };
 use crate::registry::core::pod::options::Options;
 use crate::registry::strategy::Errors;
@@ -23,11 +23,28 @@ pub(in crate::registry::core::pod) fn spec(
     errors: &mut Errors,
 ) {
     if spec.termination_grace_period_seconds.is_none() {
-        errors.push(FieldError::required(&at.field("terminationGracePeriodSeconds"), ""));
+        errors.push(FieldError::required(
+            &at.field("terminationGracePeriodSeconds"),
+            "",
+        ));
     }
-    let volumes = volume::volumes(items(&spec.volumes), metadata, &at.field("volumes"), options, errors);
+
+    let volumes = volume::volumes(
+        items(&spec.volumes),
+        metadata,
+        &at.field("volumes"),
+        options,
+        errors,
+    );
     let frame = Frame::new(spec, options, volumes);
-    claims::claims(metadata, items(&spec.resource_claims), &at.field("resourceClaims"), errors);
+
+    claims::claims(
+        metadata,
+        items(&spec.resource_claims),
+        &at.field("resourceClaims"),
+        errors,
+    );
+
     container::all(&frame, at, errors);
     resources::of_pod(&frame, at, errors);
     host::ports_of_host_network(&frame, at, errors);
@@ -37,25 +54,67 @@ pub(in crate::registry::core::pod) fn spec(
         &at.field("restartPolicy"),
         errors,
     );
+
     required_word(
         text(&spec.dns_policy),
         &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
         &at.field("dnsPolicy"),
         errors,
     );
-    meta::validate::labels(spec.node_selector.iter().flatten(), &at.field("nodeSelector"), errors);
+
+    meta::validate::labels(
+        spec.node_selector.iter().flatten(),
+        &at.field("nodeSelector"),
+        errors,
+    );
+
     security::of_pod(&frame, &at.field("securityContext"), errors);
-    affinity::affinity(spec.affinity.as_ref(), &at.field("affinity"), options, errors);
-    dns::config(spec.dns_config.as_ref(), text(&spec.dns_policy), &at.field("dnsConfig"), errors);
-    scheduling::readiness_gates(items(&spec.readiness_gates), &at.field("readinessGates"), errors);
-    scheduling::gates(items(&spec.scheduling_gates), &at.field("schedulingGates"), errors);
+    affinity::affinity(
+        spec.affinity.as_ref(),
+        &at.field("affinity"),
+        options,
+        errors,
+    );
+
+    dns::config(
+        spec.dns_config.as_ref(),
+        text(&spec.dns_policy),
+        &at.field("dnsConfig"),
+        errors,
+    );
+
+    scheduling::readiness_gates(
+        items(&spec.readiness_gates),
+        &at.field("readinessGates"),
+        errors,
+    );
+
+    scheduling::gates(
+        items(&spec.scheduling_gates),
+        &at.field("schedulingGates"),
+        errors,
+    );
+
     let place = at.field("topologySpreadConstraints");
-    spread::constraints(items(&spec.topology_spread_constraints), &place, options, errors);
+    spread::constraints(
+        items(&spec.topology_spread_constraints),
+        &place,
+        options,
+        errors,
+    );
+
     os::host_processes(&frame, at, errors);
     host::users(&frame, at, errors);
     host::name_override(spec, at, errors);
+
     names(spec, at, errors);
-    tolerations::tolerations(items(&spec.tolerations), &at.field("tolerations"), options, errors);
+    tolerations::tolerations(
+        items(&spec.tolerations),
+        &at.field("tolerations"),
+        options,
+        errors,
+    );
+
     host::aliases(items(&spec.host_aliases), &at.field("hostAliases"), errors);
     classes(spec, &frame, at, errors);
     os::os(spec, at, errors);
@@ -64,14 +123,25 @@ pub(in crate::registry::core::pod) fn spec(
 
 /// The names of other objects, and of the pod in its network.
 fn names(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
-    for (found, name) in [(&spec.service_account_name, "serviceAccountName"), (&spec.node_name, "nodeName")] {
+    for (found, name) in [
+        (&spec.service_account_name, "serviceAccountName"),
+        (&spec.node_name, "nodeName"),
+    ] {
         if let Some(found) = found.as_deref().filter(|found| !found.is_empty()) {
             refuse(&at.field(name), found, dns1123_subdomain(found), errors);
         }
     }
+
     if let Some(seconds) = spec.active_deadline_seconds {
-        between(seconds, 1, i32::MAX.into(), &at.field("activeDeadlineSeconds"), errors);
+        between(
+            seconds,
+            1,
+            i32::MAX.into(),
+            &at.field("activeDeadlineSeconds"),
+            errors,
+        );
     }
+
     for (found, name) in [(&spec.hostname, "hostname"), (&spec.subdomain, "subdomain")] {
         if let Some(found) = found.as_deref().filter(|found| !found.is_empty()) {
             refuse(&at.field(name), found, dns1123_label(found), errors);
@@ -81,16 +151,33 @@ fn names(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
 
 /// The classes that a pod is of, and what comes with them.
 fn classes(spec: &PodSpec, frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
-    if let Some(found) = spec.priority_class_name.as_deref().filter(|found| !found.is_empty()) {
-        refuse(&at.field("priorityClassName"), found, dns1123_subdomain(found), errors);
+    if let Some(found) = spec
+        .priority_class_name
+        .as_deref()
+        .filter(|found| !found.is_empty())
+    {
+        refuse(
+            &at.field("priorityClassName"),
+            found,
+            dns1123_subdomain(found),
+            errors,
+        );
     }
+
     if let Some(found) = &spec.runtime_class_name {
-        refuse(&at.field("runtimeClassName"), found, dns1123_subdomain(found), errors);
+        refuse(
+            &at.field("runtimeClassName"),
+            found,
+            dns1123_subdomain(found),
+            errors,
+        );
     }
+
     if let Some(found) = &spec.preemption_policy {
         let known = ["PreemptLowerPriority", "Never"];
         required_word(found, &known, &at.field("preemptionPolicy"), errors);
     }
+
     if let Some(overhead) = &spec.overhead {
         resources::overhead(overhead, &at.field("overhead"), frame.options, errors);
     }

@@ -23,18 +23,29 @@ pub(in crate::registry) fn tolerations(
         if !key.is_empty() {
             refuse(&at.field("key"), key, qualified_name(key), errors);
         } else if operator != "Exists" {
-            let detail =
-                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-            errors.push(FieldError::invalid_str(&at.field("operator"), operator, detail));
+            let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            errors.push(FieldError::invalid_str(
+                &at.field("operator"),
+                operator,
+                detail,
+            ));
         }
+
         let effect = text(&toleration.effect);
         if toleration.toleration_seconds.is_some() && effect != "NoExecute" {
             let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
             errors.push(FieldError::invalid_str(&at.field("effect"), effect, detail));
         }
+
         value(operator, text(&toleration.value), &at, options, errors);
+
         if !effect.is_empty() {
-            word(effect, &["NoSchedule", "PreferNoSchedule", "NoExecute"], &at.field("effect"), errors);
+            word(
+                effect,
+                &["NoSchedule", "PreferNoSchedule", "NoExecute"],
+                &at.field("effect"),
+                errors,
+            );
         }
     }
 }
@@ -45,12 +56,20 @@ fn value(operator: &str, value: &str, at: &Path<'_>, options: &Options, errors: 
         "Equal" | "" => {
             let messages = label_value(value);
             if !messages.is_empty() {
-                errors.push(FieldError::invalid_str(&at.field("operator"), value, messages.join(";")));
+                errors.push(FieldError::invalid_str(
+                    &at.field("operator"),
+                    value,
+                    messages.join(";"),
+                ));
             }
         }
         "Exists" if !value.is_empty() => {
             let detail = "value must be empty when `operator` is 'Exists'";
-            errors.push(FieldError::invalid_str(&at.field("operator"), value, detail));
+            errors.push(FieldError::invalid_str(
+                &at.field("operator"),
+                value,
+                detail,
+            ));
         }
         "Exists" => {}
         "Lt" | "Gt" if options.comparing_tolerations => {
@@ -63,7 +82,11 @@ fn value(operator: &str, value: &str, at: &Path<'_>, options: &Options, errors: 
         }
         "Lt" | "Gt" => {
             let known = ["Equal", "Exists", "Lt", "Gt"];
-            errors.push(FieldError::not_supported(&at.field("operator"), operator, &known));
+            errors.push(FieldError::not_supported(
+                &at.field("operator"),
+                operator,
+                &known,
+            ));
         }
         other => word(other, &["Equal", "Exists"], &at.field("operator"), errors),
     }

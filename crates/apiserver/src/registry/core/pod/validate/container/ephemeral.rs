@@ -18,24 +18,40 @@ pub(super) fn containers(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) 
     let spec = frame.spec;
     let listed = spec.containers.iter().chain(items(&spec.init_containers));
     let others: BTreeSet<&str> = listed.map(|container| container.name.as_str()).collect();
+
     let mut names = others.clone();
     for (index, given) in items(&spec.ephemeral_containers).iter().enumerate() {
         let (at, container) = (at.index(index), as_container(given));
         common::container(&container, frame, &at, errors);
         image_unpadded(text(&container.image), &at, errors);
+
         if !names.insert(&given.name) {
-            errors.push(FieldError::duplicate(&at.field("name"), Quoted(&given.name).to_string()));
+            errors.push(FieldError::duplicate(
+                &at.field("name"),
+                Quoted(&given.name).to_string(),
+            ));
         }
+
         let target = text(&given.target_container_name);
         if !target.is_empty() && !others.contains(target) {
-            errors.push(FieldError::not_found(&at.field("targetContainerName"), target));
+            errors.push(FieldError::not_found(
+                &at.field("targetContainerName"),
+                target,
+            ));
         }
+
         not_serving(&container, &at, errors);
         let mounts = at.field("volumeMounts");
         for (place, mount) in items(&given.volume_mounts).iter().enumerate() {
-            for (found, name) in [(&mount.sub_path, "subPath"), (&mount.sub_path_expr, "subPathExpr")] {
+            for (found, name) in [
+                (&mount.sub_path, "subPath"),
+                (&mount.sub_path_expr, "subPathExpr"),
+            ] {
                 if !text(found).is_empty() {
-                    errors.push(FieldError::forbidden(&mounts.index(place).field(name), NOT_HERE));
+                    errors.push(FieldError::forbidden(
+                        &mounts.index(place).field(name),
+                        NOT_HERE,
+                    ));
                 }
             }
         }
@@ -50,7 +66,10 @@ fn not_serving(container: &Container, at: &Path<'_>, errors: &mut Errors) {
         (*resources != no_resources, "resources"),
         (container.resize_policy.is_some(), "resizePolicy"),
         (container.restart_policy.is_some(), "restartPolicy"),
-        (container.restart_policy_rules.is_some(), "restartPolicyRules"),
+        (
+            container.restart_policy_rules.is_some(),
+            "restartPolicyRules",
+        ),
         (container.liveness_probe.is_some(), "livenessProbe"),
         (container.readiness_probe.is_some(), "readinessProbe"),
         (container.startup_probe.is_some(), "startupProbe"),
@@ -92,6 +111,7 @@ pub(in crate::registry::core::pod) fn as_container(given: &EphemeralContainer) -
         volume_mounts,
         working_dir,
     } = given.clone();
+
     Container {
         args,
         command,

@@ -13,23 +13,37 @@ use crate::registry::strategy::Errors;
 use crate::registry::validate::items;
 
 pub(super) fn containers(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
-    let mut names: BTreeSet<&str> = frame.spec.containers.iter().map(|other| other.name.as_str()).collect();
+    let mut names: BTreeSet<&str> = frame
+        .spec
+        .containers
+        .iter()
+        .map(|other| other.name.as_str())
+        .collect();
+
     for (index, container) in items(&frame.spec.init_containers).iter().enumerate() {
         let place = at.index(index);
         common::container(container, frame, &place, errors);
         restart::init_policy(container, &place, errors);
+
         if names.contains(container.name.as_str()) {
-            errors.push(FieldError::duplicate(&place.field("name"), Quoted(&container.name).to_string()));
+            errors.push(FieldError::duplicate(
+                &place.field("name"),
+                Quoted(&container.name).to_string(),
+            ));
         } else if !container.name.is_empty() {
             names.insert(&container.name);
         }
+
         // They run one by one; upstream counts each as the first.
         ports::conflicts(std::slice::from_ref(container), at, errors);
+
         if restart::always(container) {
             serving(container, frame, &place, errors);
             continue;
         }
+
         not_serving(container, &place, errors);
+
         if !frame.options.restarting_init_resizes {
             resizes(container, &place.field("resizePolicy"), errors);
         }
@@ -55,7 +69,11 @@ fn resizes(container: &Container, at: &Path<'_>, errors: &mut Errors) {
         if policy.restart_policy == "RestartContainer" {
             let detail = "must not be set to 'RestartContainer' for non-sidecar initContainers";
             let place = at.index(index);
-            errors.push(FieldError::invalid_str(&place.field("restartPolicy"), "RestartContainer", detail));
+            errors.push(FieldError::invalid_str(
+                &place.field("restartPolicy"),
+                "RestartContainer",
+                detail,
+            ));
         }
     }
 }

@@ -4,7 +4,8 @@ use coracle_api::Path;
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::names::http_header_name;
 use k8s_openapi::api::core::v1::{
-    ExecAction, GRPCAction, HTTPGetAction, Lifecycle, LifecycleHandler, Probe, SleepAction, TCPSocketAction,
+    ExecAction, GRPCAction, HTTPGetAction, Lifecycle, LifecycleHandler, Probe, SleepAction,
+    TCPSocketAction,
 };
 
 use super::super::{required, word};
@@ -12,8 +13,16 @@ use super::ports;
 use crate::registry::strategy::Errors;
 use crate::registry::validate::{items, text};
 
-pub(super) fn lifecycle(lifecycle: &Lifecycle, grace: Option<i64>, at: &Path<'_>, errors: &mut Errors) {
-    for (hook, name) in [(&lifecycle.post_start, "postStart"), (&lifecycle.pre_stop, "preStop")] {
+pub(super) fn lifecycle(
+    lifecycle: &Lifecycle,
+    grace: Option<i64>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
+    for (hook, name) in [
+        (&lifecycle.post_start, "postStart"),
+        (&lifecycle.pre_stop, "preStop"),
+    ] {
         if let Some(hook) = hook {
             handler(&Handler::of_hook(hook), grace, &at.field(name), errors);
         }
@@ -53,7 +62,12 @@ impl<'a> Handler<'a> {
 }
 
 /// Judges that it is one thing, and that one; further ones are only counted.
-pub(super) fn handler(handler: &Handler<'_>, grace: Option<i64>, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn handler(
+    handler: &Handler<'_>,
+    grace: Option<i64>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let given = [
         (handler.exec.is_some(), "exec"),
         (handler.http.is_some(), "httpGet"),
@@ -61,42 +75,73 @@ pub(super) fn handler(handler: &Handler<'_>, grace: Option<i64>, at: &Path<'_>, 
         (handler.grpc.is_some(), "grpc"),
         (handler.sleep.is_some(), "sleep"),
     ];
-    let mut names = given.into_iter().filter(|(given, _)| *given).map(|(_, name)| name);
+
+    let mut names = given
+        .into_iter()
+        .filter(|(given, _)| *given)
+        .map(|(_, name)| name);
+
     let Some(first) = names.next() else {
         errors.push(FieldError::required(at, "must specify a handler type"));
         return;
     };
+
     let place = at.field(first);
     match handler {
-        Handler { exec: Some(exec), .. } => {
+        Handler {
+            exec: Some(exec), ..
+        } => {
             if items(&exec.command).is_empty() {
                 errors.push(FieldError::required(&place.field("command"), ""));
             }
         }
-        Handler { http: Some(http), .. } => http_get(http, &place, errors),
+        Handler {
+            http: Some(http), ..
+        } => http_get(http, &place, errors),
         Handler { tcp: Some(tcp), .. } => ports::reference(&tcp.port, &place.field("port"), errors),
-        Handler { grpc: Some(grpc), .. } => ports::number(grpc.port, &place.field("port"), errors),
-        Handler { sleep: Some(sleep), .. } => self::sleep(sleep.seconds, grace, &place, errors),
+        Handler {
+            grpc: Some(grpc), ..
+        } => ports::number(grpc.port, &place.field("port"), errors),
+        Handler {
+            sleep: Some(sleep), ..
+        } => self::sleep(sleep.seconds, grace, &place, errors),
         _ => unreachable!("the first was found above"),
     }
+
     for name in names {
-        errors.push(FieldError::forbidden(&at.field(name), "may not specify more than 1 handler type"));
+        errors.push(FieldError::forbidden(
+            &at.field(name),
+            "may not specify more than 1 handler type",
+        ));
     }
 }
 
 fn http_get(http: &HTTPGetAction, at: &Path<'_>, errors: &mut Errors) {
     required(text(&http.path), &at.field("path"), errors);
     ports::reference(&http.port, &at.field("port"), errors);
-    word(text(&http.scheme), &["HTTP", "HTTPS"], &at.field("scheme"), errors);
+    word(
+        text(&http.scheme),
+        &["HTTP", "HTTPS"],
+        &at.field("scheme"),
+        errors,
+    );
+
     for header in items(&http.http_headers) {
-        refuse(&at.field("httpHeaders"), &header.name, http_header_name(&header.name), errors);
+        refuse(
+            &at.field("httpHeaders"),
+            &header.name,
+            http_header_name(&header.name),
+            errors,
+        );
     }
 }
 
-/// A hook that sleeps is done before the pod's time is over. Where that time is missing, that is said elsewhere.
+/// A hook that sleeps is done before the pod's time is over. Where that time is missing, that is
+/// said elsewhere.
 fn sleep(seconds: i64, grace: Option<i64>, at: &Path<'_>, errors: &mut Errors) {
     if let Some(grace) = grace.filter(|grace| !(0..=*grace).contains(&seconds)) {
-        let detail = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+        let detail =
+            format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
         errors.push(FieldError::invalid(at, seconds.to_string(), detail));
     }
 }

@@ -1,7 +1,7 @@
 //! Containers: the regular ones, those that run before, and those that are put in to look around.
 //!
-//! [`common`] is asked of all; [`init`] and [`ephemeral`] add what is theirs. An ephemeral container is judged as the
-//! container it will be.
+//! [`common`] is asked of all; [`init`] and [`ephemeral`] add what is theirs. An ephemeral
+//! container is judged as the container it will be.
 
 mod common;
 mod env;
@@ -42,16 +42,23 @@ fn regular(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
         errors.push(FieldError::required(at, ""));
         return;
     }
+
     let mut names = BTreeSet::new();
     for (index, container) in containers.iter().enumerate() {
         let at = at.index(index);
         common::container(container, frame, &at, errors);
+
         if !names.insert(&container.name) {
-            errors.push(FieldError::duplicate(&at.field("name"), Quoted(&container.name).to_string()));
+            errors.push(FieldError::duplicate(
+                &at.field("name"),
+                Quoted(&container.name).to_string(),
+            ));
         }
+
         serving(container, frame, &at, errors);
         restart::policy(container, &at, errors);
     }
+
     ports::conflicts(containers, at, errors);
 }
 
@@ -61,9 +68,24 @@ fn serving(container: &Container, frame: &Frame<'_>, at: &Path<'_>, errors: &mut
     if let Some(lifecycle) = &container.lifecycle {
         lifecycle::lifecycle(lifecycle, grace, &at.field("lifecycle"), errors);
     }
-    probe::liveness(container.liveness_probe.as_ref(), &at.field("livenessProbe"), errors);
-    probe::readiness(container.readiness_probe.as_ref(), &at.field("readinessProbe"), errors);
-    probe::liveness(container.startup_probe.as_ref(), &at.field("startupProbe"), errors);
+
+    probe::liveness(
+        container.liveness_probe.as_ref(),
+        &at.field("livenessProbe"),
+        errors,
+    );
+
+    probe::readiness(
+        container.readiness_probe.as_ref(),
+        &at.field("readinessProbe"),
+        errors,
+    );
+
+    probe::liveness(
+        container.startup_probe.as_ref(),
+        &at.field("startupProbe"),
+        errors,
+    );
 }
 
 /// Judges what is asked of a pod's image and not of a template's.
@@ -83,17 +105,31 @@ pub(in crate::registry::core::pod) fn every_container(
     for (index, container) in items(&spec.init_containers).iter().enumerate() {
         visit(container, &at.field("initContainers").index(index));
     }
+
     for (index, container) in spec.containers.iter().enumerate() {
         visit(container, &at.field("containers").index(index));
     }
+
     for (index, container) in items(&spec.ephemeral_containers).iter().enumerate() {
-        visit(&as_container(container), &at.field("ephemeralContainers").index(index));
+        visit(
+            &as_container(container),
+            &at.field("ephemeralContainers").index(index),
+        );
     }
 }
 
 /// Every container, where its place does not matter.
-pub(in crate::registry::core::pod) fn containers(spec: &PodSpec) -> impl Iterator<Item = Cow<'_, Container>> {
-    let listed = spec.containers.iter().chain(items(&spec.init_containers)).map(Cow::Borrowed);
-    listed
-        .chain(items(&spec.ephemeral_containers).iter().map(|container| Cow::Owned(as_container(container))))
+pub(in crate::registry::core::pod) fn containers(
+    spec: &PodSpec,
+) -> impl Iterator<Item = Cow<'_, Container>> {
+    let listed = spec
+        .containers
+        .iter()
+        .chain(items(&spec.init_containers))
+        .map(Cow::Borrowed);
+    listed.chain(
+        items(&spec.ephemeral_containers)
+            .iter()
+            .map(|container| Cow::Owned(as_container(container))),
+    )
 }

@@ -14,7 +14,11 @@ pub(super) fn liveness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Errors
     any(probe, at, errors);
     let successes = probe.success_threshold.unwrap_or(0);
     if successes != 1 {
-        errors.push(FieldError::invalid(&at.field("successThreshold"), successes.to_string(), "must be 1"));
+        errors.push(FieldError::invalid(
+            &at.field("successThreshold"),
+            successes.to_string(),
+            "must be 1",
+        ));
     }
 }
 
@@ -30,6 +34,7 @@ pub(super) fn readiness(probe: Option<&Probe>, at: &Path<'_>, errors: &mut Error
 
 fn any(probe: &Probe, at: &Path<'_>, errors: &mut Errors) {
     handler(&Handler::of_probe(probe), None, at, errors);
+
     for (found, name) in [
         (probe.initial_delay_seconds, "initialDelaySeconds"),
         (probe.timeout_seconds, "timeoutSeconds"),
@@ -39,8 +44,16 @@ fn any(probe: &Probe, at: &Path<'_>, errors: &mut Errors) {
     ] {
         not_negative(found.unwrap_or(0).into(), &at.field(name), errors);
     }
-    if let Some(seconds) = probe.termination_grace_period_seconds.filter(|seconds| *seconds <= 0) {
+
+    if let Some(seconds) = probe
+        .termination_grace_period_seconds
+        .filter(|seconds| *seconds <= 0)
+    {
         let place = at.field("terminationGracePeriodSeconds");
-        errors.push(FieldError::invalid(&place, seconds.to_string(), "must be greater than 0"));
+        errors.push(FieldError::invalid(
+            &place,
+            seconds.to_string(),
+            "must be greater than 0",
+        ));
     }
 }

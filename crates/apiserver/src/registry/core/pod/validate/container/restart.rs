@@ -17,12 +17,16 @@ pub(super) fn always(container: &Container) -> bool {
     container.restart_policy.as_deref() == Some("Always")
 }
 
-/// Judges the policy of a container that runs before the others; rules without one are not looked at.
+/// Judges the policy of a container that runs before the others; rules without one are not looked
+/// at.
 pub(super) fn init_policy(container: &Container, at: &Path<'_>, errors: &mut Errors) {
     if container.restart_policy.is_some() {
         policy(container, at, errors);
     } else if !items(&container.restart_policy_rules).is_empty() {
-        errors.push(FieldError::required(&at.field("restartPolicy"), POLICY_MISSING));
+        errors.push(FieldError::required(
+            &at.field("restartPolicy"),
+            POLICY_MISSING,
+        ));
     }
 }
 
@@ -37,25 +41,44 @@ pub(super) fn policy(container: &Container, at: &Path<'_>, errors: &mut Errors) 
             errors.push(FieldError::required(&place, POLICY_MISSING));
         }
     }
+
     let at = at.field("restartPolicyRules");
     if rules.len() > RULES {
         errors.push(FieldError::too_many(&at, rules.len(), RULES));
     }
+
     for (index, given) in rules.iter().enumerate() {
         rule(given, &at.index(index), errors);
     }
 }
 
 fn rule(rule: &ContainerRestartRule, at: &Path<'_>, errors: &mut Errors) {
-    word(&rule.action, &["Restart", "RestartAllContainers"], &at.field("action"), errors);
+    word(
+        &rule.action,
+        &["Restart", "RestartAllContainers"],
+        &at.field("action"),
+        errors,
+    );
+
     let at = at.field("exitCodes");
     let Some(codes) = &rule.exit_codes else {
         errors.push(FieldError::required(&at, "must be specified"));
         return;
     };
-    word(&codes.operator, &["In", "NotIn"], &at.field("operator"), errors);
+
+    word(
+        &codes.operator,
+        &["In", "NotIn"],
+        &at.field("operator"),
+        errors,
+    );
+
     let values = items(&codes.values).len();
     if values > EXIT_CODES {
-        errors.push(FieldError::too_many(&at.field("values"), values, EXIT_CODES));
+        errors.push(FieldError::too_many(
+            &at.field("values"),
+            values,
+            EXIT_CODES,
+        ));
     }
 }

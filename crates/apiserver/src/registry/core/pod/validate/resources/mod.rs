@@ -31,14 +31,31 @@ pub(super) fn of_container(
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
-    self::requirements(requirements, resources::name_in_container, &frame.claims, at, frame.options, errors);
+    self::requirements(
+        requirements,
+        resources::name_in_container,
+        &frame.claims,
+        at,
+        frame.options,
+        errors,
+    );
 }
 
 /// Judges what a pod costs its node besides its containers.
 pub(super) fn overhead(overhead: &Amounts, at: &Path<'_>, options: &Options, errors: &mut Errors) {
-    let as_limits =
-        ResourceRequirements { limits: Some(overhead.clone()), ..ResourceRequirements::default() };
-    requirements(&as_limits, resources::name_in_container, &BTreeSet::new(), at, options, errors);
+    let as_limits = ResourceRequirements {
+        limits: Some(overhead.clone()),
+        ..ResourceRequirements::default()
+    };
+
+    requirements(
+        &as_limits,
+        resources::name_in_container,
+        &BTreeSet::new(),
+        at,
+        options,
+        errors,
+    );
 }
 
 /// Whether some amount of huge pages is no whole number of them.
@@ -60,6 +77,7 @@ fn requirements(
     let none = Amounts::new();
     let limits = requirements.limits.as_ref().unwrap_or(&none);
     let requests = requirements.requests.as_ref().unwrap_or(&none);
+
     let (limits_at, requests_at) = (at.field("limits"), at.field("requests"));
     for (name, text) in limits {
         let place = limits_at.key(name);
@@ -67,10 +85,12 @@ fn requirements(
         resources::amount(name, text, &place, errors);
         pages(name, &read(text), &place, options, errors);
     }
+
     for (name, text) in requests {
         let place = requests_at.key(name);
         judge_name(name, &place, errors);
         resources::amount(name, text, &place, errors);
+
         match limits.get(name) {
             Some(limit) => within(name, &read(text), &read(limit), &requests_at, errors),
             None if may_be_overcommitted(name) => {}
@@ -79,13 +99,27 @@ fn requirements(
                 errors.push(FieldError::required(&limits_at, detail));
             }
         }
+
         pages(name, &read(text), &place, options, errors);
     }
-    let named = |matches: fn(&str) -> bool| limits.keys().chain(requests.keys()).any(|name| matches(name));
+
+    let named = |matches: fn(&str) -> bool| {
+        limits
+            .keys()
+            .chain(requests.keys())
+            .any(|name| matches(name))
+    };
+
     if named(is_huge_page) && !named(|name| matches!(name, "cpu" | "memory")) {
         errors.push(FieldError::forbidden(at, "HugePages require cpu or memory"));
     }
-    claims::used(items(&requirements.claims), claims, &at.field("claims"), errors);
+
+    claims::used(
+        items(&requirements.claims),
+        claims,
+        &at.field("claims"),
+        errors,
+    );
 }
 
 fn within(name: &str, request: &Quantity, limit: &Quantity, at: &Path<'_>, errors: &mut Errors) {
@@ -96,8 +130,13 @@ fn within(name: &str, request: &Quantity, limit: &Quantity, at: &Path<'_>, error
     } else {
         return;
     };
+
     let shown = Quoted(&request.to_string()).to_string();
-    errors.push(FieldError::invalid(at, shown, format!("must be {relation} {name} limit of {limit}")));
+    errors.push(FieldError::invalid(
+        at,
+        shown,
+        format!("must be {relation} {name} limit of {limit}"),
+    ));
 }
 
 fn pages(name: &str, amount: &Quantity, at: &Path<'_>, options: &Options, errors: &mut Errors) {

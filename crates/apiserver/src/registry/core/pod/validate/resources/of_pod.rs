@@ -19,17 +19,33 @@ pub(in crate::registry::core::pod::validate) fn of_pod(
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
-    let Some(resources) = &frame.spec.resources else { return };
+    let Some(resources) = &frame.spec.resources else {
+        return;
+    };
+
     let at = at.field("resources");
     if frame.os() == Some("windows") {
-        errors.push(FieldError::forbidden(&at, "may not be set for a windows pod"));
+        errors.push(FieldError::forbidden(
+            &at,
+            "may not be set for a windows pod",
+        ));
         return;
     }
+
     if resources.claims.is_some() {
         let detail = "claims may not be set for Resources at pod-level";
         errors.push(FieldError::forbidden(&at.field("claims"), detail));
     }
-    requirements(resources, of_whole_pod, &frame.claims, &at, frame.options, errors);
+
+    requirements(
+        resources,
+        of_whole_pod,
+        &frame.claims,
+        &at,
+        frame.options,
+        errors,
+    );
+
     consistent(frame.spec, resources, &at, errors);
 }
 
@@ -38,41 +54,73 @@ fn of_whole_pod(name: &str, at: &Path<'_>, errors: &mut Errors) {
     let before = errors.len();
     resources::name(name, at, errors);
     if errors.len() == before && !matches!(name, "cpu" | "memory") && !is_huge_page(name) {
-        errors.push(FieldError::not_supported(at, name, &["cpu", "hugepages-", "memory"]));
+        errors.push(FieldError::not_supported(
+            at,
+            name,
+            &["cpu", "hugepages-", "memory"],
+        ));
     }
 }
 
 /// The whole is not less than its parts.
-fn consistent(spec: &PodSpec, resources: &ResourceRequirements, at: &Path<'_>, errors: &mut Errors) {
+fn consistent(
+    spec: &PodSpec,
+    resources: &ResourceRequirements,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     let none = Amounts::new();
     let requests = resources.requests.as_ref().unwrap_or(&none);
+
     let limits = resources.limits.as_ref().unwrap_or(&none);
     let at_least = |of_pod: &Amounts, name: &str, sum: &Quantity, at: &Path<'_>, what: &str| {
         let found = read(of_pod.get(name)?);
         (*sum > found).then(|| {
-            let detail = format!("must be greater than or equal to aggregate container {what} of {sum}");
+            let detail =
+                format!("must be greater than or equal to aggregate container {what} of {sum}");
             FieldError::invalid_str(&at.key(name), &found.to_string(), detail)
         })
     };
+
     for (name, sum) in &total(spec, |resources| resources.requests.as_ref()) {
-        errors.extend(at_least(requests, name, sum, &at.field("requests"), "requests"));
+        errors.extend(at_least(
+            requests,
+            name,
+            sum,
+            &at.field("requests"),
+            "requests",
+        ));
     }
+
     for (name, sum) in &total(spec, |resources| resources.limits.as_ref()) {
         if is_huge_page(name) {
             errors.extend(at_least(limits, name, sum, &at.field("limits"), "limits"));
         }
     }
+
     for (index, container) in spec.containers.iter().enumerate() {
-        let own = container.resources.as_ref().and_then(|resources| resources.limits.as_ref());
+        let own = container
+            .resources
+            .as_ref()
+            .and_then(|resources| resources.limits.as_ref());
+
         for (name, own) in own.into_iter().flatten() {
-            let Some(of_pod) = limits.get(name).map(read) else { continue };
+            let Some(of_pod) = limits.get(name).map(read) else {
+                continue;
+            };
+
             let own = read(own);
             if own > of_pod {
                 let containers = at.field("containers");
                 let container = containers.index(index);
                 let place = container.key(name);
+
                 let detail = format!("must be less than or equal to pod limits of {of_pod}");
-                errors.push(FieldError::invalid_str(&place.field("limits"), &own.to_string(), detail));
+                errors.push(FieldError::invalid_str(
+                    &place.field("limits"),
+                    &own.to_string(),
+                    detail,
+                ));
             }
         }
     }
@@ -80,17 +128,23 @@ fn consistent(spec: &PodSpec, resources: &ResourceRequirements, at: &Path<'_>, e
 
 type Totals = BTreeMap<String, Quantity>;
 
-/// What the containers of a pod need at once, at most: all regular ones and those that stay beside them, or one that
-/// runs before with those that were started already.
+/// What the containers of a pod need at once, at most: all regular ones and those that stay beside
+/// them, or one that runs before with those that were started already.
 fn total(spec: &PodSpec, of: impl Fn(&ResourceRequirements) -> Option<&Amounts>) -> Totals {
     let amounts = |container: &Container| -> Totals {
         let given = container.resources.as_ref().and_then(&of);
-        given.into_iter().flatten().map(|(name, text)| (name.clone(), read(text))).collect()
+        given
+            .into_iter()
+            .flatten()
+            .map(|(name, text)| (name.clone(), read(text)))
+            .collect()
     };
+
     let mut all = Totals::new();
     for container in &spec.containers {
         add(&mut all, &amounts(container));
     }
+
     let (mut beside, mut before) = (Totals::new(), Totals::new());
     for container in items(&spec.init_containers) {
         let mut own = amounts(container);
@@ -101,9 +155,12 @@ fn total(spec: &PodSpec, of: impl Fn(&ResourceRequirements) -> Option<&Amounts>)
         } else {
             add(&mut own, &beside);
         }
+
         raise(&mut before, own);
     }
+
     raise(&mut all, before);
+
     all
 }
 

@@ -15,7 +15,10 @@ pub(in crate::registry::core::pod::validate) fn annotations_agree(
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
-    let Some(annotations) = &metadata.annotations else { return };
+    let Some(annotations) = &metadata.annotations else {
+        return;
+    };
+
     let of_pod = spec.security_context.as_ref();
     if let Some(profile) = of_pod.and_then(|context| context.seccomp_profile.as_ref())
         && let Some(annotation) = annotations.get(SECCOMP_POD)
@@ -23,21 +26,31 @@ pub(in crate::registry::core::pod::validate) fn annotations_agree(
         let place = at.field("securityContext");
         seccomp(annotation, profile, &place.field("seccompProfile"), errors);
     }
+
     every_container(spec, at, |container, at| {
-        let profile =
-            container.security_context.as_ref().and_then(|context| context.seccomp_profile.as_ref());
+        let profile = container
+            .security_context
+            .as_ref()
+            .and_then(|context| context.seccomp_profile.as_ref());
+
         let annotation = annotations.get(&format!("{SECCOMP_PREFIX}{}", container.name));
         if let (Some(profile), Some(annotation)) = (profile, annotation) {
             let place = at.field("securityContext");
             seccomp(annotation, profile, &place.field("seccompProfile"), errors);
         }
     });
+
     if spec.os.as_ref().is_some_and(|os| os.name == "windows") {
         return;
     }
+
     let of_pod = of_pod.and_then(|context| context.app_armor_profile.as_ref());
     every_container(spec, at, |container, at| {
-        let own = container.security_context.as_ref().and_then(|context| context.app_armor_profile.as_ref());
+        let own = container
+            .security_context
+            .as_ref()
+            .and_then(|context| context.app_armor_profile.as_ref());
+
         let annotation = annotations.get(&format!("{APP_ARMOR_PREFIX}{}", container.name));
         if let (Some(profile), Some(annotation)) = (own.or(of_pod), annotation) {
             let place = at.field("securityContext");
@@ -53,8 +66,17 @@ fn seccomp(annotation: &str, profile: &SeccompProfile, at: &Path<'_>, errors: &m
         "Localhost" => annotation.starts_with("localhost/"),
         _ => true,
     };
+
     let file = profile.localhost_profile.as_deref();
-    disagreement("seccomp", &profile.type_, agree, annotation, file, at, errors);
+    disagreement(
+        "seccomp",
+        &profile.type_,
+        agree,
+        annotation,
+        file,
+        at,
+        errors,
+    );
 }
 
 fn app_armor(annotation: &str, profile: &AppArmorProfile, at: &Path<'_>, errors: &mut Errors) {
@@ -64,8 +86,17 @@ fn app_armor(annotation: &str, profile: &AppArmorProfile, at: &Path<'_>, errors:
         "Localhost" => annotation.starts_with("localhost/"),
         _ => true,
     };
+
     let file = profile.localhost_profile.as_deref();
-    disagreement("apparmor", &profile.type_, agree, annotation, file, at, errors);
+    disagreement(
+        "apparmor",
+        &profile.type_,
+        agree,
+        annotation,
+        file,
+        at,
+        errors,
+    );
 }
 
 /// Says that the types differ, or that they are the same and the files differ.

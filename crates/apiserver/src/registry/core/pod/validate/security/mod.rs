@@ -24,36 +24,88 @@ pub(super) fn of_pod(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     id(context.fs_group, &at.field("fsGroup"), errors);
     id(context.run_as_user, &at.field("runAsUser"), errors);
     id(context.run_as_group, &at.field("runAsGroup"), errors);
+
     for (index, group) in items(&context.supplemental_groups).iter().enumerate() {
-        id(Some(*group), &at.field("supplementalGroups").index(index), errors);
+        id(
+            Some(*group),
+            &at.field("supplementalGroups").index(index),
+            errors,
+        );
     }
+
     if spec.share_process_namespace == Some(true) && spec.host_pid == Some(true) {
         let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
-        errors.push(FieldError::invalid(&at.field("shareProcessNamespace"), "true".to_owned(), detail));
+        errors.push(FieldError::invalid(
+            &at.field("shareProcessNamespace"),
+            "true".to_owned(),
+            detail,
+        ));
     }
+
     sysctls::sysctls(items(&context.sysctls), frame, &at.field("sysctls"), errors);
+
     if let Some(policy) = &context.fs_group_change_policy {
-        word(policy, &["Always", "OnRootMismatch"], &at.field("fsGroupChangePolicy"), errors);
+        word(
+            policy,
+            &["Always", "OnRootMismatch"],
+            &at.field("fsGroupChangePolicy"),
+            errors,
+        );
     }
-    profiles::seccomp(context.seccomp_profile.as_ref(), &at.field("seccompProfile"), errors);
-    windows::options(context.windows_options.as_ref(), &at.field("windowsOptions"), errors);
-    app_armor(context.app_armor_profile.as_ref(), &at.field("appArmorProfile"), errors);
+
+    profiles::seccomp(
+        context.seccomp_profile.as_ref(),
+        &at.field("seccompProfile"),
+        errors,
+    );
+
+    windows::options(
+        context.windows_options.as_ref(),
+        &at.field("windowsOptions"),
+        errors,
+    );
+
+    app_armor(
+        context.app_armor_profile.as_ref(),
+        &at.field("appArmorProfile"),
+        errors,
+    );
+
     if let Some(policy) = &context.supplemental_groups_policy {
-        word(policy, &["Merge", "Strict"], &at.field("supplementalGroupsPolicy"), errors);
+        word(
+            policy,
+            &["Merge", "Strict"],
+            &at.field("supplementalGroupsPolicy"),
+            errors,
+        );
     }
+
     if let Some(policy) = &context.se_linux_change_policy {
-        let known: &[&str] =
-            if options.any_selinux_change { &["MountOption", "Recursive"] } else { &["Recursive"] };
+        let known: &[&str] = if options.any_selinux_change {
+            &["MountOption", "Recursive"]
+        } else {
+            &["Recursive"]
+        };
         word(policy, known, &at.field("seLinuxChangePolicy"), errors);
     }
 }
 
-pub(super) fn of_container(context: &SecurityContext, frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn of_container(
+    context: &SecurityContext,
+    frame: &Frame<'_>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     if context.privileged == Some(true) && !frame.options.privileged {
-        errors.push(FieldError::forbidden(&at.field("privileged"), "disallowed by cluster policy"));
+        errors.push(FieldError::forbidden(
+            &at.field("privileged"),
+            "disallowed by cluster policy",
+        ));
     }
+
     id(context.run_as_user, &at.field("runAsUser"), errors);
     id(context.run_as_group, &at.field("runAsGroup"), errors);
+
     if let Some(mount) = &context.proc_mount {
         let place = at.field("procMount");
         word(mount, &["Default", "Unmasked"], &place, errors);
@@ -62,22 +114,51 @@ pub(super) fn of_container(context: &SecurityContext, frame: &Frame<'_>, at: &Pa
             errors.push(FieldError::invalid_str(&place, mount, detail));
         }
     }
-    profiles::seccomp(context.seccomp_profile.as_ref(), &at.field("seccompProfile"), errors);
+
+    profiles::seccomp(
+        context.seccomp_profile.as_ref(),
+        &at.field("seccompProfile"),
+        errors,
+    );
+
     if context.allow_privilege_escalation == Some(false) {
-        let mut contradiction =
-            |detail: &str| errors.push(FieldError::invalid(at, internal::security_context(context), detail));
+        let mut contradiction = |detail: &str| {
+            errors.push(FieldError::invalid(
+                at,
+                internal::security_context(context),
+                detail,
+            ))
+        };
+
         if context.privileged == Some(true) {
-            contradiction("cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
+            contradiction(
+                "cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
+            );
         }
-        let added = context.capabilities.iter().flat_map(|capabilities| items(&capabilities.add));
+
+        let added = context
+            .capabilities
+            .iter()
+            .flat_map(|capabilities| items(&capabilities.add));
+
         for _ in added.filter(|capability| *capability == "CAP_SYS_ADMIN") {
             contradiction(
                 "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN",
             );
         }
     }
-    windows::options(context.windows_options.as_ref(), &at.field("windowsOptions"), errors);
-    app_armor(context.app_armor_profile.as_ref(), &at.field("appArmorProfile"), errors);
+
+    windows::options(
+        context.windows_options.as_ref(),
+        &at.field("windowsOptions"),
+        errors,
+    );
+
+    app_armor(
+        context.app_armor_profile.as_ref(),
+        &at.field("appArmorProfile"),
+        errors,
+    );
 }
 
 /// Judges the number of a user or a group.

@@ -22,15 +22,23 @@ pub(super) fn seccomp(profile: Option<&SeccompProfile>, at: &Path<'_>, errors: &
         }
         of => word(of, TYPES, &at.field("type"), errors),
     }
+
     let place = at.field("localhostProfile");
     match (profile.type_.as_str(), &profile.localhost_profile) {
         ("Localhost", None) => {
-            errors.push(FieldError::required(&place, "must be set when seccomp type is Localhost"));
+            errors.push(FieldError::required(
+                &place,
+                "must be set when seccomp type is Localhost",
+            ));
         }
         ("Localhost", Some(file)) => path::descending(file, &place, errors),
         (_, Some(_)) => {
             let detail = "can only be set when seccomp type is Localhost";
-            errors.push(FieldError::invalid(&place, internal::seccomp_profile(profile), detail));
+            errors.push(FieldError::invalid(
+                &place,
+                internal::seccomp_profile(profile),
+                detail,
+            ));
         }
         (_, None) => {}
     }
@@ -46,7 +54,10 @@ pub(in crate::registry::core::pod) fn app_armor(
     match profile.type_.as_str() {
         "Localhost" => match profile.localhost_profile.as_deref() {
             None | Some("") => {
-                errors.push(FieldError::required(&place, "must be set when AppArmor type is Localhost"));
+                errors.push(FieldError::required(
+                    &place,
+                    "must be set when AppArmor type is Localhost",
+                ));
             }
             Some(name) => localhost(name, &place, errors),
         },
@@ -66,7 +77,11 @@ pub(in crate::registry::core::pod) fn app_armor(
 
 fn localhost(name: &str, at: &Path<'_>, errors: &mut Errors) {
     if name.trim() != name {
-        errors.push(FieldError::invalid_str(at, name, "must not be padded with whitespace"));
+        errors.push(FieldError::invalid_str(
+            at,
+            name,
+            "must not be padded with whitespace",
+        ));
     }
     if name.len() > LOCALHOST_PROFILE {
         errors.push(FieldError::too_long(at, LOCALHOST_PROFILE));

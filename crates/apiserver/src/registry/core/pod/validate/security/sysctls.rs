@@ -20,11 +20,13 @@ pub(super) fn sysctls(sysctls: &[Sysctl], frame: &Frame<'_>, at: &Path<'_>, erro
         let (at, name) = (at.field("name"), sysctl.name.as_str());
         let again = !seen.insert(name);
         required(name, &at, errors);
+
         if !name.is_empty() && !is_name(name) {
             errors.push(FieldError::invalid_str(&at, name, BAD_NAME));
         } else if !name.is_empty() && again {
             errors.push(FieldError::duplicate(&at, Quoted(name).to_string()));
         }
+
         if !frame.options.sysctls_of_the_host
             && let Some(detail) = of_the_host(name, frame.spec)
         {
@@ -34,7 +36,10 @@ pub(super) fn sysctls(sysctls: &[Sysctl], frame: &Frame<'_>, at: &Path<'_>, erro
 }
 
 /// Why a setting may not be the pod's: it would be the node's.
-pub(in crate::registry::core::pod) fn of_the_host(name: &str, spec: &PodSpec) -> Option<&'static str> {
+pub(in crate::registry::core::pod) fn of_the_host(
+    name: &str,
+    spec: &PodSpec,
+) -> Option<&'static str> {
     let name = normal(name);
     let name = name.split('*').next().unwrap_or_default();
     if name.starts_with("net.") {
@@ -59,7 +64,8 @@ const OF_IPC: &[&str] = &[
     "kernel.msg",
 ];
 
-/// The name with dots between its parts: where the first separator is a slash, dots and slashes change places.
+/// The name with dots between its parts: where the first separator is a slash, dots and slashes
+/// change places.
 fn normal(name: &str) -> String {
     match name.find(['.', '/']) {
         Some(first) if name[first..].starts_with('/') => {
@@ -80,7 +86,9 @@ fn is_name(name: &str) -> bool {
         let bytes = part.as_bytes();
         bytes.first().copied().is_some_and(inner)
             && bytes.last().copied().is_some_and(inner)
-            && bytes.iter().all(|byte| inner(*byte) || matches!(byte, b'-' | b'_'))
+            && bytes
+                .iter()
+                .all(|byte| inner(*byte) || matches!(byte, b'-' | b'_'))
     };
     name.len() <= LENGTH && name.split(['.', '/']).all(is_part)
 }

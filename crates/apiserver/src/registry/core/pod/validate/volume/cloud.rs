@@ -3,9 +3,9 @@
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
 use k8s_openapi::api::core::v1::{
-    AWSElasticBlockStoreVolumeSource, AzureDiskVolumeSource, AzureFileVolumeSource, CinderVolumeSource,
-    GCEPersistentDiskVolumeSource, PhotonPersistentDiskVolumeSource, PortworxVolumeSource,
-    VsphereVirtualDiskVolumeSource,
+    AWSElasticBlockStoreVolumeSource, AzureDiskVolumeSource, AzureFileVolumeSource,
+    CinderVolumeSource, GCEPersistentDiskVolumeSource, PhotonPersistentDiskVolumeSource,
+    PortworxVolumeSource, VsphereVirtualDiskVolumeSource,
 };
 
 use super::super::{required, word};
@@ -16,7 +16,11 @@ pub(super) fn gce_disk(source: &GCEPersistentDiskVolumeSource, at: &Path<'_>, er
     partition(source.partition, at, errors);
 }
 
-pub(super) fn aws_disk(source: &AWSElasticBlockStoreVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn aws_disk(
+    source: &AWSElasticBlockStoreVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     required(&source.volume_id, &at.field("volumeID"), errors);
     partition(source.partition, at, errors);
 }
@@ -25,7 +29,11 @@ pub(super) fn aws_disk(source: &AWSElasticBlockStoreVolumeSource, at: &Path<'_>,
 fn partition(partition: Option<i32>, at: &Path<'_>, errors: &mut Errors) {
     if let Some(partition) = partition.filter(|partition| !(0..=255).contains(partition)) {
         let detail = "must be between 1 and 255, inclusive";
-        errors.push(FieldError::invalid(&at.field("partition"), partition.to_string(), detail));
+        errors.push(FieldError::invalid(
+            &at.field("partition"),
+            partition.to_string(),
+            detail,
+        ));
     }
 }
 
@@ -44,20 +52,41 @@ pub(super) fn azure_file(source: &AzureFileVolumeSource, at: &Path<'_>, errors: 
 pub(super) fn azure_disk(source: &AzureDiskVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     required(&source.disk_name, &at.field("diskName"), errors);
     required(&source.disk_uri, &at.field("diskURI"), errors);
+
     if let Some(mode) = &source.caching_mode {
-        word(mode, &["None", "ReadOnly", "ReadWrite"], &at.field("cachingMode"), errors);
+        word(
+            mode,
+            &["None", "ReadOnly", "ReadWrite"],
+            &at.field("cachingMode"),
+            errors,
+        );
     }
+
     let Some(kind) = &source.kind else { return };
-    word(kind, &["Dedicated", "Managed", "Shared"], &at.field("kind"), errors);
+    word(
+        kind,
+        &["Dedicated", "Managed", "Shared"],
+        &at.field("kind"),
+        errors,
+    );
+
     let (prefix, form) = match kind.as_str() {
         "Managed" => (
             "/subscriptions/",
             "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}",
         ),
-        _ => ("https://", "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"),
+        _ => (
+            "https://",
+            "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd",
+        ),
     };
+
     if !source.disk_uri.starts_with(prefix) {
-        errors.push(FieldError::not_supported(&at.field("diskURI"), &source.disk_uri, &[form]));
+        errors.push(FieldError::not_supported(
+            &at.field("diskURI"),
+            &source.disk_uri,
+            &[form],
+        ));
     }
 }
 
@@ -65,7 +94,11 @@ pub(super) fn vsphere(source: &VsphereVirtualDiskVolumeSource, at: &Path<'_>, er
     required(&source.volume_path, &at.field("volumePath"), errors);
 }
 
-pub(super) fn photon(source: &PhotonPersistentDiskVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn photon(
+    source: &PhotonPersistentDiskVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     required(&source.pd_id, &at.field("pdID"), errors);
 }
 

@@ -30,20 +30,34 @@ pub(super) fn ephemeral(
             claim::spec(&template.spec, &place.field("spec"), errors);
         }
     }
+
     if let Some(pod) = pod.filter(|_| !volume.is_empty()) {
         let claim = format!("{pod}-{volume}");
         let quoted = Quoted(&claim);
         let messages = dns1123_subdomain(&claim);
-        let messages = messages.into_iter().map(|message| format!("PVC name {quoted}: {message}"));
+        let messages = messages
+            .into_iter()
+            .map(|message| format!("PVC name {quoted}: {message}"));
         refuse(&at.field("name"), volume, messages, errors);
     }
 }
 
 /// Judges the metadata of a template: labels and annotations, and nothing else.
 fn metadata(metadata: &ObjectMeta, at: &Path<'_>, errors: &mut Errors) {
-    validate::annotations(metadata.annotations.iter().flatten(), &at.field("annotations"), errors);
-    validate::labels(metadata.labels.iter().flatten(), &at.field("labels"), errors);
+    validate::annotations(
+        metadata.annotations.iter().flatten(),
+        &at.field("annotations"),
+        errors,
+    );
+
+    validate::labels(
+        metadata.labels.iter().flatten(),
+        &at.field("labels"),
+        errors,
+    );
+
     let text = |given: &Option<String>| given.as_deref().is_some_and(|text| !text.is_empty());
+
     // The odd name is upstream's, which makes it from a field of a struct.
     let given = [
         (text(&metadata.name), "name"),
@@ -52,14 +66,23 @@ fn metadata(metadata: &ObjectMeta, at: &Path<'_>, errors: &mut Errors) {
         (text(&metadata.self_link), "selfLink"),
         (text(&metadata.uid), "uID"),
         (text(&metadata.resource_version), "resourceVersion"),
-        (metadata.generation.is_some_and(|generation| generation != 0), "generation"),
+        (
+            metadata
+                .generation
+                .is_some_and(|generation| generation != 0),
+            "generation",
+        ),
         (metadata.creation_timestamp.is_some(), "creationTimestamp"),
         (metadata.deletion_timestamp.is_some(), "deletionTimestamp"),
-        (metadata.deletion_grace_period_seconds.is_some(), "deletionGracePeriodSeconds"),
+        (
+            metadata.deletion_grace_period_seconds.is_some(),
+            "deletionGracePeriodSeconds",
+        ),
         (metadata.owner_references.is_some(), "ownerReferences"),
         (metadata.finalizers.is_some(), "finalizers"),
         (metadata.managed_fields.is_some(), "managedFields"),
     ];
+
     for (_, name) in given.into_iter().filter(|(given, _)| *given) {
         errors.push(FieldError::forbidden(&at.field(name), "cannot be set"));
     }

@@ -1,4 +1,5 @@
-//! Volumes that are filled with files: from ConfigMaps, Secrets, the pod itself, images, repositories.
+//! Volumes that are filled with files: from ConfigMaps, Secrets, the pod itself, images,
+//! repositories.
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
@@ -50,6 +51,7 @@ pub(super) fn downward_api(source: &DownwardAPIVolumeSource, at: &Path<'_>, erro
 pub(super) fn downward_file(file: &DownwardAPIVolumeFile, at: &Path<'_>, errors: &mut Errors) {
     required(&file.path, &at.field("path"), errors);
     path::unreserved(&file.path, &at.field("path"), errors);
+
     match (&file.field_ref, &file.resource_field_ref) {
         (Some(field), resource) => {
             field_ref::field(field, field_ref::OF_FILES, &at.field("fieldRef"), errors);
@@ -62,9 +64,13 @@ pub(super) fn downward_file(file: &DownwardAPIVolumeFile, at: &Path<'_>, errors:
             field_ref::resource(resource, true, &at.field("resourceFieldRef"), errors);
         }
         (None, None) => {
-            errors.push(FieldError::required(at, "one of fieldRef and resourceFieldRef is required"));
+            errors.push(FieldError::required(
+                at,
+                "one of fieldRef and resourceFieldRef is required",
+            ));
         }
     }
+
     path::mode(file.mode, &at.field("mode"), errors);
 }
 
@@ -78,5 +84,10 @@ pub(super) fn image(source: &ImageVolumeSource, is_pod: bool, at: &Path<'_>, err
     if is_pod {
         required(text(&source.reference), &at.field("reference"), errors);
     }
-    required_word(text(&source.pull_policy), PULL_POLICIES, &at.field("pullPolicy"), errors);
+    required_word(
+        text(&source.pull_policy),
+        PULL_POLICIES,
+        &at.field("pullPolicy"),
+        errors,
+    );
 }

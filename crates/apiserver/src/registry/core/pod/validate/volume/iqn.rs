@@ -10,7 +10,11 @@ pub(super) fn wrong(name: &str) -> Messages {
         Some("naa") => is_number(name, 32),
         _ => return vec!["must be valid format starting with iqn, eui, or naa"],
     };
-    if good { Messages::new() } else { vec!["must be valid format"] }
+    if good {
+        Messages::new()
+    } else {
+        vec!["must be valid format"]
+    }
 }
 
 /// One character after the three letters, then so many letters and digits.
@@ -21,7 +25,8 @@ fn is_number(name: &str, digits: usize) -> bool {
         && rest.all(|digit| digit.is_ascii_alphanumeric())
 }
 
-/// Somewhere in it `iqn.`, a year and a month, the domain reversed, and to the end what it is called there.
+/// Somewhere in it `iqn.`, a year and a month, the domain reversed, and to the end what it is
+/// called there.
 fn is_qualified(name: &str) -> bool {
     name.match_indices("iqn.").any(|(start, found)| {
         let rest = &name[start + found.len()..];
@@ -32,14 +37,27 @@ fn is_qualified(name: &str) -> bool {
                 _ => byte.is_ascii_digit(),
             })
         });
-        let Some((domain, own)) = rest.get(8..).and_then(|rest| rest.split_once(':')).filter(|_| date) else {
+
+        let Some((domain, own)) = rest
+            .get(8..)
+            .and_then(|rest| rest.split_once(':'))
+            .filter(|_| date)
+        else {
             return false;
         };
+
         let in_domain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
         let in_own = |letter: char| {
-            !matches!(letter, ',' | ';' | '*' | '&' | '$' | '|' | ' ' | '\t' | '\n' | '\r' | '\x0c')
+            !matches!(
+                letter,
+                ',' | ';' | '*' | '&' | '$' | '|' | ' ' | '\t' | '\n' | '\r' | '\x0c'
+            )
         };
-        !domain.is_empty() && domain.bytes().all(in_domain) && !own.is_empty() && own.chars().all(in_own)
+
+        !domain.is_empty()
+            && domain.bytes().all(in_domain)
+            && !own.is_empty()
+            && own.chars().all(in_own)
     })
 }
 

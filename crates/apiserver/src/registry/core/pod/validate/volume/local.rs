@@ -30,7 +30,9 @@ pub(super) fn host_path(source: &HostPathVolumeSource, at: &Path<'_>, errors: &m
         errors.push(FieldError::required(&at.field("path"), ""));
         return;
     }
+
     path::without_backsteps(&source.path, &at.field("path"), errors);
+
     if let Some(of) = &source.type_ {
         let known = [
             "",
@@ -46,7 +48,11 @@ pub(super) fn host_path(source: &HostPathVolumeSource, at: &Path<'_>, errors: &m
     }
 }
 
-pub(super) fn claim(source: &PersistentVolumeClaimVolumeSource, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn claim(
+    source: &PersistentVolumeClaimVolumeSource,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     required(&source.claim_name, &at.field("claimName"), errors);
 }
 
@@ -56,12 +62,24 @@ pub(super) fn flex_volume(source: &FlexVolumeSource, at: &Path<'_>, errors: &mut
 }
 
 /// Judges that no option pretends to be Kubernetes' own.
-pub(super) fn flex_options(options: Option<&BTreeMap<String, String>>, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn flex_options(
+    options: Option<&BTreeMap<String, String>>,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     for key in options.into_iter().flat_map(BTreeMap::keys) {
-        let domain = format!(".{}", key.split('/').next().unwrap_or_default().to_lowercase());
+        let domain = format!(
+            ".{}",
+            key.split('/').next().unwrap_or_default().to_lowercase()
+        );
+
         if domain.ends_with(".kubernetes.io") || domain.ends_with(".k8s.io") {
             let detail = "kubernetes.io and k8s.io namespaces are reserved";
-            errors.push(FieldError::invalid_str(&at.field("options").key(key), key, detail));
+            errors.push(FieldError::invalid_str(
+                &at.field("options").key(key),
+                key,
+                detail,
+            ));
         }
     }
 }
@@ -70,7 +88,10 @@ pub(super) fn csi(source: &CSIVolumeSource, at: &Path<'_>, errors: &mut Errors) 
     driver(&source.driver, &at.field("driver"), errors);
     if let Some(secret) = &source.node_publish_secret_ref {
         match secret.name.as_str() {
-            "" => errors.push(FieldError::required(&at.field("nodePublishSecretRef").field("name"), "")),
+            "" => errors.push(FieldError::required(
+                &at.field("nodePublishSecretRef").field("name"),
+                "",
+            )),
             name => refuse(&at.field("name"), name, dns1123_subdomain(name), errors),
         }
     }

@@ -4,8 +4,9 @@ use coracle_api::Path;
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::names::dns1123_label;
 use k8s_openapi::api::core::v1::{
-    CephFSVolumeSource, FCVolumeSource, FlockerVolumeSource, GlusterfsVolumeSource, ISCSIVolumeSource,
-    NFSVolumeSource, QuobyteVolumeSource, RBDVolumeSource, ScaleIOVolumeSource, StorageOSVolumeSource,
+    CephFSVolumeSource, FCVolumeSource, FlockerVolumeSource, GlusterfsVolumeSource,
+    ISCSIVolumeSource, NFSVolumeSource, QuobyteVolumeSource, RBDVolumeSource, ScaleIOVolumeSource,
+    StorageOSVolumeSource,
 };
 
 use super::super::{between, required};
@@ -17,17 +18,25 @@ use crate::registry::validate::{items, required as required_name, text};
 pub(super) fn nfs(source: &NFSVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     required(&source.server, &at.field("server"), errors);
     required(&source.path, &at.field("path"), errors);
-    refuse(&at.field("path"), &source.path, coracle_api::names::absolute_path(&source.path), errors);
+    refuse(
+        &at.field("path"),
+        &source.path,
+        coracle_api::names::absolute_path(&source.path),
+        errors,
+    );
 }
 
 pub(super) fn iscsi(source: &ISCSIVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     required(&source.target_portal, &at.field("targetPortal"), errors);
+
     match source.iqn.as_str() {
         "" => errors.push(FieldError::required(&at.field("iqn"), "")),
         name => refuse(&at.field("iqn"), name, iqn::wrong(name), errors),
     }
+
     between(source.lun.into(), 0, 255, &at.field("lun"), errors);
-    let authenticates = source.chap_auth_discovery == Some(true) || source.chap_auth_session == Some(true);
+    let authenticates =
+        source.chap_auth_discovery == Some(true) || source.chap_auth_session == Some(true);
     if authenticates && source.secret_ref.is_none() {
         errors.push(FieldError::required(&at.field("secretRef"), ""));
     }
@@ -37,7 +46,12 @@ pub(super) fn iscsi(source: &ISCSIVolumeSource, at: &Path<'_>, errors: &mut Erro
 }
 
 /// An initiator of one's own is made from the volume's name and the portal, and only so long.
-pub(super) fn iscsi_name(source: &ISCSIVolumeSource, name: &str, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn iscsi_name(
+    source: &ISCSIVolumeSource,
+    name: &str,
+    at: &Path<'_>,
+    errors: &mut Errors,
+) {
     if source.initiator_name.is_some() && name.len() + 1 + source.target_portal.len() > 64 {
         let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
                       iscsi.initiatorName is specified.";
@@ -49,18 +63,27 @@ pub(super) fn fibre_channel(source: &FCVolumeSource, at: &Path<'_>, errors: &mut
     let (targets, ids) = (items(&source.target_wwns), items(&source.wwids));
     let place = at.field("targetWWNs");
     if targets.is_empty() && ids.is_empty() {
-        errors.push(FieldError::required(&place, "must specify either targetWWNs or wwids, but not both"));
+        errors.push(FieldError::required(
+            &place,
+            "must specify either targetWWNs or wwids, but not both",
+        ));
     }
+
     if targets.is_empty() {
         return;
     }
+
     if !ids.is_empty() {
         let detail = "targetWWNs and wwids can not be specified simultaneously";
         errors.push(FieldError::invalid(&place, texts(Some(targets)), detail));
     }
+
     match source.lun {
         None => {
-            errors.push(FieldError::required(&at.field("lun"), "lun is required if targetWWNs is specified"));
+            errors.push(FieldError::required(
+                &at.field("lun"),
+                "lun is required if targetWWNs is specified",
+            ));
         }
         Some(lun) => between(lun.into(), 0, 255, &at.field("lun"), errors),
     }
@@ -74,14 +97,23 @@ pub(super) fn glusterfs(source: &GlusterfsVolumeSource, at: &Path<'_>, errors: &
 pub(super) fn flocker(source: &FlockerVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     let (name, uuid) = (text(&source.dataset_name), text(&source.dataset_uuid));
     if name.is_empty() && uuid.is_empty() {
-        errors.push(FieldError::required(at, "one of datasetName and datasetUUID is required"));
+        errors.push(FieldError::required(
+            at,
+            "one of datasetName and datasetUUID is required",
+        ));
     }
+
     if !name.is_empty() && !uuid.is_empty() {
         let detail = "datasetName and datasetUUID can not be specified simultaneously";
         errors.push(FieldError::invalid_str(at, "resource", detail));
     }
+
     if name.contains('/') {
-        errors.push(FieldError::invalid_str(&at.field("datasetName"), name, "must not contain '/'"));
+        errors.push(FieldError::invalid_str(
+            &at.field("datasetName"),
+            name,
+            "must not contain '/'",
+        ));
     }
 }
 
@@ -108,16 +140,27 @@ pub(super) fn quobyte(source: &QuobyteVolumeSource, at: &Path<'_>, errors: &mut 
         let detail = "must be a UUID and may not exceed a length of 64 characters";
         errors.push(FieldError::required(&at.field("tenant"), detail));
     } else {
-        for _ in source.registry.split(',').filter(|pair| !is_host_and_port(pair)) {
-            errors.push(FieldError::invalid_str(&at.field("registry"), &source.registry, pairs));
+        for _ in source
+            .registry
+            .split(',')
+            .filter(|pair| !is_host_and_port(pair))
+        {
+            errors.push(FieldError::invalid_str(
+                &at.field("registry"),
+                &source.registry,
+                pairs,
+            ));
         }
     }
+
     required(&source.volume, &at.field("volume"), errors);
 }
 
 /// `host:port`, either of which may be empty; colons in a host stand in brackets.
 fn is_host_and_port(pair: &str) -> bool {
-    let Some((host, port)) = pair.rsplit_once(':') else { return false };
+    let Some((host, port)) = pair.rsplit_once(':') else {
+        return false;
+    };
     let host = match host.strip_prefix('[') {
         Some(inner) => match inner.strip_suffix(']') {
             Some(inner) => inner,
@@ -126,14 +169,31 @@ fn is_host_and_port(pair: &str) -> bool {
         None if host.contains(':') => return false,
         None => host,
     };
+
     !host.contains(['[', ']']) && !port.contains(['[', ']'])
 }
 
 pub(super) fn storage_os(source: &StorageOSVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required_name(text(&source.volume_name), dns1123_label, &at.field("volumeName"), errors);
-    if let Some(namespace) = source.volume_namespace.as_deref().filter(|namespace| !namespace.is_empty()) {
-        refuse(&at.field("volumeNamespace"), namespace, dns1123_label(namespace), errors);
+    required_name(
+        text(&source.volume_name),
+        dns1123_label,
+        &at.field("volumeName"),
+        errors,
+    );
+
+    if let Some(namespace) = source
+        .volume_namespace
+        .as_deref()
+        .filter(|namespace| !namespace.is_empty())
+    {
+        refuse(
+            &at.field("volumeNamespace"),
+            namespace,
+            dns1123_label(namespace),
+            errors,
+        );
     }
+
     if let Some(secret) = &source.secret_ref {
         required(&secret.name, &at.field("secretRef").field("name"), errors);
     }

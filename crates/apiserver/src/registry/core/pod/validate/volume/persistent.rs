@@ -1,4 +1,5 @@
-//! The source of a PersistentVolume: exactly one. Some are those of pods, some differ in how they name their secrets.
+//! The source of a PersistentVolume: exactly one. Some are those of pods, some differ in how they
+//! name their secrets.
 
 use coracle_api::Path;
 use coracle_api::field_error::{FieldError, refuse};
@@ -17,17 +18,34 @@ use crate::registry::validate::{required, text};
 /// The longest that a volume's name and its portal may be together where an initiator is named.
 const LONGEST_PORTAL: usize = 64;
 
-/// Judges the first source that is given, and says of the others that they are too many. `name` is the volume's.
+/// Judges the first source that is given, and says of the others that they are too many. `name` is
+/// the volume's.
 pub(in crate::registry) fn persistent(
     spec: &PersistentVolumeSpec,
     name: &str,
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
-    let mut judge = Judge { at, given: false, errors };
+    let mut judge = Judge {
+        at,
+        given: false,
+        errors,
+    };
     judge.source(&spec.host_path, "hostPath", local::host_path);
-    judge.source_as(&spec.gce_persistent_disk, "gcePersistentDisk", "persistentDisk", cloud::gce_disk);
-    judge.source(&spec.aws_elastic_block_store, "awsElasticBlockStore", cloud::aws_disk);
+
+    judge.source_as(
+        &spec.gce_persistent_disk,
+        "gcePersistentDisk",
+        "persistentDisk",
+        cloud::gce_disk,
+    );
+
+    judge.source(
+        &spec.aws_elastic_block_store,
+        "awsElasticBlockStore",
+        cloud::aws_disk,
+    );
+
     judge.source(&spec.glusterfs, "glusterfs", glusterfs);
     judge.source(&spec.flocker, "flocker", network::flocker);
     judge.source(&spec.nfs, "nfs", network::nfs);
@@ -35,20 +53,30 @@ pub(in crate::registry) fn persistent(
         needs_list(&rbd.monitors, &at.field("monitors"), errors);
         needs(&rbd.image, &at.field("image"), errors);
     });
+
     judge.source(&spec.quobyte, "quobyte", network::quobyte);
     judge.source_as(&spec.cephfs, "cephFS", "cephfs", |cephfs, at, errors| {
         needs_list(&cephfs.monitors, &at.field("monitors"), errors);
     });
-    judge.source(&spec.iscsi, "iscsi", |source, at, errors| iscsi(source, name, at, errors));
+    judge.source(&spec.iscsi, "iscsi", |source, at, errors| {
+        iscsi(source, name, at, errors)
+    });
     judge.source(&spec.cinder, "cinder", cinder);
     judge.source(&spec.fc, "fc", network::fibre_channel);
+
     // Upstream never finds this one too many.
     let given = std::mem::take(&mut judge.given);
     judge.source(&spec.flex_volume, "flexVolume", flex_volume);
     judge.given |= given;
+
     judge.source(&spec.azure_file, "azureFile", azure_file);
     judge.source(&spec.vsphere_volume, "vsphereVolume", cloud::vsphere);
-    judge.source(&spec.photon_persistent_disk, "photonPersistentDisk", cloud::photon);
+    judge.source(
+        &spec.photon_persistent_disk,
+        "photonPersistentDisk",
+        cloud::photon,
+    );
+
     judge.source(&spec.portworx_volume, "portworxVolume", cloud::portworx);
     judge.source(&spec.azure_disk, "azureDisk", cloud::azure_disk);
     judge.source(&spec.scale_io, "scaleIO", |source, at, errors| {
@@ -56,6 +84,7 @@ pub(in crate::registry) fn persistent(
         needs(&source.system, &at.field("system"), errors);
         needs(text(&source.volume_name), &at.field("volumeName"), errors);
     });
+
     judge.source(&spec.local, "local", |source, place, errors| {
         local_path(source, place, errors);
         if spec.node_affinity.is_none() {
@@ -63,8 +92,10 @@ pub(in crate::registry) fn persistent(
             errors.push(FieldError::required(&at.field("nodeAffinity"), why));
         }
     });
+
     judge.source(&spec.storageos, "storageos", storage_os);
     judge.source(&spec.csi, "csi", csi);
+
     if !judge.given {
         errors.push(FieldError::required(at, "must specify a volume type"));
     }
@@ -101,22 +132,39 @@ fn iscsi(source: &ISCSIPersistentVolumeSource, name: &str, at: &Path<'_>, errors
     let length = name.len() + 1 + source.target_portal.len();
     if source.initiator_name.is_some() && length > LONGEST_PORTAL {
         let why = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
-        errors.push(FieldError::invalid_str(&at.field("targetportal"), &source.target_portal, why));
+        errors.push(FieldError::invalid_str(
+            &at.field("targetportal"),
+            &source.target_portal,
+            why,
+        ));
     }
+
     match source.iqn.as_str() {
         "" => errors.push(FieldError::required(&at.field("iqn"), "")),
         name => refuse(&at.field("iqn"), name, iqn::wrong(name), errors),
     }
+
     if !(0..=255).contains(&source.lun) {
         let why = "must be between 0 and 255, inclusive";
-        errors.push(FieldError::invalid(&at.field("lun"), source.lun.to_string(), why));
+        errors.push(FieldError::invalid(
+            &at.field("lun"),
+            source.lun.to_string(),
+            why,
+        ));
     }
-    let authenticates = source.chap_auth_discovery == Some(true) || source.chap_auth_session == Some(true);
+
+    let authenticates =
+        source.chap_auth_discovery == Some(true) || source.chap_auth_session == Some(true);
     match &source.secret_ref {
         None if authenticates => errors.push(FieldError::required(&at.field("secretRef"), "")),
         None => {}
-        Some(secret) => needs(text(&secret.name), &at.field("secretRef").field("name"), errors),
+        Some(secret) => needs(
+            text(&secret.name),
+            &at.field("secretRef").field("name"),
+            errors,
+        ),
     }
+
     if let Some(name) = &source.initiator_name {
         refuse(&at.field("initiatorname"), name, iqn::wrong(name), errors);
     }
@@ -145,15 +193,32 @@ fn azure_file(source: &AzureFilePersistentVolumeSource, at: &Path<'_>, errors: &
 }
 
 fn local_path(source: &LocalVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required(&source.path, path_without_backsteps, &at.field("path"), errors);
+    required(
+        &source.path,
+        path_without_backsteps,
+        &at.field("path"),
+        errors,
+    );
 }
 
 fn storage_os(source: &StorageOSPersistentVolumeSource, at: &Path<'_>, errors: &mut Errors) {
-    required(text(&source.volume_name), dns1123_label, &at.field("volumeName"), errors);
+    required(
+        text(&source.volume_name),
+        dns1123_label,
+        &at.field("volumeName"),
+        errors,
+    );
+
     let namespace = text(&source.volume_namespace);
     if !namespace.is_empty() {
-        refuse(&at.field("volumeNamespace"), namespace, dns1123_label(namespace), errors);
+        refuse(
+            &at.field("volumeNamespace"),
+            namespace,
+            dns1123_label(namespace),
+            errors,
+        );
     }
+
     if let Some(secret) = &source.secret_ref {
         let at = at.field("secretRef");
         needs(text(&secret.name), &at.field("name"), errors);
@@ -165,16 +230,32 @@ fn csi(source: &CSIPersistentVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     local::driver(&source.driver, &at.field("driver"), errors);
     needs(&source.volume_handle, &at.field("volumeHandle"), errors);
     let secrets = [
-        ("controllerPublishSecretRef", &source.controller_publish_secret_ref),
-        ("controllerExpandSecretRef", &source.controller_expand_secret_ref),
+        (
+            "controllerPublishSecretRef",
+            &source.controller_publish_secret_ref,
+        ),
+        (
+            "controllerExpandSecretRef",
+            &source.controller_expand_secret_ref,
+        ),
         ("nodePublishSecretRef", &source.node_publish_secret_ref),
         ("nodeExpandSecretRef", &source.node_expand_secret_ref),
     ];
+
     for (name, secret) in secrets {
-        if let Some(SecretReference { name: of, namespace }) = secret {
+        if let Some(SecretReference {
+            name: of,
+            namespace,
+        }) = secret
+        {
             let at = at.field(name);
             required(text(of), dns1123_subdomain, &at.field("name"), errors);
-            required(text(namespace), dns1123_label, &at.field("namespace"), errors);
+            required(
+                text(namespace),
+                dns1123_label,
+                &at.field("namespace"),
+                errors,
+            );
         }
     }
 }

@@ -43,21 +43,42 @@ fn source<'p>(
     let mut sources = 0;
     let mut taken = |found: &'p str, shown: &str, errors: &mut Errors| {
         if !found.is_empty() && !paths.insert(found) {
-            errors.push(FieldError::invalid_str(at, shown, "conflicting duplicate paths"));
+            errors.push(FieldError::invalid_str(
+                at,
+                shown,
+                "conflicting duplicate paths",
+            ));
         }
     };
+
     if let Some(secret) = &source.secret {
         sources += 1;
         let place = place.field("secret");
         required(&secret.name, &place.field("name"), errors);
-        keys(items(&secret.items), &secret.name, &place, &mut taken, errors);
+
+        keys(
+            items(&secret.items),
+            &secret.name,
+            &place,
+            &mut taken,
+            errors,
+        );
     }
+
     if let Some(config_map) = &source.config_map {
         sources += 1;
         let place = place.field("configMap");
         required(&config_map.name, &place.field("name"), errors);
-        keys(items(&config_map.items), &config_map.name, &place, &mut taken, errors);
+
+        keys(
+            items(&config_map.items),
+            &config_map.name,
+            &place,
+            &mut taken,
+            errors,
+        );
     }
+
     if let Some(downward) = &source.downward_api {
         sources += 1;
         for file in items(&downward.items) {
@@ -65,12 +86,23 @@ fn source<'p>(
             taken(&file.path, &file.path, errors);
         }
     }
+
     if let Some(given) = &source.service_account_token {
         sources += 1;
-        token(given, at, &place.field("serviceAccountToken"), options, errors);
+        token(
+            given,
+            at,
+            &place.field("serviceAccountToken"),
+            options,
+            errors,
+        );
     }
+
     if sources > 1 {
-        errors.push(FieldError::forbidden(place, "may not specify more than 1 volume type per source"));
+        errors.push(FieldError::forbidden(
+            place,
+            "may not specify more than 1 volume type per source",
+        ));
     }
 }
 
@@ -100,10 +132,17 @@ fn token(
         LEAST_TOKEN_SECONDS..=MOST_TOKEN_SECONDS => None,
         _ => Some("may not specify a duration larger than 2^32 seconds"),
     };
+
     if let Some(detail) = detail {
-        errors.push(FieldError::invalid(&place.field("expirationSeconds"), seconds.to_string(), detail));
+        errors.push(FieldError::invalid(
+            &place.field("expirationSeconds"),
+            seconds.to_string(),
+            detail,
+        ));
     }
+
     required(&token.path, &at.field("path"), errors);
+
     if !token.path.is_empty() && !options.reserved_token_paths {
         path::unreserved(&token.path, &at.field("path"), errors);
     }
@@ -111,7 +150,9 @@ fn token(
 
 /// Whether some token of a pod has a path that would be refused.
 pub(in crate::registry::core::pod) fn has_reserved_token_path(spec: &PodSpec) -> bool {
-    let projected = items(&spec.volumes).iter().filter_map(|volume| volume.projected.as_ref());
+    let projected = items(&spec.volumes)
+        .iter()
+        .filter_map(|volume| volume.projected.as_ref());
     let tokens = projected.flat_map(|projected| items(&projected.sources));
     tokens
         .filter_map(|source| source.service_account_token.as_ref())
