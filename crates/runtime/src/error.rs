@@ -48,6 +48,11 @@ impl Error {
         move |source| Error::Io { deed, path, source }
     }
 
+    /// Whether it did not work because the disk takes no writes any more.
+    pub(crate) fn is_read_only(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem)
+    }
+
     pub(crate) fn no_sandbox(id: &str) -> Self {
         Error::NotFound {
             kind: "sandbox",

@@ -89,8 +89,16 @@ pub(crate) fn load<R: Message + Default>(folder: &Path) -> Option<R> {
 }
 
 /// Takes away what a writer that is gone began and did not finish, or the next state would be
-/// appended to it. Nobody else may be writing.
+/// appended to it. Nobody else may be writing. On a read-only disk nothing is appended either, and
+/// the record stays as it is.
 pub(crate) fn mend(folder: &Path) -> Result<(), Error> {
+    match cut_unfinished(folder) {
+        Err(error) if error.is_read_only() => Ok(()),
+        mended => mended,
+    }
+}
+
+fn cut_unfinished(folder: &Path) -> Result<(), Error> {
     let path = folder.join(RECORD);
     let bytes = match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

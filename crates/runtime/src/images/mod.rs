@@ -140,6 +140,13 @@ impl ImageStore {
         Ok(Self::with(config, store))
     }
 
+    /// Opens the folder to end containers: on a read-only disk too, where nothing may be changed
+    /// through what this returns.
+    pub fn open_to_end(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
+        let store = Store::open_to_end(&config.root)?;
+        Ok(Self::with(config, store))
+    }
+
     /// Opens the folder to look at what is there now, also while another process works with it.
     /// Nothing may be changed through what this returns.
     pub fn open_to_look(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {

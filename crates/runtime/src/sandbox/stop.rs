@@ -52,8 +52,17 @@ impl Node {
 
         self.let_go(sandbox).await?;
         let record = sandbox.change(|record| record.stopped = true);
+
         let folder = self.config.sandbox_root(&sandbox.id);
-        blocking(move || save(&folder, record.as_ref())).await?;
+        match blocking(move || save(&folder, record.as_ref())).await {
+            // It has ended all the same. Who starts next finds nothing of it that runs, and stops
+            // it again.
+            Err(error) if error.is_read_only() => {
+                tracing::warn!(sandbox = sandbox.id, %error, "cannot record that a pod was stopped");
+            }
+            saved => saved?,
+        }
+
         self.tell(
             &sandbox.id,
             &sandbox.id,

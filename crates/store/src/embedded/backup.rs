@@ -283,20 +283,8 @@ fn sweep(files: &dyn Files) {
 
 /// Reads everything in `files` and changes nothing. A store that is in use is refused.
 pub fn check(files: &Arc<dyn Files>) -> Result<CheckReport, OpenError> {
-    let place = files.place();
-    let _lock = match files.lock() {
-        // Whoever could be in the way cannot be writing here either.
-        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => None,
-        Ok(None) => return Err(OpenError::InUse { place }),
-        lock => lock.map_err(OpenError::io(&place, "locking the directory"))?,
-    };
-
-    let missing = || OpenError::Io {
-        place: place.clone(),
-        action: "finding a store".into(),
-        source: io::ErrorKind::NotFound.into(),
-    };
-    let manifest = recovery::read_manifest(&**files)?.ok_or_else(missing)?;
+    let _lock = lock_to_read(&**files)?;
+    let manifest = existing_manifest(&**files)?;
     let parts: u64 = manifest.parts.iter().map(|part| part.bytes).sum();
     let now = SystemClock::default().elapsed();
     let recovered = recovery::recover(files, &Config::default(), manifest, now)?;
@@ -310,6 +298,28 @@ pub fn check(files: &Arc<dyn Files>) -> Result<CheckReport, OpenError> {
         leases: recovered.leases.ids().len(),
         torn_bytes: recovered.torn_bytes,
     })
+}
+
+/// Claims files that are only to be read; none where they cannot be claimed because the disk is
+/// read-only.
+pub(super) fn lock_to_read(files: &dyn Files) -> Result<Option<Box<dyn Lock>>, OpenError> {
+    let place = files.place();
+    match files.lock() {
+        // No other process can be writing here either.
+        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => Ok(None),
+        Ok(None) => Err(OpenError::InUse { place }),
+        lock => lock.map_err(OpenError::io(&place, "locking the directory")),
+    }
+}
+
+/// The manifest of a store that has to be there.
+pub(super) fn existing_manifest(files: &dyn Files) -> Result<Manifest, OpenError> {
+    let missing = || OpenError::Io {
+        place: files.place(),
+        action: "finding a store".into(),
+        source: io::ErrorKind::NotFound.into(),
+    };
+    recovery::read_manifest(files)?.ok_or_else(missing)
 }
 
 /// What a backup holds.

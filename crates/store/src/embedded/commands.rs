@@ -51,8 +51,7 @@ pub struct BackupReport {
 /// Backs up the store in `directory`, which nobody may have open, to the file `to`.
 pub fn backup(directory: &Path, to: &Path) -> Result<BackupReport, CommandError> {
     let files = existing(directory)?;
-    let (store, _driver) =
-        Embedded::open_driven(Config::default(), files, Arc::new(SystemClock::default()))?;
+    let (store, _driver) = Embedded::open_to_read(files, Arc::new(SystemClock::default()))?;
     write_backup(store.backup(), to)
 }
 

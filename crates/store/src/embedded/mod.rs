@@ -45,6 +45,7 @@ use crate::{
 };
 use askers::Askers;
 use async_trait::async_trait;
+use backup::{existing_manifest, lock_to_read};
 use files::{Files, Lock};
 use index::Found;
 use layout::Manifest;
@@ -74,7 +75,7 @@ pub struct Embedded {
 /// written unless somebody lets it run; dropping it closes the store.
 pub struct Driver {
     writer: Writer,
-    _lock: Box<dyn Lock>,
+    _lock: Option<Box<dyn Lock>>,
 }
 
 /// The state of all keys at a revision, folded into a number: equal in two stores that hold the
@@ -150,6 +151,28 @@ impl Embedded {
             made => made.map_err(OpenError::io(&place, "rewriting the end of the log"))?,
         }
 
+        Self::recover(config, files, clock, manifest, Some(lock))
+    }
+
+    /// The same to be read from alone, and as it stands: also on a read-only disk, which keeps the
+    /// end of the log from being made certain. The last batch is shown, as it may have been
+    /// acknowledged.
+    pub(crate) fn open_to_read(
+        files: Arc<dyn Files>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Self, Driver), OpenError> {
+        let lock = lock_to_read(&*files)?;
+        let manifest = existing_manifest(&*files)?;
+        Self::recover(Config::default(), files, clock, manifest, lock)
+    }
+
+    fn recover(
+        config: Config,
+        files: Arc<dyn Files>,
+        clock: Arc<dyn Clock>,
+        manifest: Manifest,
+        lock: Option<Box<dyn Lock>>,
+    ) -> Result<(Self, Driver), OpenError> {
         let recovered = recovery::recover(&files, &config, manifest, clock.elapsed())?;
         let shared = Arc::new(Shared {
             index: RwLock::new(recovered.index),

@@ -64,6 +64,10 @@ impl StoreError {
     pub(crate) fn is_taken(&self) -> bool {
         self.source.kind() == io::ErrorKind::WouldBlock
     }
+
+    fn is_read_only(&self) -> bool {
+        self.source.kind() == io::ErrorKind::ReadOnlyFilesystem
+    }
 }
 
 /// An image that is about to appear. Its layers are there.
@@ -96,6 +100,15 @@ impl Store {
         store.sweep()?;
 
         Ok(store)
+    }
+
+    /// Opens a folder to end containers that stand on it. On a read-only disk nothing can be thrown
+    /// away, and no other process changes anything either.
+    pub(crate) fn open_to_end(root: &Path) -> Result<Arc<Self>, StoreError> {
+        match Self::open(root, true) {
+            Err(error) if error.is_read_only() => Self::open_to_look(root),
+            opened => opened,
+        }
     }
 
     /// Reads what is there, and changes nothing. Another process may be at work: what is half done

@@ -104,7 +104,14 @@ impl Files for RealFiles {
             .truncate(false)
             .mode(PRIVATE);
 
-        let file = options.open(self.directory.join(LOCK))?;
+        let path = self.directory.join(LOCK);
+        let file = match options.open(&path) {
+            // Who holds it goes on when the disk becomes read-only.
+            Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                fs::File::open(&path).map_err(|_| error)?
+            }
+            opened => opened?,
+        };
 
         // A program that the last holder was just starting has its lock too, until it runs.
         for _ in 0..LOCK_TRIES {
