@@ -199,7 +199,8 @@ impl Store {
             .max()
             .map_or(0, |change| change + 1);
 
-        let mut image = state.images.get(&id).cloned().unwrap_or(Image {
+        let known = state.images.get(&id).cloned();
+        let mut image = known.clone().unwrap_or(Image {
             id,
             tags: vec![],
             digests: vec![],
@@ -209,13 +210,20 @@ impl Store {
             pinned: false,
             change,
         });
-        image.change = change;
-
         image.pinned |= new.pinned;
+
         new.names.iter().for_each(|name| image.add_name(name));
         image.manifests.extend(manifests);
         image.manifests.sort();
         image.manifests.dedup();
+
+        // Built-in images are added at every start, also on a full disk: one that is the same is
+        // not written again.
+        if known.as_ref() == Some(&image) {
+            return Ok(image);
+        }
+
+        image.change = change;
         self.write(&mut state, image.clone())?;
         self.take_tags_from_others(&mut state, &image)?;
 
