@@ -18,6 +18,7 @@ needs=(
     linux.uml=user-mode-linux # runtime: a machine with cgroups v2
     containerd=containerd # runtime: the other runtime behind the same trait
     curl=curl # coracle: requests to a cluster on one machine
+    mkfs.ext4=e2fsprogs # coracle: a disk that becomes full, or read-only
     nsenter=util-linux # coracle: network namespaces of test machines
     ip=iproute2 # podnet: inspects the tests' namespaces
     /usr/lib/cni/bridge=containernetworking-plugins # podnet: foreign plugins

@@ -48,6 +48,50 @@ fn a_tree_deeper_than_any_stack_goes_with_its_pod() {
     machine.has_nothing();
 }
 
+/// How much each file of a pod takes that it writes below.
+const LARGE: u64 = 4 << 20;
+
+/// The runtime keeps its state in memory: what pods can write to is elsewhere.
+#[test]
+fn a_pod_that_writes_to_its_files_in_etc_takes_no_memory_of_the_runtime() {
+    let machine = Machine::new();
+    machine.import_tools();
+    machine.start();
+    let write = "for file in hostname hosts resolv.conf; do head -c 4194304 /dev/zero > /etc/$file || exit 1; done";
+    machine.apply(&[shell(
+        "writer",
+        &format!("{write}; echo done; exec sleep 100000"),
+    )]);
+
+    machine.until("logs writer", |log| log == "done\n");
+
+    let size =
+        |folder: &Path, name: &str| fs::metadata(folder.join(name)).map_or(0, |known| known.len());
+    let written = |pods: &Path| {
+        let pods: Vec<PathBuf> = fs::read_dir(pods)
+            .unwrap()
+            .map(|pod| pod.unwrap().path())
+            .collect();
+        let named = |name: &str| pods.iter().filter(|pod| size(pod, name) == LARGE).count();
+        [named("hostname"), named("resolv.conf")]
+    };
+
+    assert_eq!(
+        written(&machine.instance().1.join("runtime/sandboxes")),
+        [0, 0],
+        "in memory"
+    );
+
+    assert_eq!(
+        written(&machine.data_dir().join("runtime/sandboxes")),
+        [1, 1],
+        "on the disk"
+    );
+
+    machine.stop_and_reset();
+    machine.has_nothing();
+}
+
 #[test]
 fn a_pipe_where_a_termination_message_is_expected_stops_nobody() {
     let machine = Machine::new();

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -130,6 +130,11 @@ impl Machine {
 
     /// The same, with further flags.
     pub(crate) fn begin_with(&self, flags: &[&str]) {
+        self.begin_after("", flags);
+    }
+
+    /// The same, after what a shell does that becomes the server: it sets limits, or variables.
+    pub(crate) fn begin_after(&self, shell: &str, flags: &[&str]) {
         let log = File::options()
             .create(true)
             .append(true)
@@ -142,7 +147,7 @@ impl Machine {
             .map(|tasks| format!("echo $$ > {} && ", tasks.display()))
             .collect::<String>();
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("{join}exec \"$@\""), "sh"]);
+        command.args(["-c", &format!("{join}{shell}\nexec \"$@\""), "sh"]);
 
         let server = self.command(CORACLE, &["server", "--node-name", "node-1", "--data-dir"]);
         let server = command
@@ -188,8 +193,17 @@ impl Machine {
         self.folder.path().join("said")
     }
 
+    /// How many lines with these words its servers have logged.
+    pub(crate) fn logged(&self, words: &str) -> usize {
+        fs::read_to_string(self.log())
+            .unwrap()
+            .lines()
+            .filter(|line| line.contains(words))
+            .count()
+    }
+
     /// What its servers have said on standard error.
-    fn log(&self) -> PathBuf {
+    pub(crate) fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
 
@@ -212,6 +226,12 @@ impl Machine {
         server.wait().unwrap();
     }
 
+    /// Waits until the server that was begun last has ended by itself.
+    pub(crate) fn server_ended(&self) -> ExitStatus {
+        let mut server = self.server().take().unwrap();
+        server.wait().unwrap()
+    }
+
     /// Asks the server to end, as Ctrl-C would. Returns all that it has said.
     pub(crate) fn stop_server(&self) -> String {
         let mut server = self.server().take().unwrap();
@@ -229,6 +249,7 @@ impl Machine {
         said(&mut self.coracle(&["reset", "--yes"]));
     }
 
+    /// `coracle COMMAND --data-dir DIR …`.
     pub(crate) fn coracle(&self, arguments: &[&str]) -> Command {
         let data = self.data_dir();
         let mut command = self.command(CORACLE, &arguments[..1]);

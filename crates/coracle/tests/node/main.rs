@@ -10,12 +10,14 @@ mod by_hand;
 mod cni;
 mod cycles;
 mod dice;
+mod disks;
 mod exhaustion;
 mod first_light;
 mod hands;
 mod hostile;
 mod inventory;
 mod killed;
+mod limits;
 mod machine;
 mod pods;
 #[path = "../../../testkit/src/program.rs"]

@@ -1,6 +1,7 @@
 //! What goes wrong with pods, and how a person learns of it: the status, the events, and `coracle
 //! why`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -333,6 +334,43 @@ fn a_pod_on_a_full_disk_says_so_and_runs_when_there_is_room() {
 
     machine.stop_and_reset();
     machine.has_nothing();
+}
+
+/// Without working packet filter rules a node has no network for pods, which is tried again less
+/// and less often, and logged when it is news.
+#[test]
+fn a_packet_filter_that_fails_is_logged_once_however_often_it_is_tried() {
+    let machine = Machine::new();
+    let (programs, tries) = (
+        machine.folder().join("broken"),
+        machine.folder().join("tries"),
+    );
+    std::fs::create_dir(&programs).unwrap();
+
+    let text = format!(
+        "#!/bin/sh\necho try >> {}\necho broken >&2\nexit 1\n",
+        tries.display()
+    );
+    crate::program::write(&programs.join("nft"), text);
+
+    machine.begin_after(&format!("export PATH={}:$PATH", programs.display()), &[]);
+    eventually("it is tried", || {
+        let tried = std::fs::read_to_string(&tries)
+            .unwrap_or_default()
+            .lines()
+            .count();
+        if tried < 8 { Err(tried) } else { Ok(()) }
+    });
+
+    let log = std::fs::read_to_string(machine.log()).unwrap();
+    let mut said = BTreeMap::new();
+    for line in log.lines().filter(|line| line.contains("broken")) {
+        let without_time = line.split_once('Z').map_or(line, |(_, rest)| rest);
+        *said.entry(without_time).or_insert(0) += 1;
+    }
+
+    assert!(!said.is_empty(), "{log}");
+    assert!(said.values().all(|count| *count == 1), "{said:#?}");
 }
 
 /// A filesystem of its own for a folder, soon full.
