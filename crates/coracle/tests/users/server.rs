@@ -1,8 +1,11 @@
 //! `coracle server --no-node`, driven by stock kubectl as a user would.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _, Seek as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::cluster::{Engine, House, Server, kubectl, on_every_engine};
 
@@ -248,6 +251,9 @@ fn fields_have_owners_and_applying_respects_them(house: &House) {
     );
 }
 
+/// How long a server may take to refuse to start: this says "never", not "too slow".
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// What a server says that does not start.
 fn does_not_start(data_dir: &Path, more: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_coracle"));
@@ -255,9 +261,35 @@ fn does_not_start(data_dir: &Path, more: &[&str]) -> String {
         .args(["server", "--https-port", "0", "--data-dir"])
         .arg(data_dir)
         .args(more);
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    assert!(!output.status.success(), "it started and ended: {output:?}");
-    String::from_utf8(output.stderr).unwrap()
+
+    let mut said = tempfile::tempfile().unwrap();
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(said.try_clone().unwrap());
+
+    let mut child = command.spawn().unwrap();
+
+    let begin = Instant::now();
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if begin.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+            None => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                panic!("it runs with {more:?}");
+            }
+        }
+    };
+
+    assert!(!status.success(), "it started and ended");
+
+    let mut text = String::new();
+    said.rewind().unwrap();
+    said.read_to_string(&mut text).unwrap();
+
+    text
 }
 
 #[test]

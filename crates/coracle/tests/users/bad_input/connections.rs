@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rcgen::{CertificateParams, DnType, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::net::TcpSocket;
 use tokio::time::Instant;
 
 use super::wire::{Connection, Identity};
@@ -71,6 +72,48 @@ fn a_certificate_of_another_authority_is_no_introduction() {
         "{answer:?}"
     );
 
+    victim.stays_well();
+}
+
+/// As many connections as one address may have open, and more than that.
+const MOST_OF_ONE_ADDRESS: usize = 512;
+const TRIED: usize = 600;
+
+#[test]
+fn an_address_has_so_many_connections_and_others_are_still_answered() {
+    let victim = Victim::start();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .unwrap();
+
+    // A connection that is answered, and then left open.
+    let open = || {
+        let socket = runtime.block_on(async {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
+            socket
+                .connect(victim.server.address.parse().unwrap())
+                .await
+                .unwrap()
+        });
+        let socket = socket.into_std().unwrap();
+        socket.set_nonblocking(false).unwrap();
+
+        let mut connection = Connection::over(socket, victim.house.path(), None, b"http/1.1");
+        connection.send(b"GET /livez HTTP/1.1\r\nHost: server\r\n\r\n");
+
+        connection.head().map(|_| connection)
+    };
+
+    let opened: Vec<Connection> = (0..TRIED).filter_map(|_| open()).collect();
+    assert_eq!(opened.len(), MOST_OF_ONE_ADDRESS);
+
+    victim.check("GET", MAPS, JSON, b"", (200, "ConfigMapList"));
+
+    // Those that are closed make room for others, as soon as the server has seen it.
+    drop(opened);
+    while open().is_none() {}
     victim.stays_well();
 }
 

@@ -41,6 +41,21 @@ impl Connection {
         identity: impl Into<Option<Identity>>,
         protocol: &[u8],
     ) -> Connection {
+        Connection::over(
+            TcpStream::connect(address).unwrap(),
+            folder,
+            identity,
+            protocol,
+        )
+    }
+
+    /// The same over a socket that is connected.
+    pub(crate) fn over(
+        socket: TcpStream,
+        folder: &Path,
+        identity: impl Into<Option<Identity>>,
+        protocol: &[u8],
+    ) -> Connection {
         let mut roots = RootCertStore::empty();
         roots
             .add(CertificateDer::from_pem_file(folder.join("pki/ca.crt")).unwrap())
@@ -60,7 +75,6 @@ impl Connection {
 
         let name = ServerName::try_from("127.0.0.1").unwrap();
         let client = ClientConnection::new(Arc::new(config), name).unwrap();
-        let socket = TcpStream::connect(address).unwrap();
         socket.set_read_timeout(Some(ANSWERED_WITHIN)).unwrap();
         socket.set_nodelay(true).unwrap();
 
