@@ -13,7 +13,7 @@ use coracle_client::{DeleteOptions, ListOptions, ObjectKey, Resource, Tasks, Wor
 use coracle_controllers::endpoints::Endpoints;
 use coracle_controllers::{Context, Controller, Feeds, Observation};
 use coracle_testkit::objects::object;
-use coracle_testkit::{Cluster, eventually};
+use coracle_testkit::{Cluster, Setup, eventually, simulated};
 
 const SERVICE: &str = "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: default, labels: {tier: front}}, \
      spec: {selector: {app: web}, ports: [{name: w, port: 80, targetPort: http}]}}";
@@ -242,5 +242,58 @@ async fn what_was_just_written_is_not_written_again_by_an_older_view() {
 
     println!("{behind} views were too old");
     context.tasks.stop().await;
+    cluster.stop().await;
+}
+
+/// A server that was killed between an address and its Service leaves the address behind.
+#[tokio::test(start_paused = true)]
+async fn an_address_that_was_left_behind_is_its_services_again_after_a_minute() {
+    let cluster = Cluster::with(Setup {
+        world: simulated(1),
+        ..Setup::default()
+    })
+    .await;
+    let client = cluster.client();
+    let addresses = client.resource(&Resource::builtin("networking.k8s.io", "v1", "ipaddresses"));
+
+    let services = client
+        .resource(&Resource::builtin("", "v1", "services"))
+        .namespace("default");
+
+    let address = "{apiVersion: networking.k8s.io/v1, kind: IPAddress, metadata: {name: 10.96.0.77}, \
+         spec: {parentRef: {resource: services, namespace: default, name: web}}}";
+    addresses.create(&object(address)).await.unwrap();
+    let service = |name: &str| {
+        object(&format!(
+            "{{apiVersion: v1, kind: Service, metadata: {{name: {name}, namespace: default}}, \
+             spec: {{clusterIP: 10.96.0.77, ports: [{{port: 80}}]}}}}"
+        ))
+    };
+
+    let refusal = async |name: &str| {
+        services
+            .create(&service(name))
+            .await
+            .err()
+            .map(|error| error.to_string())
+    };
+
+    // As young as this, a server that lives may be about to write the Service.
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    let refused = refusal("web").await.expect("it is young");
+    assert!(
+        refused.contains("provided IP is already allocated"),
+        "{refused}"
+    );
+
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let refused = refusal("other").await.expect("it is of another Service");
+    assert!(
+        refused.contains("provided IP is already allocated"),
+        "{refused}"
+    );
+
+    assert_eq!(refusal("web").await, None);
+
     cluster.stop().await;
 }

@@ -32,3 +32,38 @@ pub use world::{REAL, simulated};
 pub fn write_program(path: &std::path::Path, content: impl AsRef<[u8]>) {
     program::write(path, content);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// The system refuses some of these ("Text file busy") where the test itself writes them.
+    #[test]
+    fn a_program_can_be_run_at_once_however_many_processes_are_started_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        Command::new("true").stdin(Stdio::null()).status().unwrap();
+                    }
+                });
+            }
+
+            let run = |number: u32| {
+                let path = folder.path().join(number.to_string());
+                super::write_program(&path, "#!/bin/sh\nexit 7\n");
+                Command::new(&path)
+                    .status()
+                    .map(|status| status.code())
+                    .map_err(|error| error.to_string())
+            };
+            let ended: Vec<_> = (0..200).map(run).collect();
+
+            done.store(true, Ordering::Relaxed);
+            assert!(ended.iter().all(|ended| *ended == Ok(Some(7))), "{ended:?}");
+        });
+    }
+}
