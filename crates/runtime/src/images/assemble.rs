@@ -1,8 +1,10 @@
 //! From a description of an image to the image: the layers that are missing, then the record.
 //!
-//! Two that want the same layer do not both fetch it: each takes the locks of all its layers first,
-//! from the lowest on. The name of a layer follows from all that is below it, so whoever shares a
-//! layer shares everything below, and the order of locks is the same for all.
+//! Two that want the same layer from the same place do not both fetch it: each takes the locks of
+//! all its layers first, from the lowest on. The name of a layer follows from all that is below it,
+//! so whoever shares a layer shares everything below, and the order of locks is the same for all.
+//! Places do not wait for each other: which layers an image has is what its registry says, and a
+//! slow one could hold up the layers of all others by naming them.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -25,6 +27,8 @@ pub(super) struct Description {
     pub(super) names: Vec<Reference>,
     pub(super) size: u64,
     pub(super) pinned: bool,
+    /// The registry it comes from; empty: it was brought in by hand.
+    pub(super) origin: String,
 }
 
 /// A layer that has been unpacked aside, and the digest of its plain archive.
@@ -32,18 +36,18 @@ pub(super) type Fetched = (Staged, Digest, Unpacked);
 
 pub(super) type Fetching = Pin<Box<dyn Future<Output = Result<Fetched, ImageError>> + Send>>;
 
-/// The locks of layers that somebody is fetching.
+/// The locks of layers that somebody is fetching, by where they come from.
 #[derive(Default)]
-pub(super) struct LayerLocks(Mutex<BTreeMap<Digest, Weak<tokio::sync::Mutex<()>>>>);
+pub(super) struct LayerLocks(Mutex<BTreeMap<(String, Digest), Weak<tokio::sync::Mutex<()>>>>);
 
 impl LayerLocks {
-    async fn lock(&self, layers: &[Digest]) -> Vec<OwnedMutexGuard<()>> {
+    async fn lock(&self, origin: &str, layers: &[Digest]) -> Vec<OwnedMutexGuard<()>> {
         let locks: Vec<_> = {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             known.retain(|_, lock| lock.strong_count() > 0);
 
             let mut lock_of = |layer: &Digest| {
-                let known = known.entry(*layer).or_default();
+                let known = known.entry((origin.to_owned(), *layer)).or_default();
                 known.upgrade().unwrap_or_else(|| {
                     let fresh = Arc::new(tokio::sync::Mutex::new(()));
                     *known = Arc::downgrade(&fresh);
@@ -76,7 +80,7 @@ impl ImageStore {
     ) -> Result<Image, ImageError> {
         let stack = chain(&description.diff_ids);
         let held = self.store.hold(&stack);
-        let guards = self.locks.lock(&stack).await;
+        let guards = self.locks.lock(&description.origin, &stack).await;
         let made = self.fetch_and_record(description, stack, fetch).await;
         drop(guards);
         drop(held);

@@ -133,6 +133,7 @@ impl ImageStore {
 
         // The name by digest is that of what was asked for: the index, where there is one.
         let names = vec![image.clone(), image.at(top.digest)];
+        let origin = image.registry.clone();
         let description = Description {
             config,
             diff_ids,
@@ -140,6 +141,7 @@ impl ImageStore {
             names,
             size,
             pinned: false,
+            origin,
         };
 
         let repository = Arc::new(Source {

@@ -8,6 +8,7 @@ mod made;
 mod place;
 mod pull;
 mod rootfs;
+mod slow;
 mod sys;
 
 /// Runs on a thread of its own with a runtime, in a mount namespace of its own.

@@ -101,6 +101,7 @@ impl ImageStore {
             names,
             size,
             pinned: true,
+            origin: String::new(),
         };
 
         let fetch = |_: usize, staged: Staged| -> Fetching {

@@ -135,6 +135,7 @@ impl ImageStore {
                     names,
                     size,
                     pinned,
+                    origin: String::new(),
                 },
                 saved.layers,
             ))
@@ -218,6 +219,7 @@ impl ImageStore {
             .map(|layer| blob_name(layer.digest))
             .collect();
 
+        let origin = String::new();
         Ok((
             Description {
                 config: config_bytes,
@@ -226,6 +228,7 @@ impl ImageStore {
                 names,
                 size,
                 pinned,
+                origin,
             },
             layers,
         ))

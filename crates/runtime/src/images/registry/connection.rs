@@ -18,8 +18,9 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
-use super::RegistryError;
+use super::{ATTEMPTS, RegistryError};
 
 /// How registries are reached.
 #[derive(Clone, Debug)]
@@ -31,6 +32,9 @@ pub struct Registries {
     pub plain: Vec<String>,
     /// How long a host may be silent.
     pub patience: Duration,
+    /// How many bytes a second have to arrive, measured over as long as a host may be silent. A
+    /// host that sends a byte now and then is not silent, and would never be done.
+    pub least_rate: u64,
     /// The wait before the first retry; it doubles from one to the next.
     pub retry_after: Duration,
 }
@@ -41,6 +45,7 @@ impl Default for Registries {
             authorities: vec![],
             plain: vec![],
             patience: Duration::from_secs(60),
+            least_rate: 1 << 10,
             retry_after: Duration::from_millis(500),
         }
     }
@@ -68,7 +73,32 @@ pub(crate) struct Answer {
     address: String,
     body: Incoming,
     patience: Duration,
+    pace: Pace,
     driver: AbortHandle,
+}
+
+/// How quickly a body arrives.
+struct Pace {
+    least_rate: u64,
+    /// For how long it was waited for since the last judgement, and what came in that time. The
+    /// time in which nobody asked for more is not the other side's.
+    waited: Duration,
+    arrived: u64,
+}
+
+impl Pace {
+    /// Notes what came after how long. False: it comes too slowly.
+    fn note(&mut self, bytes: usize, waited: Duration, judged_after: Duration) -> bool {
+        self.waited += waited;
+        self.arrived += bytes as u64;
+        if self.waited < judged_after {
+            return true;
+        }
+        let least = u128::from(self.least_rate) * self.waited.as_millis() / 1000;
+        let is_enough = u128::from(self.arrived) >= least;
+        (self.waited, self.arrived) = (Duration::ZERO, 0);
+        is_enough
+    }
 }
 
 impl Connector {
@@ -89,12 +119,21 @@ impl Connector {
         if self.registries.plain.iter().any(|plain| plain == host) {
             return true;
         }
+
         let Ok(uri) = format!("https://{host}/v2/").parse::<Uri>() else {
             return false;
         };
         let without_tls =
             |error| matches!(error, RegistryError::Tls { source, .. } if is_no_tls(&source));
-        is_loopback(bare_host(&uri)) && self.stream(&uri).await.err().is_some_and(without_tls)
+
+        if !is_loopback(bare_host(&uri)) {
+            return false;
+        }
+
+        // A host that does not answer here will not answer the request either, which says so.
+        let tried = tokio::time::timeout(self.registries.patience, self.stream(&uri)).await;
+
+        tried.is_ok_and(|tried| tried.err().is_some_and(without_tls))
     }
 
     /// Sends a request and waits for the head of the answer. A body is that of a form.
@@ -144,8 +183,14 @@ impl Connector {
             .parse()
             .map_err(|_| RegistryError::Address(host.clone()))?;
         request.headers_mut().insert(http::header::HOST, named);
+
         let sent = tokio::time::timeout(patience, sender.send_request(request)).await;
         let (head, body) = sent.map_err(silent)?.map_err(broken)?.into_parts();
+        let pace = Pace {
+            least_rate: self.registries.least_rate,
+            waited: Duration::ZERO,
+            arrived: 0,
+        };
 
         Ok(Answer {
             status: head.status,
@@ -153,6 +198,7 @@ impl Connector {
             address,
             body,
             patience,
+            pace,
             driver,
         })
     }
@@ -195,7 +241,10 @@ impl Answer {
     /// The next piece of the body; none at its end.
     pub(crate) async fn piece(&mut self) -> Result<Option<Bytes>, RegistryError> {
         loop {
+            let asked = Instant::now();
             let frame = tokio::time::timeout(self.patience, self.body.frame()).await;
+
+            let waited = asked.elapsed();
             match frame.map_err(|_| RegistryError::Silent {
                 address: self.address.clone(),
             })? {
@@ -207,7 +256,11 @@ impl Answer {
                     });
                 }
                 Some(Ok(frame)) => {
-                    if let Ok(piece) = frame.into_data() {
+                    let piece = frame.into_data().unwrap_or_default();
+                    if !self.pace.note(piece.len(), waited, self.patience) {
+                        return Err(self.too_slow());
+                    }
+                    if !piece.is_empty() {
                         return Ok(Some(piece));
                     }
                 }
@@ -215,16 +268,29 @@ impl Answer {
         }
     }
 
-    /// The whole body, if it is not larger than it should be.
+    /// The whole body, if it is not larger than it should be. What is held in memory is small, and
+    /// has to be there soon.
     pub(crate) async fn whole(mut self, limit: u64) -> Result<Vec<u8>, RegistryError> {
         let mut bytes = Vec::new();
+        let until = Instant::now() + self.patience * ATTEMPTS;
         while let Some(piece) = self.piece().await? {
             bytes.extend_from_slice(&piece);
             if bytes.len() as u64 > limit {
                 return Err(RegistryError::TooLarge(limit));
             }
+            if Instant::now() > until {
+                return Err(self.too_slow());
+            }
         }
+
         Ok(bytes)
+    }
+
+    fn too_slow(&self) -> RegistryError {
+        RegistryError::Slow {
+            address: self.address.clone(),
+            least: self.pace.least_rate,
+        }
     }
 
     pub(crate) fn header(&self, name: impl http::header::AsHeaderName) -> Option<&str> {
@@ -323,4 +389,36 @@ fn is_loopback(host: &str) -> bool {
         || host
             .parse::<IpAddr>()
             .is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_too_slowly_is_noticed_and_waiting_for_ourselves_does_not_count() {
+        let minute = Duration::from_secs(60);
+        let check = |pieces: &[(usize, u64)], expected: bool| {
+            let mut pace = Pace {
+                least_rate: 100,
+                waited: Duration::ZERO,
+                arrived: 0,
+            };
+
+            let enough = pieces
+                .iter()
+                .all(|(bytes, seconds)| pace.note(*bytes, Duration::from_secs(*seconds), minute));
+            assert_eq!(enough, expected, "{pieces:?}");
+        };
+        check(&[(1, 59)], true);
+
+        check(&[(1, 59), (1, 1)], false);
+        check(&[(5999, 59), (1, 1)], true);
+
+        // What came quickly does not excuse what comes slowly afterwards.
+        check(&[(1 << 20, 60), (1, 30), (1, 30)], false);
+
+        // However small the pieces are that are there at once.
+        check(&[(1, 0); 1000], true);
+    }
 }

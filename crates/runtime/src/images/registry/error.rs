@@ -23,6 +23,8 @@ pub enum RegistryError {
     },
     #[error("no answer for {address}")]
     Silent { address: String },
+    #[error("{address} sends less than {least} bytes a second")]
+    Slow { address: String, least: u64 },
     #[error("{url} answers {status}{text}")]
     Status {
         url: String,
@@ -65,6 +67,7 @@ impl RegistryError {
             RegistryError::Connect { .. }
             | RegistryError::Broken { .. }
             | RegistryError::Silent { .. }
+            | RegistryError::Slow { .. }
             | RegistryError::Short { .. } => true,
             RegistryError::Status { status, .. } => {
                 status.is_server_error()

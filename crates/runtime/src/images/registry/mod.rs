@@ -155,10 +155,30 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// Asks until there is an answer that is one, or none will come. Where nobody listens, none
-    /// will: whoever wants the image tries again when that suits, and other pulls that wait for
-    /// this one go on.
+    /// Asks until there is an answer that is one, or none will come; with all redirects, challenges
+    /// and further attempts for no longer than a host may be silent as often as it is asked. Where
+    /// nobody listens, no answer will come: whoever wants the image tries again when that suits,
+    /// and other pulls that wait for this one go on.
     async fn ask(
+        &self,
+        method: Method,
+        address: &str,
+        name: &str,
+        headers: &HeaderMap,
+    ) -> Result<Answer, RegistryError> {
+        let most = self.connector.registries().patience * ATTEMPTS;
+        let asked = tokio::time::timeout(
+            most,
+            self.ask_again_and_again(method, address, name, headers),
+        );
+        asked.await.unwrap_or_else(|_| {
+            Err(RegistryError::Silent {
+                address: address.to_owned(),
+            })
+        })
+    }
+
+    async fn ask_again_and_again(
         &self,
         method: Method,
         address: &str,

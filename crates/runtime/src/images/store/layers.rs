@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use coracle_files::remove_tree;
 use rustix::fs::{Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid};
@@ -135,7 +135,8 @@ impl Store {
         sync().map_err(failed("sync", &self.root))
     }
 
-    /// Makes a layer appear under the name of its stack. The stack below is there.
+    /// Makes a layer appear under the name of its stack. The stack below is there. Where another
+    /// pull was quicker, the layer is there already, with the same content.
     pub(crate) fn commit(
         &self,
         staged: &Staged,
@@ -146,6 +147,15 @@ impl Store {
         let (name, below) = stack
             .split_last()
             .expect("a layer is in the stack that it is the top of");
+        let _committing = self
+            .committing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+
+        if self.has_layer(*name) {
+            return Ok(());
+        }
+
         self.settle_implied_folders(staged, &unpacked.implied, below)?;
         let layer = Layer {
             diff_id,

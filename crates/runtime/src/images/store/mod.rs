@@ -36,6 +36,8 @@ pub(crate) struct Store {
     root: PathBuf,
     state: Mutex<State>,
     next: AtomicU64,
+    /// Whoever has it makes a layer appear.
+    committing: Mutex<()>,
     /// Held as long as the folder is this process' own.
     lock: Option<std::fs::File>,
 }
@@ -127,6 +129,7 @@ impl Store {
             root: root.to_owned(),
             state: Mutex::default(),
             next: AtomicU64::new(0),
+            committing: Mutex::default(),
             lock,
         }
     }
