@@ -7,6 +7,8 @@
 /// What a name of an image says beyond the repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageName<'a> {
+    /// The host that has it, with its port.
+    pub registry: &'a str,
     pub tag: Option<&'a str>,
     /// `sha256:…`.
     pub digest: Option<&'a str>,
@@ -15,6 +17,8 @@ pub struct ImageName<'a> {
 /// The longest repository, without its registry.
 const LONGEST_PATH: usize = 255;
 const LONGEST_TAG: usize = 128;
+/// Whose images those are whose names have no registry.
+const DEFAULT_REGISTRY: &str = "docker.io";
 /// What completes a name that has no registry and no folder.
 const LIBRARY: &str = "library/";
 
@@ -50,7 +54,15 @@ impl<'a> ImageName<'a> {
             && tag.is_none_or(is_tag)
             && digest.is_none_or(is_digest);
 
-        valid.then_some(ImageName { tag, digest })
+        let registry = domain
+            .filter(|domain| !is_default(domain))
+            .unwrap_or(DEFAULT_REGISTRY);
+
+        valid.then_some(ImageName {
+            registry,
+            tag,
+            digest,
+        })
     }
 
     /// Whether it asks for whatever is the newest: by the tag `latest`, or by saying nothing.

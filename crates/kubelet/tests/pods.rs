@@ -72,6 +72,64 @@ fn a_pod_comes_up_is_ready_and_leaves_nothing() {
 }
 
 #[test]
+fn a_registry_that_does_not_answer_holds_up_no_pull_from_another() {
+    on_a_machine("pulls", async |machine| {
+        let world = World::new(machine).await;
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+
+        // Bound and not listened on: connections are refused.
+        let absent = tokio::net::TcpSocket::new_v4().unwrap();
+        absent.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let pod = |registry: std::net::SocketAddr| {
+            format!(
+                "  terminationGracePeriodSeconds: 2\n  containers:\n  - {{name: c, image: '{registry}/app:v1'}}\n"
+            )
+        };
+
+        world
+            .create("waits", &pod(silent.local_addr().unwrap()))
+            .await;
+        let _pulling = silent.accept().await.unwrap();
+
+        world
+            .create("other", &pod(absent.local_addr().unwrap()))
+            .await;
+        let is_refused = |status: &PodStatus| {
+            waiting_for(status)
+                .is_some_and(|reason| matches!(reason, "ErrImagePull" | "ImagePullBackOff"))
+        };
+
+        world
+            .until("other", "refused by its registry", is_refused)
+            .await;
+        let waits = world.get("waits").await.unwrap().status.unwrap_or_default();
+        assert!(
+            !is_refused(&waits),
+            "its pull is still under way: {waits:?}"
+        );
+
+        for name in ["waits", "other"] {
+            world.delete(name, None).await;
+            world.gone(name).await;
+        }
+
+        world.end().await
+    });
+}
+
+/// Why the first container of a pod waits.
+fn waiting_for(status: &PodStatus) -> Option<&str> {
+    let container = status.container_statuses.as_ref()?.first()?;
+    container
+        .state
+        .as_ref()?
+        .waiting
+        .as_ref()?
+        .reason
+        .as_deref()
+}
+
+#[test]
 fn a_log_that_is_too_large_is_moved_aside() {
     on_a_machine("logs", async |machine| {
         let mut world = World::new(machine).await;

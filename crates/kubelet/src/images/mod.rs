@@ -1,19 +1,22 @@
 //! The images of containers: there already, or fetched.
 //!
-//! [`Puller::ensure`] goes by the container's policy. Pulls go one after the other, as upstream's
-//! do; one that failed waits before it is tried again. Credentials come from the pod's secrets
+//! [`Puller::ensure`] goes by the container's policy. Pulls from one registry go one after the
+//! other, as upstream's do where nothing else is set; registries do not wait for each other, since
+//! a pod's author chooses the registry and a slow one would hold up the pods of all others. A pull
+//! that failed waits before it is tried again. Credentials come from the pod's secrets
 //! ([`keyring`]).
 
 mod keyring;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use coracle_api::image::ImageName;
 use coracle_api::time::Timestamp;
 use coracle_client::ObjectReference;
 use coracle_cri::v1::{ImageSpec, PodSandboxConfig};
 use k8s_openapi::api::core::v1::{Container, Pod};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::backoff::BackOff;
 use crate::host::Host;
@@ -29,8 +32,27 @@ pub(crate) struct Puller {
     back_off: BackOff,
     /// What went wrong last, by the key of the back-off.
     errors: Mutex<BTreeMap<String, String>>,
-    /// Whose turn it is.
-    turn: tokio::sync::Mutex<()>,
+    turns: Turns,
+}
+
+/// Whose turn it is to pull, by registry. There are no more of them than pods that wait.
+#[derive(Default)]
+struct Turns(Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>);
+
+impl Turns {
+    async fn of(&self, registry: &str) -> OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.retain(|_, turn| turn.strong_count() > 0);
+            let known = turns.entry(registry.to_owned()).or_default();
+            known.upgrade().unwrap_or_else(|| {
+                let fresh = Arc::default();
+                *known = Arc::downgrade(&fresh);
+                fresh
+            })
+        };
+        turn.lock_owned().await
+    }
 }
 
 /// An image that is there.
@@ -46,6 +68,15 @@ pub(crate) struct Present {
 pub(crate) struct Absent {
     pub(crate) waiting: Waiting,
     pub(crate) until: Option<Timestamp>,
+}
+
+/// What is to be pulled.
+struct Asked<'a> {
+    registry: &'a str,
+    /// With the tag that it has where none is given.
+    image: &'a str,
+    /// As the pod has it.
+    text: &'a str,
 }
 
 /// Which container of which pod wants it.
@@ -109,7 +140,17 @@ impl Puller {
             ));
         }
 
-        self.pull(host, wanted, &about, &image, asked).await
+        self.pull(
+            host,
+            wanted,
+            &about,
+            &Asked {
+                registry: name.registry,
+                image: &image,
+                text: asked,
+            },
+        )
+        .await
     }
 
     /// Forgets what was remembered for a pod.
@@ -157,9 +198,14 @@ impl Puller {
         host: &Host,
         wanted: &Wanted<'_>,
         about: &ObjectReference,
-        image: &str,
-        asked: &str,
+        asked: &Asked<'_>,
     ) -> Result<Present, Absent> {
+        let Asked {
+            registry,
+            image,
+            text: asked,
+        } = *asked;
+
         let key = format!("{}_{asked}", wanted.pod.uid());
         if let Some(waiting) = self.back_off.waiting_since_noted(&key, host.now()) {
             let mut message = format!("Back-off pulling image {asked:?}");
@@ -185,7 +231,7 @@ impl Puller {
             .normal(about, "Pulling", format!("Pulling image {asked:?}"));
         host.note(wanted.pod.uid(), "pull", format!("{asked}: pulling"));
         let asked_at = tokio::time::Instant::now();
-        let turn = self.turn.lock().await;
+        let turn = self.turns.of(registry).await;
 
         let begun_at = tokio::time::Instant::now();
         let pulled = self.pull_with_credentials(host, wanted, image).await;
