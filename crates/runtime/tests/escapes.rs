@@ -439,6 +439,51 @@ async fn settings_of_the_host_are_not_a_pods_to_make() {
     node.clear().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn masks_do_not_follow_links_in_a_volume_at_sys() {
+    let node = Node::new("masks").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let (sys, data) = (node.path().join("sys"), node.path().join("data"));
+    for folder in [&sys, &data] {
+        fs::create_dir_all(folder).unwrap();
+    }
+
+    fs::write(data.join("file"), "seen").unwrap();
+    symlink("/data", sys.join("firmware")).unwrap();
+    symlink("/data", sys.join("fixed")).unwrap();
+    let mounts = vec![volume_at("/data", &data), volume_at("/sys", &sys)];
+    let config = ContainerConfig {
+        mounts,
+        ..script("one", "cat /data/file && echo > /data/written")
+    };
+
+    let config = with_security(config, |security| {
+        assert!(
+            security
+                .masked_paths
+                .iter()
+                .any(|path| path == "/sys/firmware")
+        );
+        security.readonly_paths.push("/sys/fixed".to_owned());
+    });
+
+    let id = node.run(&sandbox, &pod, config).await;
+    assert_eq!(
+        node.ended(&id).await.exit_code,
+        0,
+        "{:?}",
+        node.log("pod", "one")
+    );
+
+    assert_eq!(node.log("pod", "one")[0].2, "seen");
+    assert!(
+        data.join("written").exists(),
+        "it is read-only in the container"
+    );
+
+    node.clear().await;
+}
+
 fn volume_at(path: &str, volume: &Path) -> Mount {
     Mount {
         container_path: path.to_owned(),

@@ -148,7 +148,7 @@ pub(super) fn new_mount(filesystem: &Filesystem) -> rustix::io::Result<OwnedFd> 
 /// Covers paths, so that nothing of them can be read.
 pub(super) fn hide(root: &Root, own: &Own<'_>, paths: &[String]) -> Result<(), StepError> {
     for path in paths {
-        let Some(target) = root.find(path)? else {
+        let Some(target) = root.find_plain(path)? else {
             continue;
         };
 
@@ -172,7 +172,7 @@ pub(super) fn hide(root: &Root, own: &Own<'_>, paths: &[String]) -> Result<(), S
 /// Makes paths read-only, by mounting them over themselves.
 pub(super) fn freeze(root: &Root, paths: &[String]) -> Result<(), StepError> {
     for path in paths {
-        let Some(target) = root.find(path)? else {
+        let Some(target) = root.find_plain(path)? else {
             continue;
         };
         let step = || format!("make {path} read-only");

@@ -84,6 +84,19 @@ impl Root {
         }
     }
 
+    /// What is at a path that no link leads to, if anything. For what is mounted over the kernel's
+    /// own files: where a volume hides them, a link in it leads to what is not to be touched.
+    pub(super) fn find_plain(&self, path: &str) -> Result<Option<OwnedFd>, StepError> {
+        match self.open(path, ResolveFlags::NO_SYMLINKS) {
+            Ok(found) => Ok(Some(found)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(errno) => Err(StepError::new(
+                format!("find {path} in the container without links"),
+                errno,
+            )),
+        }
+    }
+
     /// The folder at a path; made with all above it where it is missing.
     pub(super) fn folder(&self, path: &str) -> Result<OwnedFd, StepError> {
         match self.find(path)? {
