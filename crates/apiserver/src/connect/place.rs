@@ -220,6 +220,8 @@ pub(super) fn check_proxyable(host: &str) -> Result<(), ApiError> {
 }
 
 pub(super) fn is_global_unicast(address: IpAddr) -> bool {
+    // The kernel connects an IPv4 address that is written as one of IPv6 to the IPv4 address.
+    let address = address.to_canonical();
     let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
     !(address.is_unspecified()
         || address.is_loopback()
@@ -356,5 +358,37 @@ mod tests {
             "p",
             Err("address not allowed"),
         );
+    }
+
+    #[test]
+    fn an_address_of_the_server_itself_is_refused_however_it_is_written() {
+        let check = |address: &str, expected: bool| {
+            assert_eq!(
+                is_global_unicast(address.parse().unwrap()),
+                expected,
+                "{address}"
+            );
+            assert_eq!(check_proxyable(address).is_ok(), expected, "{address}");
+        };
+
+        for inner in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "169.254.169.254",
+            "0.0.0.0",
+            "255.255.255.255",
+            "224.0.0.1",
+        ] {
+            check(inner, false);
+            check(&format!("::ffff:{inner}"), false);
+        }
+
+        for own in ["::1", "::", "fe80::1", "ff02::1"] {
+            check(own, false);
+        }
+
+        for other in ["10.0.0.7", "::ffff:10.0.0.7", "fd00::7", "2001:db8::1"] {
+            check(other, true);
+        }
     }
 }
