@@ -97,6 +97,14 @@ impl<K: QueueKey> WorkQueue<K> {
         }
     }
 
+    /// Everything that waits for a later moment is to be worked on now: those moments are not what
+    /// they were meant to be.
+    pub fn release_waiting(&self) {
+        if self.shared.lock().release_waiting(Instant::now()) {
+            self.shared.changed.notify_one();
+        }
+    }
+
     /// A key is to be worked on again after a failure.
     pub fn add_rate_limited(&self, key: K) {
         let delay = self.shared.limiter.when(&key);

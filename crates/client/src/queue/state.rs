@@ -73,6 +73,15 @@ impl<K: QueueKey> State<K> {
         self.next_at() == Some(at)
     }
 
+    /// Moves everything that waits into the order. Whether somebody can take something now.
+    pub(super) fn release_waiting(&mut self, now: Instant) -> bool {
+        self.later_at.clear();
+        for key in std::mem::take(&mut self.later).into_values() {
+            self.add(key, now);
+        }
+        self.has_more()
+    }
+
     /// Moves what is due into the order.
     fn ripen(&mut self, now: Instant) {
         while let Some(entry) = self

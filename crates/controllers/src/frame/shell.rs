@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use coracle_api::time::Timestamp;
 use coracle_client::{Journal, Stage, WorkQueue, World};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tracing::{debug, error, warn};
 
 use super::{Context, Controller, Feeds, Observation, Requeue};
@@ -19,6 +21,12 @@ const WORTH_TELLING: u32 = 4;
 
 /// A worker that has died is replaced after this long.
 const REPLACED_AFTER: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether the wall clock was set.
+const CLOCK_READ_EVERY: Duration = Duration::from_secs(60);
+
+/// By how many seconds a wall clock may differ that is only slowed down or hurried up.
+const DRIFT_SECONDS: i64 = 2;
 
 /// A controller, its queue and its workers.
 pub struct Shell<C: Controller> {
@@ -60,9 +68,19 @@ impl<C: Controller> Shell<C> {
             set.spawn(self.clone().work());
         }
 
-        while let Some(ended) = set.join_next().await {
-            let Err(panicked) = ended else { return };
+        let mut clock = WallClock::new(self.world);
+        loop {
+            let ended = tokio::select! {
+                ended = set.join_next() => ended,
+                by = clock.was_set() => {
+                    debug!(controller = C::NAME, seconds = by, "the clock was set: everything that waits is looked at");
+                    self.queue.release_waiting();
+                    continue;
+                }
+            };
+            let Some(Err(panicked)) = ended else { return };
             error!(controller = C::NAME, %panicked, "a worker died");
+
             tokio::time::sleep(REPLACED_AFTER).await;
             set.spawn(self.clone().work());
         }
@@ -120,6 +138,37 @@ impl<C: Controller> Shell<C> {
     }
 }
 
+/// The wall clock beside the time that has gone by. Keys wait by the latter for moments of the
+/// former: when somebody sets the clock, they wait for the wrong time.
+struct WallClock {
+    world: World,
+    since: (Timestamp, Instant),
+}
+
+impl WallClock {
+    fn new(world: World) -> WallClock {
+        WallClock {
+            world,
+            since: (world.now(), Instant::now()),
+        }
+    }
+
+    /// Returns when the clock has been set, and by how many seconds. Nothing is lost when this is
+    /// dropped.
+    async fn was_set(&mut self) -> i64 {
+        loop {
+            tokio::time::sleep_until(self.since.1 + CLOCK_READ_EVERY).await;
+            let (before, now) = (self.since, (self.world.now(), Instant::now()));
+            self.since = now;
+            let gone = i64::try_from((now.1 - before.1).as_secs()).unwrap_or(i64::MAX);
+            let set_by = now.0.since(before.0).as_secs() - gone;
+            if set_by.abs() > DRIFT_SECONDS {
+                return set_by;
+            }
+        }
+    }
+}
+
 /// An error with all that led to it.
 pub fn chain<E: std::error::Error>(error: &E) -> String {
     let mut text = error.to_string();
@@ -129,4 +178,82 @@ pub fn chain<E: std::error::Error>(error: &E) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use async_trait::async_trait;
+    use coracle_api::Text;
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    /// Wants to look again in an hour, and tells of each look.
+    struct Hourly(mpsc::UnboundedSender<Instant>);
+
+    #[async_trait]
+    impl Controller for Hourly {
+        type Key = String;
+        type Observed = ();
+        type Plan = ();
+        type Error = std::io::Error;
+
+        const NAME: &'static str = "hourly";
+
+        fn observe(&self, _: &String) -> Observation<()> {
+            Observation::Seen {
+                uid: Text::new("u"),
+                observed: (),
+            }
+        }
+
+        fn plan((): &(), _: Timestamp) {}
+
+        async fn act(&self, _: &String, (): (), (): ()) -> Result<Requeue, std::io::Error> {
+            self.0.send(Instant::now()).map_err(std::io::Error::other)?;
+            Ok(Requeue::After(HOUR))
+        }
+    }
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    thread_local! {
+        static SET_BY: Cell<i64> = const { Cell::new(0) };
+        static BEGAN: Instant = Instant::now();
+    }
+
+    /// A wall clock that goes with the time of the test, until it is set.
+    fn now() -> Timestamp {
+        let gone = BEGAN.with(|began| began.elapsed().as_secs());
+        Timestamp::from_unix(1_700_000_000 + gone.cast_signed() + SET_BY.get(), 0)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_is_looked_at_again_when_the_clock_is_set() {
+        let (told, mut looks) = mpsc::unbounded_channel();
+        let queue = WorkQueue::new("hourly");
+        queue.add("key".to_owned());
+
+        let world = World { now, random: || 0 };
+        let shell = Shell {
+            controller: Arc::new(Hourly(told)),
+            queue,
+            journal: Journal::new(),
+            world,
+        };
+        let running = tokio::spawn(shell.run(Feeds::new(), 1));
+
+        let mut last = looks.recv().await.unwrap();
+        for (jump, is_early) in [(0, false), (3600, true), (0, false), (-86_400, true)] {
+            SET_BY.set(SET_BY.get() + jump);
+            let next = looks.recv().await.unwrap();
+            let waited = next - last;
+            assert_eq!(waited < HOUR / 10, is_early, "set by {jump} s: {waited:?}");
+            last = next;
+        }
+
+        running.abort();
+    }
 }
