@@ -37,7 +37,17 @@ struct Key {
 #[derive(Clone, Debug)]
 struct Kept {
     token: Token,
+    /// When it was asked for, by this machine's clock.
+    asked: Timestamp,
     expires: Timestamp,
+}
+
+impl Kept {
+    /// Whether another one is to be asked for: its time is nearly over, or the clock was set back
+    /// since, and the server takes it for one that was issued in the future.
+    fn is_due(&self, now: Timestamp) -> bool {
+        now >= self.token.renew_at || now < self.asked
+    }
 }
 
 /// A token, and when another one is to be asked for.
@@ -87,7 +97,7 @@ impl Tokens {
 
         let now = self.client.world().now();
         let kept = self.lock().get(&key).cloned();
-        if let Some(kept) = kept.as_ref().filter(|kept| now < kept.token.renew_at) {
+        if let Some(kept) = kept.as_ref().filter(|kept| !kept.is_due(now)) {
             return Ok(kept.token.clone());
         }
 
@@ -116,10 +126,11 @@ impl Tokens {
     async fn ask(&self, pod: &Pod, key: &Key) -> Result<Kept, String> {
         let accounts = self.client.resource(&Resource::of::<ServiceAccount>());
         let access = accounts.namespace(pod.namespace()).subresource("token");
+        let asked = self.client.world().now();
         let answer = access.create_below(&key.account, &request(pod, key)).await;
         let answer = answer.map_err(|error| error.to_string())?;
         let spread = Duration::from_nanos(nanos(self.client.world().fraction() * SPREAD_SECONDS));
-        read(&answer, spread).ok_or_else(|| "the answer has no token".to_owned())
+        read(&answer, spread, asked).ok_or_else(|| "the answer has no token".to_owned())
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Kept>> {
@@ -140,7 +151,7 @@ fn request(pod: &Pod, key: &Key) -> Value {
 }
 
 /// The token of an answer: to be renewed when four fifths of its time are over, or after a day.
-fn read(answer: &Value, spread: Duration) -> Option<Kept> {
+fn read(answer: &Value, spread: Duration, asked: Timestamp) -> Option<Kept> {
     let text = answer.at(&["status", "token"])?.as_str()?.to_owned();
     let expires = Time::parse(answer.at(&["status", "expirationTimestamp"])?.as_str()?)
         .ok()?
@@ -158,6 +169,7 @@ fn read(answer: &Value, spread: Duration) -> Option<Kept> {
             text,
             renew_at: renew_at + spread.negated(),
         },
+        asked,
         expires,
     })
 }
@@ -178,13 +190,49 @@ mod tests {
             let answer = format!(
                 r#"{{"spec":{{"expirationSeconds":{seconds}}},"status":{{"token":"t","expirationTimestamp":"2026-03-10T00:00:00Z"}}}}"#
             );
-            let kept = read(&json::parse(answer.as_bytes()).unwrap(), Duration::ZERO).unwrap();
+            let kept = read(
+                &json::parse(answer.as_bytes()).unwrap(),
+                Duration::ZERO,
+                NOON,
+            )
+            .unwrap();
             assert_eq!(Time(kept.token.renew_at).text(), expected, "{seconds}");
         };
         check(600, "2026-03-09T23:58:00Z");
+
         check(3607, "2026-03-09T23:47:59Z");
         check(24 * 3600, "2026-03-09T19:12:00Z");
         check(5 * 24 * 3600, "2026-03-06T00:00:00Z");
+    }
+
+    const NOON: Timestamp = Timestamp::from_unix(1_773_100_800, 0);
+
+    #[test]
+    fn a_token_that_was_issued_before_the_clock_was_set_back_is_renewed() {
+        let token = Token {
+            text: "t".to_owned(),
+            renew_at: NOON.plus_seconds(2880),
+        };
+
+        let kept = Kept {
+            token,
+            asked: NOON,
+            expires: NOON.plus_seconds(3600),
+        };
+
+        let check = |seconds: i64, expected: bool| {
+            assert_eq!(
+                kept.is_due(NOON.plus_seconds(seconds)),
+                expected,
+                "{seconds} s after it was asked for"
+            );
+        };
+        check(0, false);
+
+        check(2879, false);
+        check(2880, true);
+        check(4000, true);
+        check(-3600, true);
     }
 
     #[test]
