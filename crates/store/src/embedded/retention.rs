@@ -19,12 +19,13 @@ struct Mark {
 const GRAIN: Duration = Duration::from_secs(1);
 
 impl Marks {
-    /// The store reached `revision` at `time`. A clock that was set back makes history look
-    /// younger, never older.
+    /// The store reached `revision` at `time`.
     pub(crate) fn note(&mut self, time: Duration, revision: Revision) {
+        self.correct(time);
+
         match self.0.back_mut() {
             Some(mark) if time < mark.first + GRAIN => {
-                mark.last = mark.last.max(time);
+                mark.last = time;
                 mark.revision = revision;
             }
             _ => self.0.push_back(Mark {
@@ -32,6 +33,23 @@ impl Marks {
                 last: time,
                 revision,
             }),
+        }
+    }
+
+    /// What has a time that is yet to come was written before the clock was set back. How long ago
+    /// is not known: from now on it is as old as if it were written now, so that it is kept for its
+    /// time, and not until that date.
+    pub(crate) fn correct(&mut self, now: Duration) {
+        let mut newest = None;
+        while let Some(mark) = self.0.pop_back_if(|mark| mark.last > now) {
+            newest = newest.or(Some(mark.revision));
+        }
+        if let Some(revision) = newest {
+            self.0.push_back(Mark {
+                first: now,
+                last: now,
+                revision,
+            });
         }
     }
 
@@ -109,5 +127,35 @@ mod tests {
         check(600, 6000, 3000);
         check(10_000, 6000, 5900); // old enough, but among the newest hundred
         check(600, 90, 0);
+    }
+
+    #[test]
+    fn what_was_written_while_the_clock_was_ahead_is_forgotten_in_time_once_it_is_right() {
+        let config = Config {
+            retained_revisions: 0,
+            ..Config::default()
+        };
+
+        let (time, revision) = (Duration::from_secs, Revision::new);
+        let mut marks = Marks::default();
+        for (second, number) in [
+            (1_000, 10),
+            (900_000, 20),
+            (900_010, 30),
+            (1_005, 40),
+            (1_010, 50),
+        ] {
+            marks.note(time(second), revision(number));
+        }
+
+        let check = |now: u64, expected: u64| {
+            let kept = marks.oldest_kept(&config, time(now), revision(50));
+            assert_eq!(kept, revision(expected), "at {now} s");
+        };
+        check(1_299, 0);
+
+        check(1_300, 10);
+        check(1_305, 40);
+        check(1_310, 50);
     }
 }
