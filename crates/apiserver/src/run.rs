@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coracle_client::{Journal, World};
+use coracle_client::{Journal, Repeats, World};
 use coracle_store::{Revision, Store};
 use ipnet::{IpNet, Ipv4Net};
 use tokio::net::TcpListener;
@@ -242,7 +242,9 @@ async fn fed(caches: &Arc<Caches>, store: &Arc<dyn Store>, from: Revision) -> In
     feed.spawn(async move { caches.run(&*store, from).await });
     match feed.join_next().await {
         Some(Ok(never)) => match never {},
-        Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+        Some(Err(error)) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // The process ends, and whoever waits here with it.
+        Some(Err(_)) => std::future::pending().await,
         None => unreachable!("the feed is the one task of its set"),
     }
 }
@@ -502,5 +504,6 @@ fn authentication(config: &Config, trusted: &Trusted, tokens: Arc<Tokens>) -> Au
         chain,
         anonymous: config.anonymous,
         proxy_headers,
+        refused: Repeats::default(),
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_api::certificate_subject::CertificateSubject;
-use coracle_api::time::Timestamp;
+use coracle_api::time::{Time, Timestamp};
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
@@ -162,8 +162,9 @@ impl Authorities {
         let [own, intermediates @ ..] = chain else {
             return Err("no certificate".to_string());
         };
-
         let (_, certificate) = X509Certificate::from_der(own).map_err(|error| error.to_string())?;
+        check_time(&certificate, now)?;
+
         match certificate.version() {
             X509Version::V1 => self.judge_old(&certificate, now)?,
             _ => {
@@ -186,10 +187,6 @@ impl Authorities {
     fn judge_old(&self, certificate: &X509Certificate<'_>, now: Timestamp) -> Result<(), String> {
         let moment =
             ASN1Time::from_timestamp(now.unix_seconds()).map_err(|error| error.to_string())?;
-        if !certificate.validity().is_valid_at(moment) {
-            return Err("the certificate has expired or is not yet valid".to_string());
-        }
-
         let signed = |authority: &CertificateDer<'_>| {
             X509Certificate::from_der(authority).is_ok_and(|(_, authority)| {
                 authority.subject().as_raw() == certificate.issuer().as_raw()
@@ -207,6 +204,36 @@ impl Authorities {
         } else {
             Err("certificate signed by unknown authority".to_string())
         }
+    }
+}
+
+/// Says which certificate it is and which times do not fit: mostly it is a clock that is wrong.
+fn check_time(certificate: &X509Certificate<'_>, now: Timestamp) -> Result<(), String> {
+    let validity = certificate.validity();
+    let (begins, ends) = (
+        validity.not_before.timestamp(),
+        validity.not_after.timestamp(),
+    );
+
+    let names = certificate
+        .subject()
+        .iter_common_name()
+        .filter_map(|name| name.as_str().ok());
+    let name = names.last().unwrap_or_default();
+
+    let (current, at) = (Time(now).text(), |seconds| {
+        Time(Timestamp::from_unix(seconds, 0)).text()
+    });
+    match now.unix_seconds() {
+        seconds if seconds < begins => Err(format!(
+            "client certificate {name:?} is not yet valid: current time {current} is before {}",
+            at(begins)
+        )),
+        seconds if seconds > ends => Err(format!(
+            "client certificate {name:?} has expired: current time {current} is after {}",
+            at(ends)
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -317,5 +344,49 @@ Nh+3fuOGXFiZnKD5Hg==
             .judge(&[CertificateDer::from(forged)], now)
             .unwrap_err();
         assert!(refused.contains("unknown authority"), "{refused}");
+    }
+
+    #[test]
+    fn a_certificate_out_of_its_time_is_refused_with_its_name_and_the_times() {
+        let mut params = rcgen::CertificateParams::default();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let authority = params.self_signed(&key).unwrap().der().clone();
+        let issuer = rcgen::Issuer::new(params, key);
+
+        let mut params = rcgen::CertificateParams::default();
+        params.not_before = rcgen::date_time_ymd(2026, 1, 2);
+        params.not_after = rcgen::date_time_ymd(2027, 1, 2);
+
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, "bob");
+        let own = params
+            .signed_by(&rcgen::KeyPair::generate().unwrap(), &issuer)
+            .unwrap()
+            .der()
+            .clone();
+
+        let authorities = Authorities::new(vec![authority]).unwrap();
+        let check = |seconds: i64, expected: Option<&str>| {
+            let judged =
+                authorities.judge(std::slice::from_ref(&own), Timestamp::from_unix(seconds, 0));
+            assert_eq!(judged.err().as_deref(), expected, "{seconds}");
+        };
+        check(1_780_000_000, None);
+
+        check(
+            0,
+            Some(
+                "client certificate \"bob\" is not yet valid: current time 1970-01-01T00:00:00Z is before 2026-01-02T00:00:00Z",
+            ),
+        );
+
+        check(
+            1_900_000_000,
+            Some(
+                "client certificate \"bob\" has expired: current time 2030-03-17T17:46:40Z is after 2027-01-02T00:00:00Z",
+            ),
+        );
     }
 }

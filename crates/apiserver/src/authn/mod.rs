@@ -14,8 +14,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_api::time::Timestamp;
+use coracle_client::Repeats;
 use http::{HeaderMap, header};
-use tracing::debug;
+use tracing::{debug, warn};
 
 pub use certificate::{Authorities, BadClientCa, ClientCertificates, Peer};
 pub use request_header::{FrontProxy, FrontProxyConfig, ProxyHeaders};
@@ -55,6 +56,8 @@ pub struct Authentication {
     pub anonymous: bool,
     /// The headers in which proxies say whom they speak for, whether or not one is expected.
     pub proxy_headers: ProxyHeaders,
+    /// What was refused a short while ago, and why.
+    pub refused: Repeats,
 }
 
 impl Authentication {
@@ -64,23 +67,27 @@ impl Authentication {
             return Ok(user.clone());
         }
 
-        let mut wrong = false;
+        let mut wrong = Vec::new();
         for authenticator in &self.chain {
             match authenticator.authenticate(presented).await {
                 Opinion::Known(user) => return Ok(user),
                 Opinion::Unknown => {}
-                Opinion::Wrong(why) => {
-                    debug!(why, "credentials were refused");
-                    wrong = true;
-                }
+                Opinion::Wrong(why) => wrong.push(why),
             }
         }
 
-        if self.anonymous && !wrong {
-            Ok(User::anonymous())
-        } else {
-            Err(ApiError::unauthorized())
+        if self.anonymous && wrong.is_empty() {
+            return Ok(User::anonymous());
         }
+
+        for reason in wrong {
+            match self.refused.is_news(&reason) {
+                true => warn!(reason, "unable to authenticate the request"),
+                false => debug!(reason, "unable to authenticate the request"),
+            }
+        }
+
+        Err(ApiError::unauthorized())
     }
 
     /// Takes everything away that says who sends a request: it has been judged, and nobody behind
@@ -119,10 +126,13 @@ mod tests {
         let chain = opinions
             .into_iter()
             .map(|opinion| Box::new(Says(opinion)) as Box<dyn Authenticator>);
+
+        let (proxy_headers, refused) = (ProxyHeaders::default(), Repeats::default());
         let authentication = Authentication {
             chain: chain.collect(),
             anonymous,
-            proxy_headers: ProxyHeaders::default(),
+            proxy_headers,
+            refused,
         };
 
         let (peer, headers) = (Peer::new(Vec::new()), HeaderMap::new());

@@ -9,8 +9,8 @@ use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
 use coracle_api::{Text, Value};
 use coracle_store::{
-    Event, EventKind, KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError, WatchItem,
-    WatchRequest,
+    Event, EventKind, KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError, Unavailable,
+    WatchItem, WatchRequest,
 };
 use tokio::time::{Duration, Instant};
 use tracing::{error, warn};
@@ -190,7 +190,8 @@ impl Caches {
         }
     }
 
-    /// Follows the store for ever.
+    /// Follows the store for ever. One that is closed stays closed: the process ends, and nothing
+    /// more will come.
     pub async fn run(&self, store: &dyn Store, mut from: Revision) -> Infallible {
         loop {
             let lost = self.follow(store, from).await;
@@ -198,6 +199,9 @@ impl Caches {
             from = loop {
                 match self.fill(store).await {
                     Ok(at) => break at,
+                    Err(FeedError::Store(StoreError::Unavailable(Unavailable::Closed))) => {
+                        std::future::pending().await
+                    }
                     Err(error) => {
                         warn!(%error, "the caches cannot be filled, trying again");
                         tokio::time::sleep(RETRY).await;
@@ -217,6 +221,7 @@ impl Caches {
             let mut changes = match store.watch(request).await {
                 Ok(changes) => changes,
                 Err(lost @ StoreError::Compacted { .. }) => return lost,
+                Err(StoreError::Unavailable(Unavailable::Closed)) => std::future::pending().await,
                 Err(error) => {
                     warn!(%error, "the store cannot be watched, trying again");
                     tokio::time::sleep(RETRY).await;
@@ -247,6 +252,9 @@ impl Caches {
                         self.applied.set(at);
                     }
                     Err(lost @ StoreError::Compacted { .. }) => return lost,
+                    Err(StoreError::Unavailable(Unavailable::Closed)) => {
+                        std::future::pending().await
+                    }
                     Err(error) => {
                         warn!(%error, "the watch of the store ended, taking it up again");
                         break;
@@ -382,5 +390,42 @@ pub struct Promise<'a> {
 impl Drop for Promise<'_> {
     fn drop(&mut self) {
         self.promises.withdraw(self.key, self.entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_store::embedded::files::RealFiles;
+    use coracle_store::embedded::{Config, Embedded, SystemClock};
+
+    use super::*;
+
+    #[test]
+    fn a_store_that_is_closed_is_not_asked_again() {
+        // Without a timer, as while the process ends: whoever would wait for a while panics.
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let files = Arc::new(RealFiles::new(folder.path()).unwrap());
+            let store =
+                Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap();
+            let caches = Caches::new();
+            let from = caches.fill(&store).await.unwrap();
+
+            store.close();
+            let look_again = async {
+                for _ in 0..100 {
+                    tokio::task::yield_now().await;
+                }
+            };
+
+            tokio::select! {
+                biased;
+                never = caches.run(&store, from) => match never {},
+                () = look_again => {}
+            }
+        });
     }
 }
