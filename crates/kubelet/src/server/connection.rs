@@ -22,8 +22,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
+use super::access::Certified;
 use super::{Server, answer, route};
 
 /// How long the TLS handshake and then the head of a request may take.
@@ -126,16 +127,19 @@ async fn converse(
         Err(_) => return debug!("TLS handshake took too long"),
     };
     let session = stream.get_ref().1;
-
     let chain = session.peer_certificates().unwrap_or_default();
-    let certified = server
-        .access
-        .certified(chain, server.world.now())
-        .map(Arc::new);
+
+    let certified = Arc::new(server.access.certified(chain, server.world.now()));
+    if let Certified::Refused(reason) = &*certified {
+        match server.access.refused.is_news(reason) {
+            true => warn!(reason, "client certificate refused"),
+            false => debug!(reason, "client certificate refused"),
+        }
+    }
 
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let service = service_fn(move |request: Request<Incoming>| {
-        let (server, certified) = (Arc::clone(&server), certified.clone());
+        let (server, certified) = (Arc::clone(&server), Arc::clone(&certified));
         async move {
             let is_head = request.method() == Method::HEAD;
             let answer = route::answer(server, request, certified).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
 
-use super::access::User;
+use super::access::Certified;
 use super::answer::{self, Answer};
 use super::query::{Query, decode_segment};
 use super::{Server, command, metrics, pods, ports, run, stats};
@@ -57,17 +57,12 @@ pub(super) struct Place {
 pub(super) async fn answer(
     server: Arc<Server>,
     request: Request<Incoming>,
-    certified: Option<Arc<User>>,
+    certified: Arc<Certified>,
 ) -> Answer {
     let path = request.uri().path().to_owned();
     let allowed = server
         .access
-        .check(
-            certified.as_deref(),
-            request.headers(),
-            request.method(),
-            &path,
-        )
+        .check(&certified, request.headers(), request.method(), &path)
         .await;
 
     if let Err(denial) = allowed {

@@ -19,6 +19,16 @@ pub struct Authorities {
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
+/// What a connection's certificate says of who is at its other end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::server) enum Certified {
+    /// There is none, or it names nobody.
+    Nobody,
+    User(Arc<User>),
+    /// It does not count, and why.
+    Refused(String),
+}
+
 /// Why client certificates cannot be judged at all.
 #[derive(Debug, thiserror::Error)]
 #[error("the authority of clients cannot be used: {0}")]
@@ -43,41 +53,40 @@ impl Authorities {
         })
     }
 
-    /// Whom a chain names; `None`: nobody whom we have to believe in.
-    pub(super) fn user(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Option<User> {
+    /// Whom a chain names.
+    pub(super) fn judge(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Certified {
         let [own, intermediates @ ..] = chain else {
-            return None;
+            return Certified::Nobody;
         };
         let seconds = u64::try_from(now.unix_seconds()).unwrap_or_default();
 
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         if let Err(error) = self.verifier.verify_client_cert(own, intermediates, now) {
-            tracing::debug!(%error, "a client's certificate does not count");
-            return None;
+            return Certified::Refused(error.to_string());
         }
 
-        let (_, certificate) = X509Certificate::from_der(own).ok()?;
+        let (_, certificate) = match X509Certificate::from_der(own) {
+            Ok(parsed) => parsed,
+            Err(error) => return Certified::Refused(error.to_string()),
+        };
+
         let named = CertificateSubject::from_der(certificate.subject().as_raw());
         match named.and_then(CertificateSubject::user) {
-            Ok(named) => named.map(
-                |CertificateUser {
-                     name,
-                     uid,
-                     mut groups,
-                 }| {
-                    groups.push("system:authenticated".to_owned());
-                    User {
-                        name,
-                        uid,
-                        groups,
-                        ..User::default()
-                    }
-                },
-            ),
-            Err(error) => {
-                tracing::debug!(%error, "client certificate refused");
-                None
+            Ok(None) => Certified::Nobody,
+            Ok(Some(CertificateUser {
+                name,
+                uid,
+                mut groups,
+            })) => {
+                groups.push("system:authenticated".to_owned());
+                Certified::User(Arc::new(User {
+                    name,
+                    uid,
+                    groups,
+                    ..User::default()
+                }))
             }
+            Err(error) => Certified::Refused(error.to_string()),
         }
     }
 }
@@ -90,6 +99,14 @@ mod tests {
 
     /// A user of a certificate whose subject is `admin`, and then something else.
     fn user_of(kind: DnType, value: DnValue) -> Option<User> {
+        match judge(kind, value, Timestamp::from_unix(1_800_000_000, 0)) {
+            Certified::User(user) => Some(Arc::unwrap_or_clone(user)),
+            Certified::Refused(_) => None,
+            Certified::Nobody => panic!("it names somebody"),
+        }
+    }
+
+    fn judge(kind: DnType, value: DnValue, now: Timestamp) -> Certified {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params
@@ -109,7 +126,7 @@ mod tests {
 
         Authorities::new(authority.as_bytes())
             .unwrap()
-            .user(&chain, Timestamp::from_unix(1_800_000_000, 0))
+            .judge(&chain, now)
     }
 
     #[test]
@@ -136,5 +153,25 @@ mod tests {
         )
         .unwrap();
         assert_eq!(team.groups, ["team", "system:authenticated"]);
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_valid_yet_is_refused_and_none_is_nobody() {
+        let team = || DnValue::Utf8String("team".to_string());
+        let early = judge(DnType::OrganizationName, team(), Timestamp::from_unix(0, 0));
+        assert!(matches!(early, Certified::Refused(_)), "{early:?}");
+
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+
+        let authority = params
+            .self_signed(&KeyPair::generate().unwrap())
+            .unwrap()
+            .pem();
+        let authorities = Authorities::new(authority.as_bytes()).unwrap();
+        assert_eq!(
+            authorities.judge(&[], Timestamp::from_unix(0, 0)),
+            Certified::Nobody
+        );
     }
 }

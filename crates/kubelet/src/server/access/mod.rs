@@ -11,13 +11,14 @@ mod kept;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use coracle_client::Client;
+use coracle_client::{Client, Repeats};
 use http::{HeaderMap, Method, header};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 
+pub(super) use certificate::Certified;
 pub use certificate::{Authorities, BadAuthority};
 use kept::Kept;
 
@@ -46,6 +47,8 @@ pub struct Access {
     authorities: Option<Authorities>,
     /// Whether those are let in who say nothing of themselves.
     anonymous: bool,
+    /// Which certificates were refused a short while ago, and why.
+    pub(super) refused: Repeats,
     tokens: Kept<String, Option<User>>,
     verdicts: Kept<(User, &'static str, &'static str), bool>,
 }
@@ -81,11 +84,13 @@ impl Access {
         anonymous: bool,
     ) -> Access {
         let (tokens, verdicts) = (Kept::default(), Kept::default());
+        let (node_name, refused) = (node_name.to_owned(), Repeats::default());
         Access {
-            node_name: node_name.to_owned(),
+            node_name,
             client,
             authorities,
             anonymous,
+            refused,
             tokens,
             verdicts,
         }
@@ -94,7 +99,7 @@ impl Access {
     /// Lets a request in, or not.
     pub(super) async fn check(
         &self,
-        certified: Option<&User>,
+        certified: &Certified,
         headers: &HeaderMap,
         method: &Method,
         path: &str,
@@ -128,13 +133,17 @@ impl Access {
         &self,
         chain: &[rustls::pki_types::CertificateDer<'_>],
         now: coracle_api::time::Timestamp,
-    ) -> Option<User> {
-        self.authorities.as_ref()?.user(chain, now)
+    ) -> Certified {
+        self.authorities
+            .as_ref()
+            .map_or(Certified::Nobody, |authorities| {
+                authorities.judge(chain, now)
+            })
     }
 
-    async fn user(&self, certified: Option<&User>, headers: &HeaderMap) -> Option<User> {
-        if let Some(user) = certified {
-            return Some(user.clone());
+    async fn user(&self, certified: &Certified, headers: &HeaderMap) -> Option<User> {
+        if let Certified::User(user) = certified {
+            return Some(User::clone(user));
         }
 
         let said = headers
@@ -144,11 +153,7 @@ impl Access {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
                 self.of_token(token.trim()).await
             }
-            _ => self.anonymous.then(|| User {
-                name: "system:anonymous".to_owned(),
-                groups: vec!["system:unauthenticated".to_owned()],
-                ..User::default()
-            }),
+            _ => without_token(certified, self.anonymous),
         }
     }
 
@@ -237,5 +242,51 @@ impl Access {
         );
 
         Ok(allowed)
+    }
+}
+
+/// Who sends a request that shows no token.
+fn without_token(certified: &Certified, anonymous: bool) -> Option<User> {
+    match certified {
+        Certified::User(user) => Some(User::clone(user)),
+        // As upstream: what was shown and does not count is an error, and only without one somebody
+        // is anonymous.
+        Certified::Refused(_) => None,
+        Certified::Nobody => anonymous.then(|| User {
+            name: "system:anonymous".to_owned(),
+            groups: vec!["system:unauthenticated".to_owned()],
+            ..User::default()
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn who_shows_a_certificate_that_does_not_count_is_not_anonymous() {
+        let check = |certified: &Certified, anonymous: bool, expected: Option<&str>| {
+            let user = without_token(certified, anonymous).map(|user| user.name);
+            assert_eq!(
+                user.as_deref(),
+                expected,
+                "{certified:?}, anonymous: {anonymous}"
+            );
+        };
+
+        let jane = Certified::User(Arc::new(User {
+            name: "jane".to_owned(),
+            ..User::default()
+        }));
+
+        let expired = Certified::Refused("expired".to_owned());
+        check(&jane, false, Some("jane"));
+        check(&Certified::Nobody, true, Some("system:anonymous"));
+        check(&Certified::Nobody, false, None);
+        check(&expired, true, None);
+        check(&expired, false, None);
     }
 }
