@@ -56,6 +56,27 @@ struct Shared {
     reports: Mutex<BTreeMap<Text, Report>>,
     /// What the server answered last; it may be newer than what has been heard of.
     answered: Mutex<BTreeMap<Text, Arc<Pod>>>,
+    /// Why the server did not take the status of a pod the last time.
+    refused: Mutex<Refusals>,
+}
+
+/// By pod.
+#[derive(Default)]
+struct Refusals(BTreeMap<Text, String>);
+
+impl Refusals {
+    /// Whether people are to hear of it. What the server does not take it will not take the next
+    /// time either, until something changes: that is told, each refusal once. All else passes.
+    fn is_news(&mut self, uid: &Text, error: &Error) -> bool {
+        let lasts = error
+            .status()
+            .is_some_and(|status| (400..500).contains(&status.code));
+        if !lasts || error.is_conflict() || error.is_busy() {
+            return false;
+        }
+        let text = error.to_string();
+        self.0.insert(uid.clone(), text.clone()) != Some(text)
+    }
 }
 
 impl Publisher {
@@ -68,6 +89,7 @@ impl Publisher {
                 queue: WorkQueue::with_limiter("pod-status", Box::new(limiter)),
                 reports: Mutex::default(),
                 answered: Mutex::default(),
+                refused: Mutex::default(),
             }),
         };
 
@@ -106,6 +128,7 @@ impl Publisher {
     pub(crate) fn forget(&self, uid: &str) {
         lock(&self.shared.reports).remove(uid);
         lock(&self.shared.answered).remove(uid);
+        lock(&self.shared.refused).0.remove(uid);
         self.shared.queue.forget(&Text::new(uid));
     }
 
@@ -116,12 +139,25 @@ impl Publisher {
                 continue;
             };
             match self.send(&report).await {
-                Ok(()) => self.shared.queue.forget(&uid),
+                Ok(()) => {
+                    lock(&self.shared.refused).0.remove(&uid);
+                    self.shared.queue.forget(&uid);
+                }
                 Err(error) => {
-                    tracing::debug!(pod = %report.pod.id(), %error, "its status is sent again later");
+                    self.tell(&uid, &report.pod, &error);
                     self.shared.queue.add_rate_limited(uid);
                 }
             }
+        }
+    }
+
+    fn tell(&self, uid: &Text, pod: &Pod, error: &Error) {
+        let pod = pod.id();
+        match lock(&self.shared.refused).is_news(uid, error) {
+            true => {
+                tracing::warn!(%pod, %error, "the API server refused the pod's status; retrying")
+            }
+            false => tracing::debug!(%pod, %error, "pod status not sent; retrying"),
         }
     }
 
@@ -203,4 +239,41 @@ fn version(pod: &Pod) -> ResourceVersion {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_client::Status;
+    use http::StatusCode;
+
+    use super::*;
+
+    #[test]
+    fn a_status_that_the_server_refuses_is_told_of_once() {
+        let mut refusals = Refusals::default();
+        let (one, other) = (Text::new("u1"), Text::new("u2"));
+
+        let mut check = |uid: &Text, code: u16, reason: &str, message: &str, expected: bool| {
+            let error = Error::from(Status::new(
+                StatusCode::from_u16(code).unwrap(),
+                reason,
+                message,
+            ));
+
+            assert_eq!(
+                refusals.is_news(uid, &error),
+                expected,
+                "{uid} {code} {message}"
+            );
+        };
+        check(&one, 422, "Invalid", "podIP: Invalid value", true);
+
+        check(&one, 422, "Invalid", "podIP: Invalid value", false);
+        check(&other, 422, "Invalid", "podIP: Invalid value", true);
+        check(&one, 403, "Forbidden", "not this node's pod", true);
+        check(&one, 409, "Conflict", "changed", false);
+        check(&one, 429, "TooManyRequests", "later", false);
+        check(&one, 500, "InternalError", "broken", false);
+        check(&one, 403, "Forbidden", "not this node's pod", false);
+    }
 }
