@@ -81,6 +81,8 @@ pub(crate) enum TeardownError {
     Services(#[from] coracle_proxy::nft::FilterError),
     #[error("what pods were let through by cannot be removed")]
     Forwarding(#[from] coracle_proxy::NodeNetworkError),
+    #[error("the cluster was removed, but not all of its network: {0}")]
+    Left(String),
     #[error("{}: cannot be removed: {error}", path.display())]
     Remove { path: PathBuf, error: io::Error },
 }
@@ -186,19 +188,16 @@ async fn network(instance: &Instance) -> Result<PodNetwork, TeardownError> {
     Ok(PodNetwork::open(instance, plugins.as_ref(), None).await?)
 }
 
+/// Removes everything; what of the network cannot be removed is told at the end, when all else is
+/// gone.
 async fn remove(instance: &Instance) -> Result<(), TeardownError> {
     remove_pods(instance).await?;
-    network(instance).await?.tear_down().await?;
 
-    // Without a node there are none, and perhaps no `nft` either.
-    if instance.runtime().root.exists() {
-        coracle_proxy::clean(&instance.service_table())?;
-        NodeNetwork {
-            instance: instance.name(),
-            pod_ranges: Vec::new(),
-        }
-        .withdraw()?;
-    }
+    // Without a node there are neither pods nor rules, and perhaps no `nft` either.
+    let left = match instance.runtime().root.exists() {
+        true => remove_network(instance).await,
+        false => Vec::new(),
+    };
 
     let done = instance.clone();
     process::blocking(move || node::remove_mounts_and_groups(&done)).await;
@@ -210,5 +209,42 @@ async fn remove(instance: &Instance) -> Result<(), TeardownError> {
         .await?;
     }
 
-    Ok(())
+    if left.is_empty() {
+        Ok(())
+    } else {
+        Err(TeardownError::Left(left.join("; ")))
+    }
+}
+
+/// Removes what the node made of the machine's network, and says what could not be removed and why.
+async fn remove_network(instance: &Instance) -> Vec<String> {
+    let pods = async { Ok::<_, TeardownError>(network(instance).await?.tear_down().await?) };
+    let services = coracle_proxy::clean(&instance.service_table()).map_err(TeardownError::from);
+    let forwarding = NodeNetwork {
+        instance: instance.name(),
+        pod_ranges: Vec::new(),
+    }
+    .withdraw();
+
+    let all = [
+        pods.await,
+        services,
+        forwarding.map_err(TeardownError::from),
+    ];
+
+    all.into_iter()
+        .filter_map(Result::err)
+        .map(|error| chain(&error))
+        .collect()
+}
+
+/// An error with all that led to it.
+fn chain(error: &TeardownError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }

@@ -175,12 +175,42 @@ fn masquerade(wanted: &Wanted<'_>, range: IpNet) -> Option<String> {
     ))
 }
 
+/// Takes a table away, if it is there. A kernel that does not have what it would need for it has
+/// none.
+pub(crate) fn remove(table: &str) -> Result<(), FilterError> {
+    let listed = match run(&["list", "tables", "inet"], "") {
+        Err(FilterError::Refused(said)) if is_unsupported(&said) => return Ok(()),
+        listed => listed?,
+    };
+    let own = format!("table inet {table}");
+    if !listed.lines().any(|line| line.trim() == own) {
+        return Ok(());
+    }
+    apply(&format!("delete {own}\n"))
+}
+
+/// Whether the kernel knows nothing of what was asked.
+fn is_unsupported(said: &str) -> bool {
+    [
+        "Protocol not supported",
+        "Operation not supported",
+        "Address family not supported",
+    ]
+    .iter()
+    .any(|words| said.contains(words))
+}
+
 /// Hands a table to the kernel, whole or not at all.
 pub(crate) fn apply(script: &str) -> Result<(), FilterError> {
+    run(&["-f", "-"], script).map(drop)
+}
+
+/// Runs `nft`; the answer is what it prints.
+fn run(arguments: &[&str], script: &str) -> Result<String, FilterError> {
     let mut nft = Command::new("nft")
-        .args(["-f", "-"])
+        .args(arguments)
         .stdin(Stdio::piped())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(FilterError::Run)?;
@@ -198,7 +228,9 @@ pub(crate) fn apply(script: &str) -> Result<(), FilterError> {
         ));
     }
 
-    sent.map_err(FilterError::Run)
+    sent.map_err(FilterError::Run)?;
+
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 impl Protocol {

@@ -146,3 +146,24 @@ fn renewals_of_node_leases_may_wait_for_each_other_but_not_for_long() {
         "{told}"
     );
 }
+
+#[test]
+fn a_cluster_without_a_node_is_removed_where_there_is_no_packet_filter() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    Server::start(&data).stop();
+    let mut reset = Command::new(env!("CARGO_BIN_EXE_coracle"));
+    reset
+        .args(["reset", "--yes", "--data-dir"])
+        .arg(&data)
+        .env("PATH", folder.path());
+
+    let output = reset.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+
+    assert!(!data.exists());
+}

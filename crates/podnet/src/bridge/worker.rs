@@ -206,12 +206,11 @@ impl Worker {
 
     pub(super) fn tear_down(&mut self) -> Result<(), Error> {
         self.reclaim(&BTreeSet::new())?;
-        // Whoever tears down need not know what the rules were for.
-        self.config.masquerade_outside.clear();
-        self.apply_rules(&[])?;
+        // Rules that cannot be removed keep nothing else from being removed.
+        let rules = host_ports::remove(&self.config.table);
         self.host.delete_link(&self.config.name)?;
         self.network = None;
-        Ok(())
+        Ok(rules?)
     }
 
     /// One address of each range, or none at all.

@@ -107,6 +107,31 @@ pub fn apply(script: &str) -> Result<(), FilterError> {
     run(&["-f", "-"], script).map(drop)
 }
 
+/// Takes a table away, if it is there. A kernel that does not have what it would need for it has
+/// none.
+pub(crate) fn remove(family: Family, table: &str) -> Result<(), FilterError> {
+    let listed = match run(&["list", "tables", word(family)], "") {
+        Err(FilterError::Refused(said)) if is_unsupported(&said) => return Ok(()),
+        listed => listed?,
+    };
+    let own = format!("table {} {table}", word(family));
+    if !listed.lines().any(|line| line.trim() == own) {
+        return Ok(());
+    }
+    apply(&format!("delete {own}\n"))
+}
+
+/// Whether the kernel knows nothing of what was asked.
+fn is_unsupported(said: &str) -> bool {
+    [
+        "Protocol not supported",
+        "Operation not supported",
+        "Address family not supported",
+    ]
+    .iter()
+    .any(|words| said.contains(words))
+}
+
 /// Runs `nft`; the answer is what it prints.
 pub(crate) fn run(arguments: &[&str], input: &str) -> Result<String, FilterError> {
     let mut nft = Command::new("nft")

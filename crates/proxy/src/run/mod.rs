@@ -133,13 +133,11 @@ async fn answer_health(
     }
 }
 
-/// Takes the tables of an instance away: nothing of its Services is left in the kernel.
+/// Takes the tables of an instance away: nothing of its Services is left in the kernel. A family
+/// whose table cannot be removed keeps that of the other from nothing.
 pub fn clean(table: &str) -> Result<(), FilterError> {
-    let config = Config {
-        table: table.to_owned(),
-        ..Config::default()
-    };
-    nft::apply(&Writer::new(config.dialect(families())).clean())
+    let [four, six] = Family::BOTH.map(|family| nft::remove(family, table));
+    four.and(six)
 }
 
 /// What waits after a failure, at first and at most.
