@@ -36,9 +36,12 @@ pub(super) type Fetched = (Staged, Digest, Unpacked);
 
 pub(super) type Fetching = Pin<Box<dyn Future<Output = Result<Fetched, ImageError>> + Send>>;
 
-/// The locks of layers that somebody is fetching, by where they come from.
+/// The locks of layers that somebody is fetching.
 #[derive(Default)]
-pub(super) struct LayerLocks(Mutex<BTreeMap<(String, Digest), Weak<tokio::sync::Mutex<()>>>>);
+pub(super) struct LayerLocks(Mutex<BTreeMap<Fetch, Weak<tokio::sync::Mutex<()>>>>);
+
+/// Where a layer comes from, and which it is.
+type Fetch = (String, Digest);
 
 impl LayerLocks {
     async fn lock(&self, origin: &str, layers: &[Digest]) -> Vec<OwnedMutexGuard<()>> {
