@@ -39,7 +39,7 @@ impl Marks {
     /// What has a time that is yet to come was written before the clock was set back. How long ago
     /// is not known: from now on it is as old as if it were written now, so that it is kept for its
     /// time, and not until that date.
-    pub(crate) fn correct(&mut self, now: Duration) {
+    fn correct(&mut self, now: Duration) {
         let mut newest = None;
         while let Some(mark) = self.0.pop_back_if(|mark| mark.last > now) {
             newest = newest.or(Some(mark.revision));
@@ -55,11 +55,12 @@ impl Marks {
 
     /// The oldest revision that must be kept at `now`.
     pub(crate) fn oldest_kept(
-        &self,
+        &mut self,
         config: &Config,
         now: Duration,
         current: Revision,
     ) -> Revision {
+        self.correct(now);
         let old = self
             .0
             .partition_point(|mark| mark.last + config.retention <= now);
@@ -82,7 +83,7 @@ impl Marks {
             .iter()
             .find(|mark| mark.last + config.retention > now)?;
         // What the count keeps anyway will not go when its time comes.
-        (compacted < by_count(config, current)).then(|| next.last + config.retention)
+        (compacted < by_count(config, current)).then(|| next.last.min(now) + config.retention)
     }
 
     /// Marks of forgotten revisions tell nothing any more.
@@ -113,7 +114,7 @@ mod tests {
             marks.note(Duration::from_secs(second), Revision::new(second * 10));
         }
 
-        let check = |now: u64, current: u64, expected: u64| {
+        let mut check = |now: u64, current: u64, expected: u64| {
             let kept = marks.oldest_kept(&config, Duration::from_secs(now), Revision::new(current));
             assert_eq!(
                 kept,
@@ -148,7 +149,7 @@ mod tests {
             marks.note(time(second), revision(number));
         }
 
-        let check = |now: u64, expected: u64| {
+        let mut check = |now: u64, expected: u64| {
             let kept = marks.oldest_kept(&config, time(now), revision(50));
             assert_eq!(kept, revision(expected), "at {now} s");
         };
@@ -157,5 +158,33 @@ mod tests {
         check(1_300, 10);
         check(1_305, 40);
         check(1_310, 50);
+    }
+
+    #[test]
+    fn where_nothing_is_written_after_the_clock_was_set_back_its_time_begins_when_that_is_seen() {
+        let config = Config {
+            retained_revisions: 0,
+            ..Config::default()
+        };
+
+        let (time, revision) = (Duration::from_secs, Revision::new);
+        let mut marks = Marks::default();
+        marks.note(time(900_000), revision(10));
+        let next = marks.next_change(&config, time(1_000), revision(10), Revision::ZERO);
+        assert_eq!(next, Some(time(1_300)));
+        assert_eq!(
+            marks.oldest_kept(&config, time(1_000), revision(10)),
+            Revision::ZERO
+        );
+
+        assert_eq!(
+            marks.oldest_kept(&config, time(1_299), revision(10)),
+            Revision::ZERO
+        );
+
+        assert_eq!(
+            marks.oldest_kept(&config, time(1_300), revision(10)),
+            revision(10)
+        );
     }
 }

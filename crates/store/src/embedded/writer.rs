@@ -405,9 +405,9 @@ impl Writer {
             (index.revision(), index.compacted(), index.oldest_change())
         };
 
-        let now = self.shared.clock.unix();
-        self.marks.correct(now);
-        let kept = self.marks.oldest_kept(&self.shared.config, now, current);
+        let kept = self
+            .marks
+            .oldest_kept(&self.shared.config, self.shared.clock.unix(), current);
         if kept > compacted {
             self.shared.index_mut().compact(kept);
             self.marks.trim(kept);
@@ -457,10 +457,11 @@ impl Writer {
             .next_change(&self.shared.config, unix, current, compacted);
 
         // Forgetting a little later costs nothing; waking up for every second's worth would.
-        let retention = self.shared.config.retention;
+        let window = window.map(|at| {
+            at.saturating_sub(unix)
+                .max(self.shared.config.retention / 10)
+        });
 
-        // Where the clock was set back, no longer than what was written now would be kept.
-        let window = window.map(|at| at.saturating_sub(unix).clamp(retention / 10, retention));
         let chore = Some(self.chores_after.saturating_sub(now))
             .filter(|wait| !wait.is_zero() && self.has_chores());
 
