@@ -113,6 +113,16 @@ fn a_registry_that_does_not_answer_holds_up_no_pull_from_another() {
             world.gone(name).await;
         }
 
+        // Pods without containers are gone before their sandboxes are.
+        let left = ["data/kubelet/pods", "root/sandboxes", "state/sandboxes"];
+        let left = left.map(|name| world.machine.folder().join(name));
+        eventually("nothing of them is left", async || {
+            left.iter()
+                .all(|folder| std::fs::read_dir(folder).unwrap().next().is_none())
+                .then_some(())
+        })
+        .await;
+
         world.end().await
     });
 }
