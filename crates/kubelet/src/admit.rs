@@ -1,5 +1,5 @@
-//! Whether this node takes a pod that was given to it. The scheduler has asked the same; but not
-//! every pod came through it, and the node may have changed since. Pure.
+//! Pod admission on the node. The scheduler has made the same checks; but not every pod passed
+//! through it, and the node may have changed since. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use crate::pod::PodView;
 use crate::requests::{Amounts, requests};
 use crate::sysctls;
 
-/// The node, and who is on it.
+/// The node and its pods.
 pub struct Place<'a> {
     /// The node's object.
     pub node: &'a Value,
-    /// The pods that have been taken and are not over.
+    /// Pods that were admitted and have not terminated.
     pub pods: &'a [Arc<Pod>],
-    /// Kernel parameters that pods may set beside the safe ones.
+    /// Kernel parameters that pods may set besides the safe ones.
     pub sysctls: &'a [String],
 }
 
-/// Why a pod is not taken: it fails with this.
+/// Why a pod is rejected: it fails with this reason and message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub reason: String,
     pub message: String,
 }
 
-/// Takes a pod, or not.
+/// Checks whether the node can run a pod.
 pub fn admit(pod: &Pod, place: &Place<'_>) -> Result<(), Refusal> {
     let os = pod.pod_spec().os.as_ref().map(|os| os.name.as_str());
     if os.is_some_and(|os| os != "linux") {
@@ -114,7 +114,7 @@ pub fn admit(pod: &Pod, place: &Place<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a pod is to be confined by a profile: it must not run without.
+/// Whether a pod requests confinement by an AppArmor profile: it must not run without.
 fn wants_app_armor(pod: &Pod) -> bool {
     let confines = |profile: Option<&AppArmorProfile>| {
         profile.is_some_and(|profile| profile.type_ != "Unconfined")
@@ -183,7 +183,8 @@ fn has_room(pod: &Pod, place: &Place<'_>) -> Result<(), Refusal> {
 
     let wanted: Amounts = requests(pod);
     for (name, amount) in wanted.iter().filter(|(_, amount)| !amount.is_zero()) {
-        // What the node does not know may be the cluster's business.
+        // An extended resource that the node does not report may be handled by a scheduler
+        // extender.
         let Some(most) = allocatable(name) else {
             if resource_name::is_extended(name) {
                 continue;
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_does_not_fit_is_refused_in_upstreams_words() {
+    fn a_pod_that_does_not_fit_is_refused_with_upstreams_message() {
         check(&cpu("1"), &[], None);
         check(&cpu("1"), &[&cpu("1")], None);
         let text =
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_wants_another_node_is_refused() {
+    fn a_pod_whose_node_constraints_do_not_match_is_refused() {
         let text =
             "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector";
         check(
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_could_not_be_confined_as_it_wants_is_refused() {
+    fn a_pod_whose_confinement_is_not_supported_is_refused() {
         let of_pod = |context: &str| {
             format!("{{{TOLERANT}, securityContext: {{{context}}}, containers: []}}")
         };
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_of_the_host_is_given_once() {
+    fn host_ports_must_not_collide() {
         let port = |ip: &str, number: i32| {
             format!(
                 "{{{TOLERANT}, containers: [{{name: c, ports: [{{containerPort: 1, hostPort: {number}, hostIP: {ip}}}]}}]}}"

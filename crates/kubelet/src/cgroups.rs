@@ -1,13 +1,13 @@
-//! The cgroups of pods: one tree for all, a branch for each class but the best, a leaf for each
-//! pod.
+//! The cgroups of pods: one root, one cgroup per QoS class (Guaranteed pods are directly below the
+//! root), one per pod.
 //!
 //! ```text
 //! <root>/kubepods/pod<uid>              Guaranteed
 //! <root>/kubepods/burstable/pod<uid>
 //! <root>/kubepods/besteffort/pod<uid>
 //! ```
-//! The runtime puts containers below a pod's leaf. The branches share the processors by what their
-//! pods ask for.
+//! The runtime creates the cgroups of containers below the pod's. The QoS cgroups get CPU shares in
+//! proportion to the requests of their pods.
 
 use std::fs;
 use std::sync::Arc;
@@ -22,19 +22,19 @@ use crate::requests::{limits, requests};
 use crate::spec::resources::{period, quota, shares};
 use crate::worker::chain;
 
-/// The groups of one node's pods. Clones are the same.
+/// The cgroups of one node's pods. Clones share state.
 #[derive(Clone)]
 pub(crate) struct PodGroups {
     hierarchies: Arc<Hierarchies>,
     root: String,
-    /// Most processes and threads of a pod; negative: as many as all pods may have.
+    /// Limit of processes and threads per pod; negative: the limit of all pods together.
     pids: i64,
-    /// The shares that pods which ask for something have as a class; 0: none were set yet.
+    /// CPU shares of the burstable class as last written; 0: not written yet.
     shared: Arc<AtomicI64>,
 }
 
 impl PodGroups {
-    /// Makes the tree and its branches below `root`; `together` is what all pods may use.
+    /// Creates the root and the QoS cgroups below `root`; `together` limits all pods together.
     pub(crate) async fn open(
         hierarchies: &Hierarchies,
         root: &str,
@@ -64,20 +64,23 @@ impl PodGroups {
         Ok(groups)
     }
 
-    /// Limits what all pods use together. Pods that are there already may use more than a new
-    /// limit: then the node goes on without it.
+    /// Limits all pods together. Running pods may already use more than a new limit: then the node
+    /// continues without the limit.
     fn limit_all(&self, together: &Limits) -> Result<(), Error> {
         match self.branch(Class::Guaranteed).limit_as_possible(together) {
             Ok(missing) if missing.is_empty() => {}
             Ok(missing) => {
                 let missing = Vec::from_iter(missing).join(", ");
-                tracing::warn!(missing, "the host cannot limit what all pods use together");
+                tracing::warn!(
+                    missing,
+                    "cannot enforce node allocatable: cgroup controllers are missing"
+                );
             }
             Err(error) if error.is_busy() => {
                 let error = chain(&error);
                 tracing::warn!(
                     error,
-                    "running pods use more than all pods may; their limit is not set"
+                    "cannot enforce node allocatable: running pods exceed the limit"
                 );
             }
             Err(error) => return Err(error),
@@ -86,12 +89,12 @@ impl PodGroups {
         Ok(())
     }
 
-    /// Where the containers of a pod go.
+    /// The cgroup parent of a pod's containers.
     pub(crate) fn parent_of(&self, pod: &Pod) -> String {
         self.leaf(pod).path()
     }
 
-    /// What makes the group of a pod, with the limits of the whole pod; on a thread that may wait.
+    /// Creates the cgroup of a pod with its pod-level limits. The returned closure blocks.
     pub(crate) fn ensure(&self, pod: &Pod) -> impl FnOnce() -> Result<(), Error> + Send + 'static {
         let (leaf, limits) = (
             self.leaf(pod),
@@ -106,7 +109,7 @@ impl PodGroups {
         }
     }
 
-    /// Ends what is left in the group of a pod, of whatever class, and removes it.
+    /// Kills remaining processes in a pod's cgroup, of whatever class, and removes it.
     pub(crate) async fn remove(&self, uid: &str) -> Result<(), Error> {
         let leaves = [Class::Guaranteed, Class::Burstable, Class::BestEffort]
             .map(|class| self.branch(class).child(&name_of(uid)));
@@ -123,7 +126,7 @@ impl PodGroups {
         .await
     }
 
-    /// Lets pods that ask for something share the processors by how much that is.
+    /// Sets the CPU shares of the burstable class to the sum of its pods' requests.
     pub(crate) async fn share(&self, pods: &[Arc<Pod>]) -> Result<(), Error> {
         let burstable = pods.iter().filter(|pod| Class::of(pod) == Class::Burstable);
         let asked: i64 = burstable
@@ -156,7 +159,7 @@ impl PodGroups {
         Ok(())
     }
 
-    /// The UIDs of all pods that have a group.
+    /// The UIDs of all pods that have a cgroup.
     pub(crate) async fn pods(&self) -> Vec<String> {
         let branches = [Class::Guaranteed, Class::Burstable, Class::BestEffort]
             .map(|class| self.branch(class));
@@ -195,7 +198,7 @@ impl PodGroups {
     }
 }
 
-/// The group of all pods, and what may be used of the machine from there.
+/// The cgroup of all pods.
 pub(crate) fn tree_below(root: &str) -> String {
     format!("{}/kubepods", root.trim_end_matches('/'))
 }
@@ -204,7 +207,7 @@ fn name_of(uid: &str) -> String {
     format!("pod{uid}")
 }
 
-/// The runtime has ended all that it knows of; what is left is what it lost.
+/// The runtime has stopped the containers that it knows; kill what remains.
 fn kill_all(leaf: &Group) -> Result<(), Error> {
     for folder in leaf.folders() {
         let below = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -233,12 +236,12 @@ fn of_pod(pod: &Pod) -> Limits {
     }
 }
 
-/// Runs what may wait on a thread for that.
+/// Runs blocking work on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The process ends, and whoever waits here with it.
+        // The runtime shuts down, and the caller with it.
         Err(_) => std::future::pending().await,
     }
 }

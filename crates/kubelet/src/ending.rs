@@ -1,5 +1,5 @@
-//! Ends the containers of a pod whose spec nobody has any more: by the hook, the signal and the
-//! grace period that were written down with them ([`crate::spec::labels`]).
+//! Terminates the containers of a pod whose spec is no longer available, by the hook, signal and
+//! grace period stored in container annotations ([`crate::spec::labels`]).
 
 use std::time::Duration;
 
@@ -16,23 +16,23 @@ use crate::parts::Hooks;
 use crate::pod::PodView as _;
 use crate::spec::labels::{POD_NAME, POD_NAMESPACE, POD_UID};
 
-/// What a container that has time has at least: enough to hear of it.
+/// Lower bound of a non-zero grace period, so that a container can handle the signal.
 const LEAST: Duration = Duration::from_secs(2);
 
-/// Nobody waits longer, whatever a pod asks for.
+/// Upper bound of every grace period.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// What ends containers.
+/// Terminates containers.
 pub(crate) struct Ending<'a> {
     pub(crate) runtime: &'a dyn Runtime,
     pub(crate) hooks: &'a dyn Hooks,
-    /// How long a container may take whose pod never said.
+    /// Grace period of a container whose pod does not set one.
     pub(crate) usual: Duration,
-    /// How long one may take whatever its pod said; zero: it is killed.
+    /// Upper bound of grace periods; zero: containers are killed at once.
     pub(crate) most: Duration,
 }
 
-/// The pods that the runtime knows of by the labels of a kubelet, each as far as these tell.
+/// The pods in the runtime that have a kubelet's labels, with the metadata that these hold.
 pub(crate) async fn pods(runtime: &dyn Runtime) -> Result<Vec<Pod>, Error> {
     let sandboxes = runtime
         .list_pod_sandbox(PodSandboxFilter::default())
@@ -58,8 +58,8 @@ fn pod(sandbox: &PodSandbox) -> Option<Pod> {
     })
 }
 
-impl Ending<'_> {
-    /// Ends the containers of a pod, side by side. Its sandboxes stay.
+impl Terminator<'_> {
+    /// Terminates the containers of a pod, all at the same time. The sandboxes stay.
     pub(crate) async fn end_containers(&self, pod: &Pod) -> Result<Observed, Error> {
         let observed = observe(self.runtime, pod.uid()).await?;
         let addresses = observed
@@ -90,9 +90,9 @@ impl Ending<'_> {
             let ran = self
                 .hooks
                 .run_pre_stop(pod, &container, &seen.id, addresses);
-            // However it went, the container ends now.
+            // The container is stopped whether or not the hook succeeded.
             if let Ok(Err(error)) = timeout_at(until, ran).await {
-                tracing::warn!(pod = %pod.id(), container = seen.name, %error, "the hook before its end failed");
+                tracing::warn!(pod = %pod.id(), container = seen.name, %error, "preStop hook failed");
             }
         }
 
@@ -113,7 +113,7 @@ impl Ending<'_> {
     }
 }
 
-/// A container as far as its hook has to know it.
+/// The container as the hook needs it.
 fn remembered(seen: &Seen) -> Container {
     Container {
         name: seen.name.clone(),
@@ -135,7 +135,7 @@ mod tests {
     use crate::spec::labels;
 
     #[test]
-    fn what_was_written_down_is_read_back() {
+    fn a_container_is_restored_from_its_annotations() {
         let exec = ExecAction {
             command: Some(vec!["/bye".to_owned()]),
         };

@@ -1,9 +1,8 @@
-//! A kubelet, put together: what its workers share, and the loop that gives them work.
+//! Assembles the kubelet: what its pod workers share, and the sync loop that feeds them.
 //!
-//! Pods of this node come from an informer; the runtime's news come through [`pleg`](crate::pleg);
-//! both end in mailboxes of workers. The node's own object, lease and status are kept by
-//! [`node`](crate::node). Nothing in here is kept across a restart: what runs is found again by its
-//! labels.
+//! Pods of this node come from an informer, runtime events from the [`pleg`](crate::pleg); both
+//! wake pod workers. [`node`](crate::node) maintains the Node object, its lease and status. No
+//! state survives a restart: running pods are found again by their labels.
 
 use std::sync::Arc;
 
@@ -40,7 +39,7 @@ use crate::sources::{News, Sources};
 use crate::volumes::PodVolumes;
 use crate::worker::Workers;
 
-/// What all workers share.
+/// State shared by all pod workers.
 pub(crate) struct Shared {
     pub(crate) host: Arc<Host>,
     pub(crate) roster: Roster,
@@ -48,42 +47,42 @@ pub(crate) struct Shared {
     pub(crate) environments: Arc<dyn Environments>,
     pub(crate) probes: Arc<dyn Probes>,
     pub(crate) hooks: Arc<dyn Hooks>,
-    /// Kernel parameters that pods may set beside the safe ones.
+    /// Kernel parameters that pods may set besides the safe ones.
     pub(crate) sysctls: Vec<String>,
     pub(crate) groups: PodGroups,
     pub(crate) publisher: Publisher,
     pub(crate) puller: Puller,
     pub(crate) references: Arc<References>,
     pub(crate) crashes: BackOff,
-    /// Bytes of memory that the node has.
+    /// Memory of the node in bytes.
     pub(crate) memory: i64,
-    /// How ids of containers begin.
+    /// Prefix of container IDs.
     pub(crate) runtime_name: String,
     network: watch::Receiver<Option<String>>,
 }
 
 impl Shared {
-    /// Why pods cannot have a network; none: they can.
+    /// Why the pod network is not ready; none: it is.
     pub(crate) fn network_problem(&self) -> Option<String> {
         self.network.borrow().clone()
     }
 }
 
-/// Why a kubelet does not begin.
+/// Why the kubelet cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("no cgroups for pods")]
+    #[error("cannot create cgroups for pods")]
     Groups(#[from] coracle_cgroup::Error),
-    #[error("the runtime does not answer")]
+    #[error("cannot reach the container runtime")]
     Runtime(#[from] coracle_cri::Error),
-    #[error("folders cannot be made")]
+    #[error("cannot create kubelet directories")]
     Folders(#[from] std::io::Error),
 }
 
-/// Runs a node until it is dropped. Containers go on when it is.
+/// Runs a node until the future is dropped. Containers keep running.
 ///
 /// # Errors
-/// Only before anything has begun.
+/// Only during start.
 pub async fn run(
     config: Config,
     client: Client,
@@ -93,7 +92,7 @@ pub async fn run(
     Kubelet::new(config, client, runtime, images).run().await
 }
 
-/// One node's kubelet, ready to run.
+/// The kubelet of one node.
 pub struct Kubelet {
     config: Config,
     host: Arc<Host>,
@@ -102,7 +101,7 @@ pub struct Kubelet {
     tasks: Tasks,
 }
 
-/// Its workers and their helpers hold the set of tasks that they are in.
+/// Tasks hold the set that they run in, so dropping it does not end them.
 impl Drop for Kubelet {
     fn drop(&mut self) {
         self.tasks.end();
@@ -110,7 +109,7 @@ impl Drop for Kubelet {
 }
 
 impl Kubelet {
-    /// Puts a kubelet together; nothing happens to any pod yet. `client` is `system:node:<name>`.
+    /// Assembles a kubelet without side effects on pods. `client` is `system:node:<name>`.
     pub fn new(
         config: Config,
         client: Client,
@@ -148,18 +147,17 @@ impl Kubelet {
         }
     }
 
-    /// The node as its parts see it: for volumes, environment, probes, hooks and the kubelet's own
-    /// API.
+    /// The node, for the parts of the kubelet and its API server.
     pub fn host(&self) -> Arc<Host> {
         self.host.clone()
     }
 
-    /// The pods of this node: for whoever serves requests about them.
+    /// The pods of this node, for the kubelet API.
     pub fn roster(&self) -> Roster {
         self.roster.clone()
     }
 
-    /// The groups of pods, with what the machine has for pods as their limit.
+    /// Creates the cgroups of pods, limited to the node's allocatable.
     async fn pod_groups(
         &self,
         hierarchies: &Hierarchies,
@@ -173,10 +171,10 @@ impl Kubelet {
         PodGroups::open(hierarchies, &self.config.cgroup_root, together, of_one).await
     }
 
-    /// Runs the node until it is dropped. Containers go on when it is.
+    /// Runs the node until the future is dropped. Containers keep running.
     ///
     /// # Errors
-    /// Only before anything has begun.
+    /// Only during start.
     pub async fn run(self) -> Result<(), StartError> {
         let host = self.host.clone();
         let runtime = host.runtime.version().await?;
@@ -200,7 +198,9 @@ impl Kubelet {
             .ceiling();
         let machine = Machine::look(host.layout.root(), ceiling);
 
-        let (network, network_seen) = watch::channel(Some("not looked at yet".to_owned()));
+        let (network, network_seen) = watch::channel(Some(
+            "container runtime status check may not have completed yet".to_owned(),
+        ));
         let shared = Arc::new(Shared {
             roster: self.roster.clone(),
             volumes: Arc::new(PodVolumes::new(

@@ -1,18 +1,15 @@
-//! One node: its pods are brought up, kept running, reported and taken down.
+//! The kubelet: runs the pods of one node and reports their status.
 //!
-//! What the kubelet works on is the typed `Pod` of `k8s-openapi`, read through [`pod::PodView`]: it
-//! reads specs and writes nothing but status, metadata of mirror pods and its own node, so nothing
-//! is lost by the typed form. A pod is known by its UID everywhere ([`pod::PodId`]); names are for
-//! people and paths.
+//! It works on the typed `Pod` of `k8s-openapi`, read through [`pod::PodView`]: it reads specs and
+//! writes only status, mirror pods and its own node, so the typed form loses nothing. A pod is
+//! identified by its UID everywhere ([`pod::PodId`]); names are for users and paths.
 //!
-//! The path of data: the pods of this node come from the API server and are kept in the [`roster`]
-//! together with what the runtime says of each ([`observed`]). The rest of the crate asks these
-//! two, and the [`host`] that it all runs on; where things lie on the disk is [`layout`]'s
-//! business. What a pod needs besides containers is done behind the traits of [`parts`]: its
-//! [`volumes`], its [`env`]ironment, its [`probes`], its [`hooks`]; [`references`] holds the
-//! ConfigMaps and Secrets that pods name, [`downward`] tells pods about themselves. Pods whose spec
-//! nobody has any more, and all pods of a machine that is to stop ([`shutdown`]), end by what was
-//! written down with their containers.
+//! Data flow: the pods of this node come from the API server and static pod manifests (`sources`)
+//! into the [`pod_manager`]; a worker per pod (`worker`) syncs each with the runtime ([`observed`]
+//! state, [`actions`] to take) and reports through the `status_manager`. Containers get their
+//! [`volumes`], [`env`]ironment, [`probes`] and [`hooks`]; [`references`] caches the ConfigMaps and
+//! Secrets that pods use, [`downward`] implements the downward API. Orphaned pods, and all pods on
+//! node [`shutdown`], are terminated by what their container annotations hold.
 
 pub mod actions;
 pub mod admit;

@@ -1,6 +1,6 @@
-//! Mirror pods: objects by which the API shows the static pods of this node. Nobody controls a
-//! static pod by its mirror: one that is deleted is made again, one that differs is replaced, one
-//! whose pod is gone goes.
+//! Mirror pods: API objects that show the static pods of this node. A static pod cannot be
+//! controlled through its mirror: a deleted mirror is recreated, a differing one is replaced, and
+//! it is deleted with its static pod.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,14 +18,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use crate::manifests::Manifests;
 use crate::pod::PodView;
 
-/// Says of which static pod an object is the mirror: by the hash of its manifest.
+/// Annotation of a mirror pod: the hash of its manifest.
 pub(crate) const MIRROR: &str = "kubernetes.io/config.mirror";
 const HASH: &str = "kubernetes.io/config.hash";
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// The mirrors of one node. Clones are the same.
+/// The mirror pods of one node. Clones share state.
 #[derive(Clone)]
 pub(crate) struct Mirrors {
     shared: Arc<Shared>,
@@ -37,7 +37,7 @@ struct Shared {
     node: Informer<Whole>,
     node_name: String,
     queue: WorkQueue<ObjectKey>,
-    /// None: nobody has read the manifests yet.
+    /// None: the manifests have not been read yet.
     statics: Mutex<Option<BTreeMap<ObjectKey, Arc<Pod>>>>,
 }
 
@@ -67,7 +67,7 @@ impl Mirrors {
         mirrors
     }
 
-    /// These are the static pods now.
+    /// Sets the current static pods.
     pub(crate) fn want(&self, manifests: &Manifests) {
         let now: BTreeMap<ObjectKey, Arc<Pod>> = manifests
             .values()
@@ -90,7 +90,7 @@ impl Mirrors {
             .for_each(|key| self.shared.queue.add(key));
     }
 
-    /// Something has happened to a mirror.
+    /// Queues a mirror pod that has changed.
     pub(crate) fn heard(&self, key: &ObjectKey) {
         self.shared.queue.add(key.clone());
     }
@@ -106,7 +106,7 @@ impl Mirrors {
             match self.reconcile(&key).await {
                 Ok(()) => self.shared.queue.forget(&key),
                 Err(error) => {
-                    tracing::info!(pod = %key, %error, "its mirror is not as it should be");
+                    tracing::info!(pod = %key, %error, "cannot sync mirror pod; retrying");
                     self.shared.queue.add_rate_limited(key);
                 }
             }
@@ -134,7 +134,7 @@ impl Mirrors {
 
                 match access.delete(&key.name, &options).await {
                     Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
-                    // When its end is heard of, another one is made.
+                    // It is recreated when its deletion is observed.
                     _ => Ok(()),
                 }
             }
@@ -143,7 +143,7 @@ impl Mirrors {
     }
 
     async fn create(&self, access: &Access, pod: &Pod) -> Result<(), Error> {
-        // A node without an object has no mirrors: nothing would ever remove them.
+        // Without a Node object to own them, mirror pods would never be removed.
         let Some(node) = self
             .shared
             .node
@@ -161,7 +161,7 @@ impl Mirrors {
     }
 }
 
-/// The object that stands for a static pod.
+/// Builds the mirror pod of a static pod.
 fn mirror_of(pod: &Pod, node: &str, node_uid: &str) -> Pod {
     let mut mirror = pod.clone();
     let hash = pod.annotation(HASH).unwrap_or_default().to_owned();
@@ -190,12 +190,12 @@ pub(crate) fn is_mirror(pod: &Pod) -> bool {
     pod.annotation(MIRROR).is_some()
 }
 
-/// Whether a mirror is that of this pod, and stays.
+/// Whether a mirror pod is that of this pod and is not being deleted.
 pub(crate) fn reflects(mirror: &Pod, pod: &Pod) -> bool {
     !mirror.is_being_deleted() && mirror.annotation(MIRROR) == pod.annotation(HASH)
 }
 
-/// Whether a pod comes from a file.
+/// Whether a pod comes from a manifest file.
 pub(crate) fn is_static(pod: &Pod) -> bool {
     !is_mirror(pod)
         && pod

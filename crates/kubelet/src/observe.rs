@@ -1,8 +1,8 @@
-//! Asking the runtime about one pod.
+//! Reads the state of one pod from the runtime.
 //!
-//! Workers ask before they decide, so that what they decide on is never older than what they did
-//! last. Of containers that have ended, termination messages are read: the file that the kubelet
-//! gave them for that, or the end of their log.
+//! Pod workers read it before each decision, so that a decision never relies on a state older than
+//! the last action. Termination messages of exited containers come from the file that the kubelet
+//! mounted for them, or from the end of their log.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,19 +20,18 @@ use crate::observed::{Observed, Seen, State};
 use crate::server::logs::end_of;
 use crate::spec::labels::POD_UID;
 
-/// Most bytes of a termination message.
+/// Size limit of a termination message.
 const LONGEST_MESSAGE: u64 = 4096;
-/// Most lines of a log that stand for a termination message, and most bytes of what these lines
-/// say.
+/// Limits of log lines, and of their bytes, used as a termination message.
 const LOG_LINES: u64 = 80;
 const LOG_BYTES: usize = 2048;
 
-/// What the runtime says of a pod now.
+/// The current state of a pod.
 pub(crate) async fn observe(runtime: &dyn Runtime, uid: &str) -> Result<Observed> {
     Ok(ask(runtime, uid).await?.0)
 }
 
-/// The same, with the termination messages of containers that have ended.
+/// The same, with the termination messages of exited containers.
 pub(crate) async fn observe_with_messages(
     runtime: &dyn Runtime,
     layout: &Layout,
@@ -75,7 +74,7 @@ async fn ask(runtime: &dyn Runtime, uid: &str) -> Result<(Observed, Vec<Containe
     Ok((Observed::of(&sandboxes, &containers), containers))
 }
 
-/// What went away between two questions is not there.
+/// An object that was removed between two calls is skipped.
 fn gone<T>(answer: Result<T>) -> Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
@@ -84,8 +83,8 @@ fn gone<T>(answer: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Adds the termination message of a container that has ended. `own` is where the kubelet makes
-/// files for messages.
+/// Adds the termination message of an exited container. `own` is the kubelet's directory of message
+/// files.
 async fn add_message(seen: &mut Seen, status: &ContainerStatus, own: &Path) {
     if status.state() != ContainerState::ContainerExited {
         return;
@@ -116,7 +115,7 @@ async fn add_message(seen: &mut Seen, status: &ContainerStatus, own: &Path) {
 }
 
 /// The file that the kubelet mounted at a path of a container. A volume may be mounted there too,
-/// with whatever the pod likes in it: that one is never read.
+/// with arbitrary content: that one is never read.
 fn message_file(status: &ContainerStatus, place: &str, own: &Path) -> Option<PathBuf> {
     let mut mounts = status
         .mounts
@@ -130,7 +129,7 @@ fn message_file(status: &ContainerStatus, place: &str, own: &Path) -> Option<Pat
     })
 }
 
-/// The end of a file, as far as it is text; nothing where there is no such file.
+/// The end of a file as text; empty if the file does not exist.
 fn message_in(file: &Path) -> String {
     let tail = read::open_regular(file).and_then(|opened| read::tail(opened, LONGEST_MESSAGE));
     match tail {

@@ -1,4 +1,4 @@
-//! What the runtime says of one pod, in the kubelet's words.
+//! The state of one pod in the runtime.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct Sandbox {
     pub ready: bool,
     pub created: Timestamp,
     pub addresses: Vec<String>,
-    /// Whether its network is the host's.
+    /// Whether it uses the host's network.
     pub host_network: bool,
 }
 
@@ -38,11 +38,11 @@ pub struct Seen {
     pub log_path: String,
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
-    /// Whose it runs as, where the runtime says.
+    /// The user it runs as, if the runtime reports it.
     pub user: Option<User>,
 }
 
-/// The user that a container's first process has.
+/// The user of a container's first process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     pub uid: i64,
@@ -50,7 +50,7 @@ pub struct User {
     pub groups: Vec<i64>,
 }
 
-/// What a container does.
+/// The state of a container.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
     Created,
@@ -72,7 +72,7 @@ impl State {
         matches!(self, State::Running { .. })
     }
 
-    /// Made, and not ended: it holds the pod's resources.
+    /// Created and not exited: it holds resources of the pod.
     pub fn is_alive(&self) -> bool {
         !matches!(self, State::Exited { .. })
     }
@@ -98,7 +98,7 @@ impl Observed {
             .filter(|seen| seen.state.is_running())
     }
 
-    /// The sandbox that the pod's containers run in, if it is there and well.
+    /// The pod's current sandbox, if it is ready.
     pub fn ready_sandbox(&self) -> Option<&Sandbox> {
         self.sandboxes.first().filter(|sandbox| sandbox.ready)
     }
@@ -189,8 +189,8 @@ impl Seen {
     }
 }
 
-/// Nanoseconds since 1970, as CRI counts. What never was is 0 and so in 1970, as upstream tells it:
-/// a container that could not be started shows that as its start.
+/// Nanoseconds since 1970, as CRI has it. An unset time is 0 and so in 1970, as upstream shows it:
+/// e.g. the start of a container that could not be started.
 fn moment(nanos: i64) -> Timestamp {
     Timestamp::from_unix(0, 0) + Duration::from_nanos(nanos)
 }

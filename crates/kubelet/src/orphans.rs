@@ -1,11 +1,10 @@
-//! What is left of pods that nobody knows any more: they went while no kubelet was there to see it.
+//! Removes the remains of orphaned pods: pods that were deleted while the kubelet was down.
 //!
-//! Looked for when all pods of the node are known, and again while something of it does not go;
-//! every other pod has a worker, which cleans up behind itself. Only what carries a kubelet's
-//! labels is touched.
+//! Runs once all pods of the node are known, and again until nothing remains; other pods are
+//! cleaned up by their workers. Only objects with a kubelet's labels are touched.
 //!
-//! That takes a while, and pods come meanwhile. A pod is in the roster before it has anything on
-//! this node: whatever is found and is not in the roster then is nobody's.
+//! Pods may arrive meanwhile. A pod is added to the pod manager before anything of it exists on the
+//! node, so whatever exists and is not in the pod manager is an orphan.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,14 +21,14 @@ use crate::logs;
 use crate::pod::PodView;
 use crate::roster::Roster;
 
-/// How long a container may take whose pod never said.
+/// Grace period of a container whose pod does not set one.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long it takes until what could not be taken away is tried again: longer every time.
+/// Retry delays.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// Takes away what belongs to no pod, however often that has to be tried.
+/// Removes orphans, and retries until none remain.
 pub(crate) async fn clean_up(shared: &Arc<Shared>) {
     let mut pause = FIRST_PAUSE;
     while !is_clean(shared).await {
@@ -38,11 +37,11 @@ pub(crate) async fn clean_up(shared: &Arc<Shared>) {
     }
 }
 
-/// Takes away what goes; whether that was all. What does not go keeps nothing else from going.
+/// Removes what it can; returns whether nothing remains. A failure does not stop the rest.
 async fn is_clean(shared: &Arc<Shared>) -> bool {
     let mut clean = true;
     if let Err(error) = end_pods(shared).await {
-        tracing::warn!(%error, "pods that nobody knows are not ended");
+        tracing::warn!(%error, "cannot terminate orphaned pods; retrying");
         clean = false;
     }
 
@@ -54,13 +53,13 @@ async fn is_clean(shared: &Arc<Shared>) -> bool {
         .filter(|uid| !shared.roster.knows(uid))
     {
         if let Err(error) = shared.groups.remove(uid).await {
-            tracing::warn!(uid, %error, "the cgroup of a pod that nobody knows is not removed");
+            tracing::warn!(uid, %error, "cannot remove cgroup of orphaned pod; retrying");
             clean = false;
         }
     }
 
     if let Err(error) = shared.volumes.clean_up(&shared.roster).await {
-        tracing::warn!(%error, "volumes of pods that nobody knows are not removed");
+        tracing::warn!(%error, "cannot remove volumes of orphaned pods; retrying");
         clean = false;
     }
 
@@ -77,7 +76,7 @@ async fn end_pods(shared: &Arc<Shared>) -> coracle_cri::Result<()> {
 }
 
 async fn end_pod(shared: &Arc<Shared>, pod: &Pod) -> coracle_cri::Result<()> {
-    tracing::info!(pod = %pod.id(), "nobody knows this pod: it is ended");
+    tracing::info!(pod = %pod.id(), "terminating orphaned pod");
     let runtime = shared.host.runtime.as_ref();
     let ending = Ending {
         runtime,
@@ -93,14 +92,14 @@ async fn end_pod(shared: &Arc<Shared>, pod: &Pod) -> coracle_cri::Result<()> {
     Ok(())
 }
 
-/// Whether all went.
+/// Returns whether nothing remains.
 async fn remove_logs(shared: &Shared) -> bool {
     let (layout, roster) = (shared.host.layout.clone(), shared.roster.clone());
     blocking(move || {
         let removed = remove_logs_of_unknown(&layout, &roster);
         let unlinked = logs::remove_dangling(&layout);
         if let Err(error) = &unlinked {
-            tracing::warn!(%error, "links to logs are not removed");
+            tracing::warn!(%error, "cannot remove container log links");
         }
         removed && unlinked.is_ok()
     })
@@ -119,7 +118,7 @@ fn remove_logs_of_unknown(layout: &Layout, roster: &Roster) -> bool {
         if !roster.knows(uid)
             && let Err(error) = remove_tree(&entry.path())
         {
-            tracing::warn!(folder = %entry.path().display(), %error, "logs are not removed");
+            tracing::warn!(path = %entry.path().display(), %error, "cannot remove logs of orphaned pod");
             all = false;
         }
     }

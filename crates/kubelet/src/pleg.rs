@@ -1,7 +1,7 @@
-//! What happens to containers, heard from the runtime: whoever's pod it is looks again.
+//! The pod lifecycle event generator: wakes the worker of a pod when its containers change.
 //!
-//! A runtime that tells events is listened to; after a gap everybody looks. One that does not is
-//! asked for a list every second, and the workers of pods whose list has changed look.
+//! Events come from the runtime's event stream; after a gap all pods are synced. For runtimes
+//! without events, containers are listed every second and compared with the list before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,21 +17,21 @@ use crate::spec::labels::POD_UID;
 use crate::worker::Workers;
 
 const RELIST: Duration = Duration::from_secs(1);
-/// Before a runtime that does not answer is asked again.
+/// Retry delay of the event stream.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Listens until it is dropped.
+/// Runs until dropped.
 pub(crate) async fn run(host: &Host, workers: &Workers) {
     loop {
         match host.runtime.container_events().await {
             Ok(events) => {
-                // What happened before we listened nobody has told us.
+                // Events before the subscription are unknown.
                 workers.poke_all();
                 listen(events, workers).await;
             }
             Err(Error::Unimplemented(_)) => relist(host.runtime.as_ref(), workers).await,
             Err(error) => {
-                tracing::warn!(%error, "the runtime tells no events");
+                tracing::warn!(%error, "cannot subscribe to container events; retrying");
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -47,14 +47,14 @@ async fn listen(mut events: Events, workers: &Workers) {
                 }
             }
             Err(error) => {
-                tracing::debug!(%error, "events were missed");
+                tracing::debug!(%error, "container event stream ended");
                 return;
             }
         }
     }
 }
 
-/// The pod whose worker is to look: what we removed ourselves is no news.
+/// The pod of an event. Deletions are ignored: the kubelet itself deletes containers.
 fn concerns(event: &ContainerEventResponse) -> Option<&str> {
     if event.container_event_type() == ContainerEventType::ContainerDeletedEvent {
         return None;
@@ -67,7 +67,7 @@ fn concerns(event: &ContainerEventResponse) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// Ids with their states, by pod.
+/// IDs and states, by pod.
 type Seen = BTreeMap<String, Vec<(String, i32)>>;
 
 async fn relist(runtime: &dyn Runtime, workers: &Workers) {

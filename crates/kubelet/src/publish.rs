@@ -1,10 +1,9 @@
-//! Statuses on their way to the API.
+//! The status manager: writes pod statuses to the API.
 //!
-//! Workers leave the newest status of their pods here and go on; tasks of this module send it, each
-//! pod's one after the other, only where it differs from what the server has, and again until it
-//! arrives. What a pod is while it is being made is sent when that takes longer than a moment: most
-//! pods run before anybody could have read it. When a pod that is being deleted has nothing left on
-//! this node, its object is deleted for good: nobody else may do that.
+//! Pod workers store the newest status of their pod here; writer tasks send it, one request per pod
+//! at a time, only if it differs from the server's, and retry until it succeeds. Statuses during
+//! pod start are delayed a little: most pods run before anyone could read them. When a pod that is
+//! being deleted has nothing left on this node, its object is deleted: only the kubelet does that.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,27 +22,27 @@ use crate::mirrors::{is_mirror, is_static, reflects};
 use crate::pod::PodView;
 use crate::status::{is_terminal, merge};
 
-/// How many pods are written at once.
+/// Concurrent writes.
 const WRITERS: usize = 8;
-/// Pauses before a status that could not be sent is sent again.
+/// Retry delays.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long a status that will soon be another one waits for that.
+/// How long an intermediate status is delayed.
 const MEANWHILE: Duration = Duration::from_millis(250);
 
-/// The status of a pod, as its worker has it.
+/// The status of a pod, from its worker.
 #[derive(Clone)]
 pub(crate) struct Report {
     pub(crate) pod: Arc<Pod>,
     pub(crate) status: Arc<PodStatus>,
-    /// Something of it may still run.
+    /// Some of its containers may still run.
     pub(crate) may_run: bool,
-    /// Nothing of it is left on this node.
+    /// Nothing of it remains on this node.
     pub(crate) is_finished: bool,
 }
 
-/// Where statuses are left. Clones are the same.
+/// Writes statuses. Clones share state.
 #[derive(Clone)]
 pub(crate) struct Publisher {
     shared: Arc<Shared>,
@@ -54,7 +53,7 @@ struct Shared {
     pods: Informer<Typed<Pod>>,
     queue: WorkQueue<Text>,
     reports: Mutex<BTreeMap<Text, Report>>,
-    /// What the server answered last; it may be newer than what has been heard of.
+    /// The server's last response; it may be newer than the informer.
     answered: Mutex<BTreeMap<Text, Arc<Pod>>>,
 }
 
@@ -79,14 +78,12 @@ impl Publisher {
         publisher
     }
 
-    /// Leaves a status; an older one of the same pod that has not been sent yet is not sent any
-    /// more.
+    /// Queues a status, and replaces an unsent one of the same pod.
     pub(crate) fn publish(&self, report: Report) {
         self.shared.queue.add(self.keep(report));
     }
 
-    /// Leaves a status that the next one will soon take the place of. It is sent where that takes
-    /// long.
+    /// Queues an intermediate status: it is sent after a delay, unless another one replaces it.
     pub(crate) fn publish_meanwhile(&self, report: Report) {
         self.shared.queue.add_after(self.keep(report), MEANWHILE);
     }
@@ -97,12 +94,12 @@ impl Publisher {
         uid
     }
 
-    /// What a pod's status is on has changed: it may be known there, or not any more.
+    /// Queues the last status again, when the pod's object has changed.
     pub(crate) fn again(&self, uid: &str) {
         self.shared.queue.add(Text::new(uid));
     }
 
-    /// A pod is gone.
+    /// Removes a deleted pod.
     pub(crate) fn forget(&self, uid: &str) {
         lock(&self.shared.reports).remove(uid);
         lock(&self.shared.answered).remove(uid);
@@ -118,7 +115,7 @@ impl Publisher {
             match self.send(&report).await {
                 Ok(()) => self.shared.queue.forget(&uid),
                 Err(error) => {
-                    tracing::debug!(pod = %report.pod.id(), %error, "its status is sent again later");
+                    tracing::debug!(pod = %report.pod.id(), %error, "cannot update pod status; retrying");
                     self.shared.queue.add_rate_limited(uid);
                 }
             }
@@ -142,7 +139,7 @@ impl Publisher {
 
             there = match sent {
                 Ok(answer) => self.remember(&answer)?,
-                // Gone, or another of its name: not ours to tell about.
+                // It was deleted, or replaced by another of its name.
                 Err(error) if error.is_not_found() => return Ok(()),
                 Err(error) => return Err(error),
             };
@@ -155,7 +152,7 @@ impl Publisher {
                 ..DeleteOptions::only(there.uid())
             };
 
-            // When the name is another pod's by now, we hear of that before the next try.
+            // If another pod has the name by now, the informer reports it before the next retry.
             match access.delete(&name, &options).await {
                 Err(error) if !error.is_not_found() => return Err(error),
                 _ => {}
@@ -165,7 +162,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// The newest version of the pod that is known; none: it is gone.
+    /// The newest known version of the pod; none: it was deleted.
     fn newest(&self, pod: &Pod) -> Option<Arc<Pod>> {
         let key = ObjectKey::new(pod.namespace(), PodView::name(pod));
         let is_it = |heard: &Pod| match is_static(pod) {

@@ -1,7 +1,5 @@
-//! The pods of this node: what each is to be, and what it is.
-//!
-//! Whoever serves requests about pods (logs, exec, `/pods`) looks here; nothing in here asks
-//! anybody.
+//! The pod manager: the pods of this node with their desired, observed and reported state. The
+//! kubelet API (logs, exec, `/pods`) reads it. No I/O.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +10,7 @@ use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use crate::observed::Observed;
 use crate::pod::PodView;
 
-/// All pods that this node knows of. Clones are the same.
+/// All pods of this node. Clones share state.
 #[derive(Clone, Default)]
 pub struct Roster {
     pods: Arc<Mutex<BTreeMap<Text, Entry>>>,
@@ -21,16 +19,16 @@ pub struct Roster {
 /// One pod.
 #[derive(Clone)]
 pub struct Entry {
-    /// What it is to be: as the API server or a manifest has it.
+    /// The desired state, from the API server or a manifest.
     pub pod: Arc<Pod>,
-    /// What the runtime last said of it.
+    /// The last observed state in the runtime.
     pub observed: Arc<Observed>,
-    /// What was last made of both; none: nobody has looked at it yet.
+    /// The last computed status; none: not synced yet.
     pub status: Option<Arc<PodStatus>>,
 }
 
 impl Roster {
-    /// Notes what a pod is to be.
+    /// Adds or updates a pod.
     pub fn want(&self, pod: Arc<Pod>) {
         let mut pods = self.lock();
         match pods.get_mut(pod.uid()) {
@@ -49,14 +47,14 @@ impl Roster {
         }
     }
 
-    /// Notes what the runtime says of a pod that is known.
+    /// Sets the observed state of a known pod.
     pub fn observe(&self, uid: &str, observed: Arc<Observed>) {
         if let Some(entry) = self.lock().get_mut(uid) {
             entry.observed = observed;
         }
     }
 
-    /// Notes what the status of a pod is now.
+    /// Sets the status of a known pod.
     pub fn report(&self, uid: &str, status: Arc<PodStatus>) {
         if let Some(entry) = self.lock().get_mut(uid) {
             entry.status = Some(status);

@@ -1,4 +1,4 @@
-//! What is done in every case that the specification knows, and in those that are easily got wrong.
+//! The actions of each documented case, and of the ones that are easy to get wrong.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ fn observed(sandboxes: Vec<Sandbox>, containers: &[&str]) -> Observed {
     }
 }
 
-/// What is done, in one line.
+/// The actions in one line.
 fn told(actions: &Actions) -> String {
     let mut words = Vec::new();
     if actions.kill_pod {
@@ -154,7 +154,7 @@ fn a_new_pod_gets_a_sandbox_and_its_containers() {
 }
 
 #[test]
-fn those_that_ended_run_again_as_their_policy_says() {
+fn exited_containers_restart_according_to_their_policy() {
     check(&two("Always"), &well(&["a:0", "b:running"]), "main a");
     check(&two("OnFailure"), &well(&["a:0", "b:running"]), "");
     check(&two("OnFailure"), &well(&["a:1", "b:running"]), "main a");
@@ -164,7 +164,7 @@ fn those_that_ended_run_again_as_their_policy_says() {
 }
 
 #[test]
-fn what_was_made_but_never_ran_is_made_again_and_the_unknown_is_killed_first() {
+fn a_created_container_is_started_and_an_unknown_one_is_killed_first() {
     check(&two("Always"), &well(&["a:created", "b:running"]), "main a");
     check(
         &two("Always"),
@@ -183,7 +183,7 @@ fn a_pod_that_is_being_deleted_starts_nothing() {
 }
 
 #[test]
-fn a_sandbox_that_is_not_well_is_made_anew() {
+fn an_unusable_sandbox_is_replaced() {
     let all = ["a:running", "b:running"];
     check(
         &two("Always"),
@@ -268,7 +268,7 @@ fn init_containers_run_one_after_the_other() {
     check(&pod, &well(&["z:0", "x:0"]), "main a");
     check(&pod, &well(&["a:running", "z:0", "x:0"]), "");
 
-    // The runtime may have forgotten those that are done.
+    // The runtime may have removed completed ones.
     check(&pod, &well(&["z:0"]), "main a");
     check(&pod, &well(&["a:running"]), "");
     check(&pod, &well(&["x:created"]), "init x");
@@ -282,7 +282,7 @@ fn an_init_container_that_fails_is_tried_again_or_fails_the_pod() {
     check(&with_init("Never"), &well(&["x:1"]), "kill pod");
     check(&with_init("Never"), &well(&["x:oom"]), "kill pod");
     check(&with_init("Never"), &well(&["x:unknown"]), "kill pod");
-    // A new sandbox begins at the beginning.
+    // A new sandbox starts from the first init container.
     let gone = observed(vec![sandbox(0, false)], &["a:1", "z:0", "x:0"]);
     check(&with_init("Always"), &gone, "kill pod, sandbox 1, init x");
 }
@@ -333,7 +333,7 @@ fn the_next_waits_until_a_sidecar_has_started() {
 }
 
 #[test]
-fn what_a_probe_condemns_is_killed_and_what_the_spec_changed_is_replaced() {
+fn containers_with_a_failed_probe_or_a_changed_spec_are_killed() {
     let condemned = |kind| Verdicts {
         failed: [("a-id".to_owned(), kind)].into(),
         ..Verdicts::default()
@@ -367,7 +367,7 @@ fn what_a_probe_condemns_is_killed_and_what_the_spec_changed_is_replaced() {
         "Container a failed liveness probe",
     );
 
-    // Readiness is nobody's death.
+    // A failed readiness probe never kills.
     assert_eq!(
         told(&pod_actions(
             &two("Always"),

@@ -1,9 +1,9 @@
 //! The environment of containers.
 //!
-//! [`Environment`] fetches what a container's variables are made of (ConfigMaps, Secrets, Services,
-//! files that init containers wrote), and `variables` makes them of it: it decides alone, in
-//! upstream's order and words. [`expand`] replaces `$(NAME)` in values, commands and paths;
-//! `services` are the variables that tell of Services.
+//! [`Environment`] fetches the inputs of a container's variables (ConfigMaps, Secrets, Services,
+//! files written by init containers); `variables` computes the variables from them, pure, in
+//! upstream's order and with upstream's messages. [`expand`] replaces `$(NAME)` in values, commands
+//! and paths; `services` are the Service environment variables.
 
 mod expand;
 mod file;
@@ -36,14 +36,13 @@ use services::{ServiceLink, service_variables};
 pub use variables::VariableError;
 use variables::{EnvFile, Ingredients, variables};
 
-/// How long the first container of a node waits until Services and the node itself have been heard
-/// of.
+/// How long the first container of a node waits until the Service and Node informers have synced.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where environments come from.
+/// Computes environments.
 pub struct Environment {
     layout: Layout,
-    /// Of the host, as texts.
+    /// Of the host, as text.
     addresses: Vec<String>,
     references: Arc<References>,
     services: Informer<ServiceLink>,
@@ -102,7 +101,7 @@ impl Environment {
         variables(&given)
     }
 
-    /// The objects that a container names, each asked for once.
+    /// The objects that a container references, each fetched once.
     async fn objects(&self, pod: &Pod, container: &Container) -> (ConfigMaps, Secrets) {
         let (mut config_maps, mut secrets) = (ConfigMaps::new(), Secrets::new());
         let each = || {
@@ -140,7 +139,7 @@ impl Environment {
         (config_maps, secrets)
     }
 
-    /// The files of variables that a container names.
+    /// The environment files that a container references.
     async fn files(&self, pod: &Pod, container: &Container) -> BTreeMap<(String, String), EnvFile> {
         let sources = container
             .env
@@ -159,7 +158,7 @@ impl Environment {
                     let text = blocking(move || file_text(&volume, &below)).await;
                     let text = text
                         .inspect_err(|error| {
-                            tracing::warn!(pod = %pod.id(), %error, "cannot read a file of environment variables");
+                            tracing::warn!(pod = %pod.id(), %error, "cannot read environment file");
                         })
                         .ok();
 
@@ -173,7 +172,7 @@ impl Environment {
     }
 }
 
-/// Most bytes of a file of variables: a pod's containers write it, and all of it is held.
+/// Size limit of an environment file: containers of the pod write it, and it is held in memory.
 const LONGEST_FILE: u64 = 1 << 20;
 
 fn file_text(volume: &Path, below: &str) -> io::Result<String> {
@@ -209,7 +208,7 @@ pub(crate) fn own_node(host: &Host) -> Informer<Typed<Node>> {
         .of(Selection::all(&Resource::of::<Node>()).fields(&itself))
 }
 
-/// The size of this node, when it is known.
+/// The allocatable of this node, once known.
 pub(crate) async fn allocatable(node: &Informer<Typed<Node>>) -> Option<Amounts> {
     tokio::time::timeout(PATIENCE, node.synced()).await.ok()?;
     let node = node.list().into_iter().next()?;

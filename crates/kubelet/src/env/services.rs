@@ -1,4 +1,4 @@
-//! Variables that tell a container where Services are, as they were before there was cluster DNS.
+//! Environment variables of Services, in the format that predates cluster DNS.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use coracle_api::typed::{self, TypedError};
 use coracle_client::Projection;
 use k8s_openapi::api::core::v1::Service;
 
-/// The Service of the API server itself, which every pod is told of.
+/// The Service of the API server, visible to every pod.
 const API_SERVER: (&str, &str) = ("default", "kubernetes");
 
-/// What is held of a Service.
+/// The fields used of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServiceLink {
     namespace: String,
     name: String,
-    /// Empty or `None`: it has no address to tell.
+    /// Empty or `None`: there is no cluster IP.
     address: String,
     ports: Vec<Port>,
 }
@@ -68,9 +68,8 @@ impl ServiceLink {
     }
 }
 
-/// The variables for pods of a namespace: of its own Services if they are wanted
-/// (`enableServiceLinks`), and always of the API server's, unless a Service of the namespace has
-/// the same name.
+/// The variables for pods of a namespace: of its own Services if `enableServiceLinks` is set, and
+/// always of the API server, unless a Service of the namespace has the same name.
 pub(super) fn service_variables<'a>(
     services: impl IntoIterator<Item = &'a ServiceLink>,
     namespace: &str,
@@ -108,7 +107,7 @@ fn variables(service: &ServiceLink) -> Vec<(String, String)> {
         }
     }
 
-    // What Docker's links between containers set.
+    // Compatible with Docker's container links.
     for (index, port) in service.ports.iter().enumerate() {
         let (number, protocol) = (port.number.to_string(), port.protocol.to_lowercase());
         let host = if address.contains(':') {
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_api_server_is_always_told_of() {
+    fn the_api_server_always_has_variables() {
         let told = service_variables(&all(), "shop", false);
         let expected = [
             ("KUBERNETES_PORT", "tcp://10.0.0.1:443"),
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn services_of_the_namespace_are_told_of_where_links_are_wanted() {
+    fn services_of_the_namespace_have_variables_if_links_are_enabled() {
         let told = service_variables(&all(), "shop", true);
         let check = |name: &str, value: Option<&str>| {
             assert_eq!(told.get(name).map(String::as_str), value, "{name}")

@@ -1,4 +1,4 @@
-//! The environment of one container, from what it is made of.
+//! Computes the environment of one container.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,23 +15,23 @@ use crate::downward::{
 use crate::pod::PodView as _;
 use crate::references::ReferenceError;
 
-/// Everything that an environment is made of, fetched before.
+/// All inputs of an environment.
 pub(super) struct Ingredients<'a> {
     pub(super) pod: &'a Pod,
     pub(super) container: &'a Container,
     pub(super) addresses: PodAddresses<'a>,
-    /// The size of the node.
+    /// The allocatable of the node.
     pub(super) allocatable: &'a Amounts,
-    /// Variables about Services.
+    /// Service variables.
     pub(super) services: BTreeMap<String, String>,
     /// By name: the text values of ConfigMaps, and of Secrets.
     pub(super) config_maps: BTreeMap<String, Result<BTreeMap<String, String>, ReferenceError>>,
     pub(super) secrets: BTreeMap<String, Result<BTreeMap<String, ByteString>, ReferenceError>>,
-    /// Files of variables by volume and path.
+    /// Environment files by volume and path.
     pub(super) files: BTreeMap<(String, String), EnvFile>,
 }
 
-/// A file of variables.
+/// An environment file.
 pub(super) enum EnvFile {
     /// The pod has no such volume.
     NoVolume,
@@ -41,7 +41,8 @@ pub(super) enum EnvFile {
     },
 }
 
-/// Why there is no environment. The texts are upstream's; a container waits with them.
+/// Why there is no environment. The texts are upstream's and appear in the container's waiting
+/// state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VariableError {
     #[error(transparent)]
@@ -71,9 +72,8 @@ pub enum VariableError {
     NoNode,
 }
 
-/// The variables: those of whole objects, then those of the container in its order, then those
-/// about Services. Of two of a name the later one counts, but what is about Services never hides
-/// what the container says.
+/// The variables: those of `envFrom`, then those of `env` in order, then Service variables. The
+/// last of a name wins, but Service variables never override the container's.
 pub(super) fn variables(given: &Ingredients<'_>) -> Result<Vec<(String, String)>, VariableError> {
     let mut made = Made::default();
     for from in given.container.env_from.iter().flatten() {
@@ -135,7 +135,7 @@ impl Made {
 }
 
 impl Ingredients<'_> {
-    /// All entries of an object; none, where it may be missing and is.
+    /// All entries of an object; none if it is optional and missing.
     fn all_of(&self, from: &EnvFromSource) -> Result<Vec<(String, String)>, VariableError> {
         let pairs = if let Some(wanted) = &from.config_map_ref {
             let found = present(self.config_maps.get(&wanted.name), wanted.optional)?;
@@ -158,7 +158,7 @@ impl Ingredients<'_> {
         Ok(pairs)
     }
 
-    /// What a source says; none: the variable is not there, and may be missing.
+    /// The value of a source; none: the variable is optional and missing.
     fn value_of(&self, source: &EnvVarSource) -> Result<Option<String>, VariableError> {
         if let Some(field) = &source.field_ref {
             return Ok(Some(field_of_pod(field, self.pod, self.addresses)?));
@@ -242,7 +242,7 @@ impl Ingredients<'_> {
     }
 }
 
-/// An object's entries; none, where it may be missing and is.
+/// An object's entries; none if it is optional and missing.
 fn present<T>(
     found: Option<&Result<T, ReferenceError>>,
     optional: Option<bool>,
@@ -255,7 +255,7 @@ fn present<T>(
     }
 }
 
-/// Variables are texts; what is none of a secret's bytes is replaced.
+/// Bytes that are not UTF-8 are replaced.
 fn text(bytes: &ByteString) -> String {
     String::from_utf8_lossy(&bytes.0).into_owned()
 }

@@ -1,8 +1,7 @@
-//! The hooks of containers: what is done right after one begins, and before one is stopped.
+//! Lifecycle hooks of containers: `postStart` and `preStop`.
 //!
-//! A hook is a command in the container, a GET from the host, or a while of doing nothing. What an
-//! HTTP server answers does not matter, only that it does. How long a hook may take is its caller's
-//! business: dropped, it ends.
+//! A hook is a command in the container, an HTTP GET from the host, or a sleep. The status of the
+//! HTTP response does not matter. The caller bounds the time: dropping the future ends the hook.
 
 #[cfg(test)]
 mod tests;
@@ -21,13 +20,13 @@ use crate::http_get::{self, Target};
 use crate::parts::{HookError, Hooks};
 use crate::pod::PodView as _;
 
-/// Who runs hooks.
+/// Runs hooks.
 pub struct ContainerHooks {
     runtime: Arc<dyn Runtime>,
     events: Recorder,
 }
 
-/// The instance that a hook is of.
+/// The container instance of a hook.
 struct Subject<'a> {
     pod: &'a Pod,
     container: &'a Container,
@@ -43,7 +42,7 @@ impl ContainerHooks {
         }
     }
 
-    /// For those who work while there is no API server that could hear of events.
+    /// Without events, for use while there is no API server.
     pub fn unheard(runtime: Arc<dyn Runtime>, world: World) -> ContainerHooks {
         ContainerHooks {
             runtime,
@@ -73,7 +72,7 @@ impl ContainerHooks {
             return Ok(());
         }
 
-        // `tcpSocket` may stand there and never did anything.
+        // `tcpSocket` is accepted by the API and was never implemented.
         Err(HookError(
             "Cannot run handler: invalid handler: neither exec nor httpGet nor sleep is given"
                 .to_owned(),
@@ -121,8 +120,8 @@ impl ContainerHooks {
         match http_get::get(&target, None).await {
             Ok(_) => Ok(()),
             Err(error) if error.is_plain() => {
-                // Hooks that say HTTPS and mean HTTP have worked before certificates were looked
-                // at.
+                // Hooks with scheme HTTPS on plain HTTP servers worked before upstream verified the
+                // scheme.
                 http_get::get(&target.plain(), None)
                     .await
                     .map_err(|_| error.to_string())?;

@@ -1,4 +1,4 @@
-//! One request and its answer over a connection of their own.
+//! One request and its response over its own connection.
 
 use std::future::Future;
 use std::io;
@@ -16,13 +16,13 @@ use tokio_rustls::TlsConnector;
 
 use super::{Answer, HttpError, LONGEST_BODY, Target, tls};
 
-/// What Go's client says where TLS was tried on a server without.
+/// The message of Go's client when a TLS handshake meets a plain HTTP server.
 pub(super) const PLAIN: &str = "http: server gave HTTP response to HTTPS client";
 
-/// What came back of one request.
+/// The response to one request.
 pub(super) enum Reply {
     Final(Answer),
-    /// It says where to ask instead.
+    /// A redirect.
     LedOn {
         location: String,
         answer: Answer,
@@ -53,7 +53,7 @@ pub(super) async fn once(target: &Target) -> Result<Reply, HttpError> {
     }
 }
 
-/// A connection to a host, or why there is none in Go's words.
+/// Connects to a host; errors have Go's text.
 pub(crate) async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
     let found = tokio::net::lookup_host((host, port)).await;
     let addresses: Vec<_> = found
@@ -129,8 +129,8 @@ async fn over_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     beside(exchange, connection).await
 }
 
-/// Drives a connection while something is exchanged over it. The connection may end before what
-/// came is read.
+/// Drives a connection until the exchange is done. The connection may close before the response is
+/// fully read.
 async fn beside<T>(exchange: impl Future<Output = T>, connection: impl Future) -> T {
     tokio::pin!(exchange, connection);
     let mut is_open = true;
@@ -204,7 +204,7 @@ async fn read(response: Response<Incoming>) -> Result<Reply, HttpError> {
     })
 }
 
-/// What Go calls the errors of the kernel.
+/// Go's texts of system errors.
 pub(crate) fn errno_text(error: &io::Error) -> String {
     use rustix::io::Errno;
 
@@ -238,7 +238,7 @@ fn handshake_text(error: &io::Error) -> String {
         .get_ref()
         .and_then(|cause| cause.downcast_ref::<rustls::Error>());
     match cause {
-        // A content type that TLS does not have: the first letter of `HTTP`.
+        // A content type that TLS does not define: the first letter of `HTTP`.
         Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => {
             PLAIN.to_owned()
         }

@@ -1,4 +1,4 @@
-//! Requests to servers on loopback that answer as they are told.
+//! Requests to test servers on loopback.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
-/// A server that answers every request with what `answer` makes of its head.
+/// A server that answers every request with `answer(head)`.
 pub(crate) async fn server(
     answer: impl Fn(&str) -> String + Send + Sync + 'static,
 ) -> (u16, tokio::task::JoinSet<()>) {
@@ -86,7 +86,7 @@ async fn a_request_carries_its_headers_and_reads_a_bounded_answer() {
 }
 
 #[tokio::test]
-async fn answers_lead_on_within_a_host_and_not_for_ever() {
+async fn redirects_are_followed_within_a_host_up_to_a_limit() {
     let (port, _server) = server(|head| match head.split(' ').nth(1).unwrap() {
         "/here" => ok("arrived"),
         "/near" => led_to("/here"),
@@ -123,7 +123,7 @@ async fn answers_lead_on_within_a_host_and_not_for_ever() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_in_gos_words() {
+async fn errors_have_the_text_of_gos_client() {
     let unused = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = unused.local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}/");
@@ -148,8 +148,8 @@ async fn what_goes_wrong_is_told_in_gos_words() {
 }
 
 #[tokio::test]
-async fn any_certificate_is_believed_and_a_server_without_one_is_known() {
-    let made = rcgen::generate_simple_self_signed(["nobody".to_owned()]).unwrap();
+async fn any_certificate_is_accepted_and_plain_http_is_detected() {
+    let made = rcgen::generate_simple_self_signed(["unrelated".to_owned()]).unwrap();
     let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let settings = rustls::ServerConfig::builder_with_provider(provider)
@@ -184,8 +184,7 @@ async fn any_certificate_is_believed_and_a_server_without_one_is_known() {
     assert!(plain.is_plain(), "{plain}");
 }
 
-/// A server that answers whatever it is sent with a refusal in plain HTTP, as those of most kinds
-/// do.
+/// A server that answers anything but a GET with a plain HTTP 400, as most servers do.
 pub(crate) async fn plain_server() -> (u16, tokio::task::JoinSet<()>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();

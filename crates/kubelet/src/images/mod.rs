@@ -1,8 +1,7 @@
-//! The images of containers: there already, or fetched.
+//! The image manager: finds or pulls the images of containers.
 //!
-//! [`Puller::ensure`] goes by the container's policy. Pulls go one after the other, as upstream's
-//! do; one that failed waits before it is tried again. Credentials come from the pod's secrets
-//! ([`keyring`]).
+//! [`Puller::ensure`] follows the container's pull policy. Pulls are serial, as upstream's default;
+//! a failed pull backs off. Credentials come from the pod's image pull secrets ([`keyring`]).
 
 mod keyring;
 
@@ -23,32 +22,32 @@ use crate::spec::security::ImageUser;
 use crate::status::Waiting;
 pub(crate) use keyring::Keyring;
 
-/// Fetches images for one node.
+/// Pulls images for one node.
 #[derive(Default)]
 pub(crate) struct Puller {
     back_off: BackOff,
-    /// What went wrong last, by the key of the back-off.
+    /// The last error by back-off key.
     errors: Mutex<BTreeMap<String, String>>,
-    /// Whose turn it is.
+    /// Held during a pull: pulls are serial.
     turn: tokio::sync::Mutex<()>,
 }
 
-/// An image that is there.
+/// An image on this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Present {
-    /// What the runtime knows it by.
+    /// Its ID in the runtime.
     pub(crate) reference: String,
     pub(crate) user: ImageUser,
 }
 
-/// An image that is not there, and when it may be tried again.
+/// An image that is missing, and when the pull may be retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Absent {
     pub(crate) waiting: Waiting,
     pub(crate) until: Option<Timestamp>,
 }
 
-/// Which container of which pod wants it.
+/// The container that needs the image.
 pub(crate) struct Wanted<'a> {
     pub(crate) pod: &'a Pod,
     pub(crate) kind: Kind,
@@ -58,7 +57,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Puller {
-    /// Sees to it that the image of a container is there.
+    /// Ensures that the image of a container is present.
     pub(crate) async fn ensure(&self, host: &Host, wanted: &Wanted<'_>) -> Result<Present, Absent> {
         let asked = wanted.container.image.as_deref().unwrap_or_default();
         let about = wanted
@@ -112,7 +111,7 @@ impl Puller {
         self.pull(host, wanted, &about, &image, asked).await
     }
 
-    /// Forgets what was remembered for a pod.
+    /// Removes all state of a pod.
     pub(crate) fn forget(&self, uid: &str) {
         let prefix = format!("{uid}_");
         self.back_off.forget(&prefix);
@@ -202,7 +201,7 @@ impl Puller {
                 about,
                 &key,
                 asked,
-                "the image is not there after it was pulled",
+                "image not found after a successful pull",
             ));
         };
 
@@ -256,7 +255,7 @@ impl Puller {
         }
     }
 
-    /// Each credential that fits is tried; without any, none is sent.
+    /// Tries each matching credential; without any, pulls anonymously.
     async fn pull_with_credentials(
         &self,
         host: &Host,
@@ -309,7 +308,7 @@ fn already_there(image: &str) -> String {
     format!("Container image {image:?} already present on machine and can be accessed by the pod")
 }
 
-/// Tells people, and says what the container waits with.
+/// Records events and returns the waiting state of the container.
 fn refuse(
     host: &Host,
     about: &ObjectReference,
@@ -328,7 +327,7 @@ fn refuse(
     }
 }
 
-/// Runtimes put some reasons before their texts.
+/// Runtimes prefix some errors with a reason.
 fn in_words(image: &str, error: &str) -> (&'static str, String) {
     let known = [
         ("RegistryUnavailable", "registry is unavailable"),
@@ -347,19 +346,19 @@ fn in_words(image: &str, error: &str) -> (&'static str, String) {
     ("ErrImagePull", error.to_owned())
 }
 
-/// As Go prints a span, to the millisecond.
+/// A duration in Go's format, rounded to milliseconds.
 fn rounded(span: std::time::Duration) -> String {
     let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
     coracle_api::time::Duration::from_nanos(millis.saturating_mul(1_000_000)).to_string()
 }
 
-/// The credentials that a pod names. Secrets that cannot be read are told about, whether anything
-/// is pulled or not, and left out.
+/// The credentials that a pod references. Secrets that cannot be read are skipped and reported by
+/// an event, whether or not anything is pulled.
 pub(crate) async fn keyring(host: &Host, references: &References, pod: &Pod) -> Keyring {
     let mut keyring = Keyring::default();
     let mut missing = Vec::new();
 
-    // Old pods may name nothing; that is no secret that is missing.
+    // Old pods may have empty references; these are not missing secrets.
     let named = pod
         .pod_spec()
         .image_pull_secrets

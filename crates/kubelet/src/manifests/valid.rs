@@ -1,9 +1,8 @@
-//! Whether a manifest is one that a node can run: what the API server would refuse is refused here,
-//! before anything of it is made.
+//! Validates static pod manifests: what the API server would reject is rejected here.
 //!
-//! The API server judges all of a pod; here is judged what a node cannot do without: names, and an
-//! image for each container. Static pods may need nothing of the API besides, for they are there
-//! without it.
+//! The API server validates all of a pod; this validates what a node depends on: names, and an
+//! image per container. Static pods must not reference API objects, because they run without the
+//! API.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +15,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use crate::pod::PodView as _;
 use crate::references::names as referred;
 
-/// All that is wrong with a pod.
+/// Validates a pod.
 pub(super) fn complaints(pod: &Pod) -> FieldErrors {
     let mut errors = FieldErrors::default();
     let root = Path::Root;
@@ -99,7 +98,7 @@ fn name(path: &Path<'_>, name: &str, rule: Rule, errors: &mut FieldErrors) {
     );
 }
 
-/// What of the API a pod names, if it names anything.
+/// The kind of API object that a pod references, if any.
 pub(super) fn api_object(pod: &Pod) -> Option<&'static str> {
     let spec = pod.pod_spec();
     let is_named = |name: &Option<String>| name.as_deref().is_some_and(|name| !name.is_empty());

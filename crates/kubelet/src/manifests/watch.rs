@@ -1,4 +1,4 @@
-//! Changes of the folder of manifests.
+//! Watches the manifest directory.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use tokio::sync::mpsc;
 
 use super::{Changes, Manifests, read_all, sys};
 
-/// How often the folder is read though nothing is heard of it.
+/// Interval of reads without a change event.
 const EVERY: Duration = Duration::from_secs(20);
-/// How long a change may take to be whole: editors write in several steps.
+/// Delay after a change event: editors write in several steps.
 const CALM: Duration = Duration::from_millis(100);
-/// States of the folder that may wait to be looked at.
+/// Bound of the channel of directory states.
 const WAITING: usize = 1;
 
-/// Follows a folder of manifests: its first state comes at once, then every state that differs.
+/// Watches a manifest directory: sends its first state at once, then each state that differs.
 pub(crate) fn follow(place: PathBuf, node: String, world: World, tasks: &Tasks) -> Changes {
     let (sender, changes) = mpsc::channel(WAITING);
     tasks.spawn(async move {
@@ -26,9 +26,9 @@ pub(crate) fn follow(place: PathBuf, node: String, world: World, tasks: &Tasks) 
             let listening = listen(&place);
             let (path, name, now) = (place.clone(), node.clone(), world.now());
             let read = tokio::task::spawn_blocking(move || read_all(&path, &name, now)).await;
-            let pods = read.expect("reading does not panic, and nobody cancels it");
+            let pods = read.expect("reading does not panic and is not cancelled");
 
-            // By UID alone: what a pod was first seen at is not part of it.
+            // Compared by UID alone: the annotation `config.seen` differs each time.
             if told
                 .as_ref()
                 .is_none_or(|told| !told.keys().eq(pods.keys()))
@@ -54,7 +54,7 @@ pub(crate) fn follow(place: PathBuf, node: String, world: World, tasks: &Tasks) 
     changes
 }
 
-/// Hears of the next change; none: the folder is not there yet.
+/// Watches for the next change; none: the directory does not exist yet.
 fn listen(place: &std::path::Path) -> Option<AsyncFd<std::os::fd::OwnedFd>> {
     let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
     let kinds = WatchFlags::CREATE

@@ -1,4 +1,4 @@
-//! The object of a node: what it is called, what it has, how it is. Pure.
+//! Builds the Node object. Pure.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,11 +19,11 @@ use super::machine::{Machine, architecture};
 use crate::config::Config;
 use crate::status::time;
 
-/// How many images a node tells of, the largest ones.
+/// Images reported in the node status, the largest ones.
 const IMAGES: usize = 50;
 const NAMES_PER_IMAGE: usize = 5;
 
-/// What is known of a node now.
+/// The inputs of a node's status.
 pub(super) struct Look<'a> {
     pub(super) config: &'a Config,
     pub(super) machine: &'a Machine,
@@ -32,7 +32,7 @@ pub(super) struct Look<'a> {
     pub(super) handlers: &'a [RuntimeHandler],
     pub(super) groups_policy: bool,
     pub(super) images: &'a [Image],
-    /// What keeps the node from being ready.
+    /// Why the node is not ready.
     pub(super) problems: &'a [String],
     pub(super) now: Timestamp,
 }
@@ -61,7 +61,7 @@ pub(super) fn node(look: &Look<'_>) -> Node {
     }
 }
 
-/// Labels that every node has.
+/// Labels of every node.
 pub(super) fn labels(name: &str) -> BTreeMap<String, String> {
     let pairs = [
         ("kubernetes.io/hostname", name),
@@ -76,7 +76,7 @@ pub(super) fn labels(name: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The status of a node, `before` being what it was.
+/// Builds the status of a node from its previous status.
 pub(super) fn status(look: &Look<'_>, before: &NodeStatus) -> NodeStatus {
     NodeStatus {
         addresses: Some(addresses(&look.config.node_name, &look.config.addresses)),
@@ -94,7 +94,7 @@ pub(super) fn status(look: &Look<'_>, before: &NodeStatus) -> NodeStatus {
         features: Some(NodeFeatures {
             supplemental_groups_policy: Some(look.groups_policy),
         }),
-        // Not ours: what others keep there stays.
+        // Maintained by the attach/detach controller.
         volumes_attached: before.volumes_attached.clone(),
         volumes_in_use: before.volumes_in_use.clone(),
         ..NodeStatus::default()
@@ -119,7 +119,7 @@ fn capacity(look: &Look<'_>) -> BTreeMap<String, Text> {
 fn allocatable(look: &Look<'_>) -> BTreeMap<String, Text> {
     let disk = allocatable::disk(look.machine);
     let mut all = amounts(look, allocatable::memory(look.machine), disk);
-    // The rest of a share is told in bytes.
+    // Upstream reports this remainder in bytes.
     all.insert(
         "ephemeral-storage".to_owned(),
         text(&Quantity::new(disk, Format::DecimalSi)),
@@ -183,7 +183,7 @@ fn handler(handler: &RuntimeHandler) -> NodeRuntimeHandler {
     }
 }
 
-/// The largest first.
+/// Sorted by size, the largest first.
 fn images(images: &[Image]) -> Vec<ContainerImage> {
     let mut images: Vec<&Image> = images.iter().collect();
     images.sort_by_key(|image| (std::cmp::Reverse(image.size), image.id.clone()));
@@ -206,7 +206,7 @@ fn images(images: &[Image]) -> Vec<ContainerImage> {
         .collect()
 }
 
-/// Pressures are not watched for, so there are none; Ready is always the last.
+/// There is no eviction, so no pressure is reported; Ready is always the last.
 fn conditions(look: &Look<'_>, before: &NodeStatus) -> Vec<NodeCondition> {
     let now = time(look.now);
     let of = |kind: &str, status: &str, reason: &str, message: &str| NodeCondition {
@@ -276,7 +276,7 @@ fn transition(before: &NodeStatus, kind: &str, status: &str, now: &Time) -> Time
         .unwrap_or_else(|| now.clone())
 }
 
-/// Whether two statuses say the same, but for the times at which they were said.
+/// Whether two statuses are equal apart from heartbeat times.
 pub(super) fn say_the_same(one: &NodeStatus, other: &NodeStatus) -> bool {
     let timeless = |status: &NodeStatus| {
         let mut status = status.clone();

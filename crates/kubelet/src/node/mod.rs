@@ -1,7 +1,7 @@
-//! The node's own object: registered, its lease renewed, its status told when it changes.
+//! The Node object: registration, lease and status.
 //!
-//! The lease is the heartbeat: renewed every ten seconds, it says that somebody is there. The
-//! status is looked at as often, but sent only when it says something new, and every five minutes.
+//! The lease is the heartbeat, renewed every ten seconds. The status is computed as often, but sent
+//! only when it has changed, and every five minutes.
 
 pub(crate) mod allocatable;
 mod describe;
@@ -24,15 +24,15 @@ use crate::host::Host;
 use describe::Look;
 use machine::Machine;
 
-/// How often the node looks at itself.
+/// Interval of status computation.
 const LOOK: Duration = Duration::from_secs(10);
-/// How often it tells the same again.
+/// Interval of status updates without a change.
 const TELL: Duration = Duration::from_secs(300);
-/// Pauses between attempts to register.
+/// Retry delays of registration.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(7);
 
-/// The keeper of one node's object.
+/// Maintains one node's object.
 pub(crate) struct Node {
     host: Arc<Host>,
     config: Config,
@@ -60,11 +60,11 @@ impl Node {
         }
     }
 
-    /// Registers the node; tries until it is done.
+    /// Registers the node; retries until it succeeds.
     pub(crate) async fn register(&self) {
         let mut pause = FIRST_PAUSE;
         while let Err(error) = self.try_register().await {
-            tracing::info!(%error, "the node is not registered yet");
+            tracing::info!(%error, "cannot register node; retrying");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
@@ -82,7 +82,7 @@ impl Node {
         }
     }
 
-    /// A node of before: its labels are brought up to date, the rest is left as it is.
+    /// The node exists: updates its labels and leaves the rest unchanged.
     async fn adopt(&self, node: &v1::Node) -> Result<(), Error> {
         let there = self.access.get(&self.host.node_name).await?;
         let labels = node.metadata.labels.iter().flatten();
@@ -106,12 +106,12 @@ impl Node {
         Ok(())
     }
 
-    /// Tells the runtime the ranges that the node has had before, and asks it again how it is.
+    /// Sends the runtime the pod CIDRs that the node had before, and checks the runtime status
+    /// again.
     ///
-    /// A runtime that has begun with this process knows of no network yet. Whoever went by that
-    /// would tell pods that run that they have none, and would say of the node that it is not
-    /// ready, which takes its pods from behind their Services. A runtime that does not take the
-    /// ranges has no network; that is then said. Answers with what it has taken.
+    /// A runtime that has just started has no pod network yet. Reporting that would mark the node
+    /// as not ready and take its running pods out of their Services. If the runtime does not accept
+    /// the CIDRs, there is no network, and that is reported. Returns the CIDRs that were accepted.
     pub(crate) async fn remind(&self, object: &Informer<Whole>) -> Option<String> {
         let there = object.get(&ObjectKey::cluster(&self.host.node_name))?;
         let ranges = Some(ranges::of(&there.object)).filter(|ranges| !ranges.is_empty())?;
@@ -120,8 +120,8 @@ impl Node {
         told.is_ok().then_some(ranges)
     }
 
-    /// Keeps lease and status until it is dropped; `known` are the ranges that the runtime has been
-    /// told.
+    /// Maintains lease and status until dropped; `known` are the pod CIDRs that the runtime already
+    /// has.
     pub(crate) async fn run(self, object: Informer<Whole>, known: Option<String>) {
         let lease = lease::Lease::new(&self.host);
         let (told, mut ranges) = watch::channel(());
@@ -132,8 +132,7 @@ impl Node {
         );
     }
 
-    /// Looks at the runtime from time to time, and at once when it has been told the node's
-    /// `ranges`.
+    /// Checks the runtime periodically, and at once when it has received pod CIDRs.
     async fn keep_status(&self, ranges: &mut watch::Receiver<()>) {
         let mut told: Option<(NodeStatus, Instant)> = None;
         loop {
@@ -148,7 +147,7 @@ impl Node {
             if stale || !describe::say_the_same(&before, &now) {
                 match self.tell(&seen).await {
                     Ok(status) => told = Some((status, Instant::now())),
-                    Err(error) => tracing::info!(%error, "the node's status is not told"),
+                    Err(error) => tracing::info!(%error, "cannot update node status"),
                 }
             }
 
@@ -160,7 +159,7 @@ impl Node {
         }
     }
 
-    /// Sends the status, on top of what the server has.
+    /// Patches the status on top of the server's version.
     async fn tell(&self, seen: &Seen) -> Result<NodeStatus, Error> {
         let there = self.access.get(&self.host.node_name).await?;
         let node: v1::Node =
@@ -211,8 +210,8 @@ impl Node {
 
     fn say(&self, reason: &str, message: String) {
         let name = Text::new(&self.host.node_name);
-        // Upstream knows a node by its name in its own events, for they begin before the object has
-        // a UID.
+        // Upstream uses the name as UID in node events, because they start before the object has a
+        // UID.
         let about = ObjectReference {
             api_version: Text::const_new("v1"),
             kind: Text::const_new("Node"),
@@ -236,7 +235,7 @@ impl Node {
         }
     }
 
-    /// Asks the runtime how it is, and tells the workers whether there is a network.
+    /// Checks the runtime status, and publishes the network state to pod workers.
     async fn look(&self) -> Seen {
         let mut seen = match self.host.runtime.status(false).await {
             Ok(status) => Seen::of(status),
@@ -264,11 +263,11 @@ impl Node {
     }
 }
 
-/// What the runtime says of itself.
+/// The runtime's status.
 #[derive(Default)]
 struct Seen {
     problems: Vec<String>,
-    /// Why there is no network.
+    /// Why the network is not ready.
     network: Option<String>,
     handlers: Vec<RuntimeHandler>,
     groups_policy: bool,
@@ -308,8 +307,7 @@ impl Seen {
     }
 }
 
-/// Addresses are merged by their kind, and a node may have two of one: they are told as the whole
-/// list.
+/// Addresses are merged by type and a node may have two of one type, so the whole list is replaced.
 fn with_replaced_addresses(status: Value) -> Value {
     let Value::Object(mut status) = status else {
         return status;

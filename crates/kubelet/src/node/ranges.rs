@@ -1,5 +1,4 @@
-//! The ranges of addresses that the cluster has given this node: the runtime is told, whoever makes
-//! its network.
+//! The node's pod CIDRs, which are sent to the runtime.
 
 use std::time::Duration;
 
@@ -10,12 +9,12 @@ use tokio::sync::watch;
 
 use crate::host::Host;
 
-/// Between attempts to tell a runtime that does not take them, at first and at most.
+/// Retry delays, the first and the longest.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_secs(15);
 
-/// Tells the runtime of the node's ranges when they are others than it has `known`; `told` says
-/// that it has been.
+/// Sends the node's pod CIDRs to the runtime when they differ from `known`, and notifies through
+/// `told`.
 pub(super) async fn follow(
     host: &Host,
     object: &Informer<Whole>,
@@ -41,7 +40,7 @@ pub(super) async fn follow(
     }
 }
 
-/// Tells the runtime, until it has taken them.
+/// Sends the CIDRs until the runtime accepts them.
 pub(super) async fn tell(host: &Host, ranges: &str) {
     let config = RuntimeConfig {
         network_config: Some(NetworkConfig {
@@ -53,17 +52,20 @@ pub(super) async fn tell(host: &Host, ranges: &str) {
     while let Err(error) = host.runtime.update_runtime_config(config.clone()).await {
         let text = error.to_string();
         if text != told {
-            tracing::warn!(%error, ranges, "the runtime does not accept the pod ranges of this node; retrying");
+            tracing::warn!(%error, pod_cidrs = ranges, "container runtime rejected pod CIDRs; retrying");
         }
         told = text;
         tokio::time::sleep(pause).await;
         pause = LAST_PAUSE.min(pause * 2);
     }
 
-    tracing::info!(ranges, "pods get their addresses from here");
+    tracing::info!(
+        pod_cidrs = ranges,
+        "updated pod CIDRs of the container runtime"
+    );
 }
 
-/// All ranges, the primary first, with commas between them, as the interface has it.
+/// All pod CIDRs, the primary first, separated by commas, as CRI expects.
 pub(super) fn of(node: &Value) -> String {
     let spec = node.get("spec");
     let all = spec

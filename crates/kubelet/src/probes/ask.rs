@@ -1,4 +1,4 @@
-//! One asking of one container: by a command in it, over HTTP, by opening a connection, or by gRPC.
+//! One probe of one container: by exec, HTTP, TCP or gRPC.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use super::outcome::Outcome;
 use crate::env::expand_all;
 use crate::http_get::{self, HttpError, LONGEST_BODY, Target, address_text, resolve_port};
 
-/// A question that could not be put is put again at once, so often in all.
+/// A probe that cannot be executed is retried at once, up to this number of attempts.
 const TRIES: usize = 3;
 
-/// Whom to ask.
+/// The target of a probe.
 #[derive(Clone)]
 pub(super) struct Asked {
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) container: Container,
     pub(super) container_id: String,
-    /// The pod as `name_namespace(uid)`, in messages.
+    /// The pod as `name_namespace(uid)`, for messages.
     pub(super) pod: String,
     /// The pod's address.
     pub(super) address: String,
 }
 
 impl Asked {
-    /// Asks, up to three times if it comes to no answer.
+    /// Probes, up to three times if the probe cannot be executed.
     pub(super) async fn ask(&self, probe: &Probe) -> Outcome {
         let mut outcome = self.ask_once(probe).await;
         for _ in 1..TRIES {
@@ -70,7 +70,7 @@ impl Asked {
     }
 
     async fn by_command(&self, action: &ExecAction, timeout: Duration) -> Outcome {
-        // Only what the container's spec says literally is known here, not what it was made of.
+        // Upstream expands literal values only.
         let literal = self.container.env.iter().flatten();
         let literal: Vec<_> = literal
             .map(|variable| {
@@ -114,7 +114,7 @@ impl Asked {
                     "Probe terminated redirects, Response body: {}",
                     answer.body
                 )),
-                // What the server says besides is not repeated: it may be nobody else's business.
+                // The response body is not repeated: it may be confidential.
                 status => Outcome::Failed(format!("HTTP probe failed with statuscode: {status}")),
             },
             Err(error @ HttpError::Failed { .. }) => Outcome::Failed(error.to_string()),
@@ -155,7 +155,7 @@ fn unknown(reason: String) -> Outcome {
     }
 }
 
-/// What a command printed, first out and then err, up to a bound.
+/// The output of a command, stdout before stderr, truncated.
 fn printed(out: &[u8], err: &[u8]) -> String {
     let all: Vec<u8> = out.iter().chain(err).copied().take(LONGEST_BODY).collect();
     String::from_utf8_lossy(&all).into_owned()

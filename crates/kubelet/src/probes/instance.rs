@@ -1,4 +1,4 @@
-//! What is known of one running instance of a container, and what of it is being asked.
+//! The probe state of one running container instance.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -15,11 +15,11 @@ pub(super) struct Instance {
     pub(super) kind: Kind,
     pub(super) container: Container,
     pub(super) id: String,
-    /// When it began to run.
+    /// When it started.
     pub(super) since: Timestamp,
-    /// What was answered last, often enough.
+    /// The last result that reached its threshold.
     answers: BTreeMap<ProbeKind, bool>,
-    /// What is being asked; dropping ends it.
+    /// Running probe tasks; dropping stops them.
     tasks: BTreeMap<ProbeKind, Tasks>,
 }
 
@@ -38,10 +38,10 @@ impl Instance {
             .collect()
     }
 
-    /// An instance that is seen for the first time. One of which the pod's status tells already is
-    /// what it says: the kubelet before has asked it. However young it is: upstream takes what
-    /// began within ten seconds before the kubelet for new, and then whoever restarts the kubelet
-    /// twice takes a young pod out of its Services.
+    /// An instance seen for the first time. If the pod's status reports it already, its probe
+    /// results are taken from there: the previous kubelet probed it. Upstream ignores the status if
+    /// the instance started within ten seconds before the kubelet; then two quick restarts of the
+    /// kubelet would take a new pod out of its Services.
     pub(super) fn new(
         kind: Kind,
         container: Container,
@@ -75,7 +75,7 @@ impl Instance {
         }
     }
 
-    /// What is to be asked and is not yet: startup alone, until it has passed.
+    /// The probes to start now: startup alone until it has passed.
     pub(super) fn due(&self, is_ending: bool) -> Vec<ProbeKind> {
         let is_due = |kind: &ProbeKind| match kind {
             _ if self.tasks.contains_key(kind) => false,
@@ -112,9 +112,9 @@ impl Instance {
         self.tasks.clear();
     }
 
-    /// Keeps an answer; returns whether it is another than before.
+    /// Stores a result; returns whether it has changed.
     pub(super) fn keep(&mut self, kind: ProbeKind, passed: bool) -> bool {
-        // Whoever has not been asked lives, and is not ready.
+        // Initial results: live, and not ready.
         let usual = match kind {
             ProbeKind::Startup => None,
             ProbeKind::Liveness => Some(true),
@@ -133,7 +133,7 @@ impl Instance {
         self.is_started() && (self.container.readiness_probe.is_none() || ready)
     }
 
-    /// The probe that says that it is to be killed.
+    /// The failed probe that requires a kill.
     pub(super) fn failed(&self) -> Option<ProbeKind> {
         let asked = [ProbeKind::Startup, ProbeKind::Liveness];
         asked
@@ -142,7 +142,7 @@ impl Instance {
     }
 }
 
-/// What the server was last told of a container.
+/// The status of a container on the server.
 fn told<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
     let status = pod.pod_status();
     let all = status

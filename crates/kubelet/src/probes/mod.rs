@@ -1,11 +1,11 @@
-//! The probes of containers: whether they have started, live, and are ready.
+//! The probe manager: startup, liveness and readiness probes.
 //!
-//! [`ContainerProbes::follow`] hears of pods and of what runs, and keeps one task per probe of a
-//! running container, and none besides: until the startup probe has passed that alone is asked;
-//! liveness is asked until it fails, readiness as long as the container runs. A task waits, asks
-//! (`ask`, `grpc`), and counts (`outcome`); an answer that has been given often enough is kept
-//! here, and told on the channel when it has changed. After a restart of the kubelet a container is
-//! what the server was told last, until it has been asked again.
+//! [`ProbeManager::follow`] is called with each pod and its state, and keeps one task per probe of
+//! a running container: until the startup probe has passed it runs alone; liveness runs until it
+//! fails, readiness as long as the container runs. A task probes (`prober`, `grpc`) and counts
+//! (`outcome`); a result that reaches its threshold is stored here, and sent on the channel if it
+//! has changed. After a restart of the kubelet the results in the pod's status apply until the next
+//! probe.
 
 mod ask;
 mod grpc;
@@ -34,7 +34,7 @@ use ask::Asked;
 use instance::Instance;
 use outcome::{Outcome, Streak, event, is_settled};
 
-/// Results that wait to be heard of.
+/// Bound of the result channel.
 const WAITING: usize = 100;
 
 /// All probes of a node.
@@ -46,9 +46,9 @@ struct Shared {
     runtime: Arc<dyn Runtime>,
     events: Recorder,
     world: World,
-    /// Where a pod with the host's network is reached.
+    /// Address of pods on the host network.
     host_address: String,
-    /// When this kubelet began.
+    /// When this kubelet started.
     begun: Timestamp,
     results: mpsc::Sender<ProbeResult>,
     pods: Mutex<BTreeMap<Text, PodProbes>>,
@@ -58,14 +58,14 @@ struct Shared {
 struct PodProbes {
     pod: Arc<Pod>,
     address: String,
-    /// Only readiness is still asked for.
+    /// Only readiness is still probed.
     is_ending: bool,
-    /// The containers with probes that have run, by name.
+    /// Container instances with probes, by name.
     instances: BTreeMap<String, Instance>,
 }
 
 impl ContainerProbes {
-    /// Nobody is asked yet.
+    /// A manager without pods, and its results.
     pub fn new(host: &Host) -> (ContainerProbes, ProbeResults) {
         let (results, heard) = mpsc::channel(WAITING);
         let shared = Shared {
@@ -175,7 +175,7 @@ impl Probes for ContainerProbes {
 
     fn has_failed(&self, uid: &str, container_id: &str) -> Option<ProbeKind> {
         let pods = self.shared.lock();
-        // A pod that ends is not killed once more by its probes.
+        // A terminating pod is not killed again by its probes.
         let probes = pods.get(uid).filter(|probes| !probes.is_ending)?;
         probes
             .instances
@@ -186,7 +186,7 @@ impl Probes for ContainerProbes {
 }
 
 impl Shared {
-    /// Begins to ask what is to be asked of a container now and is not yet.
+    /// Starts the probes of a container that should run and do not yet.
     fn begin_due(self: &Arc<Shared>, probes: &mut PodProbes, container: &str) {
         let Some(instance) = probes.instances.get_mut(container) else {
             return;
@@ -217,8 +217,8 @@ impl Shared {
         }
     }
 
-    /// How long to wait before the first question. A kubelet that has just begun spreads its
-    /// questions.
+    /// The delay of the first probe. After a restart of the kubelet, probes are spread over their
+    /// period.
     fn delay(&self, instance: &Instance, kind: ProbeKind) -> Duration {
         let now = self.world.now();
         let probe = instance.probe(kind).unwrap_or_default();
@@ -256,8 +256,8 @@ impl Shared {
         instance.map_or(otherwise, ask)
     }
 
-    /// Keeps an answer, if the instance is still the one that was asked. Returns whether it is
-    /// news.
+    /// Stores a result, if the instance is still the one that was probed. Returns whether it has
+    /// changed.
     fn settle(self: &Arc<Shared>, task: &Task, passed: bool) -> bool {
         let mut pods = self.lock();
         let Some(probes) = pods.get_mut(&task.uid) else {
@@ -360,7 +360,7 @@ impl Task {
             passed,
         };
         if shared.results.send(result).await.is_err() {
-            tracing::debug!(uid = %self.uid, "nobody listens to probes any more");
+            tracing::debug!(uid = %self.uid, "probe result dropped: the kubelet is stopping");
         }
     }
 }

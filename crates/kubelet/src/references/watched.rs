@@ -1,4 +1,4 @@
-//! Objects of one kind, each with a watch of its own.
+//! Watched objects of one kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,10 +14,10 @@ use tokio::sync::mpsc;
 
 use super::ReferenceError;
 
-/// How long one who asks waits for the first news of an object.
+/// How long a read waits for the first list of an object.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The objects of one kind that pods refer to.
+/// The objects of one kind that pods reference.
 pub(super) struct Watched<K> {
     /// The kind in messages.
     word: &'static str,
@@ -30,21 +30,21 @@ pub(super) struct Watched<K> {
 struct Entry<K> {
     users: Arc<Users>,
     informer: Informer<Typed<K>>,
-    /// None: it will not change any more, and is not watched.
+    /// None: it is immutable and no longer watched.
     watch: Option<Watch>,
 }
 
-/// What keeps an object up to date, until it is dropped.
+/// Keeps an object up to date until dropped.
 struct Watch {
     _informers: Informers,
     _tasks: Tasks,
 }
 
-/// The pods that refer to an object.
+/// The pods that reference an object.
 #[derive(Default)]
 struct Users {
     uids: Mutex<BTreeSet<Text>>,
-    /// Somebody has asked and gone without: the first news of the object concern its users.
+    /// A read has timed out: the pods are notified of the first list.
     left_without: AtomicBool,
 }
 
@@ -66,7 +66,7 @@ where
         }
     }
 
-    /// The pod refers to these objects and no others.
+    /// Sets the objects that the pod references.
     pub(super) fn register(&self, uid: &str, keys: Vec<ObjectKey>) {
         let mut entries = self.lock();
         for (key, entry) in entries.iter() {
@@ -136,7 +136,7 @@ where
         }
     }
 
-    /// The informer keeps what it holds; only the watch ends.
+    /// The informer keeps its objects; only the watch ends.
     fn stop_watching(&self, key: &ObjectKey) {
         if let Some(entry) = self.lock().get_mut(key) {
             entry.watch = None;
@@ -148,7 +148,7 @@ where
     }
 }
 
-/// An object that may say that it will never change.
+/// An object with an `immutable` field.
 pub(super) trait MayBeImmutable {
     fn is_immutable(&self) -> bool;
 }
@@ -165,7 +165,7 @@ impl MayBeImmutable for k8s_openapi::api::core::v1::Secret {
     }
 }
 
-/// Tells of every change which pods it concerns.
+/// Notifies the pods of an object of its changes.
 async fn tell<K: DeserializeOwned + Send + Sync + 'static>(
     informer: Informer<Typed<K>>,
     users: Arc<Users>,

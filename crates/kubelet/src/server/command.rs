@@ -1,4 +1,4 @@
-//! `/exec` and `/attach`: the streams of a client and those of a process, brought together.
+//! `/exec` and `/attach`: connects the client's streams with those of a process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,14 +24,13 @@ use super::{Server, foreign};
 use crate::pod::PodView as _;
 use crate::roster::Entry;
 
-/// How much of a process' output is read at a time.
+/// Read buffer size.
 const PIECE: usize = 16 << 10;
 
-/// When a command has ended, all that it said is there to be read. Who still holds its output open
-/// may say more, for ever: silence of this length is taken for the end.
-const SILENCE: Duration = Duration::from_millis(100);
+/// After a command has exited, its output is complete. A child may still hold the stream open and
+/// write more: this time without output counts as the end.
 
-/// What is to be done, when the client has left HTTP.
+/// The runtime call after the protocol upgrade.
 enum Deed {
     Exec(ExecRequest),
     Attach(AttachRequest),
@@ -86,7 +85,7 @@ pub(super) async fn answer(
             })
         }
         What::Attach => {
-            // A process has a terminal, or it has none: the container says which.
+            // Whether there is a terminal depends on the container, not on the request.
             let container = entry.pod.container(&place.container);
             let tty = container
                 .and_then(|(_, container)| container.tty)
@@ -119,7 +118,7 @@ pub(super) async fn answer(
                 let work = async |streams| perform(&*runtime, deed, options, streams).await;
                 remote_command::serve(TokioIo::new(io), agreed.protocol, options, work).await;
             }
-            Err(error) => tracing::debug!(%error, "a client did not leave HTTP after all"),
+            Err(error) => tracing::debug!(%error, "cannot upgrade client connection"),
         }
     });
 
@@ -147,7 +146,7 @@ fn options(query: &Query) -> Result<Options, &'static str> {
     }
 }
 
-/// The runtime's id of a container that runs.
+/// The ID of a running container.
 pub(super) fn running(entry: &Entry, place: &Place) -> Option<String> {
     let is_that_pod = place.uid.is_empty() || entry.pod.uid() == place.uid;
     let seen = entry
@@ -185,8 +184,8 @@ fn failed(error: &Error, is_exec: bool) -> Outcome {
     })
 }
 
-/// Carries bytes between a client and a process of ours until that has ended. Of an exec the exit
-/// code is told.
+/// Copies streams between a client and a process until the process exits, and reports the exit code
+/// of an exec.
 async fn carry(session: Session, streams: Streams, command: Option<String>) {
     let Session {
         stdin,
@@ -234,14 +233,14 @@ async fn carry(session: Session, streams: Streams, command: Option<String>) {
             let message = format!("error executing command [{command}], exit code {code}");
             Outcome::ExitCode { code, message }
         }
-        (Err(_), Some(_)) => Outcome::Failed(
-            "error executing command in container: nobody knows how it ended".to_owned(),
-        ),
+        (Err(_), Some(_)) => {
+            Outcome::Failed("error executing command in container: exit status unknown".to_owned())
+        }
     };
     streams.ending.tell(&outcome).await;
 }
 
-/// The process' input is closed when the client's ends.
+/// Closes the process' input when the client's ends.
 async fn take_in(mut from: Receiver, mut to: Writer) {
     while let Some(bytes) = from.next().await {
         if to.write_all(&bytes).await.is_err() {
@@ -262,7 +261,7 @@ async fn forward_sizes(mut from: Sizes, to: mpsc::Sender<TerminalSize>) {
     }
 }
 
-/// Carries one stream of output to its end, or until the process has ended and nothing more comes.
+/// Copies one output stream to its end, or until the process has exited and no more output comes.
 async fn carry_out(from: Option<Reader>, to: Option<Sender>, has_ended: watch::Receiver<bool>) {
     let (Some(mut from), Some(to)) = (from, to) else {
         return;
@@ -282,12 +281,12 @@ async fn carry_out(from: Option<Reader>, to: Option<Sender>, has_ended: watch::R
         }
     }
 
-    // A client that is gone need not know.
+    // The client may be gone.
     to.finish().await.unwrap_or_default();
 }
 
 async fn silence(mut has_ended: watch::Receiver<bool>) {
-    // An error says that it has ended as well.
+    // An error means that it has exited as well.
     drop(has_ended.wait_for(|ended| *ended).await);
     tokio::time::sleep(SILENCE).await;
 }

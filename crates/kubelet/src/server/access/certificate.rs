@@ -14,18 +14,18 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::User;
 
-/// Those whose signature on a client certificate counts.
+/// CAs of client certificates.
 pub struct Authorities {
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
-/// Why client certificates cannot be judged at all.
+/// Why client certificates cannot be verified.
 #[derive(Debug, thiserror::Error)]
-#[error("the authority of clients cannot be used: {0}")]
+#[error("cannot load the client CA: {0}")]
 pub struct BadAuthority(String);
 
 impl Authorities {
-    /// From certificates in PEM.
+    /// From PEM certificates.
     pub fn new(pem: &[u8]) -> Result<Authorities, BadAuthority> {
         let bad = |error: &dyn std::fmt::Display| BadAuthority(error.to_string());
         let mut roots = RootCertStore::empty();
@@ -43,7 +43,7 @@ impl Authorities {
         })
     }
 
-    /// Whom a chain names; `None`: nobody whom we have to believe in.
+    /// The user of a verified chain; `None`: it is not trusted.
     pub(super) fn user(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Option<User> {
         let [own, intermediates @ ..] = chain else {
             return None;
@@ -52,7 +52,7 @@ impl Authorities {
 
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         if let Err(error) = self.verifier.verify_client_cert(own, intermediates, now) {
-            tracing::debug!(%error, "a client's certificate does not count");
+            tracing::debug!(%error, "client certificate verification failed");
             return None;
         }
 
@@ -75,7 +75,7 @@ impl Authorities {
                 },
             ),
             Err(error) => {
-                tracing::debug!(%error, "client certificate refused");
+                tracing::debug!(%error, "cannot parse client certificate subject");
                 None
             }
         }
@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// A user of a certificate whose subject is `admin`, and then something else.
+    /// The user of a certificate with the subject `admin` and one more attribute.
     fn user_of(kind: DnType, value: DnValue) -> Option<User> {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_node_knows_a_certificate_by_the_name_that_the_server_knows_it_by() {
+    fn certificate_users_are_the_same_as_on_the_api_server() {
         let check = |value: DnValue, expected: Option<&str>| {
             let user = user_of(DnType::CustomDnType(vec![2, 5, 4, 3]), value);
             assert_eq!(user.map(|user| user.name).as_deref(), expected);

@@ -1,4 +1,4 @@
-//! Answers that are believed for a while.
+//! A cache with expiry.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many are kept. Whoever asks more different questions asks again.
+/// Entries at most.
 const MOST: usize = 1024;
 
 pub(super) struct Kept<Q, A>(Mutex<HashMap<Q, (A, Instant)>>);
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn answers_are_believed_for_their_time_and_never_too_many() {
+    async fn entries_expire_and_their_number_is_bounded() {
         let kept = Kept::default();
         kept.keep(1, "a", Duration::from_secs(10));
         assert_eq!(kept.get(&1), Some("a"));

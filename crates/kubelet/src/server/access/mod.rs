@@ -1,8 +1,7 @@
-//! Who asks, and whether they may: both are the cluster's to say.
+//! Authentication and authorization of the kubelet API.
 //!
-//! A client certificate is judged here, by the authority of the cluster; a token is shown to the
-//! API server. Whether somebody may do something is asked of it always. Answers are kept for a
-//! short while, as many as fit.
+//! Client certificates are verified here with the cluster's CA; tokens by a TokenReview.
+//! Authorization is a SubjectAccessReview. Results are cached for a short time.
 
 mod attributes;
 mod certificate;
@@ -23,12 +22,12 @@ use kept::Kept;
 
 use self::attributes::{subresources, verb};
 
-/// How long answers are believed.
+/// Cache times.
 const TOKEN_FOR: Duration = Duration::from_secs(120);
 const ALLOWED_FOR: Duration = Duration::from_secs(300);
 const DENIED_FOR: Duration = Duration::from_secs(30);
 
-/// Somebody who asks.
+/// An authenticated user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct User {
     pub name: String,
@@ -37,20 +36,20 @@ pub struct User {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// Who may use the API of a node.
+/// Decides who may use the kubelet API.
 pub struct Access {
     node_name: String,
-    /// As whom the node asks the API server.
+    /// The client for reviews.
     client: Client,
-    /// Who signs client certificates; absent: nobody is known by one.
+    /// The client CA; none: client certificates are ignored.
     authorities: Option<Authorities>,
-    /// Whether those are let in who say nothing of themselves.
+    /// Whether anonymous requests are allowed.
     anonymous: bool,
     tokens: Kept<String, Option<User>>,
     verdicts: Kept<(User, &'static str, &'static str), bool>,
 }
 
-/// Why a request is not let in.
+/// Why a request is denied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Denial {
     #[error("Unauthorized")]
@@ -91,7 +90,7 @@ impl Access {
         }
     }
 
-    /// Lets a request in, or not.
+    /// Authenticates and authorizes a request.
     pub(super) async fn check(
         &self,
         certified: Option<&User>,
@@ -106,7 +105,7 @@ impl Access {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::warn!(%error, user = user.name, verb, subresource, "nobody says whether this is allowed");
+                    tracing::warn!(%error, user = user.name, verb, subresource, "SubjectAccessReview failed");
                     return Err(Denial::NoAnswer {
                         user: user.name,
                         verb,
@@ -123,7 +122,7 @@ impl Access {
         })
     }
 
-    /// Whom a connection's certificate names.
+    /// The user of a connection's client certificate.
     pub(super) fn certified(
         &self,
         chain: &[rustls::pki_types::CertificateDer<'_>],
@@ -170,7 +169,7 @@ impl Access {
         let status = match self.client.typed::<TokenReview>().create(&review).await {
             Ok(review) => review.status.unwrap_or_default(),
             Err(error) => {
-                tracing::warn!(%error, "nobody says whose token this is");
+                tracing::warn!(%error, "TokenReview failed");
                 return None;
             }
         };
