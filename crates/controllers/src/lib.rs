@@ -1,10 +1,10 @@
-//! Every control loop of a cluster.
+//! The controllers of a cluster.
 //!
-//! A controller is a folder: `plan.rs` decides, purely, what one object needs now; `mod.rs` sees
-//! what there is, and does what was decided. The [`frame`] is the same for all: informers tell of
-//! changes, handlers turn them into keys, a queue hands keys to workers, and each worker goes
-//! *observe, plan, act*. [`views`] are what controllers hold of the objects that several of them
-//! look at. The [`manager`] begins those that were asked for.
+//! A controller is a folder: `plan.rs` decides, as a pure function, what one object needs now;
+//! `mod.rs` reads the caches and carries out the plan. The [`frame`] is the same for all: informers
+//! report changes, handlers turn them into keys, a queue hands the keys to workers, and each worker
+//! runs *observe, plan, act*. [`views`] are the projections of objects that several controllers
+//! read. The [`manager`] lists all controllers and starts the selected ones.
 
 pub mod certificates;
 pub mod clusterrole_aggregation;

@@ -1,4 +1,4 @@
-//! The CronJob controller, and that of finished Jobs, against a real server, under their upstream
+//! The CronJob and TTL-after-finished controllers against a real server, under their upstream
 //! identities.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]

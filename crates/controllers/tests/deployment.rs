@@ -1,4 +1,4 @@
-//! The Deployment controller, with that of ReplicaSets below it, against a real server.
+//! The Deployment and ReplicaSet controllers against a real server.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -23,7 +23,7 @@ fn web(replicas: usize, image: &str) -> Value {
     ))
 }
 
-/// The Deployment, once everything of its newest generation is rolled out.
+/// The Deployment, once its newest generation is rolled out.
 async fn rolled_out(cluster: &Controlled, replicas: i64) -> Value {
     eventually(&format!("{replicas} pods rolled out"), async || {
         let web = cluster.of("apps", "deployments").get("web").await.unwrap();

@@ -1,4 +1,5 @@
-//! What is behind a Service, against a real server, under the controllers' upstream identities.
+//! The Endpoints and EndpointSlice controllers against a real server, under their upstream
+//! identities.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -230,7 +231,7 @@ async fn what_was_just_written_is_not_written_again_by_an_older_view() {
         let plan = Endpoints::plan(&observed, Timestamp::from_unix(0, 0));
         controller.act(&key, observed, plan).await.unwrap();
 
-        // As when a pod changes now: the view may not hold what was written a moment ago.
+        // As when a pod changes now: the cache may not show the last write yet.
         match seen(controller.observe(&key)) {
             None => behind += 1,
             Some(observed) => {

@@ -1,4 +1,4 @@
-//! The example operator does what its page says, against a real server over HTTPS.
+//! The example operator against a real server over HTTPS.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -76,7 +76,7 @@ async fn pods_are_counted_listed_and_the_list_goes_before_the_object() {
     pods.delete("one", &DeleteOptions::default()).await.unwrap();
     counted("1").await;
 
-    // What makes no sense is told to people, and nothing else happens.
+    // An invalid selector causes an event, and nothing else.
     maps.patch("web", &merge(r#"{"data":{"selector":"=,="}}"#))
         .await
         .unwrap();
@@ -99,7 +99,7 @@ async fn pods_are_counted_listed_and_the_list_goes_before_the_object() {
         .unwrap();
     counted("2").await;
 
-    // When everything is said, nothing is written any more.
+    // When the state is reported, nothing is written any more.
     eventually("it comes to rest", async || {
         let before = cluster.store.revision();
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;

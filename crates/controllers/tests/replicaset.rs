@@ -16,7 +16,7 @@ fn merge(text: &str) -> Patch {
     Patch::Merge(json::parse(text.as_bytes()).unwrap())
 }
 
-/// The pods that a ReplicaSet controls, once there are so many.
+/// The pods that a ReplicaSet controls, once there are this many.
 async fn owned(cluster: &Controlled, set: &Value, count: usize) -> Vec<Value> {
     let what = format!("{count} pods of {}", set.meta().name());
     eventually(&what, async || {
@@ -30,7 +30,7 @@ async fn owned(cluster: &Controlled, set: &Value, count: usize) -> Vec<Value> {
     .await
 }
 
-/// The ReplicaSet, once its status says this.
+/// The ReplicaSet, once its status has this value.
 async fn status(cluster: &Controlled, name: &str, field: &str, value: i64) -> Value {
     eventually(&format!("{field} of {name} is {value}"), async || {
         let set = cluster.of("apps", "replicasets").get(name).await.unwrap();

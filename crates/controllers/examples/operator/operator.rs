@@ -1,4 +1,4 @@
-//! The operator: how many pods there are of some kind.
+//! The operator: counts the pods that match a selector.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use coracle_client::{
 };
 use coracle_controllers::{Context, Controller, Feeds, Observation, Requeue, Shell};
 
-/// Which objects ask for pods to be counted, and where they do.
+/// The objects that ask for pods to be counted.
 struct Kind {
     resource: Resource,
-    /// Which of them; empty: all.
+    /// Their label selector; empty: all.
     labels: &'static str,
-    /// Where the wish stands: `selector` below this.
+    /// The object that holds `selector`.
     wish: &'static str,
-    /// Where the answer goes: `count` below this.
+    /// The object that holds `count`.
     answer: &'static str,
-    /// The part of the API through which the answer is written; `None`: the object itself.
+    /// The subresource through which the count is written; `None`: the object itself.
     subresource: Option<&'static str>,
 }
 
@@ -37,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// A kind of one's own, with `spec` and `status`.
+    /// A custom resource with `spec` and `status`.
     #[expect(
         dead_code,
         reason = "it shows what changes when a CustomResourceDefinition is installed"
@@ -53,40 +53,40 @@ impl Kind {
     }
 }
 
-/// The kind that this operator looks after. With a CustomResourceDefinition, this line says
+/// The kind that this operator reconciles. With a CustomResourceDefinition, this line is
 /// `Kind::custom()`.
 fn kind() -> Kind {
     Kind::config_maps()
 }
 
-/// Keeps an object until its list has been taken away.
+/// Keeps an object until its list has been deleted.
 const FINALIZER: &str = "example.com/pod-list";
-/// Who writes what this operator writes.
+/// The field manager of this operator's writes.
 const MANAGER: &str = "pod-counter";
 
-/// What is seen of one object.
+/// What is observed of one object.
 struct Observed {
     object: Arc<Cached<Whole>>,
-    /// The names of the pods that it asks for, in order; `None`: what it asks for makes no sense.
+    /// The names of the selected pods, in order; `None` if the selector is invalid.
     pods: Option<Vec<String>>,
 }
 
-/// What is to be done about one object.
+/// What to do with one object.
 #[derive(Debug, PartialEq)]
 enum Plan {
-    /// It is new: before anything is made for it, it must not go without notice.
+    /// It is new: add the finalizer before anything is created for it.
     Keep,
-    /// It is as it should be, or this is written.
+    /// Write this, unless it is there already.
     Report(Vec<String>),
-    /// What it asks for makes no sense, and somebody should know.
+    /// The selector is invalid: record an event.
     Complain,
-    /// It is going, and what was made for it goes first.
+    /// It is being deleted: delete what was created for it.
     Farewell,
-    /// It is going, and waits for others.
+    /// It is being deleted and waits for others.
     Nothing,
 }
 
-/// Decides. Pure: it can be tried with a table of cases, without a server.
+/// Decides. Pure: it can be tested with a table of cases, without a server.
 fn plan(observed: &Observed) -> Plan {
     let meta = observed.object.meta();
     match (
@@ -105,7 +105,7 @@ fn plan(observed: &Observed) -> Plan {
 struct PodCounter {
     kind: Kind,
     objects: Informer<Whole>,
-    /// Of pods only the metadata are held: that is all that the server is asked to send.
+    /// Of pods only the metadata are kept, and requested from the server.
     pods: Informer<Metadata>,
     access: Access,
     lists: Access,
@@ -127,7 +127,7 @@ impl PodCounter {
             .of(Selection::all(&kind.resource).labels(kind.labels));
         let pods = context.informers.of(&Resource::builtin("", "v1", "pods"));
 
-        // Events only say which keys to look at; what there is, is seen when the key's turn comes.
+        // Events only select keys; the state is read when the key is taken from the queue.
         let keys = queue.clone();
         feeds.follow(&objects, move |change: &Change<Whole>| {
             change
@@ -178,7 +178,7 @@ impl PodCounter {
             .and_then(Value::as_str)
             == Some(&count)
         {
-            return Ok(()); // What is said already is not said again: writing it would wake us for ever.
+            return Ok(()); // Skip a write that changes nothing: its event would wake us again, forever.
         }
 
         let mut access = self.access.clone().namespace(&object.key.namespace);
@@ -193,7 +193,7 @@ impl PodCounter {
             .map(drop)
     }
 
-    /// Takes the list away, and then lets the object go.
+    /// Deletes the list, and then removes the finalizer.
     async fn farewell(&self, object: &Cached<Whole>) -> Result<(), Error> {
         let lists = self.lists.clone().namespace(&object.key.namespace);
         match lists
@@ -208,8 +208,8 @@ impl PodCounter {
         self.update(object, &freed).await
     }
 
-    /// Writes the whole object back. It carries the version it was seen at: had somebody else
-    /// changed it since, the server would say so, and it would be looked at again.
+    /// Writes the whole object back with the version it was read at: if it has changed since, the
+    /// server reports a conflict, and the key is retried.
     async fn update(&self, object: &Cached<Whole>, changed: &Value) -> Result<(), Error> {
         let access = self.access.clone().namespace(&object.key.namespace);
         match access.update(changed).await {

@@ -1,5 +1,5 @@
-//! The aggregation of cluster roles: a role with an `aggregationRule` has the rules of all roles
-//! that it selects.
+//! ClusterRole aggregation: a role with an `aggregationRule` gets the rules of all roles that it
+//! selects.
 
 pub mod plan;
 
@@ -11,7 +11,7 @@ use coracle_client::{Access, Error, Informer, ObjectKey, Patch, Resource, Whole,
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use plan::{Observed, Plan, selectors};
 
-/// Who owns the rules that are written.
+/// The field manager of the rules.
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// The controller.
@@ -25,7 +25,7 @@ pub struct ClusterRoleAggregation {
 #[error("cannot write the role")]
 pub struct ActError(#[source] Error);
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("ClusterRoleAggregator");
     let mut feeds = Feeds::new();
@@ -34,7 +34,7 @@ pub async fn run(context: &Context) {
 }
 
 impl ClusterRoleAggregation {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         queue: &WorkQueue<ObjectKey>,
@@ -43,7 +43,7 @@ impl ClusterRoleAggregation {
         let resource = Resource::builtin("rbac.authorization.k8s.io", "v1", "clusterroles");
         let roles: Informer<Whole> = context.informers.of(&resource);
         let (concerned, known) = (queue.clone(), roles.clone());
-        // Any role may be gathered by any other.
+        // Any role may be aggregated by any other.
         feeds.follow(&roles, move |_| {
             for role in known.list().iter().filter(|role| selectors(role).is_some()) {
                 concerned.add(role.key.clone());
@@ -96,9 +96,8 @@ impl Controller for ClusterRoleAggregation {
         let mut object = Value::Object(role);
         object.meta_mut().set_name(&key.name);
 
-        // What is applied comes into being if it is not there. A role that somebody deleted must
-        // not, so it is said which one is meant. (Upstream's controller does not say it, and now
-        // and then brings a role back.)
+        // Apply creates what does not exist. A role that was deleted must not be recreated, so its
+        // UID is sent along. (Upstream does not send it, and sometimes recreates a deleted role.)
         object.meta_mut().set_uid(&observed.role.uid);
         let patch = Patch::Apply {
             object,
@@ -107,7 +106,7 @@ impl Controller for ClusterRoleAggregation {
         };
 
         match self.access.patch(&key.name, &patch).await {
-            // It is gone, and the event that tells so is on its way.
+            // It was deleted, and the event is on its way.
             Err(error) if error.is_conflict() || error.is_not_found() => Ok(Requeue::OnEvent),
             done => done.map(|_| Requeue::OnEvent).map_err(ActError),
         }

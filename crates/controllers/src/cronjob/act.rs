@@ -1,4 +1,4 @@
-//! What the plan says, done.
+//! Carries out the plan.
 
 use coracle_api::cron::in_zone;
 use coracle_api::time::Time;
@@ -11,10 +11,10 @@ use crate::frame::Requeue;
 use crate::pods::Owner;
 use crate::write_status::with_status;
 
-/// The annotation that says when a Job was to begin.
+/// The annotation with the scheduled time of a Job.
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-/// Why a plan could not be carried out to its end.
+/// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error("cannot look for the Job {0}")]
@@ -37,7 +37,7 @@ impl CronJobs {
         let owner = Owner::named(&observed.cron.object.object, "batch/v1", "CronJob");
         let mut status = plan.status;
         for job in &plan.forget {
-            // Another look will come to those that cannot be deleted now.
+            // Jobs that cannot be deleted now are retried with the next event.
             if let Ok(()) = self.delete(&owner, &job.key.name, &job.uid).await {
                 take_off(&mut status, &job.uid);
             }
@@ -83,7 +83,7 @@ impl CronJobs {
         Ok(plan.wake_after.map_or(Requeue::OnEvent, Requeue::After))
     }
 
-    /// Takes Jobs off the list that the server does not know either.
+    /// Removes Jobs from the active list that do not exist on the server either.
     async fn look_for_missing(
         &self,
         owner: &Owner,
@@ -131,7 +131,8 @@ impl CronJobs {
                 self.recorder.normal(&owner.about, "SuccessfulCreate", text);
                 job
             }
-            // It was made, and the process died before it could say so; or it is somebody else's.
+            // It was created and the process died before the status was written; or it belongs to
+            // another owner.
             Err(error) if error.is_already_exists() => {
                 let job = jobs.get(&begin.name).await.map_err(failed)?;
                 let owned = ownership::Controller::of(job.meta());
@@ -193,7 +194,7 @@ fn take_off(status: &mut Map, uid: &str) {
     }
 }
 
-/// How the status refers to a Job.
+/// The reference to a Job in the status.
 fn reference(job: &Value) -> Map {
     let meta = job.meta();
     let mut reference = Map::new();
@@ -206,7 +207,7 @@ fn reference(job: &Value) -> Map {
     reference
 }
 
-/// The Job of a time.
+/// Builds the Job for a scheduled time.
 fn new_job(owner: &Owner, observed: &Observed, begin: &Begin) -> Value {
     let template = observed.cron.job_template().cloned().unwrap_or_default();
     let mut job = Map::new();

@@ -1,7 +1,7 @@
-//! The CronJob controller: a Job whenever it is time.
+//! The CronJob controller: creates Jobs on schedule.
 //!
-//! Changes of CronJobs and of the Jobs they control become keys; `plan` decides, with the help of
-//! `times`; `act` makes and deletes Jobs and writes the status.
+//! Changes of CronJobs and of the Jobs they control become keys; `plan` decides, using `times`;
+//! `act` creates and deletes Jobs and writes the status.
 
 mod act;
 pub mod plan;
@@ -21,9 +21,9 @@ use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::own_writes::OwnWrites;
 use crate::views::{BY_CONTROLLER, CronJob, Job};
 
-/// The controller's account, and the component in its events.
+/// The service account, and the component of events.
 const ACCOUNT: &str = "cronjob-controller";
-/// What own writes are noted under.
+/// The resource name under which own writes are noted.
 const CRONS: &str = "cronjobs";
 const JOBS: &str = "jobs";
 
@@ -37,7 +37,7 @@ pub struct CronJobs {
     recorder: Recorder,
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("cronjob");
     let mut feeds = Feeds::new();
@@ -48,7 +48,7 @@ pub async fn run(context: &Context, workers: usize) {
 }
 
 impl CronJobs {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> CronJobs {
         let (crons_of, jobs_of) = (
             Resource::builtin("batch", "v1", CRONS),

@@ -1,8 +1,8 @@
 //! What one CronJob needs now. Pure.
 //!
-//! Jobs that have finished are taken off the list of active ones, and the oldest of them go. When
-//! it is time, and nothing is against it, a Job begins that is named after that time, so that none
-//! begins twice.
+//! Finished Jobs are removed from the active list, and the oldest are deleted. When a Job is due
+//! and policy allows it, it is created with a name derived from the scheduled time, so that none is
+//! created twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use coracle_client::Cached;
 use super::times::{due, wait};
 use crate::views::{Concurrency, CronJob, Job};
 
-/// All that is known.
+/// All that was observed.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The CronJob.
@@ -24,42 +24,42 @@ pub struct Observed {
     pub jobs: Vec<Arc<Cached<Job>>>,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Finished Jobs that are too many: they go.
+    /// Finished Jobs beyond the history limits, to delete.
     pub forget: Vec<Arc<Cached<Job>>>,
-    /// Jobs that are in the list and nowhere else, as far as is known.
+    /// Jobs of the active list that are not in the cache.
     pub missing: Vec<Map>,
-    /// What people are told.
+    /// Events to record.
     pub tell: Vec<Tell>,
-    /// A Job that begins.
+    /// The Job to create.
     pub begin: Option<Begin>,
-    /// What the status should say, before anything of this is done.
+    /// The status before the actions of this plan.
     pub status: Map,
-    /// When to look again although nothing happens.
+    /// When to reconcile again without an event.
     pub wake_after: Option<Duration>,
 }
 
-/// Something that people are told.
+/// An event to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tell {
-    /// Whether it is as it should be.
+    /// Whether its type is `Normal`.
     pub is_normal: bool,
-    /// In a word.
+    /// The reason.
     pub reason: &'static str,
-    /// For people.
+    /// The message.
     pub message: String,
 }
 
-/// A Job that begins.
+/// A Job to create.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Begin {
-    /// When it was to begin.
+    /// Its scheduled time.
     pub at: Timestamp,
     /// Its name.
     pub name: String,
-    /// The active Jobs whose place it takes: name and UID.
+    /// The active Jobs that it replaces: name and UID.
     pub instead_of: Vec<(Text, Text)>,
 }
 
@@ -71,7 +71,7 @@ fn warning(reason: &'static str, message: String) -> Tell {
     }
 }
 
-/// The active Jobs that a status lists.
+/// The active Jobs listed in a status.
 pub(super) fn active(status: &Map) -> Vec<Map> {
     status
         .items("active")
@@ -81,7 +81,7 @@ pub(super) fn active(status: &Map) -> Vec<Map> {
         .collect()
 }
 
-/// Puts a list of active Jobs into a status.
+/// Sets the active Jobs of a status.
 pub(super) fn set_active(status: &mut Map, active: Vec<Map>) {
     match active.is_empty() {
         true => drop(status.remove("active")),
@@ -92,7 +92,7 @@ pub(super) fn set_active(status: &mut Map, active: Vec<Map>) {
     }
 }
 
-/// What the CronJob needs.
+/// Decides what the CronJob needs.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let cron: &CronJob = &observed.cron;
     let mut plan = Plan {
@@ -112,7 +112,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     plan
 }
 
-/// Finished Jobs beyond the limits, the oldest.
+/// The oldest finished Jobs beyond the limits.
 fn surplus(observed: &Observed) -> Vec<Arc<Cached<Job>>> {
     let mut surplus = Vec::new();
     for kind in ["Complete", "Failed"] {
@@ -140,7 +140,7 @@ fn surplus(observed: &Observed) -> Vec<Arc<Cached<Job>>> {
     surplus
 }
 
-/// Takes finished Jobs off the list, and tells of strange ones.
+/// Removes finished Jobs from the active list, and reports unexpected ones.
 fn look_at_jobs(observed: &Observed, plan: &mut Plan) {
     let mut listed = active(&plan.status);
     for job in &observed.jobs {
@@ -261,7 +261,7 @@ fn look_at_time(observed: &Observed, plan: &mut Plan, now: Timestamp) {
     begin(observed, plan, at);
 }
 
-/// Decides whether the Job of a time begins.
+/// Decides whether the Job of a scheduled time is created.
 fn begin(observed: &Observed, plan: &mut Plan, at: Timestamp) {
     let cron: &CronJob = &observed.cron;
     let name = format!(

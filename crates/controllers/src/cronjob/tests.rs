@@ -15,7 +15,7 @@ fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap()
 }
 
-/// A CronJob made at 10:00; Jobs as `name how minute`.
+/// A CronJob created at 10:00; Jobs as `name state minute`.
 fn observed(spec: &str, status: &str, jobs: &[&str]) -> Observed {
     let cron = tree(&format!(
         r#"{{"metadata":{{"name":"tick","namespace":"default","uid":"c","creationTimestamp":"2026-01-01T10:00:00Z"}},
@@ -81,7 +81,7 @@ fn a_job_begins_when_it_is_time_and_once_for_each() {
         3000,
     );
 
-    // Several were missed: the newest begins.
+    // Several were missed: the newest starts.
     check(hourly, "", "15:20:00", "15:00", 2400);
     check(
         &format!(r#"{hourly},"suspend":true"#),

@@ -1,4 +1,4 @@
-//! What the plan says, done.
+//! Carries out the plan.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::pods::{Owner, PodError, look_again};
 use crate::views::Phase;
 use crate::write_status::write_status;
 
-/// Why a plan could not be carried out to its end.
+/// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error(transparent)]

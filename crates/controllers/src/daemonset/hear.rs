@@ -1,4 +1,4 @@
-//! Which DaemonSets a change of nodes concerns.
+//! Maps changes of nodes to DaemonSets.
 
 use coracle_client::{Change, Informer, ObjectKey, WorkQueue};
 
@@ -16,7 +16,7 @@ pub(super) fn follow(
     feeds.follow(nodes, move |change| hear_node(&all, change, &woken));
 }
 
-/// Nodes change all the time; only what they change for a DaemonSet is of interest to it.
+/// Wakes a DaemonSet only if the change alters whether it fits the node; nodes change all the time.
 fn hear_node(sets: &Informer<DaemonSet>, change: &Change<Node>, woken: &WorkQueue<ObjectKey>) {
     let (before, after) = match change {
         Change::Added { object, .. } | Change::Deleted { object, .. } => (None, object),

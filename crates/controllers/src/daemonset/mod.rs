@@ -1,9 +1,8 @@
 //! The DaemonSet controller: one pod on every node that fits.
 //!
-//! [`Revised`] turns changes of DaemonSets, pods and revisions into keys, `hear` those of nodes;
-//! `plan` decides, with the help of `fit` (which nodes), `rolling` (what is replaced next) and
-//! `status`; `act` does it. `patience` keeps pods that fail at once from being replaced as fast as
-//! they fail.
+//! [`Revised`] turns changes of DaemonSets, pods and revisions into keys, `handlers` those of
+//! nodes; `plan` decides, using `fit` (which nodes), `rolling` (what is replaced next) and
+//! `status`; `act` carries it out. `backoff` delays the replacement of pods that keep failing.
 
 mod act;
 pub mod fit;
@@ -28,9 +27,9 @@ use crate::history::{Names, Revised};
 use crate::views::{DaemonSet, Node};
 use patience::Patience;
 
-/// The label of pods and revisions that says which template they are of.
+/// The label of pods and revisions with the hash of their template.
 pub const HASH: &str = "controller-revision-hash";
-/// What own writes of DaemonSets are noted under.
+/// The resource name under which own writes of DaemonSets are noted.
 const SETS: &str = "daemonsets";
 
 /// The controller.
@@ -41,7 +40,7 @@ pub struct DaemonSets {
     world: World,
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("daemonset");
     let mut feeds = Feeds::new();
@@ -52,7 +51,7 @@ pub async fn run(context: &Context, workers: usize) {
 }
 
 impl DaemonSets {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> DaemonSets {
         let names = Names {
             plural: SETS,
@@ -74,7 +73,7 @@ impl DaemonSets {
     }
 }
 
-/// The generation that a status was written for: patience begins anew with each.
+/// The generation that a status was written for: the backoff starts over with each.
 fn acted_on(set: &DaemonSet) -> i64 {
     set.object
         .at(&["status", "observedGeneration"])

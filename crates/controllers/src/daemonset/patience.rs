@@ -1,5 +1,4 @@
-//! How long a pod that has failed on a node is left there: the longer, the more have failed before
-//! it.
+//! How long a failed pod is left on a node: the longer, the more have failed there before.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,17 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use coracle_api::Text;
 use coracle_api::time::Timestamp;
 
-/// The first time, in seconds.
+/// The first delay, in seconds.
 const SHORTEST: i64 = 1;
-/// Never longer, in seconds.
+/// The longest delay, in seconds.
 const LONGEST: i64 = 15 * 60;
 
-/// By node: when one was last replaced, and for how long the next is left.
+/// By node: when a failed pod was last replaced, and the delay for the next.
 type Losses = BTreeMap<Text, (Timestamp, i64)>;
-/// The losses of each DaemonSet, in each generation.
+/// The failures of each DaemonSet, by UID and generation.
 type All = BTreeMap<(Text, i64), Losses>;
 
-/// What pods have been lost.
+/// Replaced failed pods.
 #[derive(Default)]
 pub(super) struct Patience(Mutex<All>);
 
@@ -31,11 +30,11 @@ impl Patience {
             .collect()
     }
 
-    /// A failed pod of a node is replaced now.
+    /// Notes that a failed pod of a node is replaced now.
     pub(super) fn lose(&self, uid: &Text, generation: i64, node: &Text, now: Timestamp) {
         let mut all = self.lock();
         let nodes = all.entry((uid.clone(), generation)).or_default();
-        // Those that lasted are forgiven.
+        // Old failures are dropped.
         nodes.retain(|_, (at, _)| now.since(*at).as_secs() <= 2 * LONGEST);
         let seconds = nodes
             .get(node)
@@ -43,7 +42,7 @@ impl Patience {
         nodes.insert(node.clone(), (now, seconds));
     }
 
-    /// The DaemonSet is gone.
+    /// Drops deleted DaemonSets.
     pub(super) fn forget(&self, is_gone: impl Fn(&Text) -> bool) {
         self.lock().retain(|(uid, _), _| !is_gone(uid));
     }

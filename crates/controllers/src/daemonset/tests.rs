@@ -21,7 +21,7 @@ fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap()
 }
 
-/// A DaemonSet `agent`; `rolling` is how it rolls, `spec` what its pods have besides.
+/// A DaemonSet `agent`; `rolling` is its update strategy, `spec` is merged into its pod spec.
 fn agent(image: &str, rolling: &str, spec: &str) -> Value {
     tree(&format!(
         r#"{{"metadata":{{"name":"agent","namespace":"default","uid":"d","generation":3}},
@@ -56,7 +56,7 @@ fn node(name: &str, more: &str) -> Arc<Cached<Node>> {
     Arc::new(Cached::of(tree(&text)).unwrap())
 }
 
-/// The pod that a DaemonSet has on a node; `status` says how it is.
+/// The pod of a DaemonSet on a node, with this status.
 fn pod(set: &Value, node: &str, name: &str, status: &str) -> Value {
     let owner = Owner::named(set, "apps/v1", "DaemonSet");
     let revision = revision_of(set, 1);
@@ -105,7 +105,7 @@ fn observed(set: &Value, nodes: &[&str], pods: Vec<Value>, revisions: Vec<Value>
     }
 }
 
-/// Nodes that get a pod, and pods that go.
+/// Nodes that get a pod, and pods to delete.
 fn pods(plan: &Plan) -> (Vec<&str>, Vec<&str>) {
     let Step::Pods(pods, _) = &plan.step else {
         panic!("no pods: {:?}", plan.step)
@@ -356,7 +356,7 @@ fn old_pods_are_replaced_within_the_bounds() {
 
     check("", [up; 4], &[], &["old-n1"]);
 
-    // One that does not serve may always go, and uses up what is allowed.
+    // An unavailable pod may always be deleted, and counts against the limit.
     check(
         r#""maxUnavailable":1"#,
         [up, ("x", ""), up, up],

@@ -1,4 +1,4 @@
-//! What the plan says, done.
+//! Carries out the plan.
 
 use coracle_api::{Map, Value};
 use coracle_client::{Access, Cached, DeleteOptions, Error, ObjectKey, ObjectReference, ownership};
@@ -11,7 +11,7 @@ use super::status::Status;
 use crate::frame::Requeue;
 use crate::views::Deployment;
 
-/// Why a plan could not be carried out to its end.
+/// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error("cannot adopt or release a ReplicaSet")]
@@ -92,7 +92,8 @@ impl Deployments {
         self.deployment_access.clone().namespace(&key.namespace)
     }
 
-    /// A ReplicaSet that was made without an answer takes up room that the plan thinks is free.
+    /// Looks up ReplicaSets whose creation had no response: they take up capacity that the plan
+    /// considers free.
     async fn resolve(&self, key: &ObjectKey, observed: &Observed) -> Result<(), ActError> {
         let made = self
             .attempts
@@ -122,8 +123,7 @@ impl Deployments {
             return Ok(());
         }
 
-        // The cache may show a Deployment that is gone, and whose successor wants the same
-        // ReplicaSets.
+        // The cache may show a deleted Deployment whose successor selects the same ReplicaSets.
         let live = self
             .deployments_in(key)
             .get(&key.name)
@@ -201,8 +201,8 @@ impl Deployments {
         Err(ActError::Create(error))
     }
 
-    /// The name is taken. By our own of the same template: the event that shows it is on its way.
-    /// By any other: the next try has another name.
+    /// The name is taken. By our own ReplicaSet of the same template: its event is on its way. By
+    /// any other: the next attempt uses another name.
     async fn collision(
         &self,
         key: &ObjectKey,
@@ -322,7 +322,7 @@ impl Deployments {
         Ok(Requeue::OnEvent)
     }
 
-    /// Writes status and revision, if either is another one.
+    /// Writes status and revision, if either changed.
     async fn write_status(
         &self,
         key: &ObjectKey,
@@ -367,7 +367,7 @@ impl Deployments {
     }
 }
 
-/// The status as it is, with a note that this generation has been seen.
+/// The current status with the observed generation updated.
 fn only_generation(deployment: &Cached<Deployment>) -> Map {
     let mut status = deployment.status().cloned().unwrap_or_default();
     let generation = deployment.object.object.meta().generation();

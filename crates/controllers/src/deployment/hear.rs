@@ -1,4 +1,4 @@
-//! Which Deployments a change concerns.
+//! Maps changes to Deployments.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Listener {
         }
     }
 
-    /// Only a Deployment that waits for its last old pod to be gone wants to know of pods.
+    /// Only a Deployment that waits for its last old pod to be deleted is woken by pods.
     fn hear_pod(&self, change: &Change<Pod>) {
         let pod = match change {
             Change::Deleted { object, .. } => object,
@@ -133,7 +133,7 @@ impl Listener {
         }
     }
 
-    /// The very Deployment that controls a ReplicaSet.
+    /// The controller of a ReplicaSet, matched by UID.
     fn owner(&self, set: &Cached<ReplicaSet>) -> Option<Arc<Cached<Deployment>>> {
         let owner = set
             .controller

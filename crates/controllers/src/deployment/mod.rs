@@ -1,8 +1,8 @@
-//! The Deployment controller: rolls templates out, through a ReplicaSet for each.
+//! The Deployment controller: rolls out templates, with a ReplicaSet for each.
 //!
-//! `hear` turns changes of Deployments, ReplicaSets and pods into keys; `plan` decides on one step,
-//! with the help of `revision` (which ReplicaSet is the newest), `sizes` (how large each should be)
-//! and `status`; `act` takes it.
+//! `handlers` turns changes of Deployments, ReplicaSets and pods into keys; `plan` decides on one
+//! step, using `revision` (which ReplicaSet is the newest), `sizes` (how large each should be) and
+//! `status`; `act` carries it out.
 
 mod act;
 mod hear;
@@ -41,14 +41,14 @@ pub struct Deployments {
     world: World,
 }
 
-/// The newest versions that this controller has itself written for a Deployment.
+/// The newest versions that this controller has written for a Deployment.
 #[derive(Clone, Copy, Default)]
 struct Written {
     deployment: ResourceVersion,
     sets: ResourceVersion,
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("deployment");
     let mut feeds = Feeds::new();
@@ -59,7 +59,7 @@ pub async fn run(context: &Context, workers: usize) {
 }
 
 impl Deployments {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> Deployments {
         let deployments_of = Resource::builtin("apps", "v1", "deployments");
         let sets_of = Resource::builtin("apps", "v1", "replicasets");
@@ -86,14 +86,14 @@ impl Deployments {
         }
     }
 
-    /// Whether what is held is older than what was written from here.
+    /// Whether the caches are older than own writes.
     fn is_behind(&self, key: &ObjectKey) -> bool {
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let written = written.get(key).copied().unwrap_or_default();
         self.deployments.version() < written.deployment || self.sets.version() < written.sets
     }
 
-    /// A ReplicaSet as it was written from here, or found to have been.
+    /// Notes a ReplicaSet that was written, or found to have been.
     fn note_set(&self, key: &ObjectKey, set: &Value) {
         self.note_set_version(
             key,

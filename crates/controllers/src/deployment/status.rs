@@ -1,4 +1,4 @@
-//! What a Deployment's status says. Pure.
+//! The status of a Deployment. Pure.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 const COMPLETE: &str = "NewReplicaSetAvailable";
 const PAUSED: &str = "DeploymentPaused";
 
-/// A status in the making.
+/// A status being built.
 pub struct Status<'a> {
     deployment: &'a Deployment,
     sets: &'a [Set],
@@ -28,7 +28,7 @@ pub struct Status<'a> {
 }
 
 impl<'a> Status<'a> {
-    /// Counts the pods of all ReplicaSets, and says whether enough are available.
+    /// Counts the pods of all ReplicaSets, and sets `Available`.
     pub fn counted(
         deployment: &'a Deployment,
         sets: &'a [Set],
@@ -87,7 +87,7 @@ impl<'a> Status<'a> {
         status
     }
 
-    /// The newest ReplicaSet has been made.
+    /// The newest ReplicaSet has been created.
     pub fn created(&mut self, name: &str) {
         if self.deployment.progress_deadline().is_some() {
             let message = format!("Created new replica set {name:?}");
@@ -95,20 +95,20 @@ impl<'a> Status<'a> {
         }
     }
 
-    /// The newest ReplicaSet could not be made.
+    /// The newest ReplicaSet could not be created.
     pub fn not_created(&mut self, message: &str) {
         if self.deployment.progress_deadline().is_some() {
             self.set(PROGRESSING, "False", "ReplicaSetCreateError", message);
         }
     }
 
-    /// The hash of the newest ReplicaSet belongs to another: the next try has another one.
+    /// The hash of the newest ReplicaSet collides: the next attempt uses another one.
     pub fn collided(&mut self) {
         let collisions = self.fields.int("collisionCount");
         self.fields.insert("collisionCount", collisions + 1);
     }
 
-    /// Says how the rollout goes.
+    /// Sets `Progressing`.
     pub fn progress(&mut self) {
         if let Some(newest) = self.newest
             && self.deployment.progress_deadline().is_some()
@@ -161,7 +161,7 @@ impl<'a> Status<'a> {
         }
     }
 
-    /// When to look again although nothing happens: the rollout will have taken too long.
+    /// When to reconcile again without an event: when the progress deadline passes.
     pub fn wake_after(&self) -> Option<Duration> {
         let deadline = self.deployment.progress_deadline()?;
         let told = self.condition(PROGRESSING)?;
@@ -178,7 +178,7 @@ impl<'a> Status<'a> {
         )
     }
 
-    /// Whether everything is as it should be.
+    /// Whether the rollout is complete.
     pub fn is_complete(&self) -> bool {
         let wanted = self.deployment.replicas();
         ["updatedReplicas", "replicas", "availableReplicas"]
@@ -225,7 +225,7 @@ impl<'a> Status<'a> {
         }
     }
 
-    /// A pause shows in the condition of progress, and so does its end.
+    /// Pausing and resuming show in `Progressing`.
     fn pause(&mut self) {
         let told = self
             .condition(PROGRESSING)
@@ -247,7 +247,7 @@ impl<'a> Status<'a> {
         }
     }
 
-    /// Pods that could not be made show here too; those of the newest ReplicaSet before others.
+    /// Copies `ReplicaFailure` from ReplicaSets, the newest first.
     fn mirror_failure(&mut self) {
         self.conditions
             .retain(|condition| kind(condition) != REPLICA_FAILURE);
@@ -284,7 +284,7 @@ impl<'a> Status<'a> {
             .find(|condition| kind(condition) == wanted)
     }
 
-    /// Sets a condition, unless it says so already.
+    /// Sets a condition, unless it is the same already.
     fn set(&mut self, wanted: &str, state: &str, reason: &str, message: &str) {
         let told = self.condition(wanted);
         if told.is_some_and(|told| text(told, "status") == state && text(told, "reason") == reason)

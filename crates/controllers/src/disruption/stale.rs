@@ -1,5 +1,4 @@
-//! Pods of which it was said that they are about to be disrupted, and that are still there: it is
-//! taken back.
+//! Clears the `DisruptionTarget` condition of pods that still exist.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +14,10 @@ use super::ACCOUNT;
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::Pod;
 
-/// What was said is taken back after this long, in seconds.
+/// The condition is cleared after this time, in seconds.
 const STALE_AFTER: i64 = 2 * 60;
 
-/// Takes conditions back. Its keys are pods.
+/// Clears conditions. Its keys are pods.
 struct Stale {
     pods: Informer<Pod>,
     access: Access,
@@ -30,18 +29,18 @@ struct Stale {
 #[error("cannot write the pod's conditions")]
 struct WriteError(#[source] Error);
 
-/// What is to be done about a pod.
+/// What to do with a pod.
 #[derive(Debug, PartialEq, Eq)]
 enum Plan {
     /// Nothing.
     Keep,
-    /// It is looked again after this time.
+    /// Reconcile again after this time.
     Wait(Duration),
-    /// The condition is taken back.
+    /// Clear the condition.
     TakeBack,
 }
 
-/// Begins it. Never returns.
+/// Runs it. Never returns.
 pub(super) async fn run(context: &Context) {
     let queue = WorkQueue::new("stale_pod_disruption");
     let mut feeds = Feeds::new();

@@ -1,5 +1,4 @@
-//! The Endpoints controller: which addresses are behind each Service, in the old form, for those
-//! who read that.
+//! The Endpoints controller: the addresses behind each Service in the old API.
 
 pub mod plan;
 
@@ -26,7 +25,7 @@ const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 const OUR_NAME: &str = "endpoint-controller";
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 
-/// All that is known of a Service.
+/// All that was observed of a Service.
 #[derive(Debug)]
 pub struct Observed {
     service: Option<Arc<Cached<Service>>>,
@@ -35,7 +34,7 @@ pub struct Observed {
     triggers: Triggers,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Debug)]
 pub struct Plan {
     write: Write,
@@ -47,7 +46,7 @@ enum Write {
     Nothing,
     Create(Value),
     Update(Value),
-    /// Its Service is gone.
+    /// The Service was deleted.
     Delete,
 }
 
@@ -62,10 +61,10 @@ pub struct Endpoints {
     written: OwnWrites,
 }
 
-/// What this controller writes.
+/// The resource name under which own writes are noted.
 const ENDPOINTS: &str = "endpoints";
 
-/// Why endpoints are not as they should be.
+/// Why Endpoints could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error("cannot write the endpoints")]
@@ -74,7 +73,8 @@ pub enum ActError {
     Delete(#[source] Error),
 }
 
-/// Begins the controller: so many workers, and changes of pods gathered for so long. Never returns.
+/// Runs the controller with `workers` workers; changes of pods are batched for `batch`. Never
+/// returns.
 pub async fn run(context: &Context, workers: usize, batch: Duration) {
     let queue = WorkQueue::new("endpoint");
     let mut feeds = Feeds::new();
@@ -85,7 +85,7 @@ pub async fn run(context: &Context, workers: usize, batch: Duration) {
 }
 
 impl Endpoints {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         batch: Duration,
@@ -119,7 +119,7 @@ impl Endpoints {
     }
 }
 
-/// The Endpoints as they should be, from those that there are; `None`: nothing changes.
+/// The desired Endpoints, based on the existing ones; `None` if nothing changes.
 fn changed(
     observed: &Observed,
     service: &Cached<Service>,
@@ -204,7 +204,7 @@ impl Controller for Endpoints {
             triggers.remove(key);
             self.written.forget(key);
 
-            // What somebody else made stays: it never was ours.
+            // Endpoints of other managers are left alone.
             let ours = |endpoints: &Arc<Cached<Whole>>| {
                 endpoints.meta().label(MANAGED_BY) == Some(OUR_NAME)
             };
@@ -227,7 +227,7 @@ impl Controller for Endpoints {
             return Observation::Gone;
         }
 
-        // What was written a moment ago may not be seen yet: to write it again would be refused.
+        // An own write may not be observed yet: writing again would conflict.
         if self
             .written
             .is_behind(key, &[(ENDPOINTS, self.endpoints.version())])

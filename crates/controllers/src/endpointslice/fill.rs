@@ -1,9 +1,9 @@
-//! Endpoints into slices, with as few changes as possible. Pure; it serves Services and mirrored
-//! Endpoints alike.
+//! Distributes endpoints over slices with as few changes as possible. Pure; used for Services and
+//! for mirrored Endpoints.
 //!
-//! What is in a slice and still wanted stays there. What is new goes into slices that change
-//! anyway, then into the one that it fills best, then into new ones; no slice grows past its limit.
-//! A slice that would be deleted becomes one that would be made.
+//! An endpoint that is in a slice and still desired stays there. New ones go into slices that
+//! change anyway, then into the slice that they fill best, then into new slices; no slice grows
+//! past its limit. A slice that would be deleted is reused for one that would be created.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,32 +44,32 @@ impl Slice {
 pub struct Group {
     /// `IPv4` or `IPv6`.
     pub family: &'static str,
-    /// The ports, as they stand in a slice.
+    /// The ports, as in a slice.
     pub ports: Vec<Value>,
-    /// The endpoints, as they stand in a slice.
+    /// The endpoints, as in a slice.
     pub endpoints: Vec<Value>,
 }
 
 /// What all slices of one owner have in common.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// Where they are.
+    /// Their namespace.
     pub namespace: Text,
-    /// What their names begin with.
+    /// The prefix of their names.
     pub prefix: String,
     /// Their labels.
     pub labels: Map,
-    /// Their annotations; `None`: those are not this owner's business.
+    /// Their annotations; `None` if they are not managed.
     pub annotations: Option<Map>,
-    /// When that came about which made the change necessary, if that is known.
+    /// When the change that caused this one happened, if known.
     pub trigger: Option<Text>,
-    /// Whose they are.
+    /// Their owner.
     pub owner: Controller,
-    /// How many endpoints one may hold.
+    /// The most endpoints of a slice.
     pub limit: usize,
 }
 
-/// What becomes of the slices.
+/// Slices to create, update and delete.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub create: Vec<Value>,
@@ -78,15 +78,15 @@ pub struct Changes {
     pub delete: Vec<Text>,
 }
 
-/// A slice on its way.
+/// A slice being filled.
 struct Draft<'a> {
     slice: &'a Cached<Slice>,
     endpoints: Vec<Value>,
     changed: bool,
 }
 
-/// What has to change so that `existing` slices hold the groups. `families` are those that are
-/// wanted at all; where one has no endpoints, an empty slice says so if `placeholders`.
+/// The changes after which the slices hold the groups. `families` are the desired ones; with
+/// `placeholders`, a family without endpoints gets an empty slice.
 pub fn fill(
     existing: &[Arc<Cached<Slice>>],
     groups: &[Group],
@@ -172,7 +172,7 @@ fn fill_family(
         }
     }
 
-    // One that goes and one that comes are one that changes.
+    // A deletion and a creation become an update.
     let mut create = create.into_iter();
     for slice in delete {
         match create.next() {
@@ -189,7 +189,7 @@ struct Outcome<'a> {
     create: Vec<Value>,
     update: Vec<Value>,
     delete: Vec<&'a Cached<Slice>>,
-    /// Slices that stay, changed or not.
+    /// Slices that remain, changed or not.
     kept: usize,
 }
 
@@ -228,7 +228,7 @@ fn fill_group<'a>(slices: &[&'a Cached<Slice>], group: Group, frame: &Frame) -> 
         }
     }
 
-    // A slice that changes anyway takes as much as it can; those that are fullest first.
+    // Slices that change anyway are filled up, the fullest first.
     drafts.sort_by_key(|draft| std::cmp::Reverse(draft.endpoints.len()));
 
     for draft in drafts.iter_mut().filter(|draft| draft.changed) {
@@ -279,7 +279,7 @@ fn fill_group<'a>(slices: &[&'a Cached<Slice>], group: Group, frame: &Frame) -> 
     outcome
 }
 
-/// By what an endpoint is known again.
+/// The identity of an endpoint.
 pub(super) fn identity(endpoint: &Value) -> String {
     let addresses = endpoint
         .get("addresses")
@@ -300,18 +300,17 @@ pub(super) fn identity(endpoint: &Value) -> String {
     format!("{} {uid} {hostname}", addresses.join(","))
 }
 
-/// Ports as a name: the same ports in another order are the same.
+/// A key for ports, independent of their order.
 fn name_of(ports: &[Value]) -> Vec<u8> {
     let mut ports: Vec<Vec<u8>> = ports.iter().map(json::to_vec).collect();
     ports.sort();
     ports.concat()
 }
 
-/// When that came about which made the last change necessary.
+/// When the change happened that caused the last update.
 pub(crate) const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// Whether the annotations are as they should be; when the last change came about is told with
-/// changes only.
+/// Whether the annotations are as desired; the trigger time is only written along with changes.
 fn annotations_match(slice: &Slice, frame: &Frame) -> bool {
     let Some(wanted) = &frame.annotations else {
         return true;
@@ -339,7 +338,7 @@ fn dress(object: &mut Value, frame: &Frame) {
     }
 }
 
-/// A new slice.
+/// Builds a new slice.
 fn made(frame: &Frame, family: &str, ports: Vec<Value>, endpoints: Vec<Value>) -> Value {
     let mut object = Map::new();
     object.insert("apiVersion", "discovery.k8s.io/v1");
@@ -358,7 +357,7 @@ fn made(frame: &Frame, family: &str, ports: Vec<Value>, endpoints: Vec<Value>) -
     object
 }
 
-/// A slice that becomes what a new one would have been, under its own name.
+/// Turns an existing slice into what a new one would be, keeping its name.
 fn replaced(slice: &Cached<Slice>, new: Value, frame: &Frame) -> Value {
     let mut object = Value::clone(&slice.0);
     let Value::Object(mut new) = new else {

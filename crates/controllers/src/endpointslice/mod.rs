@@ -1,8 +1,8 @@
-//! The EndpointSlice controller: which addresses are behind each Service.
+//! The EndpointSlice controller: the addresses behind each Service.
 //!
-//! `desired` works out the endpoints from pods and nodes, `fill` puts them into slices with as few
-//! changes as possible, `slices` writes them; what is written is waited for before the Service is
-//! looked at again.
+//! `desired` computes the endpoints from pods and nodes, `fill` distributes them over slices with
+//! as few changes as possible, `slices` writes them; own writes must be observed before the Service
+//! is reconciled again.
 
 pub(crate) mod desired;
 pub mod fill;
@@ -41,11 +41,11 @@ pub(crate) const HEADLESS: &str = "service.kubernetes.io/headless";
 /// How slices are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Services that are looked at in parallel.
+    /// The number of workers.
     pub workers: usize,
-    /// How many endpoints a slice may hold.
+    /// The most endpoints of a slice.
     pub max_endpoints_per_slice: usize,
-    /// How long changes of pods are gathered before slices change.
+    /// How long changes of pods are batched.
     pub batch: Duration,
 }
 
@@ -59,7 +59,7 @@ impl Default for Config {
     }
 }
 
-/// All that is known of a Service.
+/// All that was observed of a Service.
 #[derive(Debug)]
 pub struct Observed {
     service: Arc<Cached<Service>>,
@@ -68,28 +68,28 @@ pub struct Observed {
     slices: Vec<Arc<Cached<Slice>>>,
     triggers: Triggers,
     limit: usize,
-    /// The zones, where the Service asks for hints by them.
+    /// The zones, if the Service uses topology hints.
     zones: Zones,
-    /// Whether it has had such hints.
+    /// Whether it had such hints before.
     is_hinted: bool,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Debug)]
 pub struct Plan {
     changes: Changes,
     triggers: Triggers,
-    /// Pods that were left out because nobody knows their nodes.
+    /// Pods that were omitted because their nodes are unknown.
     homeless: usize,
     hints: Hints,
 }
 
-/// What came of hints by zones.
+/// The result of the topology hints.
 #[derive(Debug, Default)]
 struct Hints {
-    /// How many endpoints each zone has, of each family that has hints.
+    /// How many endpoints each zone has, of each family with hints.
     allocated: BTreeMap<&'static str, Allocated>,
-    /// What people are told.
+    /// The message of the event.
     enabled: Option<String>,
     disabled: Vec<String>,
 }
@@ -113,7 +113,7 @@ struct Remembered {
     hinted: BTreeMap<&'static str, Allocated>,
 }
 
-/// Why slices are not as they should be.
+/// Why slices could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error(transparent)]
@@ -122,7 +122,7 @@ pub enum ActError {
     Homeless(usize),
 }
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context, config: Config) {
     let queue = WorkQueue::new("endpoint_slice");
     let mut feeds = Feeds::new();
@@ -133,7 +133,7 @@ pub async fn run(context: &Context, config: Config) {
 }
 
 impl EndpointSlices {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         config: Config,
@@ -181,8 +181,8 @@ impl EndpointSlices {
     }
 }
 
-/// Wakes the Services whose hints no longer fit the zones. What else is known of nodes is read when
-/// slices are worked out.
+/// Wakes the Services whose hints no longer match the zones. Other fields of nodes are read when
+/// slices are computed.
 fn follow_nodes(
     feeds: &mut Feeds,
     nodes: &Informer<Node>,
@@ -223,7 +223,7 @@ fn zones(nodes: &Informer<Node>) -> Zones {
     Zones::of(nodes.iter().map(|node| &node.object))
 }
 
-/// Wakes the Services that a change of a Service or a pod concerns.
+/// Wakes the Services concerned by a change of a Service or a pod.
 pub(crate) fn follow_services_and_pods(
     feeds: &mut Feeds,
     services: &Informer<Service>,
@@ -270,7 +270,7 @@ fn is_same_endpoint(old: &Pod, new: &Pod) -> bool {
 }
 
 impl Observed {
-    /// Gives the endpoints of a family their hints by zones, where the Service asks for them.
+    /// Sets the topology hints of a family's endpoints, if the Service uses them.
     fn hint(&self, family: &'static str, desired: &mut Desired, hints: &mut Hints) {
         if !topology::wants(&self.service) {
             if self.is_hinted && hints.disabled.is_empty() {
@@ -346,7 +346,7 @@ impl Controller for EndpointSlices {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(service) = self.services.get(key) else {
-            // Its slices go with it: it owns them.
+            // Its slices are garbage collected: it owns them.
             self.remembered
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)

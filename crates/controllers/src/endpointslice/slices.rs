@@ -1,9 +1,8 @@
-//! The slices that one controller keeps: found by the Service that they are of, written, and waited
-//! for.
+//! The slices of one controller: found by their Service, written, and expected in the cache.
 //!
-//! Both that work out slices (from pods, and from Endpoints that somebody wrote by hand) keep
-//! theirs apart by a label; what one has written is in the cache before the same Service is looked
-//! at again, so nothing is made twice.
+//! The two controllers of slices (from pods, and from manually written Endpoints) are told apart by
+//! a label; an own write must be in the cache before the same Service is reconciled again, so
+//! nothing is created twice.
 
 use std::sync::Arc;
 
@@ -17,21 +16,21 @@ use super::{MANAGED_BY, SERVICE_NAME};
 use crate::frame::{Context, Feeds};
 use crate::own_writes::OwnWrites;
 
-/// What own writes are noted under.
+/// The resource name under which own writes are noted.
 const SLICES: &str = "endpointslices";
-/// The index of slices by the Service that they are of.
+/// The index of slices by their Service.
 const BY_SERVICE: &str = "service";
 
 /// The slices of one controller.
 pub(crate) struct Slices {
     cache: Informer<Slice>,
     access: Access,
-    /// The controller, as its slices name it.
+    /// The controller's name in the `managed-by` label.
     keeper: &'static str,
     written: OwnWrites,
 }
 
-/// Why slices are not as they should be.
+/// Why slices could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SliceError {
     #[error("cannot write a slice")]
@@ -41,8 +40,8 @@ pub enum SliceError {
 }
 
 impl Slices {
-    /// Those of a keeper, written from an account. A Service is woken when one of its slices
-    /// changes.
+    /// Follows the slices of a manager, written with an account. A Service is woken when one of its
+    /// slices changes.
     pub(crate) fn follow(
         context: &Context,
         account: &str,
@@ -73,7 +72,7 @@ impl Slices {
         }
     }
 
-    /// The slices of a Service; `None`: what was written last has not been seen yet.
+    /// The slices of a Service; `None` if the last write has not been observed yet.
     pub(crate) fn of(&self, service: &ObjectKey) -> Option<Vec<Arc<Cached<Slice>>>> {
         if self
             .written
@@ -95,7 +94,7 @@ impl Slices {
         )
     }
 
-    /// The Service is gone.
+    /// Forgets a deleted Service.
     pub(crate) fn forget(&self, service: &ObjectKey) {
         self.written.forget(service);
     }
@@ -109,7 +108,7 @@ impl Slices {
         for slice in &changes.create {
             match slices.create(slice).await {
                 Ok(made) => self.written.note(service, SLICES, &made),
-                // The namespace goes, and takes everything with it.
+                // The namespace is being deleted, with everything in it.
                 Err(error) if error.has_cause("NamespaceTerminating") => return Ok(()),
                 Err(error) => return Err(SliceError::Write(error)),
             }

@@ -1,4 +1,4 @@
-//! Endpoints of Services and the slices that hold them, as tables.
+//! Endpoints of Services and their slices, as tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn service(spec: &str) -> Arc<Cached<Service>> {
     ))
 }
 
-/// A pod on node `n1` that is ready, unless `more` says otherwise.
+/// A ready pod on node `n1`, unless the arguments say otherwise.
 fn pod(name: &str, ready: &str, meta: &str, spec: &str) -> Arc<Cached<Pod>> {
     cached(&format!(
         "{{metadata: {{name: {name}, namespace: d, uid: u-{name}{meta}}}, spec: {{nodeName: n1, containers: [{{name: c, \
@@ -242,7 +242,7 @@ fn slice(name: &str, port: i64, letters: &str) -> Arc<Cached<Slice>> {
     Arc::new(Cached::of(slice).unwrap())
 }
 
-/// `name port:letters` of each slice that is written, and names of those that go.
+/// `name port:letters` of each written slice, and the names of deleted ones.
 fn told(changes: &Changes) -> Vec<String> {
     let show = |what: &str, slice: &Value| {
         let items = |name: &str| {
@@ -301,14 +301,14 @@ fn slices_change_as_little_as_possible() {
 
     check(&[slice("one", 1, "abc")], vec![group(1, "abc")], &[]);
 
-    // What changes anyway takes the new ones.
+    // The slice that changes anyway takes the new ones.
     check(
         &[slice("one", 1, "abc"), slice("two", 1, "d")],
         vec![group(1, "acdx")],
         &["update one 1:acx"],
     );
 
-    // One is filled best by what is left, and it is the only one that changes.
+    // One slice is filled best by the rest, and is the only one that changes.
     check(
         &[slice("one", 1, "a"), slice("two", 1, "bc")],
         vec![group(1, "abcd")],
@@ -321,7 +321,7 @@ fn slices_change_as_little_as_possible() {
         &["create  1:d"],
     );
 
-    // The last one went: the slice goes, or becomes another.
+    // The last endpoint was removed: the slice is deleted or reused.
     check(
         &[slice("one", 1, "abc"), slice("two", 1, "d")],
         vec![group(1, "abc")],

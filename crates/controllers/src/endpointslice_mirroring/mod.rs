@@ -1,8 +1,7 @@
-//! The EndpointSlice mirroring controller: Endpoints that somebody wrote by hand become slices, for
-//! those who read slices.
+//! The EndpointSlice mirroring controller: manually written Endpoints are copied to slices.
 //!
-//! Only for Services that choose no pods; everything else about slices is as the EndpointSlice
-//! controller has it.
+//! Only for Services without a selector; everything else about slices is shared with the
+//! EndpointSlice controller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,11 +26,11 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// How Endpoints are mirrored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Endpoints that are looked at in parallel.
+    /// The number of workers.
     pub workers: usize,
-    /// How many addresses of one subset are mirrored.
+    /// The most addresses mirrored from one subset.
     pub max_endpoints_per_subset: usize,
-    /// How long changes are gathered before slices change.
+    /// How long changes are batched.
     pub batch: Duration,
 }
 
@@ -45,10 +44,10 @@ impl Default for Config {
     }
 }
 
-/// All that is known of Endpoints.
+/// All that was observed of Endpoints.
 #[derive(Debug)]
 pub struct Observed {
-    /// Absent: there are none, or they are not to be mirrored.
+    /// `None` if there are none, or they are not mirrored.
     endpoints: Option<Arc<Cached<Whole>>>,
     slices: Vec<Arc<Cached<Slice>>>,
     limit: usize,
@@ -62,7 +61,7 @@ pub struct Mirroring {
     config: Config,
 }
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context, config: Config) {
     let queue = WorkQueue::new("endpoint_slice_mirroring");
     let mut feeds = Feeds::new();
@@ -73,7 +72,7 @@ pub async fn run(context: &Context, config: Config) {
 }
 
 impl Mirroring {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         config: Config,
@@ -115,7 +114,7 @@ impl Mirroring {
     }
 }
 
-/// Whether slices are to be made of Endpoints.
+/// Whether Endpoints are mirrored.
 fn is_mirrored(endpoints: &Value, service: &Service) -> bool {
     let meta = endpoints.meta();
     service.selector.is_none()
@@ -123,7 +122,7 @@ fn is_mirrored(endpoints: &Value, service: &Service) -> bool {
         && meta.annotation(LEADER).is_none()
 }
 
-/// The addresses of each subset, by their family.
+/// The addresses of each subset, by family.
 fn groups(endpoints: &Value, limit: usize) -> Vec<Group> {
     let mut groups = Vec::new();
     let subsets = endpoints
@@ -172,7 +171,7 @@ fn endpoint(address: &Map, ready: bool) -> Value {
     Value::Object(endpoint)
 }
 
-/// A port of a slice always says what it is called.
+/// A port of a slice always has a name.
 fn port(port: &Value) -> Value {
     let mut port = port.as_object().cloned().unwrap_or_default();
     port.get_or_insert_with("name", || Value::from(""));

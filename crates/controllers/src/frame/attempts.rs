@@ -1,9 +1,9 @@
-//! Creations of which nobody knows whether they took place.
+//! Creations whose outcome is unknown.
 //!
-//! A connection may break after the server has created an object and before it says so. Whoever
-//! then looks into a cache that does not have the object yet makes it a second time. So objects are
-//! named here, not by the server, a creation without an answer is remembered by its name, and
-//! before anything more is made the server is asked what became of it.
+//! A connection can break after the server has created an object and before the response arrives. A
+//! controller that then reads a cache which does not have the object yet would create it a second
+//! time. So objects are named here and not by the server, a creation without a response is
+//! remembered by its name, and before anything else is created the server is asked for that name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,17 +11,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use coracle_api::{Text, Value, names};
 use coracle_client::{Access, Error, Written};
 
-/// How many names are tried, where others have them already: as many as a server tries.
+/// How many generated names are tried if they are taken: as many as the server tries.
 const NAMES: u32 = 8;
 
-/// The creations of one controller whose outcome is unknown, by the UID of what they are for.
+/// The creations of one controller whose outcome is unknown, by the UID of the owner.
 #[derive(Default)]
 pub struct Attempts {
     unknown: Mutex<BTreeMap<Text, BTreeSet<Text>>>,
 }
 
 impl Attempts {
-    /// Creates an object. One without a name is named after its `generateName`.
+    /// Creates an object. One without a name gets one generated from its `generateName`.
     pub async fn create(
         &self,
         owner: &Text,
@@ -54,11 +54,11 @@ impl Attempts {
         }
     }
 
-    /// Asks what became of the creations for an owner. Answers those that did take place: what is
-    /// older than they are does not show them.
+    /// Looks up the uncertain creations for an owner and returns the objects that were created:
+    /// caches older than them do not show them.
     ///
     /// # Errors
-    /// The server cannot be asked: what is unknown stays so.
+    /// The server cannot be reached: the outcome stays unknown.
     pub async fn resolve(&self, owner: &str, objects: &Access) -> Result<Vec<Value>, Error> {
         let names = self.lock().get(owner).cloned().unwrap_or_default();
         let mut found = Vec::new();
@@ -77,7 +77,7 @@ impl Attempts {
         Ok(found)
     }
 
-    /// What they were for is gone.
+    /// Forgets a deleted owner.
     pub fn forget(&self, owner: &str) {
         self.lock().remove(owner);
     }

@@ -1,4 +1,4 @@
-//! What controllers are made with.
+//! What controllers are created with.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,15 +9,15 @@ use super::Resources;
 /// What the controllers of one process share.
 #[derive(Clone)]
 pub struct Context {
-    /// One factory for all: one watch per resource, however many controllers look at it.
+    /// One factory for all: one watch per resource, however many controllers read it.
     pub informers: Informers,
-    /// Tells people; each controller in its own name.
+    /// Records events; each controller under its own component name.
     pub recorder: Recorder,
-    /// Remembers what was done to each object.
+    /// Records what was done to each object.
     pub journal: Journal,
-    /// Everything that runs.
+    /// Owns all tasks.
     pub tasks: Tasks,
-    /// Clock and dice.
+    /// Clock and random numbers.
     pub world: World,
     shared: Client,
     resources: Arc<OnceLock<Resources>>,
@@ -25,8 +25,8 @@ pub struct Context {
 }
 
 impl Context {
-    /// `client` is whose informers all share; `client_of` is a controller's own, by which it
-    /// writes.
+    /// `client` is used by the shared informers; `client_of` returns the client with which a
+    /// controller writes.
     pub fn new(
         client: &Client,
         client_of: impl Fn(&str) -> Client + Send + Sync + 'static,
@@ -44,18 +44,18 @@ impl Context {
         }
     }
 
-    /// Which resources the server has. Followed from the first time that somebody asks for it.
+    /// The resources that the server serves. Followed from the first call on.
     pub fn resources(&self) -> Resources {
         let follow = || Resources::follow(&self.shared, &self.informers, &self.tasks);
         self.resources.get_or_init(follow).clone()
     }
 
-    /// The client of the manager itself, whose informers all share.
+    /// The client of the manager itself, used by the shared informers.
     pub fn shared_client(&self) -> Client {
         self.shared.clone()
     }
 
-    /// The client by which a controller writes; `account` is its service account's name.
+    /// The client with which a controller writes; `account` is the name of its service account.
     pub fn client(&self, account: &str) -> Client {
         (self.client)(account)
     }

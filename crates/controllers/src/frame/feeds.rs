@@ -1,22 +1,22 @@
-//! What informers tell, heard by a controller.
+//! Connects informers to the queue of a controller.
 
 use coracle_client::{Change, Informer, Projection};
 use tokio::sync::oneshot;
 
-/// The informers that a controller listens to.
+/// The informers that a controller follows.
 #[derive(Default)]
 pub struct Feeds {
     caught_up: Vec<oneshot::Receiver<()>>,
 }
 
 impl Feeds {
-    /// None yet.
+    /// No informers yet.
     pub fn new() -> Feeds {
         Feeds::default()
     }
 
-    /// Hears everything that an informer tells. Who hears only works out which keys are concerned:
-    /// it does not wait, for everybody who reads the informer waits with it.
+    /// Calls `handle` for every change that an informer reports. The handler only computes the keys
+    /// concerned; it must not block, because all other listeners of the informer would wait for it.
     pub fn follow<T: Projection>(
         &mut self,
         informer: &Informer<T>,
@@ -26,13 +26,13 @@ impl Feeds {
         let mut caught_up = Some(caught_up);
         self.caught_up.push(is_caught_up);
         informer.listen(move |change| match change {
-            // Nobody may be waiting any more.
+            // The receiver may be gone.
             Change::Synced => drop(caught_up.take().map(|caught_up| caught_up.send(()))),
             change => hear(change),
         });
     }
 
-    /// Resolves when everything that there was at the beginning has been heard.
+    /// Resolves when all initial lists have been handled.
     pub async fn caught_up(self) {
         for caught_up in self.caught_up {
             if caught_up.await.is_err() {

@@ -1,9 +1,8 @@
 //! The frame of a controller: one shell around every pair of `plan` and `act`.
 //!
-//! A [`Controller`] says what it sees of a key, what should be done about it, and does it.
-//! [`Feeds`] hear what informers tell and put keys into the queue; the [`Shell`] takes them out
-//! again. What fails is tried again, later and later; what says when to look again is looked at
-//! then; everything else waits for an event.
+//! A [`Controller`] observes a key, plans what to do and does it. [`Feeds`] put keys into the queue
+//! on changes; the [`Shell`] takes them out. A failed key is retried with backoff; a key that asks
+//! for a later look gets it; all others wait for an event.
 
 mod attempts;
 mod context;
@@ -33,25 +32,25 @@ pub use slow_start::slow_start;
 /// One control loop.
 #[async_trait]
 pub trait Controller: Send + Sync + 'static {
-    /// What the loop is about: mostly the key of an object.
+    /// What the loop works on: mostly the key of an object.
     type Key: QueueKey;
-    /// What it sees of a key.
+    /// What it observes of a key.
     type Observed: Send + Sync;
-    /// What is to be done.
+    /// What to do.
     type Plan: Send;
-    /// Why it could not be done.
+    /// Why acting failed.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// As upstream calls it: `replicaset-controller`.
+    /// Upstream's name: `replicaset-controller`.
     const NAME: &'static str;
 
-    /// What there is, from caches. Asks nobody.
+    /// Reads the current state from caches. Makes no request.
     fn observe(&self, key: &Self::Key) -> Observation<Self::Observed>;
 
-    /// What is to be done about it. Pure: all it knows is in its arguments.
+    /// Decides what to do. Pure: all it knows is in its arguments.
     fn plan(observed: &Self::Observed, now: Timestamp) -> Self::Plan;
 
-    /// Does it, and says when to look again.
+    /// Carries out the plan, and returns when to reconcile again.
     async fn act(
         &self,
         key: &Self::Key,
@@ -60,28 +59,27 @@ pub trait Controller: Send + Sync + 'static {
     ) -> Result<Requeue, Self::Error>;
 }
 
-/// What a controller sees of a key.
+/// What a controller observes of a key.
 #[derive(Debug)]
 pub enum Observation<O> {
-    /// There is nothing, and nothing to do.
+    /// The object does not exist and there is nothing to do.
     Gone,
-    /// What is held is older than what this controller itself has done: another look a little
-    /// later.
+    /// The caches are older than the controller's own writes: observe again a little later.
     Behind,
-    /// There is something.
+    /// The object exists.
     Seen {
-        /// Which object it is about, for the journal.
+        /// The UID of the object, for the journal.
         uid: Text,
-        /// What is seen.
+        /// The observed state.
         observed: O,
     },
 }
 
-/// When a key is looked at again.
+/// When a key is reconciled again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requeue {
-    /// When something happens.
+    /// On the next event.
     OnEvent,
-    /// When something happens, and at the latest after this time.
+    /// On the next event, and at the latest after this time.
     After(Duration),
 }

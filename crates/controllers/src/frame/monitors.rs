@@ -1,5 +1,5 @@
-//! Many resources watched at once, as they come and go: of every object only whom it belongs to,
-//! and whether it is going.
+//! Watches many resources at once, as they are added to and removed from the server. Of every
+//! object only the owners and the deletion state are kept.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tracing::{info, warn};
 use super::Context;
 use crate::views::Owned;
 
-/// Work begins after this time even where some resource has not been heard of in full.
+/// Work starts after this time even if some resources have not been listed in full.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The resources that are watched. Those who watch the same share the informers.
+/// The watched resources. Monitors of the same resources share the informers.
 pub struct Monitors<H> {
     context: Context,
     which: fn(&Served) -> Vec<&Resource>,
@@ -25,7 +25,7 @@ pub struct Monitors<H> {
 }
 
 impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H> {
-    /// `which` chooses among what a server has; `hear` is told of everything that happens to its
+    /// `which` selects among the served resources; `handle` is called for every change of their
     /// objects.
     pub fn new(context: &Context, which: fn(&Served) -> Vec<&Resource>, hear: H) -> Monitors<H> {
         Monitors {
@@ -36,13 +36,14 @@ impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H>
         }
     }
 
-    /// Begins to watch; resolves when everything there is has been heard, or that takes too long.
+    /// Starts watching; resolves when all initial lists have been handled, or after
+    /// [`SYNC_TIMEOUT`].
     pub async fn begin(&mut self) {
         let served = self.context.resources().now().await;
         let heard = self.sync(&served);
         let all = async {
             for heard in heard {
-                // One whose resource has gone meanwhile is not waited for.
+                // The sender is dropped if the resource was removed in the meantime.
                 drop(heard.await);
             }
         };
@@ -51,7 +52,7 @@ impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H>
         }
     }
 
-    /// Follows what comes and goes. Never returns.
+    /// Follows changes of the served resources. Never returns.
     pub async fn follow(mut self) {
         let mut resources = self.context.resources();
         loop {
@@ -61,12 +62,12 @@ impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H>
         }
     }
 
-    /// Watches exactly what is there. Answers what resolves when those that are new have been
-    /// heard.
+    /// Watches exactly the served resources. Returns receivers that resolve when the new ones have
+    /// been listed.
     fn sync(&mut self, served: &Served) -> Vec<oneshot::Receiver<()>> {
         let wanted = (self.which)(served);
         if wanted.is_empty() {
-            // A server that has nothing at all has not said so in earnest.
+            // An empty list is a failed discovery.
             return Vec::new();
         }
 
@@ -102,7 +103,7 @@ impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H>
 
         let mut heard = Some(heard);
         informer.listen(move |change| match change {
-            // Nobody may be waiting any more.
+            // The receiver may be gone.
             Change::Synced => drop(heard.take().map(|heard| heard.send(()))),
             change => hear(&of, change),
         });

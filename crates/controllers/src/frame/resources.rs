@@ -1,9 +1,9 @@
-//! Which resources the server has, told whenever that changes.
+//! The resources that the server serves, announced whenever they change.
 //!
-//! Nobody asks every half minute: what comes and goes are custom resources and the APIs of other
-//! servers, and both are objects that can be watched. After each change of one the server is asked
-//! what it has, at once and once more when things have settled, because it may announce a resource
-//! a little after the object. A group whose server does not answer is asked about again later.
+//! Discovery is not polled: only custom resources and aggregated APIs change, and both are objects
+//! that can be watched. After each change of one, discovery is read at once and again after
+//! [`SETTLED`], because a resource may be served a little later than its object is stored. A group
+//! whose server does not respond is read again later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use tracing::debug;
 
 use crate::views::Owned;
 
-/// Changes that come so soon after one another are one.
+/// Changes that follow one another this quickly are handled as one.
 const TOGETHER: Duration = Duration::from_millis(50);
-/// So long after a change everything has been announced.
+/// This long after a change, everything is served.
 const SETTLED: Duration = Duration::from_secs(3);
-/// A group that could not be asked about is asked about again after this time.
+/// A group whose discovery failed is read again after this time.
 const FAILED: Duration = Duration::from_secs(30);
 
-/// What the server has. Clones know the same.
+/// The served resources. Clones share them.
 #[derive(Clone)]
 pub struct Resources {
     told: watch::Receiver<Option<Arc<Served>>>,
@@ -34,7 +34,7 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Asks through `client`, and follows in a task of `tasks`.
+    /// Reads discovery through `client`, and follows changes in a task of `tasks`.
     pub(super) fn follow(client: &Client, informers: &Informers, tasks: &Tasks) -> Resources {
         let (tell, told) = watch::channel(None);
         let mapper = Mapper::new(client.discovery());
@@ -56,7 +56,7 @@ impl Resources {
         Resources { told, mapper }
     }
 
-    /// What the server has now; waits until that is known for the first time.
+    /// The resources served now; waits for the first discovery.
     pub async fn now(&mut self) -> Arc<Served> {
         let known = self
             .told
@@ -69,7 +69,7 @@ impl Resources {
         }
     }
 
-    /// Resolves when something has changed since the last look.
+    /// Resolves when something has changed since the last call of `now`.
     pub async fn changed(&mut self) {
         if self.told.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -79,15 +79,15 @@ impl Resources {
     /// The resource of a kind.
     ///
     /// # Errors
-    /// The server has no such kind, or cannot be asked.
+    /// The server does not serve the kind, or cannot be reached.
     pub async fn of_kind(&self, api_version: &str, kind: &str) -> Result<Mapping, MappingError> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         self.mapper.of_kind(group, version, kind).await
     }
 }
 
-/// The resources of a server, each in one version: the one that its group prefers, if it is served
-/// in that.
+/// The resources of a server, each in one version: the version that its group prefers, if it is
+/// served in that.
 pub fn preferred(served: &Served) -> Vec<&ServedResource> {
     let mut chosen: Vec<&ServedResource> = Vec::new();
     for resource in served
@@ -108,7 +108,7 @@ pub fn preferred(served: &Served) -> Vec<&ServedResource> {
     chosen
 }
 
-/// Whether all these verbs are among those of a resource.
+/// Whether a resource supports all these verbs.
 pub fn allows(resource: &ServedResource, verbs: &[&str]) -> bool {
     verbs
         .iter()
@@ -154,8 +154,7 @@ impl Follower {
         }
     }
 
-    /// Waits until changes no longer follow one another; answers when what they lead to has been
-    /// announced.
+    /// Waits until changes no longer follow one another; returns when their effects are served.
     async fn gather(&mut self) -> Instant {
         loop {
             tokio::select! {
@@ -167,7 +166,7 @@ impl Follower {
         }
     }
 
-    /// What could not be asked about is taken to be as it was.
+    /// Publishes the resources; groups whose discovery failed keep their previous ones.
     fn announce(&self, served: Arc<Served>) {
         let known = self.tell.borrow().clone().unwrap_or_default();
         let served = with_what_was_known(served, &known);
@@ -177,7 +176,7 @@ impl Follower {
     }
 }
 
-/// Versions that failed are kept as they were known.
+/// Keeps the previous resources of versions whose discovery failed.
 fn with_what_was_known(served: Arc<Served>, known: &Served) -> Arc<Served> {
     if served.failed.is_empty() {
         return served;
@@ -216,7 +215,7 @@ fn with_what_was_known(served: Arc<Served>, known: &Served) -> Arc<Served> {
     Arc::new(served)
 }
 
-/// The next change; that everything has been told is none.
+/// Waits for the next change; the end of the initial list is none.
 async fn heard(subscription: &mut Subscription<Owned>) {
     while let Change::Synced = subscription.next().await {}
 }
@@ -291,7 +290,7 @@ mod tests {
         let dead = is_dead.clone();
 
         let way = intercept(cluster.transport(), move |request| {
-            // One document for all groups would say nothing of those that do not answer.
+            // One document for all groups would not show those that do not respond.
             if ["/api", "/apis"].contains(&request.uri().path()) {
                 request.headers_mut().remove("accept");
             }
@@ -340,7 +339,7 @@ mod tests {
         });
         assert_eq!(preferred(&with_what_was_known(now, &known)).len(), 1);
 
-        // One that is really gone is gone.
+        // A version that was really removed is removed.
         let now = Arc::new(Served {
             groups: vec![],
             failed: vec![],

@@ -1,4 +1,4 @@
-//! The shell: workers that take keys from the queue, and go observe, plan, act.
+//! The shell: workers that take keys from the queue and run observe, plan, act.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,15 +9,14 @@ use tracing::{debug, error, warn};
 
 use super::{Context, Controller, Feeds, Observation, Requeue};
 
-/// A key of which the caches are behind is looked at again after this long, if nothing is heard of
-/// it before. To be behind is no failure: it neither waits longer each time nor uses up what all
-/// keys together may fail.
+/// A key whose caches are behind is observed again after this time, unless an event comes earlier.
+/// Being behind is no failure: it causes no backoff and uses no retry budget.
 const LOOKED_AT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// So often a key has to fail before somebody is told.
+/// A key is logged as failing from this number of failures on.
 const WORTH_TELLING: u32 = 4;
 
-/// A worker that has died is replaced after this long.
+/// A worker that panicked is restarted after this time.
 const REPLACED_AFTER: Duration = Duration::from_secs(1);
 
 /// A controller, its queue and its workers.
@@ -40,7 +39,7 @@ impl<C: Controller> Clone for Shell<C> {
 }
 
 impl<C: Controller> Shell<C> {
-    /// A shell around a controller whose feeds fill `queue`.
+    /// Creates a shell around a controller whose feeds fill `queue`.
     pub fn new(controller: C, queue: WorkQueue<C::Key>, context: &Context) -> Shell<C> {
         let journal = context.journal.clone();
         Shell {
@@ -51,7 +50,7 @@ impl<C: Controller> Shell<C> {
         }
     }
 
-    /// Works, once everything has been heard, with so many workers. Never returns.
+    /// Runs `workers` workers once the feeds have caught up. Never returns.
     pub async fn run(self, feeds: Feeds, workers: usize) {
         feeds.caught_up().await;
         debug!(controller = C::NAME, workers, "begins");
@@ -68,14 +67,14 @@ impl<C: Controller> Shell<C> {
         }
     }
 
-    /// Returns when the queue is shut and empty.
+    /// Returns when the queue is shut down and empty.
     async fn work(self) {
         while let Some(job) = self.queue.take().await {
             self.step(&job).await;
         }
     }
 
-    /// Looks at one key.
+    /// Reconciles one key.
     pub async fn step(&self, key: &C::Key) {
         let (uid, observed) = match self.controller.observe(key) {
             Observation::Gone => return self.queue.forget(key),
@@ -96,7 +95,8 @@ impl<C: Controller> Shell<C> {
             Err(_) => {
                 self.queue.add_rate_limited(key.clone());
 
-                // Most go well the next time. What does not is said more and more rarely.
+                // Most keys succeed on the first retry. Lasting failures are logged at powers of
+                // two.
                 let failures = self.queue.failures(key);
                 match failures >= WORTH_TELLING && failures.is_power_of_two() {
                     true => {
@@ -120,7 +120,7 @@ impl<C: Controller> Shell<C> {
     }
 }
 
-/// An error with all that led to it.
+/// The text of an error with all its causes.
 pub fn chain<E: std::error::Error>(error: &E) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

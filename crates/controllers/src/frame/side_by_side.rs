@@ -1,16 +1,15 @@
-//! Many requests at once.
+//! Requests made concurrently.
 
 use std::future::Future;
 use std::panic;
 
 use tokio::task::JoinSet;
 
-/// Does several things at once, each as a task of its own: what a request costs in this process is
-/// then shared by all processors, and whoever else has work waits for one of them at most. Answers
-/// what came of them, in their order.
+/// Runs futures concurrently, each as a task of its own: the CPU cost of the requests is spread
+/// over all cores, and other work waits for one of them at most. Returns the results in order.
 ///
 /// # Cancellation
-/// All of them end with the future.
+/// All tasks end with the future.
 pub async fn side_by_side<T: Send + 'static>(
     deeds: impl IntoIterator<Item: Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {

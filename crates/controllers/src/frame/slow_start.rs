@@ -5,17 +5,16 @@ use std::panic;
 
 use tokio::task::JoinSet;
 
-/// So many are under way at once: enough to keep processors and the disk busy. More would only
-/// stand in front of those who work on what has been made already.
+/// The most requests in flight: enough to keep cores and disk busy. More would only delay those who
+/// process what has been created already.
 const WIDEST: usize = 64;
 
-/// Does things, each as a task of its own: first one, and for each that succeeds two more, until
-/// one fails. So where none can be done few are tried, and where all can be done nobody waits for
-/// the slowest of a batch. Answers what came of those that were tried, in the order in which they
-/// ended.
+/// Runs futures, each as a task of its own: first one, and two more for each that succeeds, until
+/// one fails. So few are tried if none can succeed, and if all can, none waits for the slowest of a
+/// batch. Returns the results of those tried, in the order in which they ended.
 ///
 /// # Cancellation
-/// All of them end with the future.
+/// All tasks end with the future.
 pub async fn slow_start<T: Send + 'static, E: Send + 'static>(
     deeds: impl IntoIterator<Item: Future<Output = Result<T, E>> + Send + 'static>,
 ) -> Vec<Result<T, E>> {
@@ -51,7 +50,7 @@ mod tests {
 
     use super::*;
 
-    /// Deeds that take a second each, of which those behind the first few fail.
+    /// Actions that take a second each, of which those after the first few fail.
     fn deeds(
         count: usize,
         succeed: usize,

@@ -1,4 +1,4 @@
-//! What the plan says, done: after a look at the server, because the graph may be old.
+//! Carries out the plan, after reading the server, because the graph may be stale.
 
 use coracle_api::Map;
 use coracle_api::Value;
@@ -13,28 +13,28 @@ use super::{GarbageCollector, Work, owners};
 use crate::frame::Requeue;
 use crate::views::{FOREGROUND, ORPHAN, Owned, Owner};
 
-/// So many dependents are made nobody's at once.
+/// The most dependents orphaned at once.
 const AT_ONCE: usize = 50;
 
-/// Why an object could not be dealt with.
+/// Why an object could not be processed.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// Which resource it is of is not known.
+    /// The resource of the owner's kind is unknown.
     #[error("the kind of an owner is not known")]
     Kind(#[from] MappingError),
-    /// It could not be read.
+    /// The object could not be read.
     #[error("cannot read the object")]
     Read(#[source] Error),
-    /// It could not be deleted.
+    /// The object could not be deleted.
     #[error("cannot delete the object")]
     Delete(#[source] Error),
-    /// Its owners could not be changed.
+    /// The owner references could not be changed.
     #[error("cannot change the owners")]
     Owners(#[source] Error),
-    /// Its finalizer could not be taken away.
+    /// The finalizer could not be removed.
     #[error("cannot remove the finalizer")]
     Finalizer(#[source] Error),
-    /// An owner is there, and its informer has not told of it.
+    /// The owner exists, but its informer has not reported it yet.
     #[error("the owner has not been heard of yet")]
     Unheard,
 }
@@ -72,7 +72,7 @@ impl GarbageCollector {
                 self.orphan(&dependents, identity).await?;
                 self.remove_finalizer(&resource, identity, ORPHAN).await?;
             }
-            // What is in no namespace cannot belong to what is in one: nothing is concluded from
+            // A cluster-scoped object cannot have a namespaced owner: nothing is concluded from
             // such a reference.
             Plan::Verify if resource.namespaced && identity.namespace.is_empty() => {}
             Plan::Verify => match self.live(&resource, identity).await? {
@@ -89,7 +89,7 @@ impl GarbageCollector {
         Ok(Requeue::OnEvent)
     }
 
-    /// Asks for the owners of an object, and does what follows from it.
+    /// Reads the owners of an object and acts on the result.
     async fn judge(
         &self,
         resource: &Resource,
@@ -102,7 +102,7 @@ impl GarbageCollector {
         for owner in &now.owners {
             match self.state(owner, &identity.namespace).await? {
                 Some(state) => states.push((owner.uid.clone(), state)),
-                // What such a reference means nobody can say, so the object is left alone.
+                // The reference is ambiguous, so the object is left alone.
                 None => return Ok(()),
             }
         }
@@ -124,7 +124,7 @@ impl GarbageCollector {
                         .map_err(ActError::Owners)?;
                 }
 
-                // What was unblocked has another version now.
+                // Unblocking changed the version.
                 let version = live.meta().resource_version();
                 let version = (!unblock).then(|| version.to_string());
                 self.delete(&objects, identity, live, propagation, version)
@@ -133,7 +133,7 @@ impl GarbageCollector {
         }
     }
 
-    /// How it stands with an owner; `None`: it is of a namespace, and what names it is not.
+    /// The state of an owner; `None` if it is namespaced and its dependent is not.
     async fn state(&self, owner: &Owner, namespace: &str) -> Result<Option<Owners>, ActError> {
         let mut named = Identity::of_owner(owner, namespace);
         {
@@ -169,7 +169,7 @@ impl GarbageCollector {
         }))
     }
 
-    /// The very object; another of its name is none.
+    /// The object with this UID.
     async fn live(
         &self,
         resource: &Resource,
@@ -184,8 +184,7 @@ impl GarbageCollector {
         Ok(found.filter(|live| live.meta().uid() == identity.uid))
     }
 
-    /// Deletes an object that is as it was judged; one that has changed only in what does not
-    /// concern its owners too.
+    /// Deletes an object if it is unchanged since the decision, or has the same owners.
     async fn delete(
         &self,
         objects: &Access,
@@ -241,7 +240,7 @@ impl GarbageCollector {
                     .namespace(&dependent.key.namespace);
 
                 match owners::unlink(&objects, &dependent.key.name, &dependent.uid, &gone).await {
-                    // Another has its name by now.
+                    // It was replaced by another of its name.
                     Err(error) if error.is_conflict() || error.is_invalid() => Ok(()),
                     done => done,
                 }

@@ -1,4 +1,4 @@
-//! What informers and the server say, brought into the graph; what follows from it, into the queue.
+//! Feeds changes into the graph, and their effects into the queue.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use super::graph::{Effects, Graph};
 use super::identity::Identity;
 use crate::views::Owned;
 
-/// The graph and those who are told of what changes in it. Clones are the same.
+/// The graph, its queue and its event recorder. Clones share them.
 #[derive(Clone)]
 pub(super) struct Hearing {
     graph: Arc<Mutex<Graph>>,
@@ -30,7 +30,7 @@ impl Hearing {
         self.graph.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An informer tells something.
+    /// Handles a change reported by an informer.
     pub(super) fn hear(&self, of: &Arc<Resource>, change: &Change<Owned>) {
         let effects = match change {
             Change::Added { object, .. } | Change::Updated { new: object, .. } => {
@@ -42,7 +42,7 @@ impl Hearing {
         self.pass_on(effects);
     }
 
-    /// The server says that there is no such object.
+    /// Handles that the server has no such object.
     pub(super) fn absent(&self, identity: &Identity) {
         let effects = self.graph().absent(identity);
         self.pass_on(effects);

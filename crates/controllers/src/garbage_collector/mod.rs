@@ -1,10 +1,10 @@
-//! The garbage collector: what belongs to objects that are gone goes too.
+//! The garbage collector: deletes the dependents of deleted objects.
 //!
-//! Monitors watch the metadata of every object that can be deleted, `hear` brings what they tell
-//! into the `graph` of owners and dependents, and what follows from a change into the queue. A
-//! worker takes an object, `plan` says what must be asked of the server about it and what becomes
-//! of it, `act` asks and does it. The graph may be old, so it only says what is worth a look:
-//! nothing is deleted but what the server itself said, an instant ago, to have no owner left.
+//! Monitors watch the metadata of all deletable objects, `handlers` feeds changes into the `graph`
+//! of owners and dependents and their effects into the queue. A worker takes an object, `plan`
+//! decides what to ask the server and what to do with the object, `act` does it. The graph may be
+//! stale, so it only selects what to verify: nothing is deleted unless the server itself confirmed
+//! that it has no owner left.
 
 pub mod absent;
 mod act;
@@ -44,12 +44,12 @@ pub struct GarbageCollector {
     client: Client,
 }
 
-/// What a worker is to do.
+/// The work of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Work {
-    /// See whether an object may stay.
+    /// Decide whether an object may stay.
     Look(Id),
-    /// Make the dependents of an object nobody's.
+    /// Orphan the dependents of an object.
     Orphan(Id),
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Work {
     }
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("garbage_collector");
     let recorder = context.recorder.clone().component(GarbageCollector::NAME);
@@ -83,7 +83,7 @@ pub async fn run(context: &Context, workers: usize) {
     tokio::join!(work, monitors.follow());
 }
 
-/// The resources whose objects can own and be owned. Events are so many, and own nothing.
+/// The resources whose objects can own and be owned. Events are many, and own nothing.
 fn collectable(served: &Served) -> Vec<&Resource> {
     let is_event = |resource: &Resource| {
         resource.plural == "events" && matches!(resource.group.as_str(), "" | "events.k8s.io")

@@ -8,25 +8,25 @@ use coracle_client::{Cached, Resource};
 use super::identity::{Id, Identity};
 use crate::views::{Owned, Owner};
 
-/// An object, or what is said to be one, and what belongs to it. Most have no dependents and share
-/// everything else with the informer: so a node is small.
+/// An object, or a reference to one, and its dependents. Most have no dependents and share
+/// everything else with the informer, so a node is small.
 #[derive(Debug)]
 pub struct Node {
-    /// What is known of it.
+    /// Where its data come from.
     pub(super) known: Known,
-    /// The objects that name it as their owner.
+    /// Its dependents.
     pub(super) dependents: BTreeSet<Id>,
 }
 
-/// What is known of an object.
+/// Where the data of a node come from.
 #[derive(Debug)]
 pub(super) enum Known {
-    /// An informer has told of it.
+    /// Reported by an informer.
     Seen {
         of: Arc<Resource>,
         object: Arc<Cached<Owned>>,
     },
-    /// Only a reference has told of it.
+    /// Known only from a reference.
     Virtual(Box<Identity>),
 }
 
@@ -40,7 +40,7 @@ impl Node {
         }
     }
 
-    /// What it is called.
+    /// Its identity.
     pub fn identity(&self) -> Identity {
         match &self.known {
             Known::Virtual(identity) => Identity::clone(identity),
@@ -54,12 +54,12 @@ impl Node {
         }
     }
 
-    /// Whether only references tell of it.
+    /// Whether it is known only from references.
     pub fn is_virtual(&self) -> bool {
         matches!(self.known, Known::Virtual(_))
     }
 
-    /// The resource that it is of, where that is known.
+    /// Its resource, if known.
     pub fn resource(&self) -> Option<&Resource> {
         match &self.known {
             Known::Seen { of, .. } => Some(of),
@@ -67,7 +67,7 @@ impl Node {
         }
     }
 
-    /// Its namespace; of one that only references tell of, that of the first who did.
+    /// Its namespace; for a virtual one, that of the first reference.
     pub fn namespace(&self) -> &str {
         match &self.known {
             Known::Seen { object, .. } => &object.key.namespace,
@@ -75,7 +75,7 @@ impl Node {
         }
     }
 
-    /// The owners that it names.
+    /// Its owner references.
     pub fn owners(&self) -> &[Owner] {
         match &self.known {
             Known::Seen { object, .. } => &object.owners,
@@ -83,18 +83,18 @@ impl Node {
         }
     }
 
-    /// Whether it is going.
+    /// Whether it is being deleted.
     pub fn is_being_deleted(&self) -> bool {
         self.seen().is_some_and(|object| object.is_being_deleted)
     }
 
-    /// Whether it is going, and its dependents go before it.
+    /// Whether it is being deleted after its dependents.
     pub fn deletes_dependents(&self) -> bool {
         self.seen()
             .is_some_and(|object| object.deletes_dependents())
     }
 
-    /// Whether it makes the deletion of an owner wait.
+    /// Whether it blocks the deletion of an owner.
     pub fn blocks(&self, owner: &str) -> bool {
         self.owners()
             .iter()

@@ -1,4 +1,4 @@
-//! The graph and the verdicts as tables: every trap of wrong, missing and circular references.
+//! The graph and the verdicts as tables: wrong, missing and circular references.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ fn an_owner_that_nobody_has_seen_is_looked_for() {
     );
     assert!(graph.get(&Id::of("parent")).unwrap().is_virtual());
     assert_eq!(turn(&graph, "parent"), Plan::Verify);
-    // It comes: nothing was wrong.
+    // It is reported: nothing was wrong.
     assert_eq!(see(&mut graph, object("parent", &[])), Effects::default());
     assert!(!graph.get(&Id::of("parent")).unwrap().is_virtual());
     assert_eq!(turn(&graph, "parent"), Plan::Keep);
@@ -105,7 +105,7 @@ fn what_belongs_to_an_absent_owner_is_looked_at() {
     assert!(graph.get(&Id::of("parent")).is_none());
     assert!(graph.absent.has(&said("parent")));
     assert!(matches!(turn(&graph, "child"), Plan::Judge(_)));
-    // Said twice it changes nothing.
+    // Reported twice it changes nothing.
     assert_eq!(graph.absent(&said("parent")), Effects::default());
 }
 
@@ -144,7 +144,7 @@ fn a_foreground_deletion_wakes_dependents_and_then_the_owner() {
 
     assert_eq!(turn(&graph, "parent"), Plan::Wait(vec![Id::of("child")]));
 
-    // The child waits for others itself: it is not woken, and still waited for.
+    // The child waits for dependents itself: it is not woken, and still waited for.
     see(
         &mut graph,
         going(object("child", &[blocking("parent")]), false, true),
@@ -245,7 +245,7 @@ fn an_owner_of_another_namespace_is_reported_whoever_is_seen_first() {
 
     told(&see(&mut graph, object("parent", &[])));
 
-    // The parent is there, whatever the wrong reference says.
+    // The parent exists, whatever the wrong reference claims.
     let wrong = Identity {
         namespace: "b".into(),
         ..said("parent")
@@ -303,7 +303,7 @@ fn names_that_dependents_disagree_about_are_tried_in_turn() {
         Identity::of_owner(&other, "a")
     );
 
-    // The first is gone by then: now all agree.
+    // The first was deleted: now all agree.
     graph.deleted(&object("one", &[]));
     assert_eq!(
         graph.absent(&Identity::of_owner(&other, "a")),
@@ -378,7 +378,7 @@ fn what_is_going_already_is_left_alone() {
     assert_eq!(turn(&graph, "child"), Plan::Keep);
 }
 
-/// A cluster of many objects has as many nodes.
+/// The number of nodes is that of the objects.
 #[test]
 fn a_node_is_small() {
     assert!(

@@ -1,5 +1,4 @@
-//! Sets of pods that remember their templates: what the controllers of DaemonSets and StatefulSets
-//! see and write by.
+//! The common base of the DaemonSet and StatefulSet controllers: sets of pods with revisions.
 
 use std::sync::Arc;
 
@@ -14,21 +13,21 @@ use crate::own_writes::OwnWrites;
 use crate::pods::{self, PodControl, PodOwner, Unseen};
 use crate::views::{BY_CONTROLLER, Pod, orphans_of};
 
-/// What tells one such controller from another.
+/// What differs between the two controllers.
 pub struct Names {
-    /// The sets: `daemonsets`. Own writes of them are noted under this.
+    /// The resource of the sets: `daemonsets`. Own writes of them are noted under this.
     pub plural: &'static str,
-    /// Whose account writes.
+    /// The service account.
     pub account: &'static str,
     /// The component in events.
     pub component: &'static str,
-    /// The label of revisions that tells them apart.
+    /// The label of revisions with the hash.
     pub hash: &'static str,
 }
 
 /// Sets with their pods and revisions.
 pub struct Revised<S: PodOwner> {
-    /// The sets that there are.
+    /// The informer of the sets.
     pub sets: Informer<S>,
     /// Writes them.
     pub access: Access,
@@ -36,11 +35,11 @@ pub struct Revised<S: PodOwner> {
     pub control: PodControl,
     /// Writes their revisions.
     pub history: Revisions,
-    /// What was set in motion.
+    /// Expected creations and deletions.
     pub unseen: Arc<Unseen>,
-    /// What was written.
+    /// Own writes.
     pub written: Arc<OwnWrites>,
-    /// Tells people.
+    /// Records events.
     pub recorder: Recorder,
     pods: Informer<Pod>,
     revisions: Informer<Revision>,
@@ -48,7 +47,7 @@ pub struct Revised<S: PodOwner> {
 }
 
 impl<S: PodOwner> Revised<S> {
-    /// Those of a name. A set is woken when it changes, and when a pod or a revision of it does.
+    /// Creates the base. A set is woken when it changes, and when a pod or a revision of it does.
     pub fn follow(
         context: &Context,
         names: &Names,
@@ -107,7 +106,7 @@ impl<S: PodOwner> Revised<S> {
         }
     }
 
-    /// Whether what was written for a set has not been seen yet.
+    /// Whether own writes for a set have not been observed yet.
     pub fn is_behind(&self, key: &ObjectKey) -> bool {
         let held = [
             (self.plural, self.sets.version()),
@@ -117,12 +116,12 @@ impl<S: PodOwner> Revised<S> {
         self.written.is_behind(key, &held)
     }
 
-    /// The pods that are a set's own, and those that it may adopt.
+    /// The pods of a set, and those that it may adopt.
     pub fn pods_of(&self, set: &Cached<S>) -> Vec<Arc<Cached<Pod>>> {
         found(&self.pods, set)
     }
 
-    /// The revisions that are a set's own, and those that it may adopt.
+    /// The revisions of a set, and those that it may adopt.
     pub fn revisions_of(&self, set: &Cached<S>) -> Vec<Arc<Cached<Revision>>> {
         found(&self.revisions, set)
     }

@@ -1,4 +1,4 @@
-//! What the plan says, done.
+//! Carries out the plan.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::pods::{Done, Owner, PodError, look_again};
 use crate::views::{JOB_TRACKING, Pod};
 use crate::write_status::with_status;
 
-/// Why a plan could not be carried out to its end.
+/// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error(transparent)]
@@ -26,7 +26,7 @@ pub enum ActError {
     Status(#[source] Error),
 }
 
-/// The patch that takes the finalizer from this very pod.
+/// The patch that removes the tracking finalizer from exactly this pod.
 pub(super) fn let_go_patch(pod: &Cached<Pod>) -> Patch {
     let mut metadata = Map::new();
     metadata.insert("uid", pod.uid.as_str());
@@ -39,7 +39,7 @@ pub(super) fn let_go_patch(pod: &Cached<Pod>) -> Patch {
     Patch::Strategic(Value::Object(patch))
 }
 
-/// The pod is gone, or another has its name.
+/// The pod was deleted or replaced.
 pub(super) fn is_gone(error: &Error) -> bool {
     error.is_not_found() || error.is_conflict() || error.is_invalid()
 }
@@ -74,7 +74,7 @@ impl Jobs {
         Ok(look_again(observed.settled, work.wake_after))
     }
 
-    /// Makes and deletes pods, and counts what there is then.
+    /// Creates and deletes pods, and returns the resulting counts.
     async fn pods(
         &self,
         owner: &Owner,
@@ -118,13 +118,13 @@ impl Jobs {
 
         outcome.terminating += count;
 
-        // Where some could not be deleted the next look counts anew.
+        // If some could not be deleted, the next reconcile counts again.
         outcome.ready -= if count == gone.len() { ready(gone) } else { 0 };
 
         (outcome, failure)
     }
 
-    /// Deletes pods that are not to count: they are let go first.
+    /// Deletes pods that must not count: their tracking finalizers are removed first.
     async fn remove(&self, owner: &Owner, pods: &[Arc<Cached<Pod>>]) -> (usize, Option<ActError>) {
         self.control.expect(owner, 0, pods);
         let (free, error) = self.let_go(owner, pods).await;
@@ -144,7 +144,7 @@ impl Jobs {
         )
     }
 
-    /// Takes the finalizer from pods; those that have none any more, and the first error.
+    /// Removes the tracking finalizer from pods; returns those without it, and the first error.
     async fn let_go(
         &self,
         owner: &Owner,
@@ -184,8 +184,8 @@ impl Jobs {
         (free, failure)
     }
 
-    /// Writes which pods have ended, lets them go, and writes that they are counted and, at last,
-    /// that the Job has ended.
+    /// Writes the UIDs of ended pods, removes their finalizers, writes the counts and at last the
+    /// end of the Job.
     async fn count(
         &self,
         key: &ObjectKey,
@@ -254,8 +254,8 @@ impl Jobs {
         failure.map_or(Ok(()), |error| Err(ActError::LetGo(error)))
     }
 
-    /// Writes a status over the version that it was worked out from, and no other: counts would go
-    /// wrong.
+    /// Writes a status only over the version that it was computed from: counts would go wrong
+    /// otherwise.
     async fn write(&self, key: &ObjectKey, job: &Value, status: &Map) -> Result<Value, ActError> {
         let statuses = self
             .job_access

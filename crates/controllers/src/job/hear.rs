@@ -1,4 +1,4 @@
-//! Which Jobs a change concerns.
+//! Maps changes to Jobs.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) fn follow(
         Change::Updated { old, new } => {
             let generation = |job: &Job| job.object.meta().generation();
             match generation(old) == generation(new) {
-                // Mostly its own status, which needs no quick look.
+                // Mostly its own status write, which is not urgent.
                 true => woken.add_after(new.key.clone(), BATCH),
                 false => woken.add(new.key.clone()),
             }

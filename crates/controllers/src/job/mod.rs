@@ -1,9 +1,9 @@
-//! The Job controller: runs pods to their end, and counts each exactly once.
+//! The Job controller: runs pods to completion, and counts each exactly once.
 //!
-//! `hear` turns changes of Jobs and pods into keys; `plan` decides, with the help of `ending` (is
-//! it over), `failure` (what a failed pod means), `backoff` (how long to wait) and `indexes`; `act`
-//! makes and deletes pods, writes what `track` works out, and lets pods go. `orphans` lets go what
-//! no Job will count any more.
+//! `handlers` turns changes of Jobs and pods into keys; `plan` decides, using `ending` (is it
+//! finished), `failure` (what a failed pod means), `backoff` (how long to wait) and `indexes`;
+//! `act` creates and deletes pods, writes the status computed by `track`, and removes tracking
+//! finalizers. `orphans` removes the finalizers of pods that no Job will count.
 
 mod act;
 pub mod backoff;
@@ -37,13 +37,13 @@ use crate::own_writes::OwnWrites;
 use crate::pods::{PodControl, Unseen};
 use crate::views::{BY_CONTROLLER, Job, Pod, orphans_of};
 
-/// The controller's account, and the component in its events.
+/// The service account, and the component of events.
 const ACCOUNT: &str = "job-controller";
-/// What own writes of Jobs are noted under.
+/// The resource name under which own writes of Jobs are noted.
 const JOBS: &str = "jobs";
-/// What happens to pods is looked at after this long, together with what happens meanwhile.
+/// Changes of pods are batched for this long.
 const BATCH: Duration = Duration::from_secs(1);
-/// The first pause after a failure, and the longest.
+/// The first retry delay after an error, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// The controller.
@@ -59,17 +59,17 @@ pub struct Jobs {
     world: World,
 }
 
-/// What is remembered of a Job besides what its status says.
+/// What is remembered of a Job besides its status.
 #[derive(Clone, Debug, Default)]
 struct Memory {
-    /// Whose memory it is: one that follows under the same name starts with none.
+    /// The UID: a new Job of the same name starts with none.
     uid: Text,
     backoff: Backoff,
-    /// Pods that were let go: a cache that still shows them as held is too old.
+    /// Pods without their finalizer: a cache that still shows it is stale.
     let_go: BTreeSet<Text>,
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue =
         WorkQueue::with_limiter("job", Box::new(ExponentialLimiter::new(PAUSES.0, PAUSES.1)));
@@ -80,7 +80,7 @@ pub async fn run(context: &Context, workers: usize) {
 }
 
 impl Jobs {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> Jobs {
         let jobs_of = Resource::builtin("batch", "v1", JOBS);
         let pods_of = Resource::builtin("", "v1", "pods");
@@ -120,7 +120,7 @@ impl Jobs {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is remembered of this very Job, looked at or changed.
+    /// Reads or changes what is remembered of this Job.
     fn remembered<R>(&self, key: &ObjectKey, uid: &Text, with: impl FnOnce(&mut Memory) -> R) -> R {
         let mut all = self.memory();
         let memory = all.entry(key.clone()).or_default();

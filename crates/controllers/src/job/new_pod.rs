@@ -1,4 +1,4 @@
-//! A pod of a Job, as it is made. Pure.
+//! Builds the pods of a Job. Pure.
 
 use coracle_api::{Map, Value};
 
@@ -7,12 +7,12 @@ use crate::pods::Owner;
 use crate::template;
 use crate::views::{JOB_INDEX, JOB_INDEX_FAILURES, JOB_INDEX_IGNORED_FAILURES, JOB_TRACKING, Job};
 
-/// The part of a pod's name that is not left to chance is no longer than this.
+/// The most characters of a pod's name before the random suffix.
 const BASE_LENGTH: usize = 58;
-/// By which a container learns its pod's index.
+/// The environment variable with the pod's index.
 const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
 
-/// A pod as the Job's template says; `None`: the template has no labels.
+/// Builds a pod from the Job's template; `None` if the template has no labels.
 pub(super) fn new_pod(job: &Job, owner: &Owner, new: New) -> Option<Value> {
     let name = &owner.key.name;
     let base = match new.index {

@@ -1,4 +1,5 @@
-//! Pods that are held for a Job which will never count them: it is gone, or has finished.
+//! Removes the tracking finalizer from pods that no Job will count: it was deleted, or has
+//! finished.
 
 use std::sync::Arc;
 
@@ -11,25 +12,25 @@ use super::{ACCOUNT, JOBS};
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::{BY_CONTROLLER, Job, Pod};
 
-/// Lets pods go. Its keys are pods.
+/// Removes finalizers. Its keys are pods.
 struct Orphans {
     jobs: Informer<Job>,
     pods: Informer<Pod>,
     pod_access: Access,
 }
 
-/// A pod, and its Job if there is one.
+/// A pod, and its Job if it exists.
 struct Held {
     pod: Arc<Cached<Pod>>,
     job: Option<Arc<Cached<Job>>>,
 }
 
-/// A pod could not be let go.
+/// The finalizer could not be removed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot let the pod go")]
 struct LetGoError(#[source] Error);
 
-/// Begins it. Never returns.
+/// Runs it. Never returns.
 pub(super) async fn run(context: &Context) {
     let queue = WorkQueue::new("job_orphan_pod");
     let jobs: Informer<Job> = context
@@ -77,7 +78,7 @@ pub(super) async fn run(context: &Context) {
     .await;
 }
 
-/// Whether nobody will count the pod: it has no controller, or its Job is gone or has finished.
+/// Whether no Job will count the pod: it has no controller, or its Job was deleted or has finished.
 fn is_orphan(held: &Held) -> bool {
     let Some(owner) = &held.pod.controller else {
         return true;

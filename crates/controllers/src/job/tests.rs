@@ -19,7 +19,7 @@ fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap()
 }
 
-/// A Job `sum`; `spec` and `status` say what is special about it.
+/// A Job `sum` with this spec and status.
 fn job(spec: &str, status: &str) -> Value {
     tree(&format!(
         r#"{{"metadata":{{"name":"sum","namespace":"default","uid":"j","generation":1}},
@@ -32,8 +32,8 @@ fn job(spec: &str, status: &str) -> Value {
 
 const TRACKED: &str = "batch.kubernetes.io/job-tracking";
 
-/// A pod: `name phase`, with `#3` for index 3, `!` for one that is going, `-` for one that is not
-/// held any more, and `=1` for an exit code.
+/// A pod: `name phase`, with `#3` for index 3, `!` if it is being deleted, `-` if it has no
+/// tracking finalizer, and `=1` for an exit code.
 fn pod(words: &str) -> Value {
     let mut words = words.split(' ');
     let (name, phase) = (words.next().unwrap(), words.next().unwrap());
@@ -101,7 +101,7 @@ fn work(observed: &Observed, after: i64) -> Work {
     }
 }
 
-/// What is done about pods, in few words.
+/// The planned action as text.
 fn deed(work: &Work) -> String {
     let names = |pods: &[Arc<Cached<Pod>>]| {
         let mut names: Vec<&str> = pods.iter().map(|pod| pod.key.name.as_str()).collect();
@@ -126,7 +126,7 @@ fn deed(work: &Work) -> String {
     }
 }
 
-/// As if everything that was planned had been done.
+/// Tracks as if the whole plan had been carried out.
 fn tracked(observed: &Observed, work: &Work) -> Tracked {
     let active = work
         .claims
@@ -196,7 +196,7 @@ fn as_many_pods_run_as_are_wanted() {
 
     check(r#""completions":2,"parallelism":5"#, "", &[], "create 2");
 
-    // Without a number of completions the first success decides.
+    // Without completions, one success completes the Job.
     check(r#""parallelism":3"#, "", &[], "create 3");
     check(
         r#""parallelism":3"#,
@@ -205,7 +205,7 @@ fn as_many_pods_run_as_are_wanted() {
         "keep",
     );
 
-    // One that goes is replaced at once, or when it has failed.
+    // A terminating pod is replaced at once, or only when it has failed.
     check(four, "", &["a Running", "b Running !"], "create 1");
     check(
         &format!(r#"{four},"podReplacementPolicy":"Failed""#),
@@ -214,7 +214,7 @@ fn as_many_pods_run_as_are_wanted() {
         "keep",
     );
 
-    // The youngest go first, and those that are not placed before those that run.
+    // The youngest are deleted first, and unscheduled ones before running ones.
     check(
         r#""completions":4,"parallelism":1"#,
         "",
@@ -575,7 +575,7 @@ fn a_pod_is_written_down_let_go_and_counted_once() {
         ["a"]
     );
 
-    // They were let go as well.
+    // The finalizers were removed as well.
     seen = observed(
         object.clone(),
         &["a Succeeded -", "b Failed -", "c Running"],
@@ -587,7 +587,7 @@ fn a_pod_is_written_down_let_go_and_counted_once() {
         uncounted(&counted, "succeeded").is_empty() && uncounted(&counted, "failed").is_empty()
     );
 
-    // They were let go and counted, and the cache still shows them as held.
+    // They were counted, and the cache still shows their finalizers.
     object.as_object_mut().unwrap().insert("status", counted);
     seen = observed(object, &["a Succeeded", "b Failed", "c Running"]);
     seen.let_go = ["a", "b"].into_iter().map(Text::const_new).collect();

@@ -1,8 +1,8 @@
-//! The namespace controller: a namespace that was deleted is emptied, and then let go.
+//! The namespace controller: empties and finalizes deleted namespaces.
 //!
-//! `content` deletes what is in it, `plan` says how long what is left may take, `conditions` say it
-//! to people. When nothing is left, the finalizer that every namespace has from its beginning is
-//! taken away, and the server deletes it.
+//! `content` deletes what is in it, `plan` estimates how long the rest takes, `conditions` reports
+//! it. When nothing remains, the finalizer that every namespace has is removed, and the server
+//! deletes it.
 
 pub mod conditions;
 mod content;
@@ -24,12 +24,11 @@ use crate::views::{Owned, Pod};
 use conditions::{Outcome, conditions};
 use plan::Plan;
 
-/// So long after a namespace was marked every server has heard of it: nothing new is made in it any
-/// more.
+/// This long after a namespace was deleted all API servers know: nothing new is created in it.
 const HEARD_EVERYWHERE: Duration = Duration::from_secs(5);
-/// One that fails is tried again after this time at the latest.
+/// A failed one is retried at the latest after this time.
 const AT_LATEST: Duration = Duration::from_secs(60);
-/// The finalizer that every namespace has in its spec.
+/// The finalizer in the spec of every namespace.
 const KUBERNETES: &str = "kubernetes";
 
 /// The controller. Its keys are namespaces.
@@ -44,10 +43,10 @@ pub struct Namespaces {
 /// Why a namespace could not be emptied.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// It could not be read.
+    /// The namespace could not be read.
     #[error("cannot read the namespace")]
     Read(#[source] Error),
-    /// It could not be written.
+    /// The namespace could not be written.
     #[error("cannot write the namespace")]
     Write(#[source] Error),
     /// Something could not be deleted.
@@ -55,7 +54,7 @@ pub enum ActError {
     Content(String),
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let each = ExponentialLimiter::new(Duration::from_millis(5), AT_LATEST);
     let all = BucketLimiter(coracle_client::limit::TokenBucket::new(10.0, 100));
@@ -71,7 +70,7 @@ pub async fn run(context: &Context, workers: usize) {
 }
 
 impl Namespaces {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> Namespaces {
         let resource = Resource::builtin("", "v1", "namespaces");
         let namespaces: Informer<Owned> = context.informers.of(&resource);
@@ -97,7 +96,7 @@ impl Namespaces {
                 .get(&key)
                 .is_some_and(|namespace| namespace.is_being_deleted);
 
-            // The last pod is what the rest of a namespace waits for.
+            // The rest of a namespace waits for its last pod.
             if is_going && left.list_namespace(&key.name).is_empty() {
                 concerned.add(key);
             }
@@ -155,7 +154,7 @@ impl Namespaces {
         }
     }
 
-    /// Its phase says that it is going.
+    /// Sets the phase `Terminating`.
     async fn mark(&self, mut namespace: Value) -> Result<Value, ActError> {
         if namespace.at(&["status", "phase"]).and_then(Value::as_str) == Some("Terminating") {
             return Ok(namespace);
@@ -169,7 +168,7 @@ impl Namespaces {
             .map_err(ActError::Write)
     }
 
-    /// What cannot be told now is told the next time.
+    /// Writes the conditions. A failure is left to the next reconcile.
     async fn tell(&self, namespace: &Value, outcome: &Outcome) {
         let before = namespace
             .at(&["status", "conditions"])
@@ -193,7 +192,7 @@ impl Namespaces {
         }
     }
 
-    /// Takes the finalizer away: the server deletes the namespace with it.
+    /// Removes the finalizer: the server deletes the namespace with it.
     async fn finalize(&self, emptied: &Value) -> Result<Requeue, ActError> {
         let (name, uid) = (emptied.meta().name(), emptied.meta().uid());
         let attempt = || async {

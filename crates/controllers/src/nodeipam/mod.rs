@@ -1,8 +1,7 @@
-//! The node IPAM controller: gives every node the ranges that its pods get their addresses from.
+//! The node IPAM controller: assigns the pod CIDRs of nodes.
 //!
-//! What nodes have already is taken before anything is given away: the keys of all nodes are in the
-//! queue only when all nodes have been heard of. A node's ranges never change; they are free again
-//! when it is gone.
+//! The ranges of existing nodes are occupied before any is assigned: keys enter the queue only when
+//! all nodes have been listed. A node's ranges never change; they are released when it is deleted.
 
 pub mod ranges;
 
@@ -21,24 +20,24 @@ use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::Node;
 use ranges::{RangeError, Ranges};
 
-/// Nodes that are looked at in parallel.
+/// The number of workers.
 const WORKERS: usize = 30;
-/// How large the ranges of nodes are unless something else is said.
+/// The default mask sizes of nodes.
 const MASK_V4: u8 = 24;
 const MASK_V6: u8 = 64;
 
-/// What is given away.
+/// What to assign.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Whether anything is.
+    /// Whether to assign anything.
     pub allocate: bool,
-    /// The large ranges: one, or one of each family.
+    /// The cluster CIDRs: one, or one of each family.
     pub cluster_cidrs: Vec<IpNet>,
-    /// Ranges of Services: pods do not get these.
+    /// Service CIDRs, which pods do not get.
     pub service_cidrs: Vec<IpNet>,
-    /// How large a node's range of IPv4 is.
+    /// The mask size of a node's IPv4 range.
     pub mask_v4: Option<u8>,
-    /// How large a node's range of IPv6 is.
+    /// The mask size of a node's IPv6 range.
     pub mask_v6: Option<u8>,
 }
 
@@ -54,7 +53,7 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// The ranges, of which those of Services are taken.
+    /// The cluster CIDRs, with the Service CIDRs occupied.
     pub fn ranges(&self) -> Result<Vec<Ranges>, ConfigError> {
         let families: Vec<bool> = self
             .cluster_cidrs
@@ -95,16 +94,16 @@ pub struct NodeRanges {
     ranges: Arc<Mutex<Vec<Ranges>>>,
 }
 
-/// What is to be done about a node.
+/// What to do with a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// It has its ranges.
     Keep,
-    /// It gets some.
+    /// Assign ranges.
     Give,
 }
 
-/// Why a node has no ranges.
+/// Why a node got no ranges.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error("all ranges are taken")]
@@ -113,7 +112,7 @@ pub enum ActError {
     Write(#[source] Error),
 }
 
-/// Begins the controller, if it is to give anything away.
+/// Runs the controller, if it is to assign anything.
 pub async fn run(context: &Context, config: &Config) {
     if !config.allocate {
         return;
@@ -133,7 +132,7 @@ pub async fn run(context: &Context, config: &Config) {
 }
 
 impl NodeRanges {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         ranges: Vec<Ranges>,
@@ -194,7 +193,7 @@ impl NodeRanges {
     }
 }
 
-/// Does something with each range that a node has.
+/// Calls a function for each range that a node has.
 fn each(
     ranges: &Mutex<Vec<Ranges>>,
     node: &Cached<Node>,

@@ -1,24 +1,24 @@
-//! Ranges of addresses cut out of a large one, each given away once. No I/O.
+//! Allocates subnets of a CIDR, each once. No I/O.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// A large range is cut into at most two to the power of this many.
+/// A CIDR is split into at most two to the power of this many subnets.
 const LARGEST_SPLIT: u8 = 16;
 
-/// A large range, and which parts of it are taken.
+/// A CIDR, and which of its subnets are taken.
 #[derive(Clone, Debug)]
 pub struct Ranges {
     whole: IpNet,
     mask: u8,
     taken: BTreeSet<u32>,
-    /// Where the search begins: ranges that were given back rest a while.
+    /// Where the search starts: released subnets are not reused at once.
     next: u32,
 }
 
-/// What is wrong with a large range.
+/// What is wrong with a CIDR.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
     #[error(
@@ -32,7 +32,7 @@ pub enum RangeError {
 }
 
 impl Ranges {
-    /// Nothing of `whole` is taken; each part has a mask of so many bits.
+    /// Splits `whole` into subnets with this mask size; all are free.
     pub fn new(whole: IpNet, mask: u8) -> Result<Ranges, RangeError> {
         let whole = whole.trunc();
         let Some(bits) = mask
@@ -58,7 +58,7 @@ impl Ranges {
         1 << (self.mask - self.whole.prefix_len())
     }
 
-    /// The next free part; `None`: all are taken.
+    /// The next free subnet; `None` if all are taken.
     pub fn take(&mut self) -> Option<IpNet> {
         let count = self.count();
         let place = (0..count)
@@ -69,14 +69,14 @@ impl Ranges {
         Some(self.part(place))
     }
 
-    /// Whatever of the whole lies in a range is taken; `false`: nothing does.
+    /// Takes all subnets that overlap a range; `false` if there are none.
     pub fn occupy(&mut self, range: &IpNet) -> bool {
         self.places(range)
             .map(|places| self.taken.extend(places))
             .is_some()
     }
 
-    /// A part is free again.
+    /// Releases a subnet.
     pub fn release(&mut self, range: &IpNet) {
         for place in self.places(range).into_iter().flatten() {
             self.taken.remove(&place);
@@ -101,7 +101,7 @@ impl Ranges {
         }
     }
 
-    /// The parts that a range touches.
+    /// The indexes of the subnets that a range overlaps.
     fn places(&self, range: &IpNet) -> Option<std::ops::RangeInclusive<u32>> {
         let range = range.trunc();
         if range.contains(&self.whole) {

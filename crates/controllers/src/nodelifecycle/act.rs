@@ -1,4 +1,4 @@
-//! What the plan says, done.
+//! Carries out the plan.
 
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value};
@@ -35,7 +35,7 @@ impl NodeLifecycle {
                 .patch(&key.name, &patch)
                 .await
                 .map_err(ActError::Status)?;
-            // What follows from that comes with the event that tells of it.
+            // The event of this write brings the rest.
             return Ok(Requeue::OnEvent);
         }
 
@@ -87,7 +87,7 @@ impl NodeLifecycle {
         Ok(look_after.map_or(Requeue::OnEvent, Requeue::After))
     }
 
-    /// Marks pods of a node that is no longer ready, and tells of both.
+    /// Marks the pods of a node that is no longer ready, and records events.
     async fn mark(
         &self,
         key: &ObjectKey,
@@ -127,7 +127,7 @@ impl NodeLifecycle {
     }
 }
 
-/// A patch that only applies to the version that was seen.
+/// A patch that only applies to the observed version.
 fn versioned(node: &Cached<Node>) -> Map {
     let mut patch = Map::new();
     patch

@@ -1,4 +1,4 @@
-//! Signs of life, and changes that concern nodes.
+//! Heartbeats, and changes that concern nodes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{Config, NodeLifecycle, Shared};
 use crate::frame::Feeds;
 use crate::views::{Node, Pod};
 
-/// What is held of a node's lease: when it was renewed, by the node's own clock.
+/// The renew time of a node's lease, by the node's own clock.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Lease {
     renewed: Text,
@@ -31,13 +31,13 @@ impl Projection for Lease {
     }
 }
 
-/// When a sign of life of each node was last seen, by this controller's clock: those of nodes may
-/// be wrong.
+/// When the last heartbeat of each node was observed, by this controller's clock: those of nodes
+/// may be wrong.
 #[derive(Default)]
 pub(super) struct Signs(BTreeMap<Text, Timestamp>);
 
 impl Signs {
-    /// When; a node that nothing was ever heard of gets its time from now on.
+    /// The last heartbeat; for a node without one, now.
     pub(super) fn heard(&mut self, node: &Text, now: Timestamp) -> Timestamp {
         *self.0.entry(node.clone()).or_insert(now)
     }
@@ -127,7 +127,7 @@ impl Listener {
         }
     }
 
-    /// A pod that comes to a node that is not ready is not ready either.
+    /// A pod on a node that is not ready is not ready either.
     fn hear_pod(&self, change: &Change<Pod>) {
         let Some(pod) = change.object() else { return };
         let moved = match change {
@@ -152,7 +152,7 @@ impl Listener {
         }
     }
 
-    /// Counts what works in each zone, and wakes those whom that concerns.
+    /// Counts the ready nodes of each zone, and wakes the nodes concerned.
     fn count(&self, now: Timestamp) {
         let nodes = self.nodes.list();
         let mut census: BTreeMap<Text, Census> = BTreeMap::new();

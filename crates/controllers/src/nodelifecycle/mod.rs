@@ -1,10 +1,9 @@
-//! The node lifecycle controller: notices nodes that fall silent, and tells everybody by conditions
-//! and taints.
+//! The node lifecycle controller: detects nodes without heartbeat, and sets their conditions and
+//! taints.
 //!
-//! `hear` notes every sign of life (a lease renewed, a status posted) and every change of
-//! readiness; `plan` decides what one node needs; `act` writes it. How fast nodes may lose their
-//! pods is up to their `zones`. Nothing polls: a node is looked at when something about it changes,
-//! and when its silence would have lasted too long.
+//! `handlers` notes every heartbeat (lease renewed, status posted) and every change of readiness;
+//! `plan` decides what one node needs; `act` writes it. The eviction rate depends on the `zones`.
+//! Nothing polls: a node is reconciled when it changes, and when its grace period would end.
 
 mod act;
 mod hear;
@@ -32,23 +31,23 @@ use crate::views::{BY_NODE, Node, Pod};
 use hear::{Lease, Signs};
 use zones::Zones;
 
-/// Nodes that are looked at in parallel.
+/// The number of workers.
 const WORKERS: usize = 8;
 
-/// How long silence is borne, and what follows from it. The defaults are upstream's.
+/// Grace periods and eviction rates. The defaults are upstream's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// How long a node may be silent before nothing is known of it.
+    /// How long a node may go without heartbeat before its state is unknown.
     pub monitor_grace: Duration,
-    /// The same for one that has never said anything.
+    /// The same for a node that has never posted a status.
     pub startup_grace: Duration,
-    /// Nodes of a zone that lose their pods a second.
+    /// Nodes of a zone that may be tainted per second.
     pub eviction_rate: f64,
-    /// The same for a zone of which much is down.
+    /// The same for a partially disrupted zone.
     pub secondary_eviction_rate: f64,
-    /// A zone of which much is down and that is not larger than this loses no pods.
+    /// A partially disrupted zone with up to this many nodes is not tainted at all.
     pub large_cluster_size: usize,
-    /// From which share of nodes on much of a zone is down.
+    /// The share of not ready nodes from which on a zone is partially disrupted.
     pub unhealthy_zone_threshold: f64,
 }
 
@@ -77,7 +76,7 @@ pub struct NodeLifecycle {
     shared: Arc<Shared>,
 }
 
-/// What those who hear and those who act both know.
+/// State shared by handlers and actions.
 #[derive(Default)]
 struct Shared {
     signs: Mutex<Signs>,
@@ -100,7 +99,7 @@ impl Shared {
     }
 }
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context, config: Config) {
     let queue = WorkQueue::new("node_lifecycle_controller");
     let mut feeds = Feeds::new();
@@ -111,7 +110,7 @@ pub async fn run(context: &Context, config: Config) {
 }
 
 impl NodeLifecycle {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         config: Config,

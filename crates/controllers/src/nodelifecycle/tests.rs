@@ -56,7 +56,7 @@ fn short(taint: &Value) -> String {
     )
 }
 
-/// The taints that a node ends up with, if it gets its turn; `None`: nothing changes.
+/// The resulting taints, without rate limit; `None` if nothing changes.
 fn tainted(plan: &Plan) -> Option<Vec<String>> {
     let taints = plan.taints.as_ref()?;
     let name = |key: &str| key.trim_start_matches("node.kubernetes.io/").to_string();
@@ -138,8 +138,7 @@ fn taints_follow_from_conditions() {
         Some(&[]),
     );
 
-    // Nothing is known: the taint that it was made with is nobody's condition, what drives pods
-    // away stays.
+    // Nothing is known: a taint from registration is not by condition, `NoExecute` taints stay.
     check(
         &[],
         &["not-ready:NoSchedule", "unreachable:NoExecute"],

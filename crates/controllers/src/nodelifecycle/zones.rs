@@ -1,8 +1,8 @@
-//! How fast nodes may lose their pods: zone by zone, slower where much of a zone is down, not at
-//! all where everything is.
+//! How fast nodes may be tainted `NoExecute`: by zone, slower in partially disrupted zones, not at
+//! all if everything is down.
 //!
-//! Where everything seems to be down it is more likely that this controller hears nothing. No I/O,
-//! and the time is handed in.
+//! If everything seems to be down, it is more likely that this controller receives no heartbeats.
+//! No I/O, and time is an argument.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,29 +12,29 @@ use coracle_api::time::Timestamp;
 
 use super::Config;
 
-/// How a zone is.
+/// The state of a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// Most of it works.
+    /// Most nodes are ready.
     #[default]
     Normal,
-    /// Much of it does not.
+    /// Many nodes are not ready.
     Partial,
-    /// Nothing of it works.
+    /// No node is ready.
     Full,
 }
 
-/// How many nodes of a zone work.
+/// The number of ready nodes of a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// Those that say that they are ready.
     pub ready: usize,
-    /// The others.
+    /// All others.
     pub not_ready: usize,
 }
 
 impl Census {
-    /// What that makes of the zone.
+    /// The resulting state of the zone.
     pub fn state(self, config: &Config) -> State {
         let (ready, not_ready) = (as_float(self.ready), as_float(self.not_ready));
         match self {
@@ -51,7 +51,7 @@ impl Census {
         }
     }
 
-    /// How many nodes may lose their pods a second.
+    /// How many nodes may be tainted per second.
     fn rate(self, state: State, config: &Config) -> f64 {
         match state {
             State::Normal | State::Full => config.eviction_rate,
@@ -78,20 +78,20 @@ pub struct Zones {
 struct Zone {
     state: State,
     rate: f64,
-    /// One node may go at once; whoever comes next waits until this moment.
+    /// One node may be tainted at once; the next waits until this time.
     next: Option<Timestamp>,
 }
 
-/// What a new count means.
+/// The consequence of a new count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Nothing that nodes need to know.
+    /// None for the nodes.
     None,
-    /// Some rate is another: who waits may look again.
+    /// A rate changed: waiting nodes are reconciled.
     Rates,
-    /// Everything is down now: nobody has to go.
+    /// Everything is down: no pods are evicted.
     AllDown,
-    /// Something works again: all nodes get their time anew.
+    /// Some nodes are ready again: the grace period of all nodes starts over.
     Recovered,
 }
 
@@ -101,7 +101,7 @@ impl Zones {
         self.all_down
     }
 
-    /// Takes note of a count of all nodes.
+    /// Updates the count of all nodes.
     pub fn count(&mut self, census: &BTreeMap<Text, Census>, config: &Config) -> Turn {
         let states: BTreeMap<&Text, State> = census
             .iter()
@@ -136,7 +136,7 @@ impl Zones {
         }
     }
 
-    /// Whether one more node of a zone may lose its pods now.
+    /// Whether one more node of a zone may be tainted now.
     ///
     /// # Errors
     /// It may not; if it may later, after this time.

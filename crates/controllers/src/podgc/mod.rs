@@ -1,7 +1,7 @@
-//! The pod garbage collector: pods go that no node sees to, and ended ones when there are too many.
+//! The pod garbage collector: deletes pods without a node, and ended pods beyond a threshold.
 //!
-//! A pod is looked at when its node disappears, or when it is told to go and has no node that could
-//! let it. Ended pods are counted some time after one has ended.
+//! A pod is reconciled when its node is deleted, or when it is being deleted and no kubelet can
+//! confirm that. Ended pods are counted some time after one has ended.
 
 pub mod plan;
 
@@ -22,17 +22,17 @@ use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::{BY_NODE, Node, Phase, Pod};
 use plan::{Place, Plan};
 
-/// Ended pods are counted at most so often.
+/// Ended pods are counted at most this often.
 const COUNT_EVERY: Duration = Duration::from_secs(20);
-/// Pods that are looked at in parallel.
+/// The number of workers.
 const WORKERS: usize = 2;
 
-/// What the controller looks at.
+/// What the controller works on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// One pod.
     Pod(ObjectKey),
-    /// All that have ended.
+    /// All ended pods.
     Ended,
 }
 
@@ -45,21 +45,21 @@ impl fmt::Display for Key {
     }
 }
 
-/// What is seen.
+/// What was observed.
 #[derive(Debug)]
 pub enum Observed {
-    /// A pod and its place.
+    /// A pod and its node.
     Pod(Arc<Cached<Pod>>, Place),
-    /// All pods, and how many ended ones may stay.
+    /// All pods, and the threshold.
     All(Vec<Arc<Cached<Pod>>>, usize),
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Debug)]
 pub enum Work {
-    /// About one pod.
+    /// For one pod.
     Pod(Plan),
-    /// These go.
+    /// Delete these.
     Remove(Vec<Arc<Cached<Pod>>>),
 }
 
@@ -75,7 +75,7 @@ pub struct PodGarbage {
     missing: Mutex<BTreeMap<Text, Timestamp>>,
 }
 
-/// Why a pod is still there.
+/// Why a pod could not be deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error("cannot ask for the node")]
@@ -86,7 +86,7 @@ pub enum ActError {
     Delete(#[source] Error),
 }
 
-/// Begins the controller; `threshold` ended pods may stay, or all where it is 0. Never returns.
+/// Runs the controller; `threshold` ended pods are kept, all if it is 0. Never returns.
 pub async fn run(context: &Context, threshold: usize) {
     let queue = WorkQueue::new("pod_garbage");
     let mut feeds = Feeds::new();
@@ -97,7 +97,7 @@ pub async fn run(context: &Context, threshold: usize) {
 }
 
 impl PodGarbage {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         threshold: usize,
@@ -169,7 +169,7 @@ impl PodGarbage {
         }
     }
 
-    /// The pod counts as failed, unless it has ended, and goes at once.
+    /// Marks the pod as failed, unless it has ended, and deletes it with grace period 0.
     async fn remove(&self, pod: &Cached<Pod>, why: Option<(&str, &str)>) -> Result<(), ActError> {
         let pods = self.pod_access.clone().namespace(&pod.key.namespace);
         if !matches!(pod.phase, Phase::Succeeded | Phase::Failed) {
@@ -199,7 +199,7 @@ impl PodGarbage {
         }
     }
 
-    /// Only the server knows whether a node is really gone.
+    /// Deletes a pod if its node does not exist on the server.
     async fn remove_orphan(&self, pod: &Cached<Pod>) -> Result<(), ActError> {
         match self
             .node_access

@@ -1,4 +1,4 @@
-//! Which pods nobody will see to any more. Pure.
+//! Which pods have no kubelet any more. Pure.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -9,36 +9,35 @@ use coracle_client::Cached;
 
 use crate::views::{Node, Phase, Pod};
 
-/// How long a node must have been missing before its pods are orphans: it may not have been heard
-/// of yet.
+/// How long a node must have been missing before its pods are orphans: its informer may be behind.
 pub const QUARANTINE: Duration = Duration::from_secs(40);
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
-/// What is known of the place of a pod.
+/// The node of a pod.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// It has none.
+    /// It is not scheduled.
     Nowhere,
-    /// A node.
+    /// On this node.
     On(Arc<Cached<Node>>),
-    /// A node that nobody knows, since then.
+    /// On a node that has been missing since then.
     Missing(Timestamp),
 }
 
-/// What is to be done about a pod.
+/// What to do with a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Others see to it.
+    /// Leave it to others.
     Leave,
-    /// Its node may still turn up.
+    /// Its node may still appear.
     LookAfter(Duration),
-    /// Its node must be asked for once more, and if there is none, it goes.
+    /// Look its node up on the server, and delete the pod if there is none.
     Orphan,
     /// It goes.
     Remove,
 }
 
-/// What is to be done about a pod.
+/// Decides what to do with a pod.
 pub fn plan(pod: &Pod, place: &Place, now: Timestamp) -> Plan {
     match place {
         Place::Nowhere if pod.is_being_deleted => Plan::Remove,
@@ -56,14 +55,13 @@ pub fn plan(pod: &Pod, place: &Place, now: Timestamp) -> Plan {
     }
 }
 
-/// Somebody has said that it will not come back.
+/// Whether the node is tainted out-of-service.
 fn is_out_of_service(node: &Node) -> bool {
     let tainted = |taint: &Value| taint.get("key").and_then(Value::as_str) == Some(OUT_OF_SERVICE);
     !node.is_ready() && node.taints.iter().any(tainted)
 }
 
-/// Of pods that have ended those that are too many, the ones first that are missed least: evicted
-/// ones, then the oldest.
+/// The ended pods beyond the threshold: evicted ones first, then the oldest.
 pub fn surplus(pods: &[Arc<Cached<Pod>>], threshold: usize) -> Vec<Arc<Cached<Pod>>> {
     let ended = |pod: &&Arc<Cached<Pod>>| matches!(pod.phase, Phase::Succeeded | Phase::Failed);
     let mut ended: Vec<_> = pods.iter().filter(ended).cloned().collect();

@@ -1,4 +1,4 @@
-//! Pods adopted, released, made and deleted.
+//! Adopts, releases, creates and deletes pods.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::frame::{side_by_side, slow_start};
 use crate::own_writes::OwnWrites;
 use crate::views::Pod;
 
-/// What own writes of pods are noted under.
+/// The resource name under which own writes of pods are noted.
 const PODS: &str = "pods";
 
 /// Acts on the pods of one kind of owner.
@@ -25,7 +25,7 @@ pub struct PodControl {
     recorder: Recorder,
 }
 
-/// Why pods could not be claimed, made or deleted.
+/// Why pods could not be claimed, created or deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum PodError {
     #[error("cannot adopt or release a pod")]
@@ -44,26 +44,26 @@ pub enum PodError {
     Delete(#[source] Error),
 }
 
-/// How far a number of deeds got.
+/// The result of a batch of actions.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// So many succeeded.
+    /// How many succeeded.
     pub count: usize,
-    /// The first that did not.
+    /// The first failure.
     pub failure: Option<PodError>,
-    /// The UIDs of pods that were to be deleted, and certainly are not.
+    /// The UIDs of pods whose deletion certainly failed.
     pub kept: BTreeSet<Text>,
 }
 
 impl Done {
-    /// An error, if anything failed.
+    /// The failure, if any.
     pub fn result(self) -> Result<(), PodError> {
         self.failure.map_or(Ok(()), Err)
     }
 }
 
 impl PodControl {
-    /// Acts on the pods that objects of `owners` control.
+    /// Acts on the pods controlled by objects of `owners`.
     pub fn new(
         owners: Access,
         pods: Access,
@@ -85,11 +85,11 @@ impl PodControl {
         self.pods.clone().namespace(namespace)
     }
 
-    /// Releases and adopts; what is adopted gets `finalizers` too.
+    /// Releases and adopts; adopted pods also get `finalizers`.
     ///
     /// # Errors
-    /// Also where what was seen is older than what is found out here. No event need follow that
-    /// concerns the owner, so it has to be looked at again.
+    /// Also if the observed state is older than what the server returns here. No event of the owner
+    /// needs to follow, so it has to be reconciled again.
     pub async fn claim(
         &self,
         owner: &Owner,
@@ -122,8 +122,8 @@ impl PodControl {
             return Ok(());
         }
 
-        // The cache may show an owner that is gone, and whose successor wants the same pods: only
-        // the server knows.
+        // The cache may show a deleted owner whose successor selects the same pods: only the server
+        // knows.
         let live = self
             .owners
             .clone()
@@ -157,8 +157,8 @@ impl PodControl {
         Ok(())
     }
 
-    /// So many creations and these deletions are to be seen before the next decision. Comes before
-    /// the first of them.
+    /// Expects this many creations and these deletions to be observed before the next decision.
+    /// Called before the first of them.
     pub fn expect(&self, owner: &Owner, creations: usize, deletions: &[Arc<Cached<Pod>>]) {
         let uids: Vec<Text> = deletions.iter().map(|pod| pod.uid.clone()).collect();
         self.unseen
@@ -166,8 +166,7 @@ impl PodControl {
             .expect(&owner.controller.uid, creations, uids);
     }
 
-    /// Creates expected pods, first one, then more and more at once, so that where none can be made
-    /// few are tried.
+    /// Creates the expected pods with slow start: if none can be created, few are tried.
     pub async fn create(&self, owner: &Owner, wanted: &[Arc<Value>]) -> Done {
         let pods = self.pods_in(&owner.key.namespace);
         let (Unseen { expectations, .. }, uid) = (&*self.unseen, &owner.controller.uid);
@@ -176,7 +175,7 @@ impl PodControl {
             let (unseen, pods, uid) = (self.unseen.clone(), pods.clone(), uid.clone());
             async move {
                 match unseen.attempts.create(&uid, &pods, &pod).await {
-                    // The namespace goes and takes everything with it: nothing is owed.
+                    // The namespace is being deleted, with everything in it.
                     Err(error) if error.has_cause("NamespaceTerminating") => Ok(None),
                     made => made.map(Some),
                 }
@@ -184,7 +183,7 @@ impl PodControl {
         });
         let tried = slow_start(creations).await;
 
-        // What was not tried is not waited for.
+        // What was not tried will not be observed.
         expectations.lower_creations(uid, wanted.len() - tried.len());
         let mut done = Done::default();
         for made in tried {
@@ -238,8 +237,8 @@ impl PodControl {
         done
     }
 
-    /// Pods of which nobody knows whether they were told to go are told so again, before anything
-    /// is decided on what is seen of them: to delete the same pod twice does no harm.
+    /// Retries deletions with unknown outcome before anything is decided on the observed pods:
+    /// deleting the same pod twice does no harm.
     async fn delete_again(&self, owner: &Owner) -> Result<(), PodError> {
         let pods = self.pods_in(&owner.key.namespace);
         let uncertain = self.unseen.take_uncertain(&owner.controller.uid);
@@ -253,8 +252,8 @@ impl PodControl {
         failed.map_err(PodError::Delete)
     }
 
-    /// What came of the deletion of a pod: it is waited for, unless it certainly will not be heard
-    /// of.
+    /// Handles the result of a deletion: it stays expected unless it certainly will not be
+    /// observed.
     fn deleted(
         &self,
         owner: &Owner,
@@ -269,7 +268,7 @@ impl PodControl {
                 self.recorder.normal(&owner.about, "SuccessfulDelete", text);
                 Ok(())
             }
-            // It is gone, or another has its name: either way this one need not be deleted.
+            // It is deleted or replaced: either way this pod need not be deleted.
             Err(error) if error.is_not_found() || error.is_conflict() => {
                 self.unseen.expectations.deletion_observed(owner_uid, uid);
                 Ok(())
@@ -286,7 +285,7 @@ impl PodControl {
     }
 }
 
-/// Deletes a pod, and no other of its name.
+/// Deletes a pod by UID.
 fn deletion(
     pods: &Access,
     uid: &Text,
@@ -306,7 +305,7 @@ mod tests {
 
     use super::*;
 
-    /// Pods of a set in a cluster, and what is unseen of them.
+    /// Pods of a ReplicaSet in a cluster, with their expectations.
     struct Tried {
         cluster: Cluster,
         control: PodControl,
@@ -359,7 +358,7 @@ mod tests {
     async fn what_is_refused_and_what_is_not_tried_is_not_waited_for() {
         let tried = Tried::with(Cluster::client).await;
 
-        // One without containers is refused, and then the others are not tried.
+        // A pod without containers is rejected, and then the others are not tried.
         let mut refused = pod("refused");
         refused.as_object_mut().unwrap().remove("spec");
         let refused = Arc::new(refused);

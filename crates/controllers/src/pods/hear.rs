@@ -1,4 +1,4 @@
-//! Which owners a change of pods concerns.
+//! Maps changes of pods to keys of their owners.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{PodOwner, Unseen};
 use crate::frame::Feeds;
 use crate::views::Pod;
 
-/// Wakes an owner whenever it changes itself.
+/// Wakes an owner when it changes itself.
 pub fn follow_owners<O: PodOwner>(
     feeds: &mut Feeds,
     owners: &Informer<O>,
@@ -25,8 +25,8 @@ pub fn follow_owners<O: PodOwner>(
     });
 }
 
-/// Wakes the owners of pods that change, and whoever may adopt those without one; notes what was
-/// expected and is seen.
+/// Wakes the owners of changed pods, and possible adopters of orphans; lowers expectations that are
+/// met.
 pub fn follow_pods<O: PodOwner>(
     feeds: &mut Feeds,
     owners: &Informer<O>,
@@ -51,14 +51,14 @@ struct Listener<O: Send + Sync + 'static, W> {
 impl<O: PodOwner, W: Fn(&ObjectKey)> Listener<O, W> {
     fn hear(&self, change: &Change<Pod>) {
         match change {
-            // One that was going already when it was first seen: its creation was seen long ago.
+            // It was already being deleted when first observed: its creation was observed long ago.
             Change::Added { object, .. } if object.is_being_deleted => self.going(object),
             Change::Added { object, .. } => match self.owner(object) {
                 Some(owner) => {
                     self.unseen.expectations.creation_observed(&owner.uid);
                     (self.wake)(&owner.key);
                 }
-                // An orphan was created by somebody else: it counts for no expectation.
+                // An orphan was not created by this controller: it meets no expectation.
                 None => self.wake_all(object),
             },
             Change::Updated { old, new } if old.version != new.version => self.changed(old, new),
@@ -77,7 +77,7 @@ impl<O: PodOwner, W: Fn(&ObjectKey)> Listener<O, W> {
         }
 
         if old.controller != new.controller {
-            // It is another's now, or nobody's.
+            // It was released, or belongs to another owner now.
             self.owner(old)
                 .iter()
                 .for_each(|owner| (self.wake)(&owner.key));
@@ -94,7 +94,7 @@ impl<O: PodOwner, W: Fn(&ObjectKey)> Listener<O, W> {
         }
     }
 
-    /// Its deletion has been seen, by its mark or by its end: both count once.
+    /// The deletion was observed, by its timestamp or by its event: both count once.
     fn going(&self, pod: &Arc<Cached<Pod>>) {
         if let Some(owner) = self.owner(pod) {
             self.unseen
@@ -104,7 +104,7 @@ impl<O: PodOwner, W: Fn(&ObjectKey)> Listener<O, W> {
         }
     }
 
-    /// The very object that controls a pod.
+    /// The controller of a pod, matched by UID.
     fn owner(&self, pod: &Cached<Pod>) -> Option<Arc<Cached<O>>> {
         let controller = pod
             .controller
@@ -116,7 +116,7 @@ impl<O: PodOwner, W: Fn(&ObjectKey)> Listener<O, W> {
         (owner.uid == controller.uid).then_some(owner)
     }
 
-    /// Whoever may adopt an orphan looks at it.
+    /// Wakes all possible adopters of an orphan.
     fn wake_all(&self, pod: &Cached<Pod>) {
         if pod.controller.is_some() {
             return;

@@ -1,4 +1,4 @@
-//! What was set in motion for owners of pods and has not been seen yet, by the owners' UIDs.
+//! Creations and deletions of pods that have not been observed yet, by the UID of the owner.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,27 +10,26 @@ use coracle_client::expectations::GIVEN_UP_AFTER;
 
 use crate::frame::{Attempts, Requeue};
 
-/// Shared by what hears of pods and what acts on them.
+/// Shared by the handlers and by what acts on pods.
 #[derive(Default)]
 pub struct Unseen {
-    /// Creations and deletions that will be heard of.
+    /// Creations and deletions that will be observed.
     pub expectations: Expectations,
-    /// Creations of which nobody knows whether they took place.
+    /// Creations with unknown outcome.
     pub attempts: Attempts,
-    /// Deletions of which nobody knows that, by owner: pods by their UIDs, with their names.
+    /// Deletions with unknown outcome, by owner: UID and name of each pod.
     uncertain: Mutex<BTreeMap<Text, BTreeMap<Text, Text>>>,
 }
 
 impl Unseen {
-    /// The owner is gone.
+    /// Forgets a deleted owner.
     pub fn forget(&self, owner: &str) {
         self.expectations.forget(owner);
         self.attempts.forget(owner);
         self.uncertain().remove(owner);
     }
 
-    /// A pod was told to go, and no answer came. It stays expected to go, and has to be told so
-    /// again.
+    /// Notes a deletion without a response. It stays expected, and has to be retried.
     pub(super) fn note_uncertain(&self, owner: &Text, uid: &Text, name: &Text) {
         self.uncertain()
             .entry(owner.clone())
@@ -38,7 +37,7 @@ impl Unseen {
             .insert(uid.clone(), name.clone());
     }
 
-    /// The pods that have to be told again, each answered once.
+    /// Takes the deletions to retry; each is returned once.
     pub(super) fn take_uncertain(&self, owner: &str) -> Vec<(Text, Text)> {
         self.uncertain()
             .remove(owner)
@@ -54,8 +53,8 @@ impl Unseen {
     }
 }
 
-/// When to look again at an owner that is to be looked at after some time anyway, or not. Where
-/// something is waited for that may never be seen, it is looked at when the waiting ends.
+/// When to reconcile an owner again, given the time that its plan asks for. If an expectation is
+/// not met, at the latest when it expires.
 pub fn look_again(settled: bool, wake_after: Option<Duration>) -> Requeue {
     let waits = (!settled).then_some(GIVEN_UP_AFTER + Duration::from_secs(1));
     wake_after

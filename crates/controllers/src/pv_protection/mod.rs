@@ -1,4 +1,4 @@
-//! The protection of volumes: one that a claim is bound to does not go.
+//! PersistentVolume protection: a bound volume is not deleted.
 
 pub mod plan;
 
@@ -23,7 +23,7 @@ pub struct PvProtection {
 #[error("cannot write the volume")]
 pub struct ActError(#[source] Error);
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("pvprotection");
     let mut feeds = Feeds::new();

@@ -1,4 +1,4 @@
-//! The protection of claims: one that pods use does not go.
+//! PersistentVolumeClaim protection: a claim in use by pods is not deleted.
 
 pub mod plan;
 pub mod user;
@@ -25,18 +25,18 @@ pub struct PvcProtection {
     pod_access: Access,
 }
 
-/// Why a claim could not be dealt with.
+/// Why a claim could not be processed.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// Its users could not be listed.
+    /// Its pods could not be listed.
     #[error("cannot list the pods")]
     List(#[source] Error),
-    /// It could not be written.
+    /// The claim could not be written.
     #[error("cannot write the claim")]
     Write(#[source] Error),
 }
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("pvcprotection");
     let mut feeds = Feeds::new();
@@ -45,7 +45,7 @@ pub async fn run(context: &Context) {
 }
 
 impl PvcProtection {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         queue: &WorkQueue<ObjectKey>,
@@ -90,8 +90,7 @@ impl PvcProtection {
         }
     }
 
-    /// Whether the server knows of a pod that holds the claim: one may have come that was not heard
-    /// of yet.
+    /// Whether a pod on the server uses the claim: the informer may be behind.
     async fn is_used(&self, claim: &Value) -> Result<bool, ActError> {
         let pods = self.pod_access.clone().namespace(claim.meta().namespace());
         let pods = pods

@@ -1,4 +1,4 @@
-//! What the plan says, done.
+//! Carries out the plan.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::template;
 use crate::views::Pod;
 use crate::write_status::write_status;
 
-/// Why a plan could not be carried out to its end.
+/// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error(transparent)]
@@ -40,7 +40,7 @@ impl<S: Set> ReplicaSets<S> {
             Pods::Delete(victims) => {
                 self.control.expect(&owner, 0, victims);
                 let done = self.control.delete(&owner, victims).await;
-                // What was told to go does not count any more, as it will not the next time.
+                // Deleted pods do not count any more.
                 let goes = |pod: &Text| victims.iter().any(|victim| victim.uid == *pod);
                 claimed.retain(|pod| !goes(&pod.uid) || done.kept.contains(&pod.uid));
                 done.result()
@@ -82,7 +82,7 @@ impl<S: Set> ReplicaSets<S> {
         self.control.create(owner, &pods).await.result()
     }
 
-    /// Writes the status if it is another one.
+    /// Writes the status if it changed.
     async fn note_status(
         &self,
         key: &ObjectKey,

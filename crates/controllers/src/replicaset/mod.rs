@@ -1,8 +1,8 @@
-//! The ReplicaSet controller: keeps as many pods of a kind as it was told.
+//! The ReplicaSet controller: keeps the desired number of pods running.
 //!
 //! Changes of ReplicaSets and pods become keys ([`pods`](crate::pods)); `plan` decides; `act`
-//! adopts and releases, creates and deletes, and writes the status that `status` works out. All of
-//! it serves ReplicationControllers too, which are read as ReplicaSets ([`Set`]).
+//! adopts and releases, creates and deletes, and writes the status computed by `status`.
+//! ReplicationControllers use all of it too, read as ReplicaSets ([`Set`]).
 
 mod act;
 pub mod plan;
@@ -29,21 +29,21 @@ use crate::own_writes::OwnWrites;
 use crate::pods::{self, PodControl, PodOwner, Unseen};
 use crate::views::{BY_CONTROLLER, Pod, ReplicaSet, orphans_of};
 
-/// A kind of which each object keeps so many pods.
+/// A kind whose objects keep a number of pods running.
 pub trait Set: PodOwner {
     /// The controller's name.
     const NAME: &'static str;
-    /// Its service account, and the component in its events.
+    /// Its service account, and the component of events.
     const ACCOUNT: &'static str;
     /// The plural of the resource, in the version of [`PodOwner::API_VERSION`].
     const PLURAL: &'static str;
-    /// Whether the status says how many pods are on their way out.
+    /// Whether the status has `terminatingReplicas`.
     const COUNTS_TERMINATING: bool;
 
-    /// It as a ReplicaSet.
+    /// The object as a ReplicaSet.
     fn as_set(set: &Arc<Cached<Self>>) -> Arc<Cached<ReplicaSet>>;
 
-    /// Where it is found in [`BY_CONTROLLER`].
+    /// Its key in the index [`BY_CONTROLLER`].
     fn by_controller(set: &Cached<Self>) -> Vec<Text>;
 }
 
@@ -73,7 +73,7 @@ pub struct ReplicaSets<S: Set> {
     world: World,
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run<S: Set>(context: &Context, workers: usize) {
     let queue = WorkQueue::new(S::PLURAL.trim_end_matches('s'));
     let mut feeds = Feeds::new();
@@ -84,7 +84,7 @@ pub async fn run<S: Set>(context: &Context, workers: usize) {
 }
 
 impl<S: Set> ReplicaSets<S> {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         queue: &WorkQueue<ObjectKey>,
@@ -135,7 +135,7 @@ impl<S: Set> ReplicaSets<S> {
             .expect("the index was made with the controller")
     }
 
-    /// How many active pods each node has of all sets that have the same owner.
+    /// How many active pods each node has of all sets with the same owner.
     fn neighbours(&self, set: &ReplicaSet, uid: &Text) -> BTreeMap<Text, usize> {
         let related: Vec<Text> = match &set.controller {
             None => vec![uid.clone()],

@@ -1,4 +1,4 @@
-//! What a ReplicaSet needs, and which pods go first, as tables.
+//! What a ReplicaSet needs, and which pods are deleted first, as tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::status::{Failure, status};
 use crate::pods::rank::first_to_go;
 use crate::views::{Pod, ReplicaSet};
 
-/// When everything is looked at: 2026-03-01T12:00:00Z.
+/// The time of all tests: 2026-03-01T12:00:00Z.
 fn noon() -> Timestamp {
     Timestamp::from_unix(1_772_366_400, 0)
 }
@@ -31,7 +31,7 @@ fn set_with(metadata: &str, spec: &str) -> Arc<Cached<ReplicaSet>> {
     Arc::new(Cached::of(object(&text)).unwrap())
 }
 
-/// A pod that the set controls and that matches, with more in its metadata, and with this besides.
+/// A pod that the set controls and selects, with more metadata and other fields.
 fn pod(name: &str, metadata: &str, rest: &str) -> Arc<Cached<Pod>> {
     let owner = "ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: me, controller: true}]";
     raw(
@@ -91,7 +91,7 @@ fn pods_that_were_told_to_go_do_not_count_whatever_is_seen_of_them() {
     );
 }
 
-/// A plan in few words.
+/// A plan as text.
 fn said(plan: &Plan) -> String {
     let pods = match &plan.pods {
         Pods::Keep => "keep".to_string(),

@@ -1,9 +1,9 @@
-//! The quota controller: what a namespace uses of what its quotas limit.
+//! The quota controller: the usage of each ResourceQuota.
 //!
-//! What is made is charged where it is admitted; this controller sums up what there is when a quota
-//! comes or changes, and when something goes or ends that a quota counts. A while after a charge it
-//! sums up once more, for what was charged and then not made. The objects are asked of the server,
-//! so that a sum is never older than the quota that it is written to.
+//! Creations are charged by admission; this controller recomputes the usage when a quota is created
+//! or changed, and when a counted object is deleted or ends. It also recomputes some time after a
+//! charge, for objects that were charged and then not created. Objects are listed from the server,
+//! so that the usage is never older than the quota that it is written to.
 
 pub mod plan;
 
@@ -26,7 +26,7 @@ use crate::frame::{
 use crate::views::{Owned, Phase, Pod};
 use plan::{Found, Of, only_counts, speaks_of, status, used};
 
-/// So long after it was charged a quota is summed up.
+/// A quota is recomputed this long after a charge.
 const AFTER_CHARGE: Duration = Duration::from_secs(30);
 
 /// The controller.
@@ -38,18 +38,18 @@ pub struct ResourceQuotas {
     world: World,
 }
 
-/// Why a quota could not be brought up to date.
+/// Why a quota could not be updated.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// What it counts could not be listed.
+    /// The counted objects could not be listed.
     #[error("cannot list {0}")]
     List(String, #[source] Error),
-    /// Its status could not be written.
+    /// The status could not be written.
     #[error("cannot write the status")]
     Status(#[source] Error),
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("resourcequota_primary");
     let mut feeds = Feeds::new();
@@ -72,7 +72,7 @@ pub async fn run(context: &Context, workers: usize) {
 }
 
 impl ResourceQuotas {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         queue: &WorkQueue<ObjectKey>,
@@ -105,7 +105,7 @@ impl ResourceQuotas {
         }
     }
 
-    /// Everything that a quota counts.
+    /// Lists everything that a quota counts.
     async fn find(&self, quota: &Value, served: &Served) -> Result<Vec<Of>, ActError> {
         let mut found = Vec::new();
         for resource in countable(served) {
@@ -134,7 +134,7 @@ impl ResourceQuotas {
     }
 }
 
-/// The objects of a resource, or only how many there are.
+/// The objects of a resource, or only their number.
 async fn count(objects: &Access, only_count: bool) -> Result<Found, Error> {
     if !only_count {
         return Ok(Found::Objects(
@@ -142,7 +142,7 @@ async fn count(objects: &Access, only_count: bool) -> Result<Found, Error> {
         ));
     }
 
-    // One is shown, and the server says how many there are besides.
+    // The list is limited to one, and the server returns the remaining count.
     let one = ListOptions {
         limit: 1,
         ..ListOptions::default()
@@ -166,7 +166,7 @@ async fn count(objects: &Access, only_count: bool) -> Result<Found, Error> {
     }
 }
 
-/// What can be counted: all that can be made in a namespace.
+/// All resources that can be created in a namespace.
 fn countable(served: &Served) -> impl Iterator<Item = &Resource> {
     let able = |one: &&ServedResource| {
         let counter = Counter::of(&one.resource.group, &one.resource.plural);
@@ -180,14 +180,15 @@ fn countable(served: &Served) -> impl Iterator<Item = &Resource> {
         .map(|one| &one.resource)
 }
 
-/// What is watched for going. Pods also end, which their metadata do not say: they are heard apart.
+/// The resources watched for deletions. Pods also end, which metadata do not show: they are
+/// followed separately.
 fn quotable(served: &Served) -> Vec<&Resource> {
     countable(served)
         .filter(|resource| !(resource.group.is_empty() && resource.plural == "pods"))
         .collect()
 }
 
-/// Which quotas get something back.
+/// Finds the quotas whose usage shrinks.
 #[derive(Clone)]
 struct Replenished {
     quotas: Informer<Whole>,
@@ -200,7 +201,7 @@ impl Replenished {
         let counts_more = counter.kind() != coracle_api::quota::Kind::Pieces;
         match change {
             Change::Deleted { object, .. } => self.wake(counter, &object.key.namespace),
-            // One that only counts as a piece counts the same whatever it says.
+            // If only the number counts, updates do not matter.
             Change::Updated { new, .. } if counts_more => self.wake(counter, &new.key.namespace),
             _ => {}
         }
@@ -230,7 +231,7 @@ impl Replenished {
 impl Controller for ResourceQuotas {
     type Key = ObjectKey;
     type Observed = Arc<Cached<Whole>>;
-    /// What is used can only be asked of the server, so everything is decided after that, by
+    /// Usage can only be read from the server, so everything is decided after that, by
     /// [`plan::status`].
     type Plan = ();
     type Error = ActError;

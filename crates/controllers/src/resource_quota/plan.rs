@@ -1,4 +1,4 @@
-//! What a quota's status should say. Pure.
+//! The status of a quota. Pure.
 
 use coracle_api::quantity::Quantity;
 use coracle_api::quota::{Amounts, Counter};
@@ -8,7 +8,7 @@ use coracle_api::{Map, Value};
 /// The objects of one resource in a quota's namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
-    /// How many there are; nothing else of them counts.
+    /// Their number, if nothing else counts.
     Count(i64),
     /// The objects.
     Objects(Vec<Value>),
@@ -25,26 +25,25 @@ pub struct Of {
     pub found: Found,
 }
 
-/// The names that a quota limits.
+/// The resource names that a quota limits.
 pub fn limited(quota: &Value) -> impl Iterator<Item = &str> {
     let hard = quota.at(&["spec", "hard"]).and_then(Value::as_object);
     hard.into_iter().flat_map(|hard| hard.keys())
 }
 
-/// Whether a quota speaks of objects of a resource.
+/// Whether a quota limits objects of a resource.
 pub fn speaks_of(quota: &Value, counter: Counter<'_>) -> bool {
     limited(quota).any(|name| counter.counts(name))
 }
 
-/// Whether the number of objects is all that a quota wants to know of a resource: those without
-/// scopes that count pieces.
+/// Whether a quota needs only the number of objects: no scopes, and object counts only.
 pub fn only_counts(quota: &Value, counter: Counter<'_>) -> bool {
     let is_set = |path: &[&str]| quota.at(path).is_some_and(|value| !value.is_null());
     let scoped = is_set(&["spec", "scopes"]) || is_set(&["spec", "scopeSelector"]);
     counter.kind() == coracle_api::quota::Kind::Pieces && !scoped
 }
 
-/// What is used of what a quota limits: of everything that can be counted at least nothing.
+/// The usage of what a quota limits: at least zero for everything that can be counted.
 pub fn used(quota: &Value, found: &[Of], now: Timestamp) -> Amounts {
     let mut used = Amounts::new();
     for of in found {
@@ -83,8 +82,7 @@ pub fn used(quota: &Value, found: &[Of], now: Timestamp) -> Amounts {
     used
 }
 
-/// The status that a quota should have; `None`: it has it. What could not be counted stays as it
-/// was.
+/// The desired status; `None` if unchanged. What could not be counted keeps its value.
 pub fn status(quota: &Value, used: &Amounts) -> Option<Map> {
     let hard = quota
         .at(&["spec", "hard"])

@@ -1,4 +1,4 @@
-//! The root CA publisher: every namespace has a ConfigMap by which its pods know the cluster's API
+//! The root CA publisher: every namespace has a ConfigMap with the CA by which pods verify the API
 //! server.
 
 pub mod plan;
@@ -27,7 +27,7 @@ pub struct RootCaPublisher {
 #[error("cannot write the authority's ConfigMap")]
 pub struct ActError(#[source] Error);
 
-/// Begins the controller; without an authority there is nothing to publish. Never returns.
+/// Runs the controller; without an authority it does nothing. Never returns.
 pub async fn run(context: &Context, authority: Option<Arc<str>>) {
     let Some(authority) = authority else {
         warn!(
@@ -43,7 +43,7 @@ pub async fn run(context: &Context, authority: Option<Arc<str>>) {
 }
 
 impl RootCaPublisher {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         authority: Arc<str>,
@@ -126,7 +126,7 @@ impl Controller for RootCaPublisher {
 
         match written {
             Ok(_) => Ok(Requeue::OnEvent),
-            // Somebody was quicker, or the namespace is going.
+            // It was created by another, or the namespace is being deleted.
             Err(error) if error.is_already_exists() || error.has_cause("NamespaceTerminating") => {
                 Ok(Requeue::OnEvent)
             }

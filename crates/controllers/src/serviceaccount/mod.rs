@@ -1,5 +1,4 @@
-//! The service account controller: every namespace has an account that its pods run as unless they
-//! name another.
+//! The service account controller: every namespace has the default account.
 
 pub mod plan;
 
@@ -18,12 +17,12 @@ pub struct ServiceAccounts {
     access: Access,
 }
 
-/// The account could not be made.
+/// The account could not be created.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot create the account")]
 pub struct ActError(#[source] Error);
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("serviceaccount");
     let mut feeds = Feeds::new();
@@ -32,7 +31,7 @@ pub async fn run(context: &Context) {
 }
 
 impl ServiceAccounts {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         queue: &WorkQueue<ObjectKey>,
@@ -120,7 +119,7 @@ impl Controller for ServiceAccounts {
             .await
         {
             Ok(_) => Ok(Requeue::OnEvent),
-            // Somebody was quicker, or the namespace is going.
+            // It was created by another, or the namespace is being deleted.
             Err(error) if error.is_already_exists() || error.has_cause("NamespaceTerminating") => {
                 Ok(Requeue::OnEvent)
             }

@@ -1,10 +1,9 @@
-//! The tokens of service accounts that are kept in secrets: a secret of type
-//! `kubernetes.io/service-account-token` gets the token of the account that it names, and goes when
-//! that account goes.
+//! Service account tokens in secrets: a secret of type `kubernetes.io/service-account-token` gets a
+//! token of the account that it names, and is deleted with that account.
 //!
-//! What is held decides what is looked at; what is written is made from what the server has just
-//! said, so that nobody fills a secret that has changed meanwhile, and no secret is taken away
-//! because an account was not heard of yet.
+//! The caches decide which secrets are processed; writes are based on objects just read from the
+//! server, so that no changed secret is overwritten, and no secret is deleted because the informer
+//! has not reported its account yet.
 
 pub mod plan;
 
@@ -23,10 +22,10 @@ use tracing::warn;
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use plan::{Observed, Plan, account_of};
 
-/// The secrets that are looked at.
+/// The field selector of the secrets.
 const OUR_TYPE: &str = "type=kubernetes.io/service-account-token";
 
-/// Whose token a secret is to keep.
+/// The account and secret of a token.
 pub struct Kept<'a> {
     pub namespace: &'a str,
     pub account: &'a str,
@@ -36,7 +35,7 @@ pub struct Kept<'a> {
 
 type Sign = dyn Fn(&Kept<'_>) -> Option<String> + Send + Sync;
 
-/// Signs tokens; `None`: it could not.
+/// Signs tokens; `None` if it cannot.
 #[derive(Clone)]
 pub struct TokenSigner(pub Arc<Sign>);
 
@@ -46,12 +45,12 @@ impl fmt::Debug for TokenSigner {
     }
 }
 
-/// What is looked at.
+/// What the controller works on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// A secret.
     Secret(ObjectKey),
-    /// An account that may name a secret which has gone.
+    /// An account that may name a deleted secret.
     Reference { account: ObjectKey, secret: Text },
 }
 
@@ -74,21 +73,21 @@ pub struct ServiceAccountTokens {
     authority: Option<Arc<str>>,
 }
 
-/// Why a secret could not be dealt with.
+/// Why a secret could not be processed.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// The server did not say what there is.
+    /// The server could not be read.
     #[error("cannot read what there is")]
     Read(#[source] Error),
-    /// It did not take what was to be.
+    /// The server rejected a write.
     #[error("cannot write what is to be")]
     Write(#[source] Error),
-    /// There is no token.
+    /// The token could not be signed.
     #[error("the token cannot be signed")]
     Sign,
 }
 
-/// Begins the controller; without a key there is nothing to sign with. Never returns.
+/// Runs the controller; without a key it does nothing. Never returns.
 pub async fn run(
     context: &Context,
     signer: Option<TokenSigner>,
@@ -112,8 +111,8 @@ pub async fn run(
 }
 
 impl ServiceAccountTokens {
-    /// The controller, whose feeds fill `queue`. It writes as the manager itself, which others get
-    /// their tokens from.
+    /// Creates the controller; its feeds fill `queue`. It writes as the manager itself, from which
+    /// others get their tokens.
     pub fn new(
         context: &Context,
         signer: TokenSigner,
@@ -169,7 +168,7 @@ impl ServiceAccountTokens {
         }
     }
 
-    /// The account that a secret means, as the server has it.
+    /// The account that a secret names, from the server.
     async fn account(&self, secret: &Value) -> Result<Option<Value>, ActError> {
         let accounts = self
             .account_access
@@ -182,14 +181,14 @@ impl ServiceAccountTokens {
         Ok(found.filter(|account| plan::is_account(secret, account.meta().uid())))
     }
 
-    /// Fills a secret that is still as it was held.
+    /// Fills a secret if it is unchanged on the server.
     async fn fill(&self, held: &Value, account: &Value) -> Result<(), ActError> {
         let meta = held.meta();
         let secrets = self.secret_access.clone().namespace(meta.namespace());
         let live = secrets.find(meta.name()).await.map_err(ActError::Read)?;
         let same = |live: &Value| live.meta().resource_version() == meta.resource_version();
 
-        // One that has changed is told of, and looked at then.
+        // If it changed, its event brings it back.
         let Some(live) = live.filter(same) else {
             return Ok(());
         };
@@ -219,7 +218,7 @@ impl ServiceAccountTokens {
         )
     }
 
-    /// Takes away the secret of an account that is no more, and no other of its name.
+    /// Deletes the secret of a deleted account, matched by UID.
     async fn remove(&self, secret: &Value) -> Result<(), ActError> {
         let secrets = self
             .secret_access
@@ -240,7 +239,7 @@ impl ServiceAccountTokens {
         let accounts = self.account_access.clone().namespace(&account.namespace);
         let found = accounts.find(&account.name).await.map_err(ActError::Read)?;
         match found.and_then(|found| plan::forgotten(found, secret)) {
-            // In a conflict it has changed, and is read again.
+            // On a conflict it is read again.
             Some(right) => accounts
                 .update(&right)
                 .await
@@ -251,7 +250,7 @@ impl ServiceAccountTokens {
     }
 }
 
-/// What has gone or changed meanwhile needs nothing more: a change is told of.
+/// A deleted or changed object needs nothing more: its event brings it back.
 fn settled<T>(written: Result<T, Error>) -> Result<(), ActError> {
     match written {
         Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),

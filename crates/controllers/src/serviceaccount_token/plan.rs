@@ -1,4 +1,4 @@
-//! What a secret that keeps the token of a service account lacks. Pure.
+//! What a service account token secret lacks. Pure.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coracle_api::{Map, Value};
 
-/// The annotations that say whose token it is.
+/// The annotations that name the account.
 pub const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 pub const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
@@ -14,35 +14,35 @@ const TOKEN: &str = "token";
 const NAMESPACE: &str = "namespace";
 const AUTHORITY: &str = "ca.crt";
 
-/// All that is known of a key.
+/// All that was observed of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Observed {
-    /// A secret, as it is held.
+    /// A secret, from the cache.
     Secret {
         secret: Arc<Value>,
-        /// The UID of the account that it names, if it is held.
+        /// The UID of its account, if cached.
         account: Option<String>,
-        /// What the secret is to hold as the cluster's authority.
+        /// The CA that the secret should contain.
         authority: Option<String>,
     },
-    /// An account that names a secret which has gone.
+    /// An account that names a deleted secret.
     Reference,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// Nothing.
     Keep,
-    /// The secret is filled.
+    /// Fill the secret.
     Fill,
-    /// The account is not held: the server is asked, and where it has none the secret goes.
+    /// The account is not cached: read it from the server, and delete the secret if there is none.
     AskForAccount,
-    /// The account no longer names the secret.
+    /// Remove the reference from the account.
     Forget,
 }
 
-/// What the key needs.
+/// Decides what the key needs.
 pub fn plan(observed: &Observed) -> Plan {
     let Observed::Secret {
         secret,
@@ -71,14 +71,13 @@ pub fn account_of(secret: &Value) -> &str {
     secret.meta().annotation(ACCOUNT_NAME).unwrap_or_default()
 }
 
-/// Whether an account is the one that a secret means: one that names no UID means whoever has the
-/// name.
+/// Whether an account is the one that a secret names: without UID, any account of that name is.
 pub fn is_account(secret: &Value, uid: &str) -> bool {
     let named = secret.meta().annotation(ACCOUNT_UID).unwrap_or_default();
     named.is_empty() || named == uid
 }
 
-/// What a secret lacks.
+/// The missing parts of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lacks {
     pub token: bool,
@@ -93,7 +92,7 @@ impl Lacks {
     }
 }
 
-/// What a secret lacks. What is there stays, except for an authority that is not the cluster's.
+/// Finds the missing parts. Existing ones stay, except for a CA that is not the cluster's.
 pub fn lacks(secret: &Value, authority: Option<&str>) -> Lacks {
     let kept = |name: &str| {
         secret
@@ -108,7 +107,7 @@ pub fn lacks(secret: &Value, authority: Option<&str>) -> Lacks {
     }
 }
 
-/// The secret with what it lacked; `token` is a new one, where it lacked that.
+/// The secret with its missing parts filled in; `token` is a new one, if that was missing.
 pub fn filled(
     mut secret: Value,
     account: &Value,
@@ -143,7 +142,7 @@ pub fn filled(
     secret
 }
 
-/// The account without its mention of a secret; `None`: it does not mention it.
+/// The account without its reference to a secret; `None` if it has none.
 pub fn forgotten(mut account: Value, secret: &str) -> Option<Value> {
     let named = account.get("secrets").and_then(Value::as_array)?;
     let is_it = |entry: &Value| entry.get("name").and_then(Value::as_str) == Some(secret);
@@ -213,7 +212,7 @@ mod tests {
             Plan::Fill,
         );
 
-        // The account may be new, or another of its name: that is not decided by what is held.
+        // The account may be new or replaced: the cache cannot decide that.
         check(secret("u", &whole()), None, Plan::AskForAccount);
         check(secret("old", &whole()), Some("u"), Plan::AskForAccount);
         check(object(r#"{"metadata":{"name":"s"}}"#), None, Plan::Keep);
@@ -252,7 +251,7 @@ mod tests {
         assert_eq!(done.meta().annotation(ACCOUNT_UID), Some("u"));
         assert!(!lacks(&done, Some("PEM")).any());
 
-        // Without an authority nobody's is touched.
+        // Without a CA, existing ones are left alone.
         let other = filled(
             secret("u", r#""namespace":"eA==","ca.crt":"eA==""#),
             &account,

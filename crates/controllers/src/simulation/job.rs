@@ -121,17 +121,18 @@ impl Scenario for Runs {
     }
 }
 
-/// What truly became of a Job's pods.
+/// The true history of a Job's pods.
 #[derive(Default)]
 struct Tally {
     succeeded: BTreeSet<String>,
-    /// Failed, or on their way out before they ended.
+    /// Failed, or deleted before they ended.
     failed: BTreeSet<String>,
-    /// Of both, how many were let go while the Job went on: they had to be counted before.
+    /// How many of both lost their finalizer while the Job was active: they had to be counted
+    /// before.
     let_go: usize,
 }
 
-/// Notes what a change says of a pod.
+/// Notes a change of a pod.
 fn note(tally: &mut BTreeMap<String, Tally>, change: &Change, objects: &Objects) {
     let ("pods", Some(pod)) = (
         change.resource.as_str(),
@@ -174,7 +175,7 @@ impl Tally {
         };
         let (succeeded, failed) = (said("succeeded"), said("failed"));
 
-        // One that succeeds while it is deleted may count as either, and as one of them only.
+        // A pod that succeeds while it is deleted may count as either, but only once.
         let ended = as_int(self.succeeded.union(&self.failed).count());
         let truth = (as_int(self.succeeded.len()), as_int(self.failed.len()));
         if succeeded > truth.0 || failed > truth.1 || succeeded + failed > ended {
@@ -186,7 +187,7 @@ impl Tally {
         Ok(())
     }
 
-    /// Nothing was let go uncounted.
+    /// No pod lost its finalizer uncounted.
     fn check_all(&self, job: &Value) -> Result<(), String> {
         let counted = number(job, &["status", "succeeded"]) + number(job, &["status", "failed"]);
         match counted < as_int(self.let_go) {

@@ -1,4 +1,4 @@
-//! What the plan says, done.
+//! Carries out the plan.
 
 use coracle_api::owner::OwnerReference;
 use coracle_api::{Map, Value};
@@ -14,10 +14,10 @@ use crate::pods::{Owner, PodError};
 use crate::views::Pod;
 use crate::write_status::write_status;
 
-/// No more steps than this are taken at once.
+/// The most steps taken at once.
 const LARGEST_BATCH: usize = 500;
 
-/// Why a plan could not be carried out to its end.
+/// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error(transparent)]
@@ -71,7 +71,7 @@ impl StatefulSets {
         Ok(plan.wake_after.map_or(Requeue::OnEvent, Requeue::After))
     }
 
-    /// Takes steps, one after the other or in batches of 1, 2, 4 …; stops at the first that fails.
+    /// Takes steps one after the other, or in batches of 1, 2, 4 …; stops at the first failure.
     async fn steps(
         &self,
         owner: &Owner,
@@ -170,8 +170,7 @@ impl StatefulSets {
         Ok(())
     }
 
-    /// Makes the claims of a pod that are missing, and gives those that are there the owners they
-    /// should have.
+    /// Creates the missing claims of a pod, and sets the owners of existing ones.
     async fn claims(
         &self,
         owner: &Owner,

@@ -1,4 +1,4 @@
-//! Which StatefulSets a change of claims concerns.
+//! Maps changes of claims to StatefulSets.
 
 use coracle_client::{Change, Informer, Metadata, ObjectKey, WorkQueue};
 
@@ -13,7 +13,7 @@ pub(super) fn follow(
 ) {
     let (all, woken) = (sets.clone(), queue.clone());
     feeds.follow(claims, move |change| {
-        // A pod may have waited for a claim of its name to go.
+        // A pod may have waited for the deletion of a claim of this name.
         if let Change::Deleted { object, .. } = change {
             let sets = all.list_namespace(&object.key.namespace);
             let waiting = sets.iter().filter(|set| !set.claim_templates().is_empty());

@@ -1,8 +1,8 @@
-//! The StatefulSet controller: pods with numbers, names and claims of their own.
+//! The StatefulSet controller: pods with ordinals, stable names and claims.
 //!
-//! [`Revised`] turns changes of StatefulSets, pods and revisions into keys, `hear` those of claims;
-//! `plan` decides, with the help of `replace` (what is replaced next), `identity` (what is a pod's
-//! own) and `status`; `act` does it.
+//! [`Revised`] turns changes of StatefulSets, pods and revisions into keys, `handlers` those of
+//! claims; `plan` decides, using `replace` (what is replaced next), `identity` (name, labels and
+//! claims of a pod) and `status`; `act` carries it out.
 
 mod act;
 mod hear;
@@ -28,13 +28,13 @@ use crate::history::{Names, Revised};
 use crate::views::{Pod, StatefulSet};
 use identity::claim_name;
 
-/// The label of pods that says which revision they are of, by its name.
+/// The label of pods with the name of their revision.
 pub const POD_REVISION: &str = "controller-revision-hash";
-/// The label of revisions that tells them apart.
+/// The label of revisions with the hash.
 const HASH: &str = "controller.kubernetes.io/hash";
-/// The controller's account, and the component in its events.
+/// The service account, and the component of events.
 const ACCOUNT: &str = "statefulset-controller";
-/// What own writes are noted under.
+/// The resource name under which own writes are noted.
 const SETS: &str = "statefulsets";
 const CLAIMS: &str = "persistentvolumeclaims";
 
@@ -45,7 +45,7 @@ pub struct StatefulSets {
     claim_access: Access,
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("statefulset");
     let mut feeds = Feeds::new();
@@ -56,13 +56,12 @@ pub async fn run(context: &Context, workers: usize) {
 }
 
 impl StatefulSets {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> StatefulSets {
         let claims_of = Resource::builtin("", "v1", CLAIMS);
         let claims: Informer<Metadata> = context.informers.of(&claims_of);
 
-        // Names say what is there: nothing that was set in motion can be done twice, and nothing is
-        // expected.
+        // Pod names are fixed: nothing can be created twice, so no expectations are needed.
         let names = Names {
             plural: SETS,
             account: ACCOUNT,
@@ -87,7 +86,7 @@ impl StatefulSets {
                 .is_behind(key, &[(CLAIMS, self.claims.version())])
     }
 
-    /// The claims that there are of pods that should be there, or are.
+    /// The existing claims of its pods.
     fn claims_of(
         &self,
         set: &Cached<StatefulSet>,

@@ -1,6 +1,7 @@
-//! The taint eviction controller: pods leave nodes whose taints they do not tolerate, or no longer.
+//! The taint eviction controller: deletes pods from nodes whose taints they do not tolerate, or no
+//! longer.
 //!
-//! Keys are pods. Whatever changes a node's taints wakes all of its pods; `plan` says whether one
+//! Keys are pods. A change of a node's taints wakes all of its pods; `plan` decides whether one
 //! stays, and until when.
 
 pub mod plan;
@@ -22,7 +23,7 @@ use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::{BY_NODE, Node, Pod};
 use plan::{Observed, Plan, Scheduled};
 
-/// Pods that are looked at in parallel.
+/// The number of workers.
 const WORKERS: usize = 8;
 
 /// The controller.
@@ -32,11 +33,11 @@ pub struct TaintEviction {
     access: Access,
     recorder: Recorder,
     world: World,
-    /// Pods that have to leave, by their key and UID.
+    /// Scheduled evictions, by key and UID.
     scheduled: Mutex<BTreeMap<(ObjectKey, Text), Scheduled>>,
 }
 
-/// Why a pod could not be made to leave.
+/// Why a pod could not be evicted.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     #[error("cannot say why the pod goes")]
@@ -45,7 +46,7 @@ pub enum ActError {
     Delete(#[source] Error),
 }
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("noexec_taint_pod");
     let mut feeds = Feeds::new();
@@ -55,14 +56,14 @@ pub async fn run(context: &Context) {
         .await;
 }
 
-/// The taints of a node that drive pods away.
+/// The `NoExecute` taints of a node.
 fn driving(node: &Node) -> impl Iterator<Item = &Value> {
     let drives = |taint: &&Value| taint.get("effect").and_then(Value::as_str) == Some(NO_EXECUTE);
     node.taints.iter().filter(drives)
 }
 
 impl TaintEviction {
-    /// The controller, whose feeds fill `queue`.
+    /// Creates the controller; its feeds fill `queue`.
     pub fn new(
         context: &Context,
         queue: &WorkQueue<ObjectKey>,
@@ -77,7 +78,7 @@ impl TaintEviction {
         feeds.follow(&nodes, move |change| {
             let same = match change {
                 Change::Updated { old, new } => driving(old).eq(driving(new)),
-                // Whose node is gone is not driven away any more; others see to it.
+                // If the node was deleted, the pod is left to the pod garbage collector.
                 Change::Added { object, .. } | Change::Deleted { object, .. } => {
                     driving(object).next().is_none()
                 }
@@ -158,7 +159,7 @@ impl TaintEviction {
     }
 }
 
-/// Why the pod goes.
+/// The condition with the reason of the eviction.
 fn disruption(pod: &Cached<Pod>, now: Timestamp) -> Value {
     let why = (
         "DeletionByTaintManager",

@@ -1,5 +1,4 @@
-//! The controller of finished Jobs: those that say how long they stay are deleted when that time is
-//! over.
+//! The TTL-after-finished controller: deletes finished Jobs when their TTL has expired.
 
 pub mod plan;
 
@@ -19,7 +18,7 @@ use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::Job;
 use coracle_client::Projection;
 
-/// The controller's account.
+/// The service account.
 const ACCOUNT: &str = "ttl-after-finished-controller";
 
 /// The controller.
@@ -40,7 +39,7 @@ pub enum ActError {
     Delete(#[source] Error),
 }
 
-/// Begins the controller, with so many workers. Never returns.
+/// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("ttl_jobs_to_delete");
     let mut feeds = Feeds::new();
@@ -104,7 +103,7 @@ impl Controller for FinishedJobs {
             Plan::Delete => {}
         }
 
-        // Somebody may just have given it more time: only the server knows.
+        // The TTL may just have been extended: only the server knows.
         let jobs = self.access.clone().namespace(&key.namespace);
         let live = match jobs.find(&key.name).await.map_err(ActError::Get)? {
             Some(live) if live.meta().uid() == job.uid.as_str() => live,

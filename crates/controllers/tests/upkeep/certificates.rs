@@ -1,4 +1,4 @@
-//! Certificates: asked for, approved by right, signed, and good for what they say.
+//! Certificates: requested, approved if authorized, signed, and valid for their usages.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -145,7 +145,7 @@ async fn what_only_people_approve_waits_for_them_and_nobody_becomes_a_master() {
     let approval = requests.clone().subresource("approval");
     let yes = r#"{"status":{"conditions":[{"type":"Approved","status":"True","reason":"R"}]}}"#;
 
-    // Who may write approvals may still not approve for this signer.
+    // A user who may write approvals may still not approve for this signer.
     let stranger = cluster.cluster.client_as(
         "system:serviceaccount:kube-system:certificate-controller",
         &[],

@@ -9,7 +9,7 @@ use coracle_testkit::objects::{config_map, object, replica_set};
 
 use crate::common::{Controlled, number};
 
-/// Makes a ConfigMap that belongs to others.
+/// Creates a ConfigMap with owners.
 async fn owned(cluster: &Controlled, name: &str, owners: &[&Value], blocks: bool) -> Value {
     let mut made = config_map(name, "v");
     made.meta_mut()
@@ -55,7 +55,7 @@ async fn what_belongs_to_what_is_gone_goes_and_what_has_another_owner_stays() {
     owned(&cluster, "grandchild", &[&child], false).await;
     owned(&cluster, "both", &[&first, &second], false).await;
 
-    // One whose owner never was: it is found at the beginning, or as it comes.
+    // The owner never existed: it is collected at the start, or when it is reported.
     let mut never = config_map("never", "v");
     never
         .meta_mut()
@@ -193,8 +193,8 @@ async fn an_owner_of_another_namespace_is_none_and_is_told_of() {
         .unwrap();
 
     let told = eventually("it was told of once the owner was known", async || {
-        // The reference may be seen before the owner, so it is made until it was seen in the other
-        // order as well.
+        // The reference may be observed before the owner, so it is created until the other order
+        // occurred as well.
         if cluster
             .of("", "configmaps")
             .find("misplaced")
@@ -270,7 +270,7 @@ async fn whoever_takes_the_last_finalizer_away_takes_the_object_away() {
             .is_being_deleted()
     );
 
-    // By a patch or by an update, and at once: nobody else has to come by.
+    // By a patch or an update, and at once, without another event.
     let mut last = config_maps.get("held").await.unwrap();
     last.meta_mut().remove_finalizer("test/two");
     config_maps.update(&last).await.unwrap();

@@ -1,5 +1,5 @@
-//! The controllers that look after what others leave or need, against a real server, under their
-//! upstream identities.
+//! The housekeeping controllers (garbage collection, namespaces, quotas, accounts, certificates)
+//! against a real server, under their upstream identities.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -207,7 +207,7 @@ async fn roles_gather_the_rules_of_those_that_they_select() {
     })
     .await;
 
-    // What gathers is gathered in turn.
+    // An aggregated role is aggregated in turn.
     eventually("by those above as well", async || {
         has("admin", "gadgets").await.then_some(())
     })
@@ -275,7 +275,7 @@ async fn a_quota_says_what_is_used_and_gets_back_what_goes() {
         "{refused}"
     );
 
-    // One that has ended makes room.
+    // An ended pod frees quota.
     let ended = r#"{"status":{"phase":"Succeeded"}}"#;
     pods.clone()
         .subresource("status")
@@ -287,7 +287,7 @@ async fn a_quota_says_what_is_used_and_gets_back_what_goes() {
     pods.create(&pod("two")).await.unwrap();
     says(["1", "500m", "0"]).await;
 
-    // The pod collector may be quicker: nobody else sees to pods that go and are nowhere.
+    // The pod garbage collector may be quicker: it deletes terminating pods without a node.
     let deleted = pods.delete("two", &DeleteOptions::default()).await;
     assert!(deleted.map_or_else(|error| error.is_not_found(), |_| true));
 
@@ -334,7 +334,7 @@ fn volume(name: &str) -> Value {
     ))
 }
 
-/// Somebody takes the protection of an object away; it is given back.
+/// The protection finalizer is removed manually, and restored.
 async fn gets_it_back(of: &Access, name: &str, finalizer: &str) {
     of.patch(name, &merge(r#"{"metadata":{"finalizers":null}}"#))
         .await
@@ -370,7 +370,7 @@ async fn a_claim_stays_while_a_pod_has_it_and_a_volume_while_a_claim_has_it() {
     gets_it_back(&claims, "c", "kubernetes.io/pvc-protection").await;
     claims.delete("c", &DeleteOptions::default()).await.unwrap();
 
-    // The controller has had its turn: it has seen to one that came later.
+    // The controller has processed this one: it has processed one that was created later.
     claims.create(&claim("later")).await.unwrap();
     gets_it_back(&claims, "later", "kubernetes.io/pvc-protection").await;
     assert!(claims.get("c").await.unwrap().meta().is_being_deleted());

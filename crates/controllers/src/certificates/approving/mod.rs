@@ -1,4 +1,4 @@
-//! Approval: nodes get the certificates by which they are clients, if they may have them.
+//! The approver: approves client certificates for nodes if the requester is authorized.
 
 pub mod plan;
 
@@ -24,21 +24,21 @@ pub struct Approving {
 /// Why a request was not approved.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// It cannot be read.
+    /// The request is malformed.
     #[error("unable to parse csr")]
     Request(#[from] RequestError),
-    /// Who may do what could not be asked.
+    /// The SubjectAccessReview failed.
     #[error("cannot ask for a review")]
     Review(#[source] Error),
-    /// It could not be written.
+    /// The approval could not be written.
     #[error("error updating approval for csr")]
     Write(#[source] Error),
-    /// Who asks may not have it; that may change.
+    /// The requester is not authorized; that may change.
     #[error("recognized csr as {0:?} but subject access review was not approved")]
     NotAllowed(Vec<&'static str>),
 }
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context) {
     let (requests, queue, feeds) = follow(context, "certificate");
     let client = context.client(ACCOUNT);
@@ -59,7 +59,7 @@ pub async fn run(context: &Context) {
 }
 
 impl Approving {
-    /// Whether who made a request is allowed to create this part of requests.
+    /// Whether the requester is authorized to create this subresource of requests.
     async fn allows(&self, object: &Value, question: Question) -> Result<bool, ActError> {
         let mut wanted = Map::new();
         for (name, text) in [

@@ -1,38 +1,38 @@
-//! Which requests can be approved without a person. Pure.
+//! Which requests can be approved automatically. Pure.
 
 use coracle_api::Value;
 
 use super::super::has;
 use super::super::request::{Request, RequestError, usages};
 
-/// Whose certificates let nodes in.
+/// The signer of client certificates for kubelets.
 const KUBELETS: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 
-/// Something that who asked must be allowed.
+/// An access check on the requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The part of requests that they must be allowed to create.
+    /// The subresource that the requester must be authorized to create.
     pub part: &'static str,
-    /// What the approval says.
+    /// The message of the approval.
     pub message: &'static str,
 }
 
-/// A node that asks for a certificate of its own name.
+/// A node that requests a certificate of its own name.
 const SELF: Question = Question {
     part: "selfnodeclient",
     message: "Auto approving self kubelet client certificate after SubjectAccessReview.",
 };
-/// Anybody who asks for a certificate of a node.
+/// Any user that requests a certificate of a node.
 const ANY: Question = Question {
     part: "nodeclient",
     message: "Auto approving kubelet client certificate after SubjectAccessReview.",
 };
 
-/// What is to be asked about a request, one after the other until the answer is yes; nothing: it is
-/// left to people.
+/// The access checks for a request, tried in order until one is allowed; empty: left to manual
+/// approval.
 ///
 /// # Errors
-/// The request cannot be read.
+/// The request is malformed.
 pub fn plan(object: &Value) -> Result<Vec<Question>, RequestError> {
     let text = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default();
     let is_decided = !text(&["status", "certificate"]).is_empty()

@@ -1,4 +1,4 @@
-//! The cleaner: requests that were decided, or that nobody cares for, go after a while.
+//! The cleaner: deletes decided and abandoned requests after some time.
 
 pub mod plan;
 
@@ -17,14 +17,14 @@ pub struct Cleaner {
     access: Access,
 }
 
-/// What is done about a request.
+/// What to do with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Nothing, until something happens.
+    /// Nothing, until an event arrives.
     Keep,
-    /// Nothing, for so long.
+    /// Nothing, for this time.
     Wait(Duration),
-    /// It goes.
+    /// Delete it.
     Delete,
 }
 
@@ -33,7 +33,7 @@ pub enum Plan {
 #[error("unable to delete CSR")]
 pub struct ActError(#[source] Error);
 
-/// Begins the controller. Never returns.
+/// Runs the controller. Never returns.
 pub async fn run(context: &Context) {
     let (requests, queue, feeds) = follow(context, "csrcleaner");
     let access = context.client(ACCOUNT).resource(&resource());
@@ -65,7 +65,7 @@ impl Controller for Cleaner {
         match goes_at {
             None => Plan::Keep,
             Some(at) if *at < now => Plan::Delete,
-            // A second later, so that it has really passed.
+            // A second later, so that the time has certainly passed.
             Some(at) => {
                 Plan::Wait(at.since(now).to_std().unwrap_or_default() + Duration::from_secs(1))
             }

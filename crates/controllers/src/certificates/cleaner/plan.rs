@@ -1,4 +1,4 @@
-//! When a request goes. Pure.
+//! When a request is deleted. Pure.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,13 +10,12 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::super::conditions;
 
-/// What was decided goes after an hour.
+/// Decided requests are deleted after an hour.
 const DECIDED: i64 = 3600;
-/// What nobody decided, or nobody did, goes after a day.
+/// Requests that were not decided, or not signed, are deleted after a day.
 const PENDING: i64 = 24 * 3600;
 
-/// The moment from which on a request is not needed any more; none: only something else can bring
-/// it to an end.
+/// When a request can be deleted; `None`: not by age.
 pub fn goes_at(object: &Value) -> Option<Timestamp> {
     let certificate = object
         .at(&["status", "certificate"])
@@ -47,7 +46,7 @@ pub fn goes_at(object: &Value) -> Option<Timestamp> {
     moments.flatten().min()
 }
 
-/// When a certificate is not valid any more.
+/// When a certificate expires.
 fn ends_at(certificate: &str) -> Option<Timestamp> {
     let pem = STANDARD.decode(certificate).ok()?;
     let der = CertificateDer::from_pem_slice(&pem).ok()?;

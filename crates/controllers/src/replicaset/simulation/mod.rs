@@ -1,5 +1,5 @@
-//! The ReplicaSet controller in simulated clusters where everything goes wrong, and the proof that
-//! the simulation would notice if the controller did: planted bugs, each of which is found.
+//! The ReplicaSet controller in simulated clusters with faults, and the proof that the simulation
+//! would find bugs: planted bugs, each of which is found.
 
 mod planted;
 
@@ -23,13 +23,13 @@ use planted::{BeginsEarly, CreatesTwice, ExpectsNothing};
 /// Workers of the controller.
 const WORKERS: usize = 2;
 
-/// Users scale a ReplicaSet, delete it and make it again; its pods are deleted, relabelled, become
-/// ready and end.
+/// Users scale, delete and recreate a ReplicaSet; its pods are deleted, relabelled, become ready
+/// and end.
 struct Sets {
     begin: fn(Context),
 }
 
-/// The controller as it is.
+/// The real controller.
 const PRODUCT: Sets = Sets {
     begin: |context| {
         context
@@ -43,7 +43,7 @@ async fn run(context: &Context) {
     super::run::<ReplicaSet>(context, WORKERS).await;
 }
 
-/// The controller with something around it.
+/// The controller with a wrapper.
 async fn run_with<C: crate::Controller<Key = coracle_client::ObjectKey>>(
     context: &Context,
     around: impl FnOnce(ReplicaSets<ReplicaSet>) -> C,
@@ -121,7 +121,7 @@ impl Scenario for Sets {
         }
     }
 
-    /// No pod is made where as many count already as were ever wanted.
+    /// No pod is created when there are already as many as were ever desired.
     fn always(&self, history: &History) -> Result<(), String> {
         let mut most_wanted: BTreeMap<String, usize> = BTreeMap::new();
         history.replay(|change, objects| {

@@ -1,4 +1,4 @@
-//! The ReplicaSet controller with bugs that controllers are known to have.
+//! The ReplicaSet controller with typical controller bugs.
 
 use async_trait::async_trait;
 use coracle_api::time::Timestamp;
@@ -12,13 +12,13 @@ use crate::views::ReplicaSet;
 type Sets = ReplicaSets<ReplicaSet>;
 use crate::frame::{Controller, Observation, Requeue};
 
-/// It does not wait until it has seen what it has done.
+/// It does not wait for its own writes to be observed.
 pub(super) struct ExpectsNothing(pub(super) Sets);
 
-/// Nothing is changed about it, but its workers begin before its caches are filled.
+/// Its workers start before its caches are synced.
 pub(super) struct BeginsEarly(pub(super) Sets);
 
-/// When it does not know whether something was done, it does it again at once.
+/// It repeats a creation with unknown outcome at once.
 pub(super) struct CreatesTwice(pub(super) Sets);
 
 macro_rules! around {
