@@ -1,8 +1,8 @@
-//! The API's changes, brought into the zone, and the zone onto the disk.
+//! Applies API changes to the zone, and saves the zone to disk.
 //!
-//! What was last known is answered until everything has been told anew; then the new zone takes its
-//! place as a whole, so that what vanished meanwhile is gone, and no name is missing for a moment
-//! while the others are still coming.
+//! The last saved zone is served until all resources have been listed; then the new zone replaces
+//! it as a whole, so that deleted objects disappear, and no name is missing while the lists are
+//! read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::server::Handler;
 use crate::state;
 use crate::zone::facts::{Key, Service, Slice};
 
-/// What DNS reads of an object, if that has any names.
+/// The fields that DNS uses of an object, if it has any names.
 #[derive(Debug)]
 struct Told<T>(Option<T>);
 
@@ -35,10 +35,10 @@ impl Projection for Told<Slice> {
     }
 }
 
-/// Changes are written to the disk together, this long after the first of them.
+/// Changes are saved together, this long after the first of them.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// Follows the API for ever.
+/// Follows the API forever.
 pub(crate) async fn follow(handler: &Handler, informers: &Informers, file: Option<PathBuf>) {
     let all = |group, plural| Selection::all(&Resource::builtin(group, "v1", plural));
     let mut follower = Follower {
@@ -68,11 +68,11 @@ pub(crate) async fn follow(handler: &Handler, informers: &Informers, file: Optio
     }
 }
 
-/// A zone that is not whole yet.
+/// A zone whose lists are not complete yet.
 #[derive(Default)]
 struct Coming {
     zone: Zone,
-    /// How many of the three resources have been told wholly.
+    /// How many of the three resources are complete.
     whole: u8,
 }
 
@@ -150,14 +150,13 @@ impl Follower<'_> {
         };
         let snapshot = self.handler.read(Zone::snapshot);
         if let Err(error) = state::save(file, snapshot).await {
-            // Names are answered all the same; what is on the disk is older than it could be.
-            tracing::warn!(%error, "the names last known are not on the disk");
+            // Queries are still answered; only the saved state is outdated.
+            tracing::warn!(%error, "cannot save DNS state");
         }
     }
 }
 
-/// The object that a change is about, and what is to be known of it from now on. `None`: all has
-/// been told.
+/// The object of a change and its new state. `None`: the list is complete.
 fn state_of<T>(change: &Change<Told<T>>) -> Option<(&ObjectKey, Option<&T>)> {
     match change {
         Change::Added { object, .. } | Change::Updated { new: object, .. } => {

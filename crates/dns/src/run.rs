@@ -1,4 +1,4 @@
-//! Cluster DNS as a component: sockets, the last state, the API.
+//! The DNS component: sockets, saved state, API.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,33 +12,33 @@ use crate::server::{Handler, Sockets, Upstream, UpstreamError};
 use crate::state;
 use crate::zone::Zone;
 
-/// How names are answered.
+/// DNS configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// UDP and TCP are served on each of these.
+    /// Addresses to listen on, UDP and TCP.
     pub listen: Vec<SocketAddr>,
     /// The cluster's domain: `cluster.local`.
     pub domain: String,
     /// The addresses of the DNS Service.
     pub service: Vec<IpAddr>,
-    /// Who is asked about other names.
+    /// Where other names are forwarded to.
     pub others: Others,
-    /// Where the last state is kept.
+    /// File of the saved state.
     pub state: Option<PathBuf>,
 }
 
-/// Who is asked about names that are not the cluster's.
+/// Where names outside the cluster domain are forwarded to.
 #[derive(Clone, Debug)]
 pub enum Others {
-    /// Nobody.
+    /// They are not forwarded.
     Nobody,
-    /// These servers.
+    /// To these servers.
     Servers(Vec<SocketAddr>),
-    /// Those of a `resolv.conf`.
+    /// To the servers of a `resolv.conf`.
     File(PathBuf),
 }
 
-/// Why no names can be answered.
+/// Why the DNS server cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("cannot listen on {addresses:?}")]
@@ -50,9 +50,8 @@ pub enum RunError {
     Upstream(#[from] UpstreamError),
 }
 
-/// Answers until dropped. `ready` is told where, once the sockets are open: questions are answered
-/// from then on, from the last state while there is one, and truly once the API has told
-/// everything.
+/// Serves until dropped. `ready` is called with the addresses once the sockets are open: queries
+/// are answered from then on, from the saved state until the API's lists are complete.
 pub async fn run(
     config: Config,
     client: Client,
@@ -89,7 +88,7 @@ pub async fn run(
     Ok(())
 }
 
-/// Begins with the last state, if there is one that can be read.
+/// Loads the saved state, if there is a valid one.
 fn remember(handler: &Handler, file: Option<&PathBuf>) {
     match file.map(|file| state::load(file)).transpose() {
         Ok(Some(Some(snapshot))) => {
@@ -99,7 +98,7 @@ fn remember(handler: &Handler, file: Option<&PathBuf>) {
         Ok(_) => {}
         Err(error) => {
             let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "begins without the names last known");
+            tracing::warn!(error, "cannot load saved DNS state; starting without it");
         }
     }
 }

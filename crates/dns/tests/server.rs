@@ -1,4 +1,4 @@
-//! Questions over the wire, asked by a stub resolver as programs have it.
+//! Queries over the network by a stub resolver, as programs use it.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +18,7 @@ fn service(namespace: &str, name: &str, spec: &str) -> Service {
     Service::read(&json::parse(text.as_bytes()).unwrap()).unwrap()
 }
 
-/// A headless Service's pods, so many that no UDP packet holds them.
+/// Pods of a headless Service, too many for a UDP response.
 fn many_pods(count: u8) -> Slice {
     let endpoint =
         |last: u8| format!(r#"{{"addresses":["10.1.0.{last}"],"hostname":"pod-{last}"}}"#);
@@ -114,7 +114,7 @@ async fn a_stub_resolver_finds_services_pods_and_ports() {
         Err("nothing".to_owned())
     );
 
-    // Too long for UDP: the stub asks again over TCP.
+    // Too large for UDP: the stub retries over TCP.
     assert_eq!(
         address(cluster.at, "many.shop.svc.cluster.local.")
             .await
@@ -142,7 +142,7 @@ async fn a_stub_resolver_finds_services_pods_and_ports() {
 }
 
 #[tokio::test]
-async fn other_names_are_asked_upstream_and_aliases_followed() {
+async fn other_names_are_forwarded_and_aliases_followed() {
     let other = start("example.com", &[]).await;
     other
         .handler
@@ -202,7 +202,7 @@ async fn other_names_are_asked_upstream_and_aliases_followed() {
             .is_err()
     );
 
-    // A server without others to ask says so at once.
+    // A server without upstream servers refuses at once.
     assert!(
         address(other.at, "web.shop.svc.cluster.local.")
             .await
@@ -211,7 +211,7 @@ async fn other_names_are_asked_upstream_and_aliases_followed() {
 }
 
 #[tokio::test]
-async fn nothing_is_denied_before_everything_is_known() {
+async fn no_nxdomain_before_the_zone_is_complete() {
     let cluster = start("cluster.local", &[]).await;
     let early = address(cluster.at, "web.shop.svc.cluster.local.").await;
     assert_ne!(early, Err("no such name".to_owned()));

@@ -1,5 +1,5 @@
-//! Ends the pods of a machine while nobody serves its API. What is known of them stays: whoever
-//! comes back finds how they ended, and their logs.
+//! Terminates all pods of a node while no API server runs. Exited containers and logs stay, so that
+//! the next kubelet reports how the pods ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::ending::{Ending, pods};
 use crate::hooks::ContainerHooks;
 
-/// What a pod has that does not say.
+/// Default grace period.
 const USUAL: Duration = Duration::from_secs(30);
 
-/// Ends all pods, side by side, each within the time that it asked for and `most`; how many there
-/// were. One that cannot be ended is the error, after all others were.
+/// Terminates all pods at the same time, each within its own grace period and `most`; returns how
+/// many ran. If one cannot be terminated, the error is returned after all others were.
 ///
 /// # Errors
-/// If the runtime cannot say what there is, or cannot end one.
+/// If the runtime cannot list or terminate pods.
 pub async fn end_all(
     runtime: Arc<dyn Runtime>,
     world: World,
@@ -43,7 +43,7 @@ pub async fn end_all(
         .count())
 }
 
-/// Whether it ran.
+/// Returns whether it ran.
 async fn end(ending: &Ending<'_>, pod: &Pod) -> Result<bool, Error> {
     let observed = ending.end_containers(pod).await?;
     for sandbox in &observed.sandboxes {

@@ -1,4 +1,5 @@
-//! Where pods come from: the API, and files. Each is taken or refused, and handed to its worker.
+//! The sync loop: receives pods from the API server and manifest files, admits them, and dispatches
+//! them to their workers.
 
 use std::sync::Arc;
 
@@ -18,33 +19,33 @@ use crate::roster::{Entry, Roster};
 use crate::status::{is_terminal, rejected};
 use crate::worker::Workers;
 
-/// All sources of pods, and what they lead to.
+/// All sources of pods, and their consumers.
 pub(crate) struct Sources {
     pub(crate) shared: Arc<Shared>,
     pub(crate) workers: Workers,
     pub(crate) mirrors: Mirrors,
-    /// The node's own object.
+    /// The Node object.
     pub(crate) node: Informer<Whole>,
     pub(crate) tasks: Tasks,
-    /// The pods of this node are others than before.
+    /// Notified when pods were added or removed.
     pub(crate) others_are_here: Arc<Notify>,
-    /// The static pods that are to be here.
+    /// The current static pods.
     pub(crate) manifests: Manifests,
     pub(crate) api_is_known: bool,
     pub(crate) files_are_known: bool,
 }
 
-/// What comes from outside.
+/// The inputs of the sync loop.
 pub(crate) struct News {
     pub(crate) api: Subscription<Typed<Pod>>,
     pub(crate) files: Option<Changes>,
     pub(crate) probes: ProbeResults,
-    /// Pods that name something which has changed.
+    /// Pods whose ConfigMaps or Secrets have changed.
     pub(crate) changed: ChangedPods,
 }
 
 impl Sources {
-    /// Hands on what comes, for ever.
+    /// Runs forever.
     pub(crate) async fn run(mut self, news: News) {
         let News {
             mut api,
@@ -104,7 +105,7 @@ impl Sources {
         }
     }
 
-    /// The folder of manifests has another state.
+    /// The manifest directory has changed.
     fn read(&mut self, manifests: Manifests) {
         let before = std::mem::replace(&mut self.manifests, manifests);
         for gone in before
@@ -123,7 +124,7 @@ impl Sources {
         }
     }
 
-    /// Static pods that are not here yet begin, unless one of their name is still ending.
+    /// Starts new static pods, unless a pod of the same name is still terminating.
     fn start_statics(&mut self) {
         let new = self
             .manifests
@@ -136,7 +137,7 @@ impl Sources {
         free.iter().for_each(|pod| self.take(pod));
     }
 
-    /// A pod is there, or has changed: one that is new may not be taken.
+    /// Adds or updates a pod; a new one must be admitted.
     fn take(&self, pod: &Arc<Pod>) {
         let refusal = if self.workers.knows(pod.uid()) {
             None
@@ -152,7 +153,7 @@ impl Sources {
                     .host
                     .events
                     .warning(&pod.reference(), &reason, message.as_str());
-                // Known before the next pod is asked about: one that is refused takes no room.
+                // Set before the next pod is admitted: a rejected pod uses no resources.
                 let refused = rejected(pod, &reason, &message, self.shared.host.now());
                 self.shared.roster.report(pod.uid(), Arc::new(refused));
                 self.workers.reject(pod, &reason, &message);
@@ -163,8 +164,8 @@ impl Sources {
         self.share();
     }
 
-    /// Whether a pod that is new here is not taken. One that has begun was taken before, whatever
-    /// has changed since.
+    /// Why a new pod is not admitted. A pod that has started was admitted before, whatever has
+    /// changed since.
     fn refusal(&self, pod: &Pod) -> Option<Refusal> {
         let began = pod.pod_status().start_time.is_some();
         if began || pod.is_being_deleted() || pod.has_terminal_phase() {
@@ -187,12 +188,12 @@ impl Sources {
         .err()
     }
 
-    /// Gives the classes of pods their shares of the processors, now that others are here.
+    /// Updates the CPU shares of the QoS classes.
     fn share(&self) {
         self.others_are_here.notify_one();
     }
 
-    /// When all sources have told what they know, what belongs to none of it goes.
+    /// Removes orphans once all sources have synced.
     fn clean_up(&self) {
         if !(self.api_is_known && self.files_are_known) {
             return;
@@ -203,7 +204,7 @@ impl Sources {
     }
 }
 
-/// Pods that are not over.
+/// Pods that have not terminated.
 fn active(roster: &Roster) -> Vec<Arc<Pod>> {
     let over = |entry: &Entry| {
         let told = entry
@@ -221,13 +222,12 @@ fn active(roster: &Roster) -> Vec<Arc<Pod>> {
         .collect()
 }
 
-/// Gives the classes of pods their shares of the processors: once for all that have come or gone
-/// meanwhile.
+/// Updates the CPU shares of the QoS classes, once for all changes since the last update.
 async fn keep_sharing(shared: &Shared, others_are_here: &Notify) {
     loop {
         others_are_here.notified().await;
         if let Err(error) = shared.groups.share(&active(&shared.roster)).await {
-            tracing::warn!(%error, "the shares of pods are not set");
+            tracing::warn!(%error, "cannot update CPU shares of QoS cgroups");
         }
     }
 }

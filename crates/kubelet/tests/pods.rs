@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 const SERVE: &str = "  terminationGracePeriodSeconds: 2\n  containers:\n  - {name: c, image: coracle.local/echo, imagePullPolicy: IfNotPresent}\n";
 
 #[test]
-fn a_pod_comes_up_is_ready_and_leaves_nothing() {
+fn a_pod_starts_becomes_ready_and_is_cleaned_up() {
     on_a_machine("up", async |machine| {
         let world = World::new(machine).await;
         world.create("p", SERVE).await;
@@ -72,7 +72,7 @@ fn a_pod_comes_up_is_ready_and_leaves_nothing() {
 }
 
 #[test]
-fn a_log_that_is_too_large_is_moved_aside() {
+fn a_large_log_is_rotated() {
     on_a_machine("logs", async |machine| {
         let mut world = World::new(machine).await;
         world.kill_kubelet().await;
@@ -99,8 +99,8 @@ fn a_log_that_is_too_large_is_moved_aside() {
             names
         };
 
-        // What it says at its begin is moved aside, and what it would say next has a file.
-        let names = eventually("its log is moved aside", async || {
+        // The first output is rotated, and there is a file for the next.
+        let names = eventually("its log is rotated", async || {
             Some(logs()).filter(|logs| logs.len() == 2)
         });
         let names = names.await;
@@ -131,7 +131,7 @@ fn a_log_that_is_too_large_is_moved_aside() {
 }
 
 #[test]
-fn what_nobody_knows_and_does_not_go_is_tried_again() {
+fn removal_of_orphans_is_retried() {
     on_a_machine("orphans", async |machine| {
         let mut world = World::new(machine).await;
         world.kill_kubelet().await;
@@ -147,8 +147,8 @@ fn what_nobody_knows_and_does_not_go_is_tried_again() {
         rustix::mount::mount_bind(&held, &held).unwrap();
         world.start_kubelet();
 
-        // Links that lead nowhere go last.
-        eventually("it was tried once", async || {
+        // Dangling links are removed last.
+        eventually("removal was tried once", async || {
             (!link.is_symlink()).then_some(())
         })
         .await;
@@ -156,14 +156,17 @@ fn what_nobody_knows_and_does_not_go_is_tried_again() {
         assert!(held.exists(), "something is mounted there");
 
         rustix::mount::unmount(&held, rustix::mount::UnmountFlags::empty()).unwrap();
-        eventually("it is tried again", async || (!held.exists()).then_some(())).await;
+        eventually("removal is retried", async || {
+            (!held.exists()).then_some(())
+        })
+        .await;
 
         world.end().await
     });
 }
 
 #[test]
-fn a_container_that_ends_is_restarted_and_then_waits() {
+fn a_crashing_container_is_restarted_with_back_off() {
     on_a_machine("crash", async |machine| {
         let world = World::new(machine).await;
         let spec = "  containers:\n  - {name: c, image: coracle.local/echo, args: [exit, '3']}\n";
@@ -202,7 +205,7 @@ fn a_container_that_ends_is_restarted_and_then_waits() {
 }
 
 #[test]
-fn a_kubelet_that_comes_back_finds_its_pods() {
+fn a_restarted_kubelet_keeps_its_pods() {
     on_a_machine("back", async |machine| {
         let mut world = World::new(machine).await;
         world.create("p", SERVE).await;
@@ -211,7 +214,7 @@ fn a_kubelet_that_comes_back_finds_its_pods() {
         world.machine = world.machine.restarted().await;
         world.start_kubelet();
 
-        // A pod that comes later shows that the kubelet is at work again.
+        // A later pod shows that the kubelet works.
         world.create("q", SERVE).await;
         world.until("q", "ready", is_ready).await;
         let after = world.get("p").await.unwrap();
@@ -236,7 +239,7 @@ fn a_kubelet_that_comes_back_finds_its_pods() {
 }
 
 #[test]
-fn a_network_is_missed_only_where_it_is_missing() {
+fn network_not_ready_is_reported_only_if_it_persists() {
     on_a_machine("missed", async |machine| {
         let mut world = World::new(machine).await;
         world.create("p", SERVE).await;
@@ -268,7 +271,7 @@ fn a_network_is_missed_only_where_it_is_missing() {
             false,
         )));
 
-        eventually("both are told", async || {
+        eventually("both pods have the event", async || {
             (missed(&world).await == 2).then_some(())
         })
         .await;
@@ -284,7 +287,7 @@ fn a_network_is_missed_only_where_it_is_missing() {
     });
 }
 
-/// Waits until the runtime has taken down all pods.
+/// Waits until the runtime has removed all pods.
 async fn nothing_runs(world: &World) {
     let sandboxes = world.machine.folder().join("root/sandboxes");
     let is_empty = || std::fs::read_dir(&sandboxes).unwrap().next().is_none();
@@ -292,7 +295,7 @@ async fn nothing_runs(world: &World) {
 }
 
 #[test]
-fn an_image_that_is_not_to_be_had_is_told_as_that_and_then_as_waiting() {
+fn a_failing_pull_is_reported_and_backs_off() {
     on_a_machine("pull", async |machine| {
         let world = World::new(machine).await;
         let image = "localhost:1/none:1";
@@ -309,7 +312,7 @@ fn an_image_that_is_not_to_be_had_is_told_as_that_and_then_as_waiting() {
             })
             .await;
 
-        eventually("all is told", async || {
+        eventually("all events are recorded", async || {
             let events = world.events().await;
             let of = |event: &str| events.iter().any(|said| said == event);
             let waiting = format!("BackOff: Back-off pulling image {image:?}");
@@ -335,7 +338,7 @@ fn waits_with(status: &PodStatus, reason: &str) -> bool {
 }
 
 #[test]
-fn a_pull_secret_that_is_missing_is_told_though_nothing_is_pulled() {
+fn a_missing_pull_secret_is_reported_even_without_a_pull() {
     on_a_machine("secret", async |machine| {
         let world = World::new(machine).await;
         world
@@ -348,7 +351,7 @@ fn a_pull_secret_that_is_missing_is_told_though_nothing_is_pulled() {
         world.until("p", "ready", is_ready).await;
         let told = "FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (one, other); \
             attempting to pull the image may not succeed.";
-        eventually("it is told", async || {
+        eventually("the event is recorded", async || {
             world
                 .events()
                 .await
@@ -367,7 +370,7 @@ fn a_pull_secret_that_is_missing_is_told_though_nothing_is_pulled() {
 }
 
 #[test]
-fn a_pod_that_wants_users_of_its_own_is_not_run_as_the_hosts() {
+fn a_pod_with_a_user_namespace_is_not_run_in_the_hosts() {
     on_a_machine("users", async |machine| {
         let world = World::new(machine).await;
         world
@@ -376,7 +379,7 @@ fn a_pod_that_wants_users_of_its_own_is_not_run_as_the_hosts() {
 
         let told = "FailedCreatePodSandBox: Failed to create pod sandbox: RuntimeClass handler \"\" does not \
             support user namespaces";
-        eventually("it is told", async || {
+        eventually("the event is recorded", async || {
             world
                 .events()
                 .await
@@ -395,7 +398,7 @@ fn a_pod_that_wants_users_of_its_own_is_not_run_as_the_hosts() {
 }
 
 #[test]
-fn a_container_that_could_not_be_started_began_in_1970() {
+fn a_container_that_could_not_be_started_has_start_time_zero() {
     on_a_machine("start", async |machine| {
         let world = World::new(machine).await;
         let spec = "  restartPolicy: Never\n  containers:\n  - {name: c, image: coracle.local/echo, command: [/none]}\n";
@@ -528,7 +531,7 @@ fn a_pod_that_does_not_fit_fails_and_can_be_deleted() {
 }
 
 #[test]
-fn pods_that_were_refused_take_no_room() {
+fn rejected_pods_use_no_resources() {
     on_a_machine("room", async |machine| {
         let mut world = World::new(machine).await;
         world.kill_kubelet().await;
@@ -542,7 +545,7 @@ fn pods_that_were_refused_take_no_room() {
 
         world.kill_kubelet().await;
 
-        // The kubelet hears of all at once, in the order of their names.
+        // The kubelet receives all at once, in the order of their names.
         let greedy: Vec<String> = (0..50)
             .map(|number| format!("greedy-{number:02}"))
             .collect();
@@ -583,7 +586,7 @@ fn pods_that_were_refused_take_no_room() {
 }
 
 #[test]
-fn a_file_is_a_pod_and_its_mirror_shows_it() {
+fn a_manifest_is_run_and_has_a_mirror_pod() {
     on_a_machine("static", async |machine| {
         let folder = machine.folder().join("manifests");
         std::fs::create_dir(&folder).unwrap();
@@ -602,7 +605,7 @@ fn a_file_is_a_pod_and_its_mirror_shows_it() {
             .container_id
             .clone();
 
-        // Whoever deletes the mirror gets another one; the pod does not notice.
+        // A deleted mirror is recreated; the pod is not affected.
         world.delete("web-n1", Some(0)).await;
         eventually("another mirror is there", async || {
             world

@@ -1,10 +1,9 @@
-//! Ports of the host that lead to pods, as one table of the kernel's packet filter.
+//! Host ports, as one nftables table.
 //!
-//! [`compile`] writes the whole table from all that is wanted; [`apply`] hands it to `nft`, which
-//! puts it in the place of the old one in one step. Nothing is ever changed piece by piece, so
-//! whatever a crash left behind is gone with the next change. Connections from the pods themselves
-//! and from the host's loopback get the bridge's address as their source: otherwise the answer
-//! would take another way back than the request came.
+//! [`compile`] renders the whole table; [`apply`] replaces it with `nft` in one transaction. There
+//! are no incremental changes, so remains of a crash disappear with the next change. Connections
+//! from pods and from the host's loopback are masqueraded with the bridge's address: otherwise
+//! replies would take another path.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -15,32 +14,32 @@ use ipnet::IpNet;
 
 use crate::{PortMapping, Protocol};
 
-/// What the table is made from.
+/// The inputs of the table.
 pub(crate) struct Wanted<'a> {
     pub(crate) table: &'a str,
     pub(crate) bridge: &'a str,
-    /// The ranges of the pods.
+    /// Pod CIDRs.
     pub(crate) ranges: &'a [IpNet],
-    /// Where pods appear with their own addresses; empty is everywhere.
+    /// Destinations that are not masqueraded; empty: no masquerading.
     pub(crate) masquerade_outside: &'a [IpNet],
-    /// Each pod's addresses, and the ports that lead to it.
+    /// The addresses and port mappings of each pod.
     pub(crate) pods: Vec<(&'a [IpAddr], &'a [PortMapping])>,
 }
 
-/// Why the packet filter was not changed.
+/// Why the table was not replaced.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
-    #[error("cannot run `nft`, which ports of the host need (Debian's package `nftables`)")]
+    #[error("cannot run `nft`: host ports need it; install the package `nftables`")]
     Run(#[source] io::Error),
-    #[error("`nft` refused the table of host ports: {0}")]
+    #[error("`nft` rejected the host port table: {0}")]
     Refused(String),
 }
 
-/// The table, in the language of `nft`. A table that would do nothing is only deleted.
+/// Renders the table for `nft`. A table without rules is only deleted.
 pub(crate) fn compile(wanted: &Wanted<'_>) -> String {
     let table = wanted.table;
 
-    // Adding first makes the deletion work where there is none.
+    // Added first, so that the deletion does not fail if it does not exist.
     let mut text = format!("add table inet {table}\ndelete table inet {table}\n");
     let ports = wanted.pods.iter().flat_map(|(addresses, ports)| {
         addresses
@@ -102,12 +101,10 @@ pub(crate) fn compile(wanted: &Wanted<'_>) -> String {
     text
 }
 
-/// The bit of a packet's mark that says "answer through the bridge". Upstream's portmap plugin uses
-/// the same.
+/// Mark bit for connections to masquerade. Upstream's portmap plugin uses the same.
 const BACK: &str = "0x2000";
 
-/// The lines that lead one port to one address: none if the port is wanted on an address of the
-/// other family.
+/// The rules of one port and address; none if the host IP is of the other family.
 fn rule(address: IpAddr, port: &PortMapping) -> Option<String> {
     if port
         .host_ip
@@ -142,7 +139,7 @@ fn rule(address: IpAddr, port: &PortMapping) -> Option<String> {
     ))
 }
 
-/// Pods of this node and the host itself: whose connections come back to where they began.
+/// Sources whose connections must be masqueraded: pods of this node and the host's loopback.
 fn near(ranges: &[IpNet], is_v4: bool) -> String {
     let loopback = if is_v4 { "127.0.0.0/8" } else { "::1/128" };
     let ranges = ranges
@@ -175,7 +172,7 @@ fn masquerade(wanted: &Wanted<'_>, range: IpNet) -> Option<String> {
     ))
 }
 
-/// Hands a table to the kernel, whole or not at all.
+/// Applies a script atomically.
 pub(crate) fn apply(script: &str) -> Result<(), FilterError> {
     let mut nft = Command::new("nft")
         .args(["-f", "-"])
@@ -188,7 +185,7 @@ pub(crate) fn apply(script: &str) -> Result<(), FilterError> {
     let sent = nft
         .stdin
         .take()
-        .expect("its input was asked for")
+        .expect("stdin was piped")
         .write_all(script.as_bytes());
 
     let output = nft.wait_with_output().map_err(FilterError::Run)?;
@@ -202,7 +199,7 @@ pub(crate) fn apply(script: &str) -> Result<(), FilterError> {
 }
 
 impl Protocol {
-    /// Its name in lower case, as packet filters and plugins know it.
+    /// Its lower-case name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Protocol::Tcp => "tcp",
@@ -212,7 +209,7 @@ impl Protocol {
     }
 }
 
-/// Whether two pods cannot have these ports at the same time.
+/// Whether two port mappings conflict.
 pub(crate) fn collide(one: &PortMapping, other: &PortMapping) -> bool {
     let same_host = match (specific(one), specific(other)) {
         (Some(one), Some(other)) => one == other,
@@ -230,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_leads_to_the_address_of_its_family() {
+    fn a_port_is_mapped_to_the_address_of_its_family() {
         let addresses: Vec<IpAddr> = vec!["10.0.0.2".parse().unwrap(), "fd00::2".parse().unwrap()];
         let rules = |host_ip: Option<&str>| {
             let port = PortMapping {

@@ -1,4 +1,4 @@
-//! The built-in bridge, in namespaces that play a node and its pods.
+//! The built-in bridge, in namespaces that simulate a node and its pods.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod namespaces;
@@ -14,8 +14,7 @@ use coracle_podnet::{Bridge, BridgeConfig, Error, Pod, PodNetwork, PortMapping, 
 use futures_util::future::join_all;
 use namespaces::Namespace;
 
-/// How long anything may take on a machine that has much else to do: this says "never", not "too
-/// slow".
+/// Timeout that even a busy machine does not reach.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
@@ -44,7 +43,7 @@ fn pods_reach_each_other_and_the_node_in_both_families() {
 }
 
 #[test]
-fn a_pod_that_goes_leaves_nothing_behind() {
+fn a_detached_pod_leaves_nothing_behind() {
     on_a_node(&["10.78.0.0/30"], async |node, bridge| {
         let namespace = Namespace::new();
         let before = node.run("ip", "-o link");
@@ -70,9 +69,10 @@ fn a_pod_that_goes_leaves_nothing_behind() {
     });
 }
 
-/// Rules are replaced for many at once; who cannot be attached does not keep the others from it.
+/// Rules are replaced for many pods at once; a pod that cannot be attached does not affect the
+/// others.
 #[test]
-fn many_pods_come_and_go_at_once() {
+fn many_pods_are_attached_and_detached_at_once() {
     on_a_node(&["10.84.0.0/26"], async |node, bridge| {
         let namespaces: Vec<Namespace> = (0..12).map(|_| Namespace::new()).collect();
         let mut pods: Vec<Pod> = (0..12)
@@ -130,7 +130,7 @@ fn a_failed_connection_is_undone() {
             Err(Error::Namespace(..))
         ));
 
-        // An interface of that name is in the pod already: the pair cannot be made.
+        // The pod already has an interface of that name: the veth pair cannot be created.
         namespace.run("ip", "link add eth0 type bridge");
         assert!(matches!(
             bridge.attach(&pod(1, &namespace)).await,
@@ -148,7 +148,7 @@ fn a_failed_connection_is_undone() {
 }
 
 #[test]
-fn after_a_kill_what_is_live_stays_and_the_rest_is_taken_back() {
+fn after_a_kill_live_pods_stay_and_the_rest_is_reclaimed() {
     let node = Namespace::new();
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (Namespace::new(), Namespace::new());
@@ -171,7 +171,7 @@ fn after_a_kill_what_is_live_stays_and_the_rest_is_taken_back() {
         assert_eq!(node.run("nft", "list ruleset"), "");
         assert!(!other.run("ip", "-o link").contains("eth0"));
 
-        // Round robin goes on where it was, and comes to what was taken back.
+        // Round robin continues, and reaches the reclaimed address last.
         let next: Vec<_> = addresses_of(bridge, 3..7).await;
         assert_eq!(next, ["10.80.0.4", "10.80.0.5", "10.80.0.6", "10.80.0.3"]);
 
@@ -182,7 +182,7 @@ fn after_a_kill_what_is_live_stays_and_the_rest_is_taken_back() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// The addresses that further pods get.
+/// The addresses of further pods.
 async fn addresses_of(bridge: &Bridge, numbers: std::ops::Range<u32>) -> Vec<String> {
     let mut found = Vec::new();
     for number in numbers {
@@ -194,7 +194,7 @@ async fn addresses_of(bridge: &Bridge, numbers: std::ops::Range<u32>) -> Vec<Str
 }
 
 #[test]
-fn ports_of_the_host_lead_to_the_pod_from_everywhere() {
+fn host_ports_are_reachable_from_everywhere() {
     on_a_node(&["10.81.0.0/24"], async |node, bridge| {
         let (one, other, outside) = (Namespace::new(), Namespace::new(), Namespace::new());
         connect_outside(node, &outside);
@@ -224,7 +224,7 @@ fn ports_of_the_host_lead_to_the_pod_from_everywhere() {
             "a pod reaches itself"
         );
 
-        // What was opened for the host's loopback is not open to pods.
+        // Ports on the host's loopback are not reachable from pods.
         let private = Server::start(node, "127.0.0.1:0".parse().unwrap());
         assert!(is_kept_out(&one, private.address.port()));
 
@@ -237,7 +237,7 @@ fn ports_of_the_host_lead_to_the_pod_from_everywhere() {
     });
 }
 
-/// Whether a pod that sends packets for 127.0.0.1 to the node gets no answer.
+/// Whether packets of a pod for 127.0.0.1 on the node are dropped.
 fn is_kept_out(pod: &Namespace, port: u16) -> bool {
     pod.run("ip", "addr del 127.0.0.1/8 dev lo");
     pod.run(
@@ -256,7 +256,7 @@ fn is_kept_out(pod: &Namespace, port: u16) -> bool {
 }
 
 #[test]
-fn pods_appear_outside_with_the_nodes_address_where_that_is_wanted() {
+fn traffic_to_outside_is_masqueraded_if_configured() {
     let (node, outside, one) = (Namespace::new(), Namespace::new(), Namespace::new());
     connect_outside(&node, &outside);
 
@@ -308,14 +308,14 @@ fn a_bridge_waits_for_its_ranges_and_takes_new_ones() {
 
         assert!(
             !node.run("ip", "-o addr").contains("10.83."),
-            "nobody uses that gateway any more"
+            "the gateway is not used any more"
         );
     });
 }
 
 #[test]
 fn interfaces_have_the_mtu_of_the_default_route() {
-    // Both for the whole time: a cable goes with either of its ends.
+    // Both are kept: a veth pair disappears with either namespace.
     let (node, outside) = (Namespace::new(), Namespace::new());
     connect_outside(&node, &outside);
     node.run("ip", "link set up0 mtu 1400");
@@ -336,7 +336,7 @@ fn interfaces_have_the_mtu_of_the_default_route() {
     );
 }
 
-/// A server in a namespace that tells whoever asks which address it sees.
+/// A server in a namespace that reports the address of its clients.
 struct Server {
     address: SocketAddr,
     seen: mpsc::Receiver<SocketAddr>,
@@ -371,7 +371,7 @@ impl Server {
     }
 }
 
-/// A wire between the node (192.0.2.1) and somebody outside (192.0.2.2), who knows nothing of pods.
+/// A link between the node (192.0.2.1) and a host outside (192.0.2.2) without routes to pods.
 fn connect_outside(node: &Namespace, outside: &Namespace) {
     let target = outside.path();
     node.run(
@@ -455,7 +455,7 @@ fn texts(addresses: &[IpAddr]) -> Vec<String> {
     addresses.iter().map(IpAddr::to_string).collect()
 }
 
-/// The names of interfaces in what `ip -o link` prints.
+/// The interface names in the output of `ip -o link`.
 fn names(links: &str) -> Vec<String> {
     links
         .lines()

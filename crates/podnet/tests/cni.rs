@@ -1,4 +1,4 @@
-//! Foreign plugins: Debian's, and scripts, in namespaces of the tests' own.
+//! CNI plugins: Debian's, and scripts, in network namespaces of the tests.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod namespaces;
@@ -15,11 +15,10 @@ use coracle_podnet::{CniConfig, CniNetwork, Error, Pod, PodNetwork, PortMapping,
 use namespaces::Namespace;
 use serde_json::json;
 
-/// Where Debian's package `containernetworking-plugins` puts them.
+/// Directory of Debian's package `containernetworking-plugins`.
 const PLUGINS: &str = "/usr/lib/cni";
 
-/// How long anything may take on a machine that has much else to do: this says "never", not "too
-/// slow".
+/// Timeout that even a busy machine does not reach.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
@@ -65,12 +64,12 @@ fn debians_plugins_connect_pods() {
             Err(Error::Plugin(_))
         ));
 
-        // The configuration has gone meanwhile: that of then is used.
+        // The configuration was replaced meanwhile: that of the connect is used.
         place.configure(&json!({"name": "other", "type": "none"}));
         network.detach(&pod(1, &one)).await.unwrap();
         network.detach(&pod(1, &one)).await.unwrap();
 
-        // A namespace that is gone is disconnected all the same.
+        // A pod without a namespace is disconnected as well.
         let mut gone = pod(2, &other);
         gone.netns = "/nowhere".into();
         network.detach(&gone).await.unwrap();
@@ -169,7 +168,7 @@ fn a_script_is_a_plugin_and_gets_what_it_declares() {
 }
 
 #[test]
-fn what_a_plugin_complains_about_is_passed_on_and_undone() {
+fn a_plugins_error_is_reported_and_undone() {
     let place = Place::new();
     place.script(
         "good",
@@ -206,7 +205,7 @@ fn what_a_plugin_complains_about_is_passed_on_and_undone() {
         fails(
             "nonsense",
             r#"[ "$CNI_COMMAND" = ADD ] && echo nonsense; exit 0"#,
-            "not a result",
+            "invalid result",
         )
         .await;
 
@@ -226,7 +225,7 @@ fn what_a_plugin_complains_about_is_passed_on_and_undone() {
             "{error}"
         );
 
-        // What cannot be undone now is kept, and undone when it can be.
+        // What cannot be undone now stays recorded, and is undone later.
         place.script("stuck", "exit 1");
         place.configure(&list("stuck"));
         network.attach(&pod(2, &namespace)).await.unwrap_err();
@@ -244,7 +243,7 @@ fn what_a_plugin_complains_about_is_passed_on_and_undone() {
 }
 
 #[test]
-fn a_plugin_that_cannot_undo_its_part_keeps_the_others_from_nothing() {
+fn a_plugin_that_fails_to_delete_does_not_stop_the_others() {
     let place = Place::new();
     let flag = place.path("stuck");
     place.script(
@@ -271,16 +270,12 @@ fn a_plugin_that_cannot_undo_its_part_keeps_the_others_from_nothing() {
 
             let error = network.attach(&pod).await.unwrap_err();
             assert!(error.to_string().contains("stuck"), "{error}");
-            assert_eq!(
-                place.reserved(),
-                [""; 0],
-                "the address is given back, whoever fails"
-            );
+            assert_eq!(place.reserved(), [""; 0], "the address is released");
 
             assert_eq!(
                 node.run("ip", "-o link show master cni0"),
                 "",
-                "and so is the interface"
+                "the interface is removed"
             );
 
             fs::remove_file(place.path("log")).unwrap();
@@ -303,7 +298,7 @@ fn a_plugin_that_cannot_undo_its_part_keeps_the_others_from_nothing() {
 }
 
 #[test]
-fn a_plugin_that_is_not_there_is_missed_before_anything_is_made() {
+fn a_missing_plugin_is_detected_before_any_plugin_runs() {
     let place = Place::new();
     place.script("good", "exit 0");
 
@@ -326,7 +321,7 @@ fn a_plugin_that_is_not_there_is_missed_before_anything_is_made() {
 }
 
 #[test]
-fn a_plugin_that_went_meanwhile_is_done_without_once_the_network_is_mended() {
+fn an_uninstalled_plugin_is_skipped_once_the_configuration_is_fixed() {
     let place = Place::new();
     place.script("goes", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"1.0.0","ips":[{"address":"10.90.0.2/24"}]}'; exit 0"#);
 
@@ -353,7 +348,7 @@ fn a_plugin_that_went_meanwhile_is_done_without_once_the_network_is_mended() {
 
             fs::remove_file(place.path("bin/goes")).unwrap();
 
-            // Another network is the first of the node by now; it has nothing to do with this pod.
+            // Another network is now the first of the node; it has nothing to do with this pod.
             network_of("another", json!([{"type": "comes"}]));
             fs::remove_file(place.path("log")).unwrap();
             let error = network.detach(&pod(1, &one)).await.unwrap_err().to_string();
@@ -361,7 +356,7 @@ fn a_plugin_that_went_meanwhile_is_done_without_once_the_network_is_mended() {
             let told = [
                 "failed to find plugin \"goes\"",
                 "network \"test\"",
-                "put it there, or mend",
+                "install it, or fix",
             ];
             assert!(told.iter().all(|part| error.contains(part)), "{error}");
 
@@ -372,8 +367,8 @@ fn a_plugin_that_went_meanwhile_is_done_without_once_the_network_is_mended() {
 
             assert_eq!(place.reserved(), ["10.90.0.3"]);
 
-            // What is still there is undone as it was made: its addresses would not be found where
-            // they are kept now.
+            // Existing plugins are run with the configuration of the connect: the current one has
+            // another IPAM directory.
             now["ipam"]["dataDir"] = json!(place.path("elsewhere"));
             network_of("test", json!([now, {"type": "comes"}]));
             network.detach(&pod(1, &one)).await.unwrap();
@@ -396,7 +391,7 @@ fn a_plugin_that_went_meanwhile_is_done_without_once_the_network_is_mended() {
 }
 
 #[test]
-fn a_plugin_that_takes_too_long_is_given_up() {
+fn a_slow_plugin_times_out() {
     let place = Place::new();
     place.script(
         "slow",
@@ -414,12 +409,12 @@ fn a_plugin_that_takes_too_long_is_given_up() {
                 .attach(&pod(1, &Namespace::new()))
                 .await
                 .unwrap_err();
-            assert!(error.to_string().contains("took longer"), "{error}");
+            assert!(error.to_string().contains("timed out"), "{error}");
         },
     );
 }
 
-/// Debian's bridge for one range.
+/// Debian's bridge plugin with one range.
 fn bridge(place: &Place) -> serde_json::Value {
     let ipam = json!({
         "type": "host-local", "dataDir": place.path("ipam"), "ranges": [[{"subnet": "10.90.0.0/24"}]],
@@ -442,7 +437,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// How plugins that are scripts were called, in order.
+    /// The calls of script plugins, in order.
     fn calls(&self) -> Vec<String> {
         let log = fs::read_to_string(self.path("log")).unwrap_or_default();
         let calls = log.lines().filter_map(|line| line.strip_prefix("call "));
@@ -451,7 +446,7 @@ impl Place {
             .collect()
     }
 
-    /// The addresses that are given to pods.
+    /// The allocated addresses.
     fn reserved(&self) -> Vec<String> {
         let names = fs::read_dir(self.path("ipam/test")).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -462,14 +457,14 @@ impl Place {
         fs::write(self.path("net.d/10-test.conflist"), list.to_string()).unwrap();
     }
 
-    /// A plugin that writes down how it is called before it does something.
+    /// A plugin that logs its calls.
     fn script(&self, name: &str, deed: &str) {
         let log = self.path("log").display().to_string();
         let text = format!(
             "#!/bin/sh\ninput=$(cat)\necho \"call $CNI_COMMAND {name} $CNI_CONTAINERID $CNI_IFNAME\" >> {log}\n\
              echo \"args $CNI_ARGS\" >> {log}\necho \"input $input\" >> {log}\n{deed}\n"
         );
-        // Somebody may run it meanwhile: it appears whole.
+        // Replaced atomically: it may be running.
         program::write(&self.path("bin/unfinished"), text);
         fs::rename(self.path("bin/unfinished"), self.path("bin").join(name)).unwrap();
     }
@@ -483,7 +478,7 @@ fn on_a_node(
     on_a_patient_node(place, plugins, PATIENCE, deed);
 }
 
-/// A node whose plugins may take this long.
+/// A node with this plugin timeout.
 fn on_a_patient_node(
     place: &Place,
     plugins: Vec<PathBuf>,

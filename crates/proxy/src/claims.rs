@@ -1,8 +1,8 @@
-//! Who wants what in the kernel, and what has changed since it was last told.
+//! Reference-counted rules, and the changes since the last sync.
 //!
-//! Several Services may want the same item: a chain of their common shape, an endpoint's hairpin,
-//! or, by mistake, the same external address. It is there as long as one of them wants it, and is
-//! what the first of them, by its key, says.
+//! Several Services may own the same item: a chain of a common shape, an endpoint's hairpin rule,
+//! or, by mistake, the same external IP. It exists while at least one owns it, with the body of the
+//! first owner by key.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use coracle_client::ObjectKey;
 
 use crate::rules::{Body, Item, RuleSet};
 
-/// Whoever wants something: a Service, or the node under the empty key.
+/// The owner of rules: a Service, or the node with the empty key.
 pub type Owner = Arc<ObjectKey>;
 
-/// What everybody wants.
+/// All rules by owner.
 #[derive(Debug, Default)]
 pub struct Claims {
-    /// Never without anybody; in the order of the owners.
+    /// Never an empty list; sorted by owner.
     held: BTreeMap<Item, Vec<(Owner, Body)>>,
     owned: HashMap<Owner, Vec<Item>>,
-    /// What those items were that have been changed since.
+    /// The previous bodies of changed items.
     before: BTreeMap<Item, Option<Body>>,
 }
 
-/// What the kernel has to be told. A changed item is among both.
+/// The changes for the kernel. A modified item is in both.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     pub gone: RuleSet,
@@ -38,7 +38,7 @@ impl Changes {
 }
 
 impl Claims {
-    /// From now on `owner` wants these, and nothing else.
+    /// Replaces all rules of an owner.
     pub fn replace(&mut self, owner: &Owner, wanted: RuleSet) {
         let items: Vec<Item> = wanted.keys().cloned().collect();
 
@@ -57,7 +57,7 @@ impl Claims {
         }
     }
 
-    /// What is different from what was taken last.
+    /// The changes since the last call.
     pub fn take_changes(&mut self) -> Changes {
         let mut changes = Changes::default();
         for (item, before) in std::mem::take(&mut self.before) {
@@ -77,7 +77,7 @@ impl Claims {
         changes
     }
 
-    /// Everything that is wanted.
+    /// All current rules.
     pub fn whole(&self) -> RuleSet {
         self.held
             .iter()
@@ -117,7 +117,7 @@ mod tests {
     use crate::rules::Refusal;
 
     #[test]
-    fn the_first_owner_decides_and_the_last_one_takes_it_away() {
+    fn the_first_owner_decides_and_the_last_one_removes() {
         let (one, two) = (owner("one"), owner("two"));
         let mut claims = Claims::default();
         claims.replace(&two, wish(Refusal::Drop));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_and_changes_back_is_no_change() {
+    fn a_reverted_change_is_no_change() {
         let one = owner("one");
         let mut claims = Claims::default();
         claims.replace(&one, wish(Refusal::Drop));

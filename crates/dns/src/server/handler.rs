@@ -1,5 +1,4 @@
-//! One question from the wire: the zone is asked, or the upstream servers, or one after the other
-//! for an alias.
+//! Handles one query: from the zone, from upstream servers, or both for an alias.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -18,7 +17,7 @@ use super::upstream::Upstream;
 use crate::Zone;
 use crate::zone::answer::{Answer, answer};
 
-/// Answers questions about one cluster, and passes others on.
+/// Answers queries about one cluster, and forwards others.
 #[derive(Clone)]
 pub struct Handler {
     shared: Arc<Shared>,
@@ -26,17 +25,16 @@ pub struct Handler {
 
 struct Shared {
     zone: RwLock<Zone>,
-    /// Whether the zone has been told everything once: before that, "no such name" would be a
-    /// guess.
+    /// Whether the zone is complete: before that, NXDOMAIN would be a guess.
     known: AtomicBool,
-    /// How often the zone has changed.
+    /// Incremented with every change of the zone.
     serial: AtomicU32,
     domain: String,
     own: Vec<IpAddr>,
     upstream: Option<Upstream>,
 }
 
-/// An alias of an alias is followed so far.
+/// Limit of followed aliases.
 const ALIASES: usize = 8;
 
 #[derive(Default)]
@@ -49,8 +47,8 @@ struct Reply {
 }
 
 impl Handler {
-    /// `domain` is the cluster's (`cluster.local`), `own` the addresses of the DNS Service. Without
-    /// `upstream` only the cluster's names are known.
+    /// `domain` is the cluster domain (`cluster.local`), `own` the addresses of the DNS Service.
+    /// Without `upstream`, other names are refused.
     pub fn new(domain: &str, own: Vec<IpAddr>, upstream: Option<Upstream>) -> Handler {
         let domain = domain.trim_matches('.').to_ascii_lowercase();
         let shared = Shared {
@@ -87,7 +85,7 @@ impl Handler {
             .unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// From now on a name that the zone does not have does not exist.
+    /// Marks the zone as complete: from now on a missing name does not exist.
     pub fn is_known(&self) {
         self.shared.known.store(true, Ordering::Release);
     }
@@ -252,7 +250,7 @@ impl RequestHandler for Handler {
         match to.send_response(response).await {
             Ok(info) => info,
             Err(error) => {
-                tracing::debug!(%error, "an answer could not be sent");
+                tracing::debug!(%error, "cannot send DNS response");
                 ResponseInfo::from(Header {
                     metadata: about,
                     counts: HeaderCounts::default(),

@@ -1,4 +1,4 @@
-//! The zone's answers as records on the wire.
+//! Converts the zone's answers to DNS records.
 
 use std::net::IpAddr;
 
@@ -7,11 +7,10 @@ use hickory_server::proto::rr::{Name, RData, Record, RecordType};
 
 use crate::zone::answer::{Data, Wanted, name_server};
 
-/// How long others may remember what we say, in seconds.
+/// TTL of our records in seconds.
 pub(super) const TTL: u32 = 30;
 
-/// Seconds after which a secondary server would look again, try again, and give up: nobody
-/// transfers this zone.
+/// SOA refresh, retry and expire in seconds; there are no zone transfers.
 const REFRESH: (i32, i32, i32) = (7200, 1800, 86400);
 
 pub(super) fn wanted(kind: RecordType) -> Wanted {
@@ -57,7 +56,7 @@ pub(super) fn alias(owner: &Name, target: &str) -> Record {
     Record::from_rdata(owner.clone(), TTL, RData::CNAME(CNAME(name(target))))
 }
 
-/// The zone's start of authority, which also says how long "no such name" may be remembered.
+/// The SOA record, which also sets the TTL of negative answers.
 pub(super) fn authority(domain: &str, serial: u32) -> Record {
     let (refresh, retry, expire) = REFRESH;
     let server = name(&name_server(domain));
@@ -66,8 +65,8 @@ pub(super) fn authority(domain: &str, serial: u32) -> Record {
     Record::from_rdata(name(domain), TTL, RData::SOA(data))
 }
 
-/// A name as it goes on the wire. What is too long for DNS, which a Service's names cannot be,
-/// becomes the root.
+/// A name for the wire. A name too long for DNS becomes the root; names of Services are never too
+/// long.
 pub(super) fn name(text: &str) -> Name {
     let mut name = Name::from_utf8(text).unwrap_or_else(|_| Name::root());
     name.set_fqdn(true);

@@ -1,5 +1,4 @@
-//! Names that are not the cluster's: other servers are asked, and what they said is remembered for
-//! as long as they allow.
+//! Forwards other names to upstream servers, and caches their responses by TTL.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -12,13 +11,13 @@ use hickory_server::net::runtime::TokioRuntimeProvider;
 use hickory_server::proto::op::ResponseCode;
 use hickory_server::proto::rr::{Name, Record, RecordType};
 
-/// The servers that are asked.
+/// The upstream servers.
 pub struct Upstream {
     resolver: TokioResolver,
     servers: Vec<SocketAddr>,
 }
 
-/// Why there is nobody to ask.
+/// Why upstream servers cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
     #[error("cannot read {path}")]
@@ -26,30 +25,29 @@ pub enum UpstreamError {
         path: String,
         source: std::io::Error,
     },
-    #[error("cannot ask the upstream servers")]
+    #[error("cannot set up the upstream resolver")]
     Unusable(#[source] NetError),
 }
 
-/// What came of asking.
+/// The response of upstream servers.
 pub(super) struct Heard {
     pub(super) code: ResponseCode,
     pub(super) answers: Vec<Record>,
     pub(super) authorities: Vec<Record>,
 }
 
-/// So many answers are remembered.
+/// Cache size in responses.
 const REMEMBERED: u64 = 10_000;
 
-/// How long a server may take to answer, and all of them together: whoever asks us gives up after
-/// five seconds.
+/// Timeouts per server and in total: clients give up after five seconds.
 const OF_ONE: Duration = Duration::from_secs(2);
 const OF_ALL: Duration = Duration::from_millis(4500);
 
-/// After so long without an answer it is looked at whether any can come.
+/// After this time without a response, the route to the servers is checked.
 const A_MOMENT: Duration = Duration::from_millis(200);
 
 impl Upstream {
-    /// These servers.
+    /// With these servers.
     pub fn of(servers: &[SocketAddr]) -> Result<Upstream, UpstreamError> {
         let server = |at: &SocketAddr| {
             let mut connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
@@ -77,8 +75,7 @@ impl Upstream {
         })
     }
 
-    /// The name servers of a `resolv.conf`, but for `own` addresses: asking ourselves would never
-    /// end.
+    /// With the name servers of a `resolv.conf`, except `own` addresses, which would loop.
     pub fn of_file(path: &Path, own: &[IpAddr]) -> Result<Option<Upstream>, UpstreamError> {
         let unreadable = |source| UpstreamError::Unreadable {
             path: path.display().to_string(),
@@ -115,7 +112,7 @@ impl Upstream {
                     .collect(),
             },
             Err(error) => {
-                tracing::debug!(%name, %kind, %error, "no upstream server answers");
+                tracing::debug!(%name, %kind, %error, "upstream query failed");
                 Heard {
                     code: ResponseCode::ServFail,
                     answers: Vec::new(),
@@ -127,18 +124,18 @@ impl Upstream {
 }
 
 impl Upstream {
-    /// Returns when nobody will answer any more, and says why.
+    /// Returns the reason when no response can be expected any more.
     async fn until_hopeless(&self) -> &'static str {
         tokio::time::sleep(A_MOMENT).await;
         if !self.servers.iter().any(has_way) {
-            return "no upstream server can be reached from here";
+            return "no route to any upstream server";
         }
         tokio::time::sleep(OF_ALL.saturating_sub(A_MOMENT)).await;
-        "no upstream server answers in time"
+        "upstream servers timed out"
     }
 }
 
-/// Whether packets to a server would leave at all. None is sent.
+/// Whether there is a route to a server. Sends no packet.
 fn has_way(server: &SocketAddr) -> bool {
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -167,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_servers_of_a_file_are_asked_but_for_ourselves() {
+    fn own_addresses_are_not_used_as_upstream_servers() {
         let text = "# nameserver 1.1.1.1\nsearch a b\nnameserver 10.0.0.10\nnameserver  192.0.2.1 \nnameserver x\n\
                     options ndots:2\nnameserver fd00::1\n";
         let found = servers(text, &["10.0.0.10".parse().unwrap()]);
@@ -181,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_asks_hears_from_us_before_giving_up() {
+    async fn a_query_is_answered_before_the_client_gives_up() {
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let upstream = Upstream::of(&[silent.local_addr().unwrap()]).unwrap();
         let began = tokio::time::Instant::now();
@@ -198,9 +195,9 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_a_way_to_it_is_known_without_asking() {
+    fn a_server_without_a_route_is_detected() {
         assert!(has_way(&"127.0.0.1:53".parse().unwrap()));
-        // On which link that would be nobody can know.
+        // A link-local address without a scope has no route.
         assert!(!has_way(&"[fe80::1]:53".parse().unwrap()));
     }
 }

@@ -1,25 +1,23 @@
-//! What a question about the cluster's names is answered: the DNS specification of Kubernetes, as
-//! CoreDNS keeps it.
+//! Answers queries about the cluster's names, by the Kubernetes DNS specification, as CoreDNS does.
 //!
 //! Below the cluster's domain:
 //!
 //! | name | answer |
 //! |---|---|
-//! | `SERVICE.NAMESPACE.svc` | its addresses; a headless one's ready pods; another name for `ExternalName` |
-//! | `POD.SERVICE.NAMESPACE.svc` | one ready pod, by the name it asked for, or by its address with dashes |
-//! | `_PORT._PROTOCOL.SERVICE.NAMESPACE.svc` | the port, and where it is served (SRV) |
-//! | `1-2-3-4.NAMESPACE.pod` | the address it is made of |
+//! | `SERVICE.NAMESPACE.svc` | cluster IPs; IPs of the ready pods if headless; CNAME for `ExternalName` |
+//! | `POD.SERVICE.NAMESPACE.svc` | one ready pod, by its hostname, or by its IP with dashes |
+//! | `_PORT._PROTOCOL.SERVICE.NAMESPACE.svc` | SRV record of the port |
+//! | `1-2-3-4.NAMESPACE.pod` | the IP in the name |
 //! | `dns-version` | `1.1.0` (TXT) |
 //!
-//! Addresses are answered in the reverse (PTR) when they are a Service's or a ready pod's; all
-//! others are not ours.
+//! PTR queries are answered for IPs of Services and ready pods; others are forwarded.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Zone;
 use super::facts::{Endpoint, Form, Key, Port, Service};
 
-/// Which records are asked for.
+/// The queried record type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     A,
@@ -33,24 +31,23 @@ pub enum Wanted {
     Other,
 }
 
-/// What comes of a question.
+/// The answer to a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The name is ours: these records, and others that will be asked for next. None at all is an
-    /// answer too.
+    /// The name is in the zone: its records, possibly none, and additional ones.
     Records {
         records: Vec<Data>,
         additional: Vec<(String, IpAddr)>,
     },
-    /// It is another name for this one.
+    /// A CNAME.
     Alias(String),
-    /// There is no such name, and nobody else is to be asked.
+    /// NXDOMAIN.
     NoSuchName,
-    /// Somebody else is to be asked.
+    /// Not in the zone: forward it.
     NotOurs,
 }
 
-/// What a record says of the name that was asked for. Names end without a dot.
+/// The data of a record. Names have no trailing dot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Data {
     Address(IpAddr),
@@ -61,18 +58,18 @@ pub enum Data {
     },
     Name(String),
     Text(String),
-    /// The zone's start of authority.
+    /// The SOA record.
     Authority,
     NameServer(String),
 }
 
-/// The version of the specification that this is.
+/// Version of the specification.
 const VERSION: &str = "1.1.0";
-/// The weights of one answer's SRV records share this.
+/// The SRV records of an answer share this weight.
 const WEIGHT: u16 = 100;
 
-/// Answers a question. `name` is in lower case, without a dot at its end; `domain` likewise. `own`
-/// are the addresses of the DNS Service itself.
+/// Answers a query. `name` and `domain` are in lower case, without a trailing dot. `own` are the
+/// addresses of the DNS Service.
 pub fn answer(zone: &Zone, domain: &str, own: &[IpAddr], name: &str, wanted: Wanted) -> Answer {
     if let Some(address) = reverse(name) {
         return pointer(zone, domain, address, wanted);
@@ -112,7 +109,7 @@ pub fn answer(zone: &Zone, domain: &str, own: &[IpAddr], name: &str, wanted: Wan
     }
 }
 
-/// A question about a Service or something below it.
+/// A query about a Service or a name below it.
 struct Below<'a> {
     zone: &'a Zone,
     domain: &'a str,
@@ -133,7 +130,7 @@ impl Below<'_> {
         }
     }
 
-    /// Where the chosen ports are served.
+    /// The records of the selected ports.
     fn of_ports(&self, chosen: impl Fn(&Port) -> bool) -> Answer {
         match &self.service.form {
             Form::Alias(name) => Answer::Alias(name.clone()),
@@ -185,7 +182,7 @@ impl Below<'_> {
         }
     }
 
-    /// The pods that go by this name: one, or its address in each family.
+    /// The pods of this name: one, or its IP of each family.
     fn of_pod(&self, name: &str) -> Answer {
         if let Form::Alias(_) = self.service.form {
             return Answer::NoSuchName;
@@ -212,7 +209,7 @@ impl Below<'_> {
         }
     }
 
-    /// Addresses, or ports with the addresses beside them.
+    /// Address records, or SRV records with additional addresses.
     fn served(&self, ports: Vec<(u16, String)>, at: Vec<(String, IpAddr)>) -> Answer {
         if self.wanted != Wanted::Srv {
             let mut seen = Vec::new();
@@ -301,7 +298,7 @@ fn service_name(key: &Key, domain: &str) -> String {
     format!("{}.{}.svc.{domain}", key.name, key.namespace)
 }
 
-/// What a pod is called below its Service: as it asked for, or by its address.
+/// The label of a pod below its Service: its hostname, or its IP.
 fn label(endpoint: &Endpoint) -> String {
     match &endpoint.hostname {
         Some(name) => name.clone(),
@@ -316,7 +313,7 @@ fn dashed(label: &str) -> Option<IpAddr> {
         .ok()
 }
 
-/// The address that a name below `in-addr.arpa` or `ip6.arpa` stands for.
+/// The address of a name below `in-addr.arpa` or `ip6.arpa`.
 fn reverse(name: &str) -> Option<IpAddr> {
     if let Some(labels) = name.strip_suffix(".in-addr.arpa") {
         let octets: Vec<&str> = labels.split('.').rev().collect();
@@ -338,7 +335,7 @@ fn reverse(name: &str) -> Option<IpAddr> {
     (digits.len() == 32).then(|| IpAddr::V6(Ipv6Addr::from_bits(bits)))
 }
 
-/// What stands before the domain.
+/// The part before the domain.
 fn below<'a>(name: &'a str, domain: &str) -> Option<&'a str> {
     let before = name.strip_suffix(domain)?;
     (before.is_empty() || before.ends_with('.')).then(|| before.trim_end_matches('.'))

@@ -22,8 +22,7 @@ fn slice(name: &str, of: &str, rest: &str) -> Slice {
     Slice::read(&tree(&text)).unwrap()
 }
 
-/// A shop: a web front with addresses of both families, a headless database, a name that stands for
-/// another.
+/// A web Service with both families, a headless database, and an ExternalName.
 fn shop() -> Zone {
     let mut zone = Zone::default();
     zone.add_namespace("shop");
@@ -110,7 +109,7 @@ fn check(zone: &Zone, name: &str, wanted: Wanted, expected: &str) {
 }
 
 #[test]
-fn names_below_the_cluster_are_answered_as_the_specification_says() {
+fn cluster_names_are_answered_as_specified() {
     use Wanted::{A, Aaaa, Any, Ns, Other, Soa, Srv, Txt};
 
     let zone = shop();
@@ -174,7 +173,7 @@ fn names_below_the_cluster_are_answered_as_the_specification_says() {
 }
 
 #[test]
-fn addresses_have_names_when_they_are_a_services_or_a_pods() {
+fn addresses_of_services_and_pods_have_names() {
     use Wanted::{A, Ptr};
 
     let zone = shop();
@@ -208,7 +207,7 @@ fn addresses_have_names_when_they_are_a_services_or_a_pods() {
 }
 
 #[test]
-fn what_goes_takes_its_names_along() {
+fn names_of_deleted_objects_disappear() {
     use Wanted::{A, Ptr};
 
     let key = |name: &str| Key {
@@ -223,7 +222,7 @@ fn what_goes_takes_its_names_along() {
     zone.remove_slice(&key("db-b"));
     check(&zone, "db.shop.svc.cluster.local", A, "no such name");
 
-    // Another Service was given the address before the end of the first was told.
+    // Another Service got the address before the first one's deletion was observed.
     let taken = r#"{"clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1"],"ports":[{"port":1}]}"#;
     zone.set_service(service("next", taken));
     zone.remove_service(&key("web"));
@@ -242,7 +241,7 @@ fn what_goes_takes_its_names_along() {
 }
 
 #[test]
-fn a_zone_is_the_same_after_a_time_on_disk() {
+fn a_zone_survives_saving_and_loading() {
     let before = shop().snapshot();
     let text = serde_json::to_vec(&before).unwrap();
     let after = Zone::from(serde_json::from_slice::<Snapshot>(&text).unwrap()).snapshot();

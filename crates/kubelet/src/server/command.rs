@@ -29,6 +29,7 @@ const PIECE: usize = 16 << 10;
 
 /// After a command has exited, its output is complete. A child may still hold the stream open and
 /// write more: this time without output counts as the end.
+const SILENCE: Duration = Duration::from_millis(100);
 
 /// The runtime call after the protocol upgrade.
 enum Deed {

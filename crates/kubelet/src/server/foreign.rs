@@ -1,4 +1,5 @@
-//! Runtimes behind a socket answer with an address: there we are the client, and speak SPDY.
+//! Streaming through a remote runtime: it returns a URL, to which the kubelet connects as a SPDY
+//! client.
 
 use std::io;
 
@@ -15,28 +16,28 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::net::TcpStream;
 
-/// How much may be under way to or from a port.
+/// Buffer size of a forwarded port.
 const UNDER_WAY: usize = 64 << 10;
 
-/// More is no error message.
+/// Size limit of an error message.
 const LONGEST_ERROR: usize = 64 << 10;
 
-/// Why a runtime's address is of no use.
+/// Why a streaming URL cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ForeignError {
-    #[error("the runtime's address {0:?} is none")]
+    #[error("invalid streaming URL from the container runtime: {0:?}")]
     Address(String),
-    #[error("the runtime does not answer: {0}")]
+    #[error("cannot connect to the container runtime: {0}")]
     Io(#[from] io::Error),
-    #[error("the runtime does not answer: {0}")]
+    #[error("cannot connect to the container runtime: {0}")]
     Http(#[from] hyper::Error),
-    #[error("the runtime answers with {0}")]
+    #[error("the container runtime responded with status {0}")]
     Status(StatusCode),
-    #[error("the runtime has closed the connection")]
+    #[error("the container runtime closed the connection")]
     Gone(#[from] coracle_streams::Gone),
 }
 
-/// Carries a client's streams to a runtime's and back.
+/// Copies streams between a client and the runtime.
 pub(super) async fn command(address: &str, options: Options, streams: Streams) {
     let io = match connect(address, "v4.channel.k8s.io").await {
         Ok(io) => io,
@@ -93,7 +94,7 @@ pub(super) async fn command(address: &str, options: Options, streams: Streams) {
     ending.tell(&outcome).await;
 }
 
-/// Carries one stream to its end.
+/// Copies one stream to its end.
 async fn carry(from: Option<Receiver>, to: Option<Sender>) {
     let (Some(mut from), Some(to)) = (from, to) else {
         return;
@@ -103,11 +104,11 @@ async fn carry(from: Option<Receiver>, to: Option<Sender>) {
             return;
         }
     }
-    // Whoever is gone need not know.
+    // The receiver may be gone.
     to.finish().await.unwrap_or_default();
 }
 
-/// A connection to a port by way of a runtime, and the future in which its bytes come and go.
+/// A connection to a port through the runtime, and the future that copies its bytes.
 pub(super) async fn port(
     address: &str,
     port: u16,
@@ -117,7 +118,7 @@ pub(super) async fn port(
     let carried = async move {
         let (connection, driver) = spdy::open(TokioIo::new(io), Side::Client);
         if let Err(error) = drive_to_the_end(driver, carry_port(connection, port, outside)).await {
-            tracing::info!(%error, port, "a forwarded port");
+            tracing::info!(%error, port, "port forwarding failed");
         }
     };
     Ok((inside, carried))
@@ -172,7 +173,7 @@ async fn carry_port(
     }
 }
 
-/// Leaves HTTP at an address.
+/// Upgrades a connection to a streaming URL.
 async fn connect(address: &str, version: &str) -> Result<Upgraded, ForeignError> {
     let bad = || ForeignError::Address(address.to_owned());
     let uri: Uri = address.parse().map_err(|_| bad())?;
@@ -201,7 +202,7 @@ async fn connect(address: &str, version: &str) -> Result<Upgraded, ForeignError>
         }
     };
 
-    // The connection is handed over when it has been upgraded: until then it must be driven.
+    // The connection must be driven until it is upgraded.
     let connection = connection.with_upgrades();
     tokio::pin!(upgraded, connection);
 

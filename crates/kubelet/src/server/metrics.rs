@@ -1,4 +1,4 @@
-//! `/metrics`: the few numbers that this kubelet counts so far, in upstream's names.
+//! `/metrics`, with upstream's names.
 
 use http::StatusCode;
 

@@ -1,11 +1,11 @@
-//! The HTTPS API of a node, on port 10250: what API servers, `kubectl` through them, and collectors
-//! of metrics ask of it.
+//! The kubelet API: HTTPS on port 10250, for API servers, `kubectl` through them, and metrics
+//! collectors.
 //!
-//! A connection ([`connection`]) brings requests; each is let in by [`access`], sent where its path
-//! says ([`route`]), and answered from the [`Roster`] and the runtime: pods, logs ([`logs`]),
-//! statistics ([`stats`]), or, where the client leaves HTTP for SPDY or WebSocket, commands
-//! ([`command`]) and ports ([`ports`]). Answers to people are text, as upstream's; statuses and
-//! texts are upstream's too. Beside it, [`healthz`] answers those on the machine itself.
+//! A [`connection`] receives requests; each is authenticated and authorized ([`access`]), routed by
+//! its path ([`route`]), and answered from the [`PodManager`] and the runtime: pods, [`logs`],
+//! [`stats`], or, after an upgrade to SPDY or WebSocket, exec and attach ([`command`]) and port
+//! forwarding ([`ports`]). Status codes and texts are upstream's. [`healthz`] is served separately
+//! on plain HTTP.
 
 pub mod access;
 mod answer;
@@ -35,14 +35,14 @@ use self::access::Access;
 use crate::host::Host;
 use crate::roster::Roster;
 
-/// What requests are answered from.
+/// The kubelet API server.
 pub struct Server {
     pub node_name: String,
     pub runtime: Arc<dyn Runtime>,
     pub roster: Roster,
     pub access: Access,
     pub world: World,
-    /// What lasts longer than its request: commands and ports.
+    /// Streams that outlive their request: exec, attach, port forwarding.
     tasks: Tasks,
 }
 
@@ -57,7 +57,7 @@ impl Server {
         )
     }
 
-    /// Without the rest of a kubelet.
+    /// A server without the rest of the kubelet.
     pub fn over(
         node_name: &str,
         runtime: Arc<dyn Runtime>,
@@ -76,7 +76,7 @@ impl Server {
         }
     }
 
-    /// Serves until `stop` says so; commands and ports that are open end then.
+    /// Serves until `stop` is set; open streams end then.
     pub async fn serve(
         self: Arc<Self>,
         listener: TcpListener,

@@ -1,4 +1,4 @@
-//! `/portForward`: ports of a pod, reached from the node.
+//! `/portForward`: connections to ports of a pod.
 
 use std::fmt;
 use std::io;
@@ -20,7 +20,7 @@ use super::query::Query;
 use super::{Server, foreign};
 use crate::pod::PodView as _;
 
-/// What a request over numbered channels may name: there are 256 of those, two for each port.
+/// Ports of one request over numbered channels: there are 256 channels, two per port.
 const MOST_PORTS: usize = 127;
 
 pub(super) async fn answer(
@@ -73,14 +73,14 @@ pub(super) async fn answer(
     server.tasks.spawn(async move {
         match upgraded.await {
             Ok(io) => port_forward::serve(TokioIo::new(io), agreed.protocol, &named, &ports).await,
-            Err(error) => tracing::debug!(%error, "a client did not leave HTTP after all"),
+            Err(error) => tracing::debug!(%error, "cannot upgrade client connection"),
         }
     });
 
     answer::empty(agreed.answer())
 }
 
-/// The ports in a query: each parameter may name several.
+/// The ports in a query; each parameter may have several.
 fn named(query: &Query) -> Result<Vec<u16>, String> {
     let mut ports = Vec::new();
     for text in query.all("port") {
@@ -110,7 +110,7 @@ struct PortsOfPod {
     sandbox: String,
     pod: String,
     uid: String,
-    /// What carries bytes to and from a foreign runtime; ends with the client.
+    /// Copies bytes to and from a remote runtime; ends with the client.
     carriers: Tasks,
 }
 
@@ -162,7 +162,7 @@ impl Ports for PortsOfPod {
     }
 }
 
-/// The runtime speaks of sandboxes; who forwards a port has asked for a pod.
+/// The runtime's errors are about sandboxes; users forward ports of pods.
 fn in_words(error: &coracle_cri::Error) -> String {
     match error {
         coracle_cri::Error::NotFound(_) | coracle_cri::Error::FailedPrecondition(_) => {

@@ -1,4 +1,4 @@
-//! Which request is answered by whom.
+//! Routes requests to handlers.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::answer::{self, Answer};
 use super::query::{Query, decode_segment};
 use super::{Server, command, metrics, pods, ports, run, stats};
 
-/// What a path is about.
+/// The route of a path.
 #[derive(Debug, PartialEq, Eq)]
 enum Route {
     Health,
@@ -33,7 +33,7 @@ enum Route {
         pod: String,
         uid: String,
     },
-    /// It is there for another method.
+    /// The path exists for another method.
     WrongMethod,
     Nothing,
 }
@@ -44,7 +44,7 @@ pub(super) enum What {
     Attach,
 }
 
-/// A container of a pod. The UID is empty where it does not matter.
+/// A container of a pod. The UID is empty if it was not given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) namespace: String,
@@ -53,7 +53,7 @@ pub(super) struct Place {
     pub(super) container: String,
 }
 
-/// Answers a request, if whoever asks may.
+/// Authorizes and handles a request.
 pub(super) async fn answer(
     server: Arc<Server>,
     request: Request<Incoming>,
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lead_where_upstreams_do() {
+    fn paths_have_upstreams_routes() {
         let check = |method: &str, path: &str, expected: Route| {
             assert_eq!(
                 route(&Method::from_bytes(method.as_bytes()).unwrap(), path),

@@ -1,4 +1,4 @@
-//! `/run`: a command to its end, and all that it printed.
+//! `/run`: runs a command to completion and returns its output.
 
 use http::StatusCode;
 

@@ -1,4 +1,4 @@
-//! A container, as the runtime is asked for it.
+//! The CRI configuration of a container.
 
 use coracle_cri::v1::{
     ContainerConfig, ContainerMetadata, ImageSpec, KeyValue, LinuxContainerConfig, Mount,
@@ -11,18 +11,18 @@ use super::{SpecError, labels, resources};
 use crate::env::expand_all;
 use crate::layout::Layout;
 
-/// What is known by the time a container is made.
+/// The inputs of a container besides its spec.
 pub struct Made<'a> {
-    /// How often one of this name has run before.
+    /// The restart count.
     pub restarts: u32,
-    /// The image by the name that the runtime knows it by.
+    /// The image by its ID in the runtime.
     pub image_ref: &'a str,
     pub image_user: &'a ImageUser,
     pub environment: &'a [(String, String)],
     pub mounts: Vec<Mount>,
-    /// The container whose processes it is to see.
+    /// The container whose process namespace is shared.
     pub target: Option<String>,
-    /// How much memory the node has.
+    /// Memory of the node in bytes.
     pub memory: i64,
 }
 

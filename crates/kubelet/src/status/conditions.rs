@@ -6,7 +6,7 @@ use super::{Facts, is_terminal, time};
 use crate::actions::sandbox_plan;
 use crate::pod::{Kind, PodView};
 
-/// Conditions that nobody but the kubelet writes.
+/// Conditions that only the kubelet writes.
 pub(super) const OWNED: [&str; 8] = [
     "PodScheduled",
     "Ready",
@@ -18,7 +18,7 @@ pub(super) const OWNED: [&str; 8] = [
     "AllContainersRestarting",
 ];
 
-/// What a condition says, but for its times.
+/// A condition without its times.
 struct Says {
     is_true: bool,
     reason: &'static str,
@@ -43,7 +43,7 @@ impl Says {
     }
 }
 
-/// Sets all of them, behind those of others.
+/// Sets the owned conditions, after those of others.
 pub(super) fn set(facts: &Facts<'_>, status: &mut PodStatus) {
     let others = facts.pod.pod_status().conditions.iter().flatten();
     let mut all: Vec<PodCondition> = others
@@ -145,7 +145,7 @@ fn containers_ready(facts: &Facts<'_>, statuses: &[ContainerStatus], phase: &str
     }
 }
 
-/// What others must say before the pod counts as ready.
+/// Evaluates the readiness gates.
 fn gates(facts: &Facts<'_>, others: &[PodCondition]) -> Says {
     let gates = facts.pod.pod_spec().readiness_gates.iter().flatten();
     let missing: Vec<String> = gates
@@ -214,7 +214,7 @@ fn initialized(facts: &Facts<'_>, statuses: &[ContainerStatus], phase: &str) -> 
 
     match named(&[("unknown", &unknown), ("incomplete", &incomplete)]) {
         text if text.is_empty() => Says::yes(),
-        // What has been initialized once stays so, though its init containers may run again.
+        // Once initialized a pod stays so, even if its init containers run again.
         _ if was_initialized(facts) => Says::yes(),
         text => Says::no("ContainersNotInitialized", text),
     }
@@ -233,7 +233,7 @@ fn named(lists: &[(&str, &[&str])]) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// A pod that is over is not ready, whoever still says so.
+/// A terminated pod is not ready.
 pub(super) fn not_ready_when_over(status: &mut PodStatus) {
     if !is_terminal(status.phase.as_deref()) {
         return;

@@ -1,4 +1,4 @@
-//! The states of containers, to the letter.
+//! The container statuses of a pod, exactly as upstream's.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::actions::restart::wants_start;
 use crate::observed::{Observed, Seen, State};
 use crate::pod::{Kind, PodView, of_ephemeral};
 
-/// Of the main containers, in the order of their names, as clients expect.
+/// Statuses of main containers, sorted by name, as clients expect.
 pub(super) fn main(facts: &Facts<'_>) -> Option<Vec<ContainerStatus>> {
     let before = facts
         .before
@@ -25,7 +25,7 @@ pub(super) fn main(facts: &Facts<'_>) -> Option<Vec<ContainerStatus>> {
     Some(all).filter(|all| !all.is_empty())
 }
 
-/// Of the init containers, in the order of the spec.
+/// Statuses of init containers, in the order of the spec.
 pub(super) fn init(facts: &Facts<'_>) -> Option<Vec<ContainerStatus>> {
     let before = facts
         .before
@@ -81,7 +81,7 @@ pub(super) fn ephemeral(facts: &Facts<'_>) -> Option<Vec<ContainerStatus>> {
     Some(all).filter(|all| !all.is_empty())
 }
 
-/// What probes say of one that runs; of one that does not they say nothing.
+/// Applies probe results to a running container.
 fn probed(facts: &Facts<'_>, status: &mut ContainerStatus) {
     let running = status
         .state
@@ -160,7 +160,7 @@ fn one(
 
 const FORGOTTEN: &str = "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally";
 
-/// What the runtime says of the newest instance, and of the one before it.
+/// The status by the newest instance and the one before it.
 fn of_seen(
     facts: &Facts<'_>,
     spec: &Container,
@@ -204,7 +204,7 @@ fn of_seen(
         .previous(&spec.name)
         .map(|seen| state(facts, seen));
 
-    // One that was cleaned away is remembered as it was last told.
+    // An instance that was removed is known from the previous status.
     let told = before.and_then(|before| {
         let ended = before
             .state
@@ -220,7 +220,7 @@ fn of_seen(
     status
 }
 
-/// A container that the runtime does not know: not made yet, or forgotten.
+/// A container that the runtime does not have: not created yet, or removed.
 fn of_nothing(
     facts: &Facts<'_>,
     spec: &Container,
@@ -264,7 +264,7 @@ fn of_nothing(
         .is_some_and(|state| state.terminated.is_some());
 
     if state_before.running.is_some() && !has_end {
-        // It ran, and is nowhere to be found: a waiting one would take the pod back to pending.
+        // It ran and was lost: a waiting state would take the pod back to Pending.
         let text = "The container could not be located when the pod was deleted.  The container used to be Running";
         status.last_state = terminated(lost(text));
         if !facts.pod.is_being_deleted() {
@@ -328,7 +328,7 @@ fn terminated(end: ContainerStateTerminated) -> Option<ContainerState> {
     })
 }
 
-/// The end of a container that nobody saw.
+/// The terminated state of a lost container.
 pub(crate) fn lost(message: &str) -> ContainerStateTerminated {
     ContainerStateTerminated {
         reason: Some("ContainerStatusUnknown".to_owned()),

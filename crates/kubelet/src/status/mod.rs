@@ -1,9 +1,8 @@
-//! The status of a pod: what the API is told of it.
+//! Computes the status of a pod.
 //!
-//! [`pod_status`] is given what the pod is to be, what the runtime and the probes say, what was
-//! told before and what went wrong on the way, and makes the whole status of it: first of each
-//! container ([`containers`]), then the phase ([`phase`]), then the conditions ([`conditions`]).
-//! [`merge`] joins it with what others have written into the status.
+//! [`pod_status`] gets the pod, its state in the runtime, the probe results, the previous status
+//! and the current errors, and computes first the container statuses ([`containers`]), then the
+//! [`phase`], then the [`conditions`]. [`merge`] combines it with what others have written.
 
 mod conditions;
 mod containers;
@@ -26,7 +25,7 @@ use crate::pod::PodView;
 use crate::qos::Class;
 pub(crate) use containers::lost;
 
-/// Why a container that should run does not: what it waits with.
+/// Why a container that should run does not: its waiting state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// `CrashLoopBackOff`, `ErrImagePull`, …
@@ -34,26 +33,26 @@ pub struct Waiting {
     pub message: String,
 }
 
-/// All that a status is made of.
+/// The inputs of a status.
 pub struct Facts<'a> {
     pub pod: &'a Pod,
     pub observed: &'a Observed,
     pub verdicts: &'a Verdicts,
-    /// What was told last; of a pod that is seen for the first time, what the API has.
+    /// The previous status; the API's for a pod seen for the first time.
     pub before: &'a PodStatus,
-    /// What containers wait for, by their names.
+    /// Waiting states by container name.
     pub waiting: &'a BTreeMap<String, Waiting>,
     pub host_addresses: &'a [IpAddr],
-    /// The pod is over: nothing in it will be started again.
+    /// The pod is finished: nothing in it is started again.
     pub is_over: bool,
-    /// It is over because somebody said so: reason and message.
+    /// Why the pod failed, e.g. by eviction: reason and message.
     pub failed: Option<(&'a str, &'a str)>,
-    /// Name of the runtime, as ids of containers begin.
+    /// Prefix of container IDs.
     pub runtime: &'a str,
     pub now: Timestamp,
 }
 
-/// The status of a pod. Pure.
+/// Computes the status of a pod. Pure.
 pub fn pod_status(facts: &Facts<'_>) -> PodStatus {
     let Facts { pod, before, .. } = facts;
     let mut status = PodStatus {
@@ -76,7 +75,7 @@ pub fn pod_status(facts: &Facts<'_>) -> PodStatus {
     let of_server = pod.pod_status();
     let phase = phase::of(facts, &status);
 
-    // What has ended has ended: no later look brings it back.
+    // A terminal phase is final.
     let ended = [before, of_server]
         .into_iter()
         .find(|status| is_terminal(status.phase.as_deref()));
@@ -108,7 +107,7 @@ pub fn pod_status(facts: &Facts<'_>) -> PodStatus {
     status
 }
 
-/// The status of a pod that this node does not take: it failed before anything was made of it.
+/// The status of a pod that was not admitted.
 pub fn rejected(pod: &Pod, reason: &str, message: &str, now: Timestamp) -> PodStatus {
     PodStatus {
         phase: Some("Failed".to_owned()),
@@ -130,12 +129,12 @@ pub fn is_terminal(phase: Option<&str>) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// A moment as statuses have it: to the second.
+/// A time in whole seconds, as in statuses.
 pub fn time(at: Timestamp) -> Time {
     Time(jiff::Timestamp::from_second(at.unix_seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH))
 }
 
-/// Where the pod is: its own addresses, in the order of the node's families, and its host's.
+/// Sets pod IPs, in the order of the node's address families, and host IPs.
 fn addresses(facts: &Facts<'_>, status: &mut PodStatus) {
     let hosts: Vec<String> = facts
         .host_addresses
@@ -154,7 +153,7 @@ fn addresses(facts: &Facts<'_>, status: &mut PodStatus) {
 
     let mut own = in_order(&own, facts.host_addresses);
     if own.is_empty() {
-        // A sandbox that is gone has taken its addresses with it; what was told stays told.
+        // A removed sandbox has no addresses; the reported ones stay.
         let told = facts.before.pod_ips.iter().flatten();
         own = told
             .filter_map(|ip| Some(ip.ip.clone()).filter(|ip| !ip.is_empty()))
@@ -170,7 +169,7 @@ fn addresses(facts: &Facts<'_>, status: &mut PodStatus) {
         .filter(|ips: &Vec<_>| !ips.is_empty());
 }
 
-/// One address of each family, the family of the node's first address first.
+/// One address per family, the family of the node's first address first.
 pub fn in_order(addresses: &[String], node: &[IpAddr]) -> Vec<String> {
     let parsed: Vec<IpAddr> = addresses
         .iter()
@@ -191,7 +190,7 @@ pub fn in_order(addresses: &[String], node: &[IpAddr]) -> Vec<String> {
         .collect()
 }
 
-/// Most bytes of last words that one pod may have in its status.
+/// Total size limit of termination messages in a pod's status.
 const LAST_WORDS: usize = 12 * 1024;
 
 fn normalize(pod: &Pod, status: &mut PodStatus) {

@@ -1,4 +1,4 @@
-//! The phase: one word for a whole pod.
+//! The phase of a pod.
 
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, PodStatus};
 
@@ -7,12 +7,12 @@ use crate::actions::restart::restarts_after;
 use crate::observed::State;
 use crate::pod::{Kind, PodView};
 
-/// How far one container has come.
+/// The state of one container for the phase.
 enum Stand {
     Running,
-    /// It has ended, with this code.
+    /// Exited with this code.
     Stopped(i32),
-    /// It was never started.
+    /// Never started.
     Waiting,
     Unknown,
 }
@@ -24,21 +24,21 @@ struct Count {
     waiting: usize,
     stopped: usize,
     succeeded: usize,
-    /// Stopped, and not to run again.
+    /// Stopped and not restarted.
     final_: usize,
     init_pending: usize,
     sidecars_pending: usize,
     init_failed: usize,
 }
 
-/// The phase that the states of the containers make.
+/// The phase by the states of the containers.
 pub(super) fn of(facts: &Facts<'_>, status: &PodStatus) -> &'static str {
     let count = count(facts, status);
     if count.init_failed > 0 {
         return "Failed";
     }
 
-    // Sidecars that are restarted do not take a pod back that has run.
+    // A restarting sidecar does not take a running pod back to Pending.
     let initializing =
         count.init_pending > 0 || (count.sidecars_pending > 0 && !main_has_begun(facts));
     if initializing || count.waiting > 0 {
@@ -100,7 +100,7 @@ fn count_sidecar(count: &mut Count, stand: &Stand, started: bool) {
             count.running += 1;
             count.sidecars_pending += usize::from(!started);
         }
-        // One that has ended says nothing about the pod.
+        // An exited sidecar does not count.
         Stand::Stopped(_) => {}
         Stand::Waiting => {
             count.waiting += 1;
@@ -125,7 +125,7 @@ fn count_main(
         Stand::Stopped(code) => {
             count.stopped += 1;
             count.final_ += usize::from(!restarts_after(facts.pod, container, *code));
-            // One that waits to run again has not succeeded yet, whatever its last end was.
+            // A container that waits for a restart has not succeeded, whatever its last exit code.
             let ended = found.and_then(|found| found.state.as_ref()?.terminated.as_ref());
             count.succeeded += usize::from(ended.is_some_and(|end| end.exit_code == 0));
         }
@@ -157,7 +157,7 @@ fn of_name<'a>(status: &'a PodStatus, name: &str) -> Option<&'a ContainerStatus>
         .find(|status| status.name == name)
 }
 
-/// Whether a main container has been started in the sandbox that the pod has now.
+/// Whether a main container has started in the current sandbox.
 fn main_has_begun(facts: &Facts<'_>) -> bool {
     let Some(sandbox) = facts.observed.ready_sandbox() else {
         return false;

@@ -1,4 +1,4 @@
-//! What is told of a pod, in every case that the specification knows.
+//! The status of a pod in each documented case.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ fn observed(containers: &[&str]) -> Observed {
     }
 }
 
-/// What a test says besides the pod and what was seen.
+/// The inputs of a status besides the pod and its observed state.
 #[derive(Default)]
 struct Told {
     before: PodStatus,
@@ -133,7 +133,7 @@ fn phases_of_main_containers() {
     phase(&two("Never"), &["a:0", "b:1"], false, "Failed");
     phase(&two("Never"), &["a:running", "b:1"], false, "Running");
 
-    // One that is over is over, whatever its policy.
+    // A finished pod has a terminal phase, whatever its policy.
     phase(&two("Always"), &["a:0", "b:0"], true, "Succeeded");
     phase(&two("Always"), &["a:0", "b:143"], true, "Failed");
 }
@@ -183,7 +183,7 @@ fn a_phase_that_is_final_stays() {
 }
 
 #[test]
-fn who_ends_a_pod_says_why() {
+fn a_failed_pod_has_a_reason() {
     let told = Told {
         failed: Some(("DeadlineExceeded", "too long")),
         ..Told::default()
@@ -311,7 +311,7 @@ fn an_init_container_that_runs_keeps_the_pod_uninitialized() {
 }
 
 #[test]
-fn gates_of_others_hold_a_pod_back() {
+fn readiness_gates_delay_readiness() {
     let mut gated = pod(
         "{readinessGates: [{conditionType: lb}], containers: [{name: a, image: i}, {name: b, image: i}]}",
     );
@@ -352,7 +352,7 @@ fn gates_of_others_hold_a_pod_back() {
 }
 
 #[test]
-fn a_condition_remembers_when_it_changed() {
+fn a_condition_keeps_its_transition_time() {
     let running = observed(&["a:running", "b:running"]);
     let first = status(&pod(&two("Always")), &running, &Told::default());
     let later = Facts {
@@ -375,7 +375,7 @@ fn a_condition_remembers_when_it_changed() {
 }
 
 #[test]
-fn a_container_that_waits_to_run_again_says_what_for_and_how_it_ended() {
+fn a_container_in_back_off_has_a_waiting_and_a_last_state() {
     let waiting = Waiting {
         reason: "CrashLoopBackOff",
         message: "back-off".into(),
@@ -406,7 +406,7 @@ fn a_container_that_waits_to_run_again_says_what_for_and_how_it_ended() {
 }
 
 #[test]
-fn one_that_ran_and_is_nowhere_to_be_found_has_ended() {
+fn a_lost_container_has_terminated() {
     let running = status(
         &pod(&two("Always")),
         &observed(&["a:running", "b:running"]),
@@ -431,7 +431,7 @@ fn one_that_ran_and_is_nowhere_to_be_found_has_ended() {
 }
 
 #[test]
-fn what_others_wrote_stays_and_an_end_is_not_told_too_early() {
+fn conditions_of_others_stay_and_the_phase_is_terminal_only_when_stopped() {
     let mut there = pod(&two("Never"));
     let condition = |name: &str| k8s_openapi::api::core::v1::PodCondition {
         type_: name.to_owned(),

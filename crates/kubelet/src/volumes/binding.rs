@@ -1,4 +1,4 @@
-//! What a container mounts of its pod's volumes.
+//! The mounts of a container.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::subpath;
 use crate::env::expand_with;
 use crate::pod::PodView as _;
 
-/// One mount, but for the path on the host.
+/// A mount without its path on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Planned {
     pub(super) volume: String,
@@ -25,8 +25,8 @@ pub(super) struct Planned {
     propagation: MountPropagation,
 }
 
-/// Why a container cannot have its mounts. The texts are upstream's; they say nothing of the host's
-/// files.
+/// Why a container's mounts cannot be prepared. The texts are upstream's; they do not reveal files
+/// of the host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BindingError {
     #[error(
@@ -61,7 +61,7 @@ pub(super) enum BindingError {
     Device(String),
 }
 
-/// The mounts of a container, in the order in which it names them.
+/// The mounts of a container, in the order of its `volumeMounts`.
 pub(super) fn plan(
     pod: &Pod,
     container: &Container,
@@ -157,7 +157,7 @@ fn propagation(mount: &VolumeMount) -> Result<MountPropagation, BindingError> {
     }
 }
 
-/// Whether everything that is mounted below is read-only too.
+/// Whether nested mounts are read-only too.
 fn recursive(mount: &VolumeMount, supported: bool) -> Result<bool, BindingError> {
     let mode = match mount.recursive_read_only.as_deref() {
         None | Some("Disabled") => return Ok(false),
@@ -197,7 +197,7 @@ fn recursive(mount: &VolumeMount, supported: bool) -> Result<bool, BindingError>
 }
 
 impl Planned {
-    /// Prepares what the runtime is to mount. `volume`: where the volume is on the host.
+    /// Prepares the mount. `volume`: the path of the volume on the host.
     pub(super) fn bind(
         self,
         volume: Option<PathBuf>,
@@ -212,8 +212,8 @@ impl Planned {
         let host_path = match self.sub_path.as_str() {
             "" => volume,
             below => below_volume(&volume, &name, below, place).map_err(|error| {
-                // Users are not told what files their host has.
-                tracing::warn!(pod = place.uid, container, volume = name, %error, "subPath");
+                // Users must not learn which files the host has.
+                tracing::warn!(pod = place.uid, container, volume = name, %error, "cannot prepare subPath");
 
                 match error {
                     subpath::SubPathError::Create(_) => BindingError::Create {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kubelet_writes_is_read_only() {
+    fn volumes_written_by_the_kubelet_are_read_only() {
         let read_only = |mount: &str| planned(mount, false).unwrap().read_only;
         assert!(!read_only(r#"{"name":"dir","mountPath":"/m"}"#));
         assert!(read_only(
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_below_volumes_may_name_variables() {
+    fn sub_path_expressions_are_expanded() {
         let path = |mount: &str| planned(mount, false).map(|planned| planned.sub_path);
         assert_eq!(
             path(r#"{"name":"dir","mountPath":"/m","subPath":"a/b"}"#).unwrap(),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_that_is_not_there_cannot_be_mounted() {
+    fn a_missing_volume_cannot_be_mounted() {
         let text =
             |name: &str| format!("cannot find volume \"{name}\" to mount into container \"c\"");
         refused(r#"{"name":"none","mountPath":"/m"}"#, &text("none"));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn mounts_propagate_as_they_say() {
+    fn mount_propagation_is_converted() {
         let propagation = |mode: &str| {
             planned(
                 &format!(r#"{{"name":"dir","mountPath":"/m","mountPropagation":"{mode}"}}"#),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn read_only_goes_deep_where_the_runtime_can() {
+    fn recursive_read_only_depends_on_the_runtime() {
         let of = |mode: &str, supported| {
             let mount = format!(
                 r#"{{"name":"dir","mountPath":"/m","readOnly":true,"recursiveReadOnly":"{mode}"}}"#

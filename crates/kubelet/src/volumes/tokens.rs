@@ -1,5 +1,5 @@
-//! The tokens that pods speak to the API with: asked for in their account's name, good for one pod,
-//! renewed in time.
+//! Service account tokens of pods: requested for the pod's account, bound to the pod, renewed
+//! before they expire.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,20 +12,20 @@ use k8s_openapi::api::core::v1::{Pod, ServiceAccount, ServiceAccountTokenProject
 
 use crate::pod::PodView as _;
 
-/// A token is not used for longer, however long it is good for.
+/// A token is renewed after this time, even if it is valid for longer.
 const LONGEST_USE: Duration = Duration::from_secs(24 * 60 * 60);
-/// The server's rule where the pod says nothing.
+/// The server's default.
 const USUAL_SECONDS: i64 = 3600;
-/// Renewals of many pods that began together drift apart by as much.
+/// Jitter of renewals.
 const SPREAD_SECONDS: f64 = 10.0;
 
-/// The tokens of this node's pods. They are in memory only: a new kubelet asks anew.
+/// The tokens of this node's pods, in memory only: they are requested again after a restart.
 pub(super) struct Tokens {
     client: Client,
     kept: Mutex<BTreeMap<Key, Kept>>,
 }
 
-/// Tokens are shared by what they are good for.
+/// Identifies a token.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     uid: String,
@@ -40,7 +40,7 @@ struct Kept {
     expires: Timestamp,
 }
 
-/// A token, and when another one is to be asked for.
+/// A token, and when to renew it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) text: String,
@@ -64,8 +64,8 @@ impl Tokens {
         }
     }
 
-    /// A token as a pod wants it: the one that there is, until it is to be renewed; and then also
-    /// as long as there is no other, and it is good.
+    /// The token of a projection: the cached one until its renewal is due, and also while the
+    /// renewal fails and it has not expired.
     pub(super) async fn get(
         &self,
         pod: &Pod,
@@ -103,7 +103,7 @@ impl Tokens {
                 reason,
             }),
             (Err(reason), Some(old)) => {
-                tracing::warn!(pod = %pod.id(), reason, "the token could not be renewed yet");
+                tracing::warn!(pod = %pod.id(), reason, "cannot renew service account token; retrying");
                 Ok(old.token)
             }
         }
@@ -119,7 +119,7 @@ impl Tokens {
         let answer = access.create_below(&key.account, &request(pod, key)).await;
         let answer = answer.map_err(|error| error.to_string())?;
         let spread = Duration::from_nanos(nanos(self.client.world().fraction() * SPREAD_SECONDS));
-        read(&answer, spread).ok_or_else(|| "the answer has no token".to_owned())
+        read(&answer, spread).ok_or_else(|| "the TokenRequest response has no token".to_owned())
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Kept>> {
@@ -139,7 +139,7 @@ fn request(pod: &Pod, key: &Key) -> Value {
     json::parse(request.to_string().as_bytes()).expect("this is JSON")
 }
 
-/// The token of an answer: to be renewed when four fifths of its time are over, or after a day.
+/// Parses a response: renewal is due after four fifths of the lifetime, or after a day.
 fn read(answer: &Value, spread: Duration) -> Option<Kept> {
     let text = answer.at(&["status", "token"])?.as_str()?.to_owned();
     let expires = Time::parse(answer.at(&["status", "expirationTimestamp"])?.as_str()?)
@@ -162,7 +162,7 @@ fn read(answer: &Value, spread: Duration) -> Option<Kept> {
     })
 }
 
-/// A few seconds as nanoseconds.
+/// Seconds as nanoseconds.
 fn nanos(seconds: f64) -> i64 {
     let span = std::time::Duration::from_secs_f64(seconds.clamp(0.0, SPREAD_SECONDS));
     i64::try_from(span.as_nanos()).unwrap_or_default()

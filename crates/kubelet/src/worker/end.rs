@@ -1,5 +1,5 @@
-//! Ending: containers stopped, the last status told, what the pod had of the node given back, its
-//! object let go.
+//! Termination: stops containers, reports the last status, releases the pod's resources and deletes
+//! its object.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use crate::pod::PodView;
 use crate::status::is_terminal;
 
 impl Worker {
-    /// Stops everything within the grace. When that gets shorter meanwhile, the shorter one counts.
+    /// Stops everything within the grace period. If that is shortened meanwhile, it starts again
+    /// with the shorter one.
     pub(super) async fn end(&mut self) -> Next {
         let pod = self.orders().pod;
         let grace = self.mailbox.ending.borrow().unwrap_or(1);
@@ -63,7 +64,7 @@ impl Worker {
         }
     }
 
-    /// While containers end, the pod is what it was, but for what has ended.
+    /// Reports the status while containers terminate.
     fn report_ending(&mut self, pod: &Arc<Pod>, observed: &Observed, verdicts: &Verdicts) {
         self.report(pod, observed, verdicts, false);
     }
@@ -77,16 +78,16 @@ impl Worker {
         Next::Wait(self.later())
     }
 
-    /// Nothing runs: volumes and cgroup go, and the pod is said to be over for good.
+    /// Nothing runs: removes volumes and cgroup, and reports the terminal status.
     pub(super) async fn give_back(&mut self) -> Next {
         let pod = self.orders().pod;
         if let Err(error) = self.shared.volumes.unmount(pod.uid()).await {
-            tracing::warn!(pod = %pod.id(), %error, "its volumes do not go");
+            tracing::warn!(pod = %pod.id(), %error, "cannot unmount volumes; retrying");
             return Next::Wait(self.later());
         }
 
         if let Err(error) = self.shared.groups.remove(pod.uid()).await {
-            tracing::warn!(pod = %pod.id(), error = chain(&error), "its cgroup does not go");
+            tracing::warn!(pod = %pod.id(), error = chain(&error), "cannot remove pod cgroup; retrying");
             return Next::Wait(self.later());
         }
 
@@ -101,19 +102,18 @@ impl Worker {
         Next::Stage(Stage::Finished)
     }
 
-    /// The object may only now be marked for deletion, and is then to go. Told again every so
-    /// often: it costs nothing where the server knows, and a pod that is to go must not depend on a
-    /// single word.
+    /// Publishes the final status again: the object may be marked for deletion only now, and must
+    /// then be deleted. Repeated periodically; it costs nothing if the server has it.
     pub(super) fn tell_once_more(&self) -> Next {
         self.publish(&self.orders().pod, false, true);
         Next::Wait(Instant::now() + RESYNC)
     }
 
-    /// The object is gone: so is everything else.
+    /// The object was deleted: removes everything else.
     pub(super) async fn leave_nothing(&mut self) {
         let pod = self.orders().pod;
         while let Err(error) = self.remove_all(&pod).await {
-            tracing::warn!(pod = %pod.id(), error = chain(&error), "something of it is left");
+            tracing::warn!(pod = %pod.id(), error = chain(&error), "pod cleanup incomplete; retrying");
             tokio::time::sleep_until(self.later()).await;
         }
         let shared = &self.shared;
@@ -143,7 +143,7 @@ impl Worker {
     }
 }
 
-/// A sandbox that was stopped has no addresses; the pod still had them.
+/// A stopped sandbox has no addresses; the pod's status keeps them.
 fn keeping_addresses(mut stopped: Observed, before: &Observed) -> Observed {
     for sandbox in stopped
         .sandboxes
@@ -162,8 +162,8 @@ fn keeping_addresses(mut stopped: Observed, before: &Observed) -> Observed {
     stopped
 }
 
-/// The status of a pod of which nothing is left: containers that were to run have ended, somehow,
-/// and so has the pod.
+/// The final status of a pod: containers that did not terminate are reported as lost, and the phase
+/// is terminal.
 fn over(pod: &Pod, mut status: PodStatus) -> PodStatus {
     let initialized = pod
         .pod_spec()

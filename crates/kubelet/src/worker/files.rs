@@ -1,5 +1,5 @@
-//! Folders and files that a pod and its containers have on the node. Those that are needed together
-//! are made together, on a thread that may wait.
+//! Directories and files of a pod and its containers. Those that are needed together are created
+//! together, on a blocking thread.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -15,7 +15,7 @@ use crate::layout::Layout;
 use crate::pod::PodView as _;
 use crate::spec::{hosts, names};
 
-/// The folders of a pod.
+/// The directories of a pod.
 pub(super) struct Folders {
     private: [PathBuf; 2],
     logs: PathBuf,
@@ -31,27 +31,27 @@ impl Folders {
 
     pub(super) fn make(&self) -> io::Result<()> {
         for folder in &self.private {
-            // Volumes are nobody's business but the pod's and the machine's administrators'.
+            // Only the kubelet and administrators may enter them.
             private::folder_for(folder, ADMINISTRATORS)?;
         }
         fs::create_dir_all(&self.logs)
     }
 }
 
-/// Who may look into a pod's folders.
+/// Mode of a pod's directories.
 const ADMINISTRATORS: u32 = 0o750;
 
-/// What one instance of a container has of its own, besides volumes.
+/// The files of a container instance besides volumes.
 pub(super) struct ContainerFiles {
     container: String,
     logs: PathBuf,
-    /// None: the container has mounted something else there, or the pod has no network.
+    /// None: the container mounts something else there, or the pod has no network.
     hosts: Option<(PathBuf, Hosts)>,
-    /// Where it may leave its last words, and where the container sees that.
+    /// The termination message file, and its path in the container.
     message: Option<(PathBuf, String)>,
 }
 
-/// What a hosts file says.
+/// The contents of a hosts file.
 enum Hosts {
     /// This.
     Text(String),
@@ -59,7 +59,7 @@ enum Hosts {
     OfHost(Box<Pod>),
 }
 
-/// Where hosts files are.
+/// Path of the hosts file.
 const HOSTS: &str = "/etc/hosts";
 
 impl ContainerFiles {
@@ -74,7 +74,7 @@ impl ContainerFiles {
             .as_deref()
             .filter(|place| !place.is_empty());
 
-        // A file of its own for each instance.
+        // Each instance has its own file.
         let words = format!("{:08x}", (host.world.random)() >> 32);
         let message = message.map(|place| {
             (
@@ -94,8 +94,7 @@ impl ContainerFiles {
         })
     }
 
-    /// Makes them; answers with what is to be mounted of them, and how often the container has run
-    /// as far as its logs tell.
+    /// Creates them; returns their mounts, and the restart count according to the logs.
     pub(super) fn make(&self) -> Result<(Vec<Mount>, u32), String> {
         let mut mounts = Vec::new();
         if let Some((path, hosts)) = &self.hosts {
@@ -152,7 +151,7 @@ fn wanted_hosts(
     ))))
 }
 
-/// Whoever the container runs as may read it. The file stays the same one: other containers have it
+/// Readable by any user of the container. The file is rewritten in place: other containers have it
 /// mounted.
 fn write_hosts(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new()
@@ -165,14 +164,15 @@ fn write_hosts(path: &Path, text: &str) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(0o644))
 }
 
-/// Whoever the container runs as may write it.
+/// Writable by any user of the container.
 fn make_message(path: &Path) -> io::Result<()> {
     path.parent()
         .map_or(Ok(()), |folder| private::folder_for(folder, ADMINISTRATORS))?;
     fs::File::create(path)?.set_permissions(Permissions::from_mode(0o666))
 }
 
-/// Makes a folder of logs, if there is none. The number after that of the newest log in it.
+/// Creates a log directory, if it is missing. Returns the attempt number after that of the newest
+/// log.
 fn attempts(folder: &Path) -> io::Result<u32> {
     match fs::create_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_often_a_container_ran_is_told_by_its_logs() {
+    fn the_restart_count_is_derived_from_the_logs() {
         let folder = tempfile::tempdir().unwrap();
         let logs = folder.path().join("pod/c");
         assert_eq!(attempts(&logs).unwrap(), 0);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_may_write_last_words() {
+    fn the_termination_message_file_is_world_writable() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c/1234");
         make_message(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Stopping containers: the hook before, the signal, the end of patience.
+//! Stops containers: preStop hook, signal, kill.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::observed::Observed;
 use crate::parts::ProbeKind;
 use crate::pod::{Kind, PodView};
 
-/// The least time that a container has between being asked and being killed.
+/// The least time between the signal and the kill.
 const LEAST: Duration = Duration::from_secs(2);
 
-/// How long a container may take to end.
+/// The grace period of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grace(pub(super) Duration);
 
 impl Grace {
-    /// What the pod's deletion says, or the probe that failed, or the pod.
+    /// The pod's deletion takes precedence over the failed probe, and that over the pod's spec.
     pub(super) fn of(pod: &Pod, container: &Container, probe: Option<ProbeKind>) -> Grace {
         let of_probe = |probe: &Option<Probe>| probe.as_ref()?.termination_grace_period_seconds;
         let asked = match probe {
@@ -46,7 +46,7 @@ impl Grace {
     }
 }
 
-/// Whose turn it is to end: sidecars go after the main containers, the last of them first.
+/// Termination order: sidecars stop after the main containers, the last of them first.
 pub(super) struct Turns {
     left: watch::Sender<BTreeMap<usize, usize>>,
 }
@@ -60,11 +60,11 @@ impl Turns {
         }
     }
 
-    /// Waits until all whose turn is before have ended, or the time is over.
+    /// Waits until all earlier containers have stopped, or the timeout.
     async fn wait(&self, turn: usize, patience: Duration) {
         let mut left = self.left.subscribe();
         let free = |left: &BTreeMap<usize, usize>| left.range(..turn).all(|(_, count)| *count == 0);
-        // Whether they have ended or time has: it is our turn now.
+        // On a timeout it is this container's turn as well.
         timeout(patience, left.wait_for(free))
             .await
             .map(drop)
@@ -94,8 +94,8 @@ fn turn_of(pod: &Pod, name: &str) -> usize {
 }
 
 impl Worker {
-    /// Stops everything in a pod, and its sandboxes. With `grace`, that counts instead of the pod's
-    /// own.
+    /// Stops all containers of a pod, and its sandboxes. `grace` overrides the pod's own grace
+    /// period.
     pub(super) async fn kill_pod(
         &self,
         pod: &Arc<Pod>,
@@ -117,8 +117,7 @@ impl Worker {
         let stops = alive.iter().map(|seen| {
             let (turns, addresses) = (&turns, &addresses);
             async move {
-                // One that the pod does not name any more is stopped as what it is: somebody's
-                // container.
+                // A container that the spec no longer has is stopped as a main container.
                 let unnamed = || {
                     (
                         Kind::Main,
@@ -161,7 +160,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Stops one container, and leaves the rest of the pod as it is.
+    /// Stops one container and leaves the rest of the pod running.
     pub(super) async fn kill_one(
         &self,
         pod: &Arc<Pod>,
@@ -192,10 +191,10 @@ impl Worker {
         Ok(())
     }
 
-    /// Runs the hook, waits for its turn, asks the container to end, and makes it end.
+    /// Runs the preStop hook, waits for the container's turn, and stops it.
     #[expect(
         clippy::too_many_arguments,
-        reason = "each is one thing about the end of one container"
+        reason = "all of them describe one container"
     )]
     pub(super) async fn stop(
         &self,
@@ -292,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn deletion_counts_before_probes_and_those_before_the_pod() {
+    fn deletion_takes_precedence_over_probes_and_those_over_the_pod() {
         check(Some(5), Some(30), Some(1), 5);
         check(None, Some(30), Some(1), 1);
         check(None, Some(30), None, 30);
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sidecars_end_after_those_they_are_there_for() {
+    async fn sidecars_stop_after_main_containers() {
         let sidecar = |name: &str| Container {
             name: name.into(),
             restart_policy: Some("Always".into()),
@@ -341,7 +340,7 @@ mod tests {
         order.over(0);
         order.wait(1, Duration::from_secs(60)).await;
 
-        // Nobody waits for longer than there is time.
+        // Waiting is bounded by the grace period.
         order.wait(2, Duration::from_millis(1)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Starting containers: back-off, image, configuration, create, start, hook.
+//! Starts containers: back-off, image, configuration, create, start, postStart hook.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::pod::{Kind, PodView};
 use crate::spec::{container, security};
 use crate::status::Waiting;
 
-/// A container that could not be started: what it waits with, and when it is due.
+/// A container that could not be started: its waiting state, and when to retry.
 struct NotStarted {
     waiting: Waiting,
     due: Option<Timestamp>,
@@ -38,12 +38,12 @@ impl NotStarted {
     }
 }
 
-/// A pull that failed is told as one, and shortly after as one that waits.
+/// Seconds for which a failed pull is reported as ErrImagePull before ImagePullBackOff.
 const SHOWN: i64 = 2;
 
 impl Worker {
-    /// Starts what is to be started: ephemeral containers whatever else happens, init containers in
-    /// order, main ones each for itself. Answers when the first of those that wait is due.
+    /// Starts containers: ephemeral ones regardless of the others, init containers in order, main
+    /// containers independently. Returns when the first retry is due.
     pub(super) async fn start_all(
         &mut self,
         pod: &Arc<Pod>,
@@ -195,7 +195,7 @@ impl Worker {
         let mut ending = self.mailbox.ending.subscribe();
         let ran = tokio::select! {
             ran = self.shared.hooks.run_post_start(pod, container, id, &home.addresses) => ran,
-            // Whoever ends the pod stops the container.
+            // The termination of the pod stops the container.
             _ = ending.wait_for(Option::is_some) => return Ok(()),
         };
         let Err(error) = ran else { return Ok(()) };
@@ -223,7 +223,7 @@ impl Worker {
         Err(NotStarted::because("PostStartHookError", error.to_string()))
     }
 
-    /// One that has just ended and does so again and again waits.
+    /// Fails if a restarted container is in back-off.
     fn check_back_off(
         &self,
         pod: &Pod,
@@ -300,7 +300,7 @@ impl Worker {
         .await?;
 
         let made = container::Made {
-            // What the runtime remembers, or else what its logs tell.
+            // From the runtime, or else from the logs.
             restarts: observed
                 .newest(&container.name)
                 .map_or(ran, |seen| seen.restarts() + 1),
@@ -315,7 +315,7 @@ impl Worker {
         container::config(pod, container, made).map_err(|error| error.to_string())
     }
 
-    /// A link by which collectors of logs find the log of a container.
+    /// Creates the link by which log collectors find the log of a container.
     async fn link_log(&self, pod: &Pod, container: &Container, id: &str, log: &Path) {
         let link = logs::link_name(PodView::name(pod), pod.namespace(), &container.name, id);
         let link = self.shared.host.layout.container_links().join(link);
@@ -324,18 +324,18 @@ impl Worker {
             if log.exists()
                 && let Err(error) = logs::link(&log, &link)
             {
-                tracing::debug!(link = %link.display(), %error, "no link to the log");
+                tracing::debug!(link = %link.display(), %error, "cannot create container log link");
             }
         })
         .await;
     }
 
-    /// Of those that have ended the newest is kept, for `kubectl logs --previous`.
+    /// Removes exited instances except the newest, which is kept for `kubectl logs --previous`.
     async fn prune(&self, observed: &Observed, name: &str) {
         let ended = |seen: &&Seen| seen.name == name && matches!(seen.state, State::Exited { .. });
         for seen in observed.containers.iter().filter(ended).skip(1) {
             if let Err(error) = self.shared.host.runtime.remove_container(&seen.id).await {
-                tracing::debug!(container = seen.id, %error, "an old container is not removed");
+                tracing::debug!(container = seen.id, %error, "cannot remove exited container");
                 continue;
             }
             rotation::remove(Path::new(&seen.log_path)).await;
@@ -343,7 +343,7 @@ impl Worker {
     }
 }
 
-/// The container whose processes an ephemeral one wants to see.
+/// The container whose process namespace an ephemeral one shares.
 fn target(
     pod: &Pod,
     observed: &Observed,
@@ -372,7 +372,7 @@ fn target(
     }
 }
 
-/// Changes with what would make another container of it, so that what is mended does not wait.
+/// Includes the fields whose change makes another container, so that a fixed one does not wait.
 fn back_off_key(pod: &Pod, container: &Container) -> String {
     let image = container.image.as_deref().unwrap_or_default();
     let resources = container
@@ -387,7 +387,7 @@ fn back_off_key(pod: &Pod, container: &Container) -> String {
     )
 }
 
-/// `name_namespace(uid)`, as upstream's texts call a pod.
+/// `name_namespace(uid)`, upstream's format.
 fn pod_in_words(pod: &Pod) -> String {
     format!("{}_{}({})", PodView::name(pod), pod.namespace(), pod.uid())
 }

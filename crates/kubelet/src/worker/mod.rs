@@ -1,14 +1,13 @@
-//! One worker per pod: it brings the pod up, keeps it, and takes it down, and nobody else does
-//! anything to it.
+//! Pod workers: one per pod. Only the worker acts on its pod.
 //!
-//! A worker is in one of four stages, and never goes back. *Syncing* (`sync.rs`): the pod is made
-//! to be what it is asked to be, again after every change and every so often. *Ending* (`end.rs`):
-//! it is deleted, over, or failed; its containers are stopped within their grace. *Ended*: nothing
-//! runs; what it had of the node is given back. *Finished*: only its object, its logs and its dead
-//! containers are left, until the object goes too.
+//! A worker is in one of four stages and never goes back. *Syncing* (`sync.rs`): reconciles the pod
+//! after each change and periodically. *Terminating* (`terminate.rs`): the pod is deleted, finished
+//! or failed; its containers are stopped within the grace period. *Terminated*: nothing runs;
+//! volumes and cgroup are removed. *Finished*: only the object, logs and exited containers remain,
+//! until the object is deleted.
 //!
-//! Whoever has news for a worker leaves it in its [`Mailbox`]: of several specs the newest counts,
-//! and an order to end is never taken back; its grace can only get shorter.
+//! A worker is controlled through its [`Mailbox`]: the newest spec replaces older ones, and a
+//! termination cannot be revoked; its grace period can only be shortened.
 
 mod end;
 mod files;
@@ -39,32 +38,32 @@ use crate::pod::PodView;
 use crate::publish::Report;
 use crate::status::{self, Facts, Waiting};
 
-/// All workers of a node. Clones are the same.
+/// All pod workers of a node. Clones share state.
 #[derive(Clone)]
 pub(crate) struct Workers {
     shared: Arc<Shared>,
     mailboxes: Arc<Mutex<BTreeMap<Text, Arc<Mailbox>>>>,
-    /// A worker has left.
+    /// Notified when a worker has finished.
     left: Arc<Notify>,
     tasks: Tasks,
 }
 
-/// What a worker is told.
+/// The inputs of a worker.
 struct Mailbox {
     orders: Mutex<Orders>,
     changed: Notify,
-    /// What was settled is so no more.
+    /// The pod must be synced even if nothing seems to have changed.
     is_stale: AtomicBool,
-    /// Seconds within which the pod has to end; none: it is to go on.
+    /// The grace period of the termination in seconds; none: the pod is not terminating.
     ending: watch::Sender<Option<i64>>,
 }
 
 #[derive(Clone)]
 struct Orders {
     pod: Arc<Pod>,
-    /// The object is gone.
+    /// The object was deleted.
     is_gone: bool,
-    /// It failed before it began: reason and message.
+    /// It was not admitted: reason and message.
     rejected: Option<(String, String)>,
 }
 
@@ -78,12 +77,12 @@ impl Workers {
         }
     }
 
-    /// A pod is there, or has changed.
+    /// Adds or updates a pod.
     pub(crate) fn update(&self, pod: &Arc<Pod>) {
         self.tell(pod, None);
     }
 
-    /// A pod is there that this node does not take: reason and message.
+    /// Adds a pod that was not admitted: reason and message.
     pub(crate) fn reject(&self, pod: &Arc<Pod>, reason: &str, message: &str) {
         self.tell(pod, Some((reason.to_owned(), message.to_owned())));
     }
@@ -127,7 +126,7 @@ impl Workers {
         mailbox.changed.notify_one();
     }
 
-    /// The object of a pod is gone, whether or not the pod had time to end.
+    /// The object of a pod was deleted, whether or not the pod has terminated.
     pub(crate) fn remove(&self, uid: &str) {
         if let Some(mailbox) = lock(&self.mailboxes).get(uid) {
             let grace = {
@@ -145,14 +144,14 @@ impl Workers {
         }
     }
 
-    /// Something has happened to a pod.
+    /// Wakes the worker of a pod.
     pub(crate) fn poke(&self, uid: &str) {
         if let Some(mailbox) = lock(&self.mailboxes).get(uid) {
             mailbox.changed.notify_one();
         }
     }
 
-    /// Something that a pod names has changed: whatever it looks like, it is synced.
+    /// Syncs a pod whose ConfigMaps or Secrets have changed.
     pub(crate) fn refresh(&self, uid: &str) {
         if let Some(mailbox) = lock(&self.mailboxes).get(uid) {
             mailbox.is_stale.store(true, Ordering::Relaxed);
@@ -170,7 +169,7 @@ impl Workers {
         lock(&self.mailboxes).contains_key(uid)
     }
 
-    /// Whether a pod of this name is here that is another one.
+    /// Whether another pod of the same name has a worker.
     pub(crate) fn has_namesake(&self, pod: &Pod) -> bool {
         let named = |other: &Pod| {
             (other.namespace(), &other.metadata.name) == (pod.namespace(), &pod.metadata.name)
@@ -180,14 +179,14 @@ impl Workers {
             .any(|(uid, mailbox)| uid != pod.uid() && named(&lock(&mailbox.orders).pod))
     }
 
-    /// Resolves when a worker has left.
+    /// Resolves when a worker has finished.
     pub(crate) async fn one_left(&self) {
         self.left.notified().await;
     }
 }
 
 impl Mailbox {
-    /// The pod has to end; a longer time than was given before counts for nothing.
+    /// Starts termination, or shortens its grace period.
     fn end_within(&self, seconds: i64) {
         let seconds = seconds.max(1);
         self.ending.send_if_modified(|ending| {
@@ -200,14 +199,14 @@ impl Mailbox {
     }
 }
 
-/// How long a pod may take to end unless somebody says otherwise.
+/// The default grace period of a pod.
 fn grace_of(pod: &Pod) -> i64 {
     pod.pod_spec()
         .termination_grace_period_seconds
         .unwrap_or(30)
 }
 
-/// Where a pod stands.
+/// The stage of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Syncing,
@@ -218,7 +217,7 @@ enum Stage {
 
 /// What a worker does next.
 enum Next {
-    /// Look again when something happens, or at this moment.
+    /// Wait for a change, at most until this time.
     Wait(Instant),
     Stage(Stage),
 }
@@ -227,14 +226,13 @@ struct Worker {
     shared: Arc<Shared>,
     mailbox: Arc<Mailbox>,
     stage: Stage,
-    /// What it last made of the pod.
+    /// The last computed status.
     status: Arc<PodStatus>,
-    /// What containers wait for.
+    /// Waiting states of containers.
     waiting: BTreeMap<String, Waiting>,
-    /// Why the pod was ended, if somebody said so: reason and message.
+    /// Why the pod failed: reason and message.
     failed: Option<(String, String)>,
-    /// What was seen at the end of the last sync, which need not be done again while nothing else
-    /// is seen.
+    /// The state after the last sync, which need not be repeated while the state is the same.
     settled: Option<Settled>,
 }
 
@@ -242,13 +240,12 @@ struct Settled {
     pod: Arc<Pod>,
     observed: Observed,
     verdicts: Verdicts,
-    /// When something that waits is due.
+    /// When a retry is due.
     due: Option<Timestamp>,
 }
 
 impl Settled {
-    /// Whether nothing is to be done for a pod that was seen like this. What is written into its
-    /// status, by us above all, asks for nothing.
+    /// Whether there is nothing to do for a pod in this state. Changes of its status need no sync.
     fn still_holds(&self, pod: &Pod, observed: &Observed, verdicts: &Verdicts) -> bool {
         let (before, now) = (&self.pod, pod);
         let same_wishes = before.spec == now.spec
@@ -320,7 +317,7 @@ impl Worker {
         self.mailbox.ending.borrow().is_some()
     }
 
-    /// Asks the runtime about the pod, and notes what it says.
+    /// Reads the pod's state from the runtime into the pod manager.
     async fn look(&self, pod: &Pod) -> Result<Observed, coracle_cri::Error> {
         let host = &self.shared.host;
         let observed =
@@ -349,12 +346,12 @@ impl Worker {
         verdicts
     }
 
-    /// Makes the status of what was seen and leaves it to be sent.
+    /// Computes the status and publishes it.
     fn report(&mut self, pod: &Arc<Pod>, observed: &Observed, verdicts: &Verdicts, is_over: bool) {
         self.report_as(pod, observed, verdicts, is_over, false);
     }
 
-    /// The same while the pod is being made: what it will be then is another report.
+    /// The same for an intermediate status during pod start.
     fn report_meanwhile(&mut self, pod: &Arc<Pod>, observed: &Observed, verdicts: &Verdicts) {
         self.report_as(pod, observed, verdicts, false, true);
     }
@@ -402,7 +399,7 @@ impl Worker {
             .publish(self.tell(pod, may_run, is_finished));
     }
 
-    /// Tells the node's own API; the report is for the server.
+    /// Updates the pod manager, and builds the report for the status manager.
     fn tell(&self, pod: &Arc<Pod>, may_run: bool, is_finished: bool) -> Report {
         self.shared.roster.report(pod.uid(), self.status.clone());
         Report {
@@ -413,14 +410,14 @@ impl Worker {
         }
     }
 
-    /// After something went wrong: ten seconds, and up to half as much again.
+    /// Retry time after a failure: ten to fifteen seconds.
     fn later(&self) -> Instant {
         Instant::now() + AFTER_FAILURE.mul_f64(1.0 + 0.5 * self.shared.host.world.fraction())
     }
 }
 
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
-/// A pod that nothing happens to is looked at this often, and up to half as long again after.
+/// Sync interval without changes; up to half as long again.
 const RESYNC: Duration = Duration::from_secs(60);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,4 +1,4 @@
-//! Making a pod's sandbox.
+//! Creates sandboxes.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::spec::dns::{self, Cluster};
 use crate::spec::{SpecError, sandbox};
 use crate::status::in_order;
 
-/// A sandbox that is there.
+/// An existing sandbox.
 pub(super) struct Home {
     pub(super) id: String,
     pub(super) config: PodSandboxConfig,
-    /// The pod's addresses; of a pod on the host's network, the host's.
+    /// The pod's addresses; the host's on the host network.
     pub(super) addresses: Vec<String>,
 }
 
 impl Worker {
-    /// The pod's sandbox: the one that is there, or a new one.
+    /// The pod's sandbox, created if needed.
     pub(super) async fn home(
         &mut self,
         pod: &Arc<Pod>,
@@ -88,7 +88,7 @@ impl Worker {
         let handler = self.runtime_handler(pod).await?;
         let id = match host.runtime.run_pod_sandbox(config.clone(), &handler).await {
             Ok(id) => id,
-            // A pod that is to end meanwhile does not miss its sandbox.
+            // For a terminating pod the failure does not matter.
             Err(_) if self.must_end() => return Err(SyncError::Ending),
             Err(error) => {
                 let text = format!("Failed to create pod sandbox: {error}");
@@ -100,7 +100,7 @@ impl Worker {
 
         host.note(pod.uid(), "sandbox", "");
 
-        // Told before images are pulled, which may take long.
+        // Reported before images are pulled, which may take long.
         if let Ok(observed) = self.look(pod).await {
             let verdicts = self.verdicts(pod, &observed);
             self.report_meanwhile(pod, &observed, &verdicts);
@@ -145,7 +145,7 @@ impl Worker {
         )
     }
 
-    /// The runtime's name for the class that the pod asks for; empty: its default.
+    /// The runtime handler of the pod's RuntimeClass; empty: the default.
     async fn runtime_handler(&self, pod: &Pod) -> Result<String, SpecError> {
         use coracle_client::Resource;
         use k8s_openapi::api::node::v1::RuntimeClass;

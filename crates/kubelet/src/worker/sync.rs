@@ -1,4 +1,4 @@
-//! Syncing: the pod is made to be what it is asked to be.
+//! Syncs a pod: makes its actual state match its spec.
 
 use std::sync::Arc;
 
@@ -16,31 +16,31 @@ use crate::parts::VolumeError;
 use crate::pod::{Kind, PodView};
 use crate::status::is_terminal;
 
-/// Why a sync did not come to its end.
+/// Why a sync failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SyncError {
-    #[error("the runtime does not do it")]
+    #[error("container runtime request failed")]
     Runtime(#[from] coracle_cri::Error),
     #[error("network is not ready: {0}")]
     Network(String),
-    #[error("the pod's cgroup cannot be made")]
+    #[error("cannot create the pod's cgroup")]
     Group(#[from] coracle_cgroup::Error),
     #[error("error making pod data directories")]
     Folders(#[from] std::io::Error),
-    #[error("the pod's volumes are not there")]
+    #[error("cannot mount the pod's volumes")]
     Volumes(#[from] VolumeError),
     #[error(transparent)]
     Spec(#[from] crate::spec::SpecError),
-    /// The pod is to end.
-    #[error("the pod is to end")]
+    /// The pod must terminate.
+    #[error("the pod is terminating")]
     Ending,
 }
 
-/// When a network that is not there is looked for again.
+/// Retry delay while the network is not ready.
 const NETWORK: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl Worker {
-    /// One pass. What it did is seen by looking again, not remembered.
+    /// One sync. Its effect is read from the runtime, not remembered.
     pub(super) async fn sync(&mut self) -> Next {
         if self.must_end() {
             return Next::Stage(Stage::Ending);
@@ -65,7 +65,7 @@ impl Worker {
             && settled.still_holds(&pod, &observed, &verdicts)
         {
             if settled.pod.metadata.resource_version != pod.metadata.resource_version {
-                // Others have conditions in its status, which count for ours.
+                // Conditions of others affect the Ready condition.
                 self.report(&pod, &observed, &verdicts, false);
             }
             let wake = self.wake_at(&pod, settled.due);
@@ -89,8 +89,8 @@ impl Worker {
         self.settle(&pod, &observed, done).await
     }
 
-    /// Looks at what has become of it, tells, and says when to look again: at once, where more is
-    /// to be done by now.
+    /// Reads the new state, reports it, and returns when to sync again: at once if there is more to
+    /// do.
     async fn settle(
         &mut self,
         pod: &Arc<Pod>,
@@ -128,13 +128,13 @@ impl Worker {
             Err(SyncError::Network(_)) => Next::Wait(Instant::now() + NETWORK),
             Err(error) => {
                 self.shared.host.note(pod.uid(), "sync", chain(&error));
-                tracing::info!(pod = %pod.id(), error = chain(&error), "not synced");
+                tracing::info!(pod = %pod.id(), error = chain(&error), "pod sync failed; retrying");
                 Next::Wait(self.later())
             }
         }
     }
 
-    /// Does what is to be done; answers when something that waits is due.
+    /// Executes the actions; returns when a retry is due.
     async fn make(
         &mut self,
         pod: &Arc<Pod>,
@@ -169,8 +169,8 @@ impl Worker {
         Ok([wake, mounted].into_iter().flatten().min())
     }
 
-    /// Mounts what the pod wants mounted, unless the pod is to end first; answers when that is due
-    /// again.
+    /// Mounts the pod's volumes, unless the pod terminates meanwhile; returns when they must be
+    /// mounted again.
     async fn mount(&self, pod: &Pod) -> Result<Option<Timestamp>, SyncError> {
         let mut ending = self.mailbox.ending.subscribe();
         let mounted = tokio::select! {
@@ -193,7 +193,7 @@ impl Worker {
         }
     }
 
-    /// Only pods on the host's network can be started before there is one for pods.
+    /// Pods on the host network start without a pod network.
     fn check_network(&self, pod: &Pod) -> Result<(), SyncError> {
         let Some(why) = self
             .shared
@@ -211,7 +211,7 @@ impl Worker {
         Err(SyncError::Network(why))
     }
 
-    /// The pod's cgroup and folders.
+    /// Creates the pod's cgroup and directories.
     async fn make_ground(&self, pod: &Pod) -> Result<(), SyncError> {
         let ensure_group = self.shared.groups.ensure(pod);
         let folders = Folders::of(&self.shared.host.layout, pod);
@@ -236,7 +236,7 @@ impl Worker {
         })
     }
 
-    /// A pod that has been active for longer than it may is over.
+    /// Fails a pod that exceeds its active deadline.
     fn check_deadline(&mut self, pod: &Pod) {
         if self.failed.is_none()
             && self
@@ -258,7 +258,7 @@ impl Worker {
         Some(Timestamp::from_unix(begun.saturating_add(seconds), 0))
     }
 
-    /// The earliest of what waits, the pod's deadline and the next look without a reason.
+    /// The earliest of the next retry, the pod's deadline and the sync interval.
     fn wake_at(&self, pod: &Pod, due: Option<Timestamp>) -> Instant {
         let resync = RESYNC.mul_f64(1.0 + 0.5 * self.shared.host.world.fraction());
         let now = self.shared.host.now();
@@ -278,7 +278,7 @@ impl Worker {
         Instant::now() + first.map_or(resync, |first| first.min(resync))
     }
 
-    /// Init containers of a sandbox that is gone would be taken for those of the new one.
+    /// Init containers of an old sandbox would be taken for those of the new one.
     async fn purge_init(&self, pod: &Pod, observed: &Observed) -> Result<(), SyncError> {
         let init: Vec<&str> = pod
             .lasting_containers()
@@ -298,7 +298,7 @@ impl Worker {
     }
 }
 
-/// An error with what led to it.
+/// An error with its causes.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! A runtime that has lost what it was told, as one that has just begun.
+//! A runtime that has lost its configuration, as after a restart.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,13 +9,13 @@ use coracle_cri::streaming::{PortStream, Streaming};
 use coracle_cri::v1::*;
 use coracle_cri::{Events, Result, Runtime};
 
-/// How long it takes to set up a network: longer than a kubelet takes to look at its pods.
+/// Time to set up the network: longer than a kubelet takes to sync its pods.
 const TAKES: Duration = Duration::from_millis(500);
 
-/// Has no network until it is told the ranges of the node.
+/// Has no network until it receives pod CIDRs.
 pub(crate) struct Forgetful {
     below: Arc<dyn Runtime>,
-    /// Whether its network works once it knows them.
+    /// Whether its network is ready then.
     recovers: bool,
     is_told: AtomicBool,
 }

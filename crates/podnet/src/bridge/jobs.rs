@@ -1,25 +1,25 @@
-//! What the bridge's thread is asked for, and in which turns it does it.
+//! The job queue of the bridge's thread.
 //!
-//! A change of the rules for ports of the host costs the same for one pod as for many, and on a
-//! busy machine it takes long. So of what waits, neighbours of the same kind are done together; the
-//! order between kinds stays, as a port that one pod gives back may be the next one's.
+//! Replacing the host port rules costs the same for one pod as for many, and takes long on a busy
+//! machine. So adjacent jobs of the same type are done together; the order between types is kept,
+//! because a port released by one pod may be requested by the next.
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::worker::Worker;
 use crate::{Attachment, Error, Pod};
 
-/// Where whoever asked waits.
+/// Receives the result.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 
 pub(super) enum Job {
     Attach(Pod, Answer<Attachment>),
     Detach(String, Answer<()>),
-    /// Anything else, which answers for itself.
+    /// Any other operation, which sends its own result.
     Deed(Box<dyn FnOnce(&mut Worker) + Send>),
 }
 
-/// Does what comes, until nobody can ask any more.
+/// Runs jobs until all senders are dropped.
 pub(super) fn serve(worker: &mut Worker, incoming: &mut mpsc::Receiver<Job>) {
     let mut next = incoming.blocking_recv();
     while let Some(job) = next {
@@ -38,7 +38,7 @@ pub(super) fn serve(worker: &mut Worker, incoming: &mut mpsc::Receiver<Job>) {
     }
 }
 
-/// Attaches this pod and those that wait next to it; answers the first job of another kind.
+/// Attaches this pod and the adjacent queued ones; returns the first job of another type.
 fn attach(
     worker: &mut Worker,
     first: (Pod, Answer<Attachment>),
@@ -55,7 +55,7 @@ fn attach(
     let pods: Vec<&Pod> = together.iter().map(|(pod, _)| pod).collect();
     let done = worker.attach_all(&pods);
 
-    // Whoever does not wait any more asks for the pod to be detached.
+    // A caller that no longer waits will detach the pod.
     together
         .into_iter()
         .zip(done)
@@ -64,7 +64,7 @@ fn attach(
     other
 }
 
-/// Detaches this sandbox and those that wait next to it; answers the first job of another kind.
+/// Detaches this sandbox and the adjacent queued ones; returns the first job of another type.
 fn detach(
     worker: &mut Worker,
     first: (String, Answer<()>),

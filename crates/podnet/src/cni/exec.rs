@@ -1,5 +1,4 @@
-//! Runs one plugin: its input on standard input, the rest in its environment, its answer on
-//! standard output.
+//! Runs a plugin: configuration on stdin, parameters in the environment, result on stdout.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// What a plugin is asked.
+/// The parameters of a call.
 pub(super) struct Call<'a> {
     pub(super) command: &'static str,
     pub(super) sandbox: &'a str,
@@ -22,14 +21,14 @@ pub(super) struct Call<'a> {
     pub(super) patience: Duration,
 }
 
-/// Why a plugin did not do what it was asked.
+/// Why a plugin failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
     #[error("failed to find plugin {kind:?} in path {folders:?}")]
     Absent { kind: String, folders: Vec<PathBuf> },
     #[error("cannot run plugin {0:?}")]
     Run(PathBuf, #[source] io::Error),
-    #[error("plugin {kind:?} took longer than {patience:?}")]
+    #[error("plugin {kind:?} timed out after {patience:?}")]
     Slow { kind: String, patience: Duration },
     #[error(
         "plugin type={kind:?} failed ({command}): {message}{}",
@@ -42,7 +41,7 @@ pub enum PluginError {
         message: String,
         details: String,
     },
-    #[error("plugin {kind:?} answers what is not a result: {text:?}")]
+    #[error("plugin {kind:?} returned an invalid result: {text:?}")]
     Nonsense { kind: String, text: String },
 }
 
@@ -55,7 +54,7 @@ fn further(details: &str) -> String {
 }
 
 impl Call<'_> {
-    /// Runs a plugin to its end. What it answers to ADD is a result; to others, nothing.
+    /// Runs a plugin to completion. Only ADD returns a result.
     pub(super) async fn run(
         &self,
         kind: &str,
@@ -82,11 +81,11 @@ impl Call<'_> {
             .kill_on_drop(true)
             .spawn()
             .map_err(failed)?;
-        let mut stdin = child.stdin.take().expect("its input was asked for");
+        let mut stdin = child.stdin.take().expect("stdin was piped");
 
         let input = input.to_string();
         let talk = async {
-            // A plugin that ends without having read everything has said why.
+            // A plugin that exits before reading its input reports the reason.
             drop(stdin.write_all(input.as_bytes()).await);
             drop(stdin);
             child.wait_with_output().await
@@ -189,7 +188,7 @@ pub(super) fn find(kind: &str, folders: &[PathBuf]) -> Result<PathBuf, PluginErr
     })
 }
 
-/// Enough of an output to see what it is.
+/// The start of an output, for messages.
 fn excerpt(bytes: &[u8]) -> String {
     const LONGEST: usize = 1024;
     String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)])

@@ -1,11 +1,10 @@
-//! Which plugins disconnect a pod.
+//! Selects the plugins that disconnect a pod.
 
 use super::config::{NetworkList, Plugin};
 
-/// The list that connected the pod, as it was then. Where plugins of it are gone, and the network
-/// has been given others `now` which are all there, those that are new take the place of the first
-/// that is gone: without this, a network whose configuration named a plugin that never comes back
-/// would keep its pods for ever.
+/// The list that connected the pod. If some of its plugins no longer exist, and the network's
+/// current configuration has only existing ones, the new plugins of that replace the first missing
+/// one. Otherwise pods of a network whose plugin was uninstalled could never be removed.
 pub(super) fn undoing(
     mut then: NetworkList,
     now: Option<NetworkList>,
@@ -50,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_replaced_once_the_network_has_been_mended() {
+    fn missing_plugins_are_replaced_by_the_current_configuration() {
         let check = |then: &[&str], now: Option<&[&str]>, expected: &[&str]| {
             let there = ["bridge", "macvlan", "portmap", "tuning", "host-local"];
             let undoing = undoing(list(then), now.map(list), |plugin| {
@@ -59,14 +58,14 @@ mod tests {
             assert_eq!(undoing.plugins, list(expected).plugins, "{then:?} {now:?}");
         };
 
-        // All of then are there: what is configured now does not matter.
+        // All plugins exist: the current configuration does not matter.
         check(
             &["bridge", "portmap"],
             Some(&["macvlan"]),
             &["bridge", "portmap"],
         );
 
-        // Nothing has been mended.
+        // The configuration was not fixed.
         check(&["bridge", "gone"], None, &["bridge", "gone"]);
         check(
             &["bridge", "gone"],
@@ -80,7 +79,7 @@ mod tests {
             &["bridge", "gone"],
         );
 
-        // It was taken out, or others took its place.
+        // The plugin was removed or replaced.
         check(&["bridge", "gone"], Some(&["bridge"]), &["bridge"]);
         check(
             &["gone", "portmap"],
@@ -100,7 +99,7 @@ mod tests {
             &["bridge+host-local"],
         );
 
-        // A plugin without the one that gives it addresses can do as little as one that is gone.
+        // A plugin without its IPAM plugin counts as missing.
         check(
             &["bridge+gone"],
             Some(&["bridge+host-local"]),

@@ -1,4 +1,4 @@
-//! The end of a log, as it was printed.
+//! The end of a log without CRI's line headers.
 
 use std::io;
 use std::path::Path;
@@ -7,8 +7,8 @@ use super::LogOptions;
 use super::file::LogFile;
 use super::line::Show;
 
-/// What was printed in the last so many lines of a log, and of that the last so many bytes. However
-/// long the log is, one line of it and those bytes are all that is held.
+/// The output in the last `lines` lines of a log, limited to the last `bytes` bytes. Memory use
+/// does not depend on the length of the log.
 pub(crate) async fn end_of(path: &Path, lines: u64, bytes: usize) -> io::Result<Vec<u8>> {
     let options = LogOptions {
         tail_lines: Some(lines),
@@ -44,7 +44,7 @@ pub(crate) async fn end_of(path: &Path, lines: u64, bytes: usize) -> io::Result<
 mod tests {
     use super::*;
 
-    /// The log holds `count` lines, each of them as CRI writes it.
+    /// Writes `count` lines in CRI format.
     async fn check(count: usize, line: impl Fn(usize) -> String, expected: &str) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_is_counted_in_what_was_printed() {
+    async fn the_limits_apply_to_the_output() {
         check(0, |_| String::new(), "").await;
         check(3, |index| format!("F {index}"), "0\n1\n2\n").await;
         let lines = |from: usize, to: usize| (from..to).map(|index| format!("{index:048}\n"));
@@ -72,7 +72,7 @@ mod tests {
         let wide = format!("{}{}\n", "a".repeat(3000), "b".repeat(2000));
         check(1, |_| format!("F {}", wide.trim_end()), last(&wide, 2048)).await;
 
-        // Longer than what is read at a time, several times over.
+        // Several times longer than the read buffer.
         let wide = "x".repeat(300_000) + "end\n";
         check(90, |_| format!("F {}", wide.trim_end()), last(&wide, 2048)).await;
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_log_that_breaks_off_is_read_to_its_end() {
+    async fn an_incomplete_last_line_is_returned() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         std::fs::write(

@@ -1,21 +1,20 @@
-//! Lines of a log file, and what is shown of them. No I/O.
+//! Log lines, and how they are printed. No I/O.
 //!
-//! A line is what a container has written in one piece, with moment, stream and a tag that says
-//! whether the piece ends a line (`F`) or not (`P`): `2016-10-06T00:17:09.669794202Z stdout F
-//! content`. Docker's runtime writes JSON instead.
+//! A line has a time, a stream and a tag: `F` if it ends a line of output, `P` if it is a part of
+//! one: `2016-10-06T00:17:09.669794202Z stdout F content`. Docker writes JSON instead.
 
 use coracle_api::time::{Time, Timestamp};
 use serde::Deserialize;
 
 use super::options::{LogOptions, Which};
 
-/// A line of a file, read.
+/// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
 struct Line<'a> {
     time: &'a str,
     when: Timestamp,
     stream: &'a str,
-    /// With what ends a line, if it does.
+    /// Including the newline of a complete line.
     content: &'a [u8],
 }
 
@@ -29,15 +28,15 @@ struct DockerLine {
     time: String,
 }
 
-/// Shows lines as they were asked for.
+/// Prints lines according to the options.
 #[derive(Debug)]
 pub(super) struct Show {
     options: LogOptions,
-    /// How many bytes may still be shown; absent: any number.
+    /// Bytes left to print; none: no limit.
     bytes_left: Option<u64>,
-    /// How many lines; counted where the end of a log is wanted and nothing more.
+    /// Lines left to print, if only the end of the log is requested.
     lines_left: Option<u64>,
-    /// Whether what comes next begins a line.
+    /// Whether the next part starts a line.
     begins_line: bool,
 }
 
@@ -53,12 +52,12 @@ impl Show {
         }
     }
 
-    /// Whether nothing more is wanted.
+    /// Whether a limit is reached.
     pub(super) fn is_done(&self) -> bool {
         self.bytes_left == Some(0) || self.lines_left == Some(0)
     }
 
-    /// Adds what is to be shown of a line of the file. Lines that cannot be read are passed over.
+    /// Appends the output of a line. Invalid lines are skipped.
     pub(super) fn line(&mut self, raw: &[u8], out: &mut Vec<u8>) {
         if self.is_done() {
             return;
@@ -140,7 +139,7 @@ fn cri(raw: &[u8]) -> Option<Line<'_>> {
     })
 }
 
-/// A moment with all nine digits of its fraction.
+/// A time with nine fractional digits.
 fn nine_digits(time: &str) -> String {
     let body = time
         .find(['Z', '+'])
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_shown_as_asked_for() {
+    fn lines_are_printed_according_to_the_options() {
         let all = LogOptions::default;
         check(all(), "one\ntwo\n\nthree\n");
         check(
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_have_nine_digits() {
+    fn times_have_nine_fractional_digits() {
         let check = |time, expected| assert_eq!(nine_digits(time), expected);
         check("2016-10-06T00:17:09Z", "2016-10-06T00:17:09.000000000Z");
         check(

@@ -1,8 +1,8 @@
-//! The log of a container: which file it is, and what is shown of it.
+//! Container logs for the kubelet API.
 //!
-//! [`options`] say what is wanted, [`which`] finds the instance of the container, [`file`] reads
-//! lines, [`line`] shows them, [`follow`] waits for more. The [`end`] of a log stands for the last
-//! words of a container that left none.
+//! [`options`] parses the query, [`which`] finds the container instance, [`file`] reads lines,
+//! [`line`] prints them, [`follow`] waits for more. [`end`] is the fallback for termination
+//! messages.
 
 mod end;
 mod file;
@@ -25,18 +25,18 @@ use line::Show;
 pub use options::LogOptions;
 pub(super) use which::instance;
 
-/// What is gathered before it is sent, where there is so much.
+/// Output is sent in chunks of this size.
 const CHUNK: usize = 32 << 10;
 
-/// A log that is being read.
+/// An open log.
 pub(super) struct Log {
     path: PathBuf,
     file: LogFile,
     show: Show,
     follow: Option<Follow>,
-    /// Another file has the name: it is next when this one has been read.
+    /// The log was rotated: the next file is read after this one.
     replaced: bool,
-    /// Nothing more will be written.
+    /// The log is complete.
     ended: bool,
 }
 
@@ -47,7 +47,7 @@ impl Log {
         path: PathBuf,
         options: LogOptions,
     ) -> io::Result<Log> {
-        // Before the file is read: what is written meanwhile must not be missed.
+        // Before the file is read, so that no write is missed.
         let follow = match options.follow {
             true => Some(Follow::begin(runtime, container, &path).await?),
             false => None,
@@ -65,10 +65,10 @@ impl Log {
         })
     }
 
-    /// What is to be shown next; `None`: that was all.
+    /// The next chunk of output; `None`: the end.
     ///
     /// # Cancellation
-    /// Must not be cancelled: what has been read would be lost.
+    /// Must not be cancelled: data that was read would be lost.
     pub(super) async fn next(&mut self) -> io::Result<Option<Bytes>> {
         let mut out = Vec::new();
         loop {
@@ -106,14 +106,14 @@ impl Log {
     async fn open_next(&mut self) -> io::Result<()> {
         match LogFile::open(&self.path, None).await {
             Ok(file) => self.file = file,
-            // It has been taken away again: another will come, or the container end.
+            // It was deleted again: wait for another one, or for the exit of the container.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// A line that was cut off when the container ended.
+    /// An incomplete last line.
     fn last_words(&mut self) -> Option<Bytes> {
         let rest = self.file.rest();
         let mut out = Vec::new();

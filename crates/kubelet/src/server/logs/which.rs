@@ -1,9 +1,9 @@
-//! Which instance of a container a log is asked of, by the pod's status. Texts are upstream's.
+//! Selects the container instance of a log request by the pod's status. Texts are upstream's.
 
 use coracle_api::go_text::Quoted;
 use k8s_openapi::api::core::v1::{ContainerStatus, PodStatus};
 
-/// The runtime's id of the instance whose log is meant; an error is what the client is told.
+/// The ID of the instance; an error is the response to the client.
 pub(in crate::server) fn instance(
     pod: &str,
     status: &PodStatus,
@@ -47,7 +47,7 @@ fn id_of<'a>(status: &'a ContainerStatus, quoted: &str, previous: bool) -> Resul
             .container_id
             .as_deref()
             .filter(|id| !id.is_empty());
-        // Where the next instance could not begin, the one before is meant.
+        // If the next instance could not start, the previous one is used.
         return own
             .or(last_id)
             .ok_or_else(|| format!("{quoted} is terminated"));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_says_which_instance_is_meant() {
+    fn the_state_selects_the_instance() {
         let running = json!({"state": {"running": {}}, "containerID": "coracle://one"});
         check(&running, false, Ok("one"));
         check(
