@@ -1,5 +1,5 @@
-//! What the scheduler knows beside nodes and pods: namespaces, the controllers and Services that
-//! group pods, and the budgets that protect them. Kept current by the shell; plugins only read.
+//! Related objects: namespaces, the controllers and Services that group pods, and disruption
+//! budgets. Updated by the event loop; plugins only read.
 
 use std::collections::HashMap;
 
@@ -12,18 +12,18 @@ use crate::pod::Pod;
 /// A namespace and a name in it.
 pub type Key = (Text, Text);
 
-/// Everything around the pods, by kind.
+/// All related objects, by kind.
 #[derive(Debug, Default)]
 pub struct Surroundings {
     namespaces: HashMap<Text, Labels>,
-    /// By namespace, for they are searched for every pod.
+    /// By namespace, because they are searched for every pod.
     services: HashMap<Text, HashMap<Text, LabelSelector>>,
     groups: HashMap<(Group, Text, Text), LabelSelector>,
     budgets: HashMap<Key, Budget>,
     empty: Labels,
 }
 
-/// A controller that makes many pods of one kind.
+/// A kind of controller that groups pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
     ReplicationController,
@@ -42,13 +42,13 @@ pub struct Budget {
 }
 
 impl Surroundings {
-    /// The labels of a namespace; none, if it is not known.
+    /// The labels of a namespace; empty if it is unknown.
     pub fn namespace_labels(&self, name: &str) -> &Labels {
         self.namespaces.get(name).unwrap_or(&self.empty)
     }
 
-    /// Takes a namespace as it is now; gone, if there is no object. Answers whether its labels are
-    /// others now.
+    /// Updates a namespace, or removes it if `object` is `None`. Returns whether its labels
+    /// changed.
     pub fn set_namespace(&mut self, name: &str, object: Option<&Value>) -> bool {
         match object {
             None => self
@@ -84,7 +84,7 @@ impl Surroundings {
             Group::ReplicationController => selector
                 .and_then(Value::as_object)
                 .map(LabelSelector::from_labels),
-            // One that makes no sense groups nothing.
+            // An invalid selector groups nothing.
             _ => selector.and_then(|selector| LabelSelector::from_value(Some(selector)).ok()),
         };
 
@@ -106,8 +106,8 @@ impl Surroundings {
         self.budgets.values()
     }
 
-    /// The pods that belong together with this one: those that its Services and its controller
-    /// select. Everything, if it belongs to none.
+    /// The selector of the pods that belong together with this one: those selected by its Services
+    /// and its controller. Empty if there are none.
     pub fn companions(&self, pod: &Pod) -> LabelSelector {
         let services = self
             .services
@@ -168,7 +168,7 @@ impl Budget {
         })
     }
 
-    /// Whether the pod's eviction would be counted against it.
+    /// Whether the pod's eviction counts against the budget.
     pub fn protects(&self, pod: &Pod) -> bool {
         self.namespace == pod.namespace
             && !pod.labels.is_empty()

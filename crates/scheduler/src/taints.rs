@@ -1,16 +1,16 @@
-//! Taints and tolerations that outlive the object they came from.
+//! Owned taints and tolerations.
 
 use coracle_api::taint::{Taint, Toleration, TolerationOperator, effect};
 use coracle_api::{Text, Value};
 
-/// The taint of a node that takes no new pods.
+/// The taint of a cordoned node.
 pub const UNSCHEDULABLE: Taint<'static> = Taint {
     key: "node.kubernetes.io/unschedulable",
     value: "",
     effect: effect::NO_SCHEDULE,
 };
 
-/// The gate `TaintTolerationComparisonOperators`, which is off.
+/// The feature gate `TaintTolerationComparisonOperators`, which is off.
 const COMPARISONS: bool = false;
 
 /// A taint of a node.
@@ -60,7 +60,7 @@ impl OwnToleration {
         }
     }
 
-    /// Whether it is about taints of this effect at all.
+    /// Whether it applies to taints of this effect.
     pub(crate) fn concerns(&self, effect: &str) -> bool {
         self.effect.is_empty() || self.effect == effect
     }
@@ -77,14 +77,14 @@ impl OwnToleration {
     }
 }
 
-/// Whether some toleration covers the taint.
+/// Whether a toleration matches the taint.
 pub fn tolerated(tolerations: &[OwnToleration], taint: &Taint<'_>) -> bool {
     tolerations
         .iter()
         .any(|toleration| toleration.tolerates(taint))
 }
 
-/// Whether the taints let a pod with these tolerations onto the node.
+/// Whether all taints that matter are tolerated.
 pub fn lets_on(taints: &[OwnTaint], tolerations: &[OwnToleration]) -> bool {
     taints
         .iter()

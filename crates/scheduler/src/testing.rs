@@ -19,7 +19,7 @@ pub(crate) fn tree(value: &serde_json::Value) -> Value {
     json::parse(value.to_string().as_bytes()).unwrap()
 }
 
-/// A pod of the namespace `default` with these parts of an object mixed in.
+/// A pod of the namespace `default` with these fields merged in.
 pub(crate) fn pod(name: &str, parts: serde_json::Value) -> Arc<Pod> {
     let mut object = json!({
         "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}")},
@@ -29,7 +29,7 @@ pub(crate) fn pod(name: &str, parts: serde_json::Value) -> Arc<Pod> {
     Arc::new(Pod::from_object(&tree(&object)))
 }
 
-/// A node with 4 CPUs, 8 GiB and room for 110 pods, with these parts mixed in.
+/// A node with 4 CPUs, 8 GiB and 110 pods, with these fields merged in.
 pub(crate) fn node(name: &str, parts: serde_json::Value) -> Arc<Node> {
     let mut object = json!({
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
@@ -50,7 +50,7 @@ fn mix(into: &mut serde_json::Value, parts: serde_json::Value) {
     }
 }
 
-/// One container that asks for this much CPU.
+/// One container that requests this much CPU.
 pub(crate) fn asks(cpu: &str) -> serde_json::Value {
     json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]})
 }
@@ -79,7 +79,7 @@ pub(crate) fn profile(file: &str) -> Profile {
     registry().profiles(&config).unwrap().remove(0)
 }
 
-/// Nodes, and pods that are on them by their `spec.nodeName`.
+/// Nodes, and pods on them by `spec.nodeName`.
 pub(crate) fn cluster(
     nodes: impl IntoIterator<Item = Arc<Node>>,
     pods: impl IntoIterator<Item = Arc<Pod>>,
@@ -115,7 +115,7 @@ pub(crate) fn placed(cache: &Cache, pod: &Arc<Pod>) -> Result<Placement, Unplace
     placed_by(&default_profile(), cache, pod)
 }
 
-/// The node a pod goes to, or why it goes nowhere.
+/// The node a pod gets, or why it gets none.
 pub(crate) fn outcome(cache: &Cache, pod: &Arc<Pod>) -> String {
     match placed(cache, pod) {
         Ok(placement) => placement.node.to_string(),
@@ -125,7 +125,7 @@ pub(crate) fn outcome(cache: &Cache, pod: &Arc<Pod>) -> String {
     }
 }
 
-/// The nodes a pod may go to, in the order of their names, each with its total score.
+/// The nodes that fit a pod, sorted by name, with their total scores.
 pub(crate) fn scores(profile: &Profile, cache: &Cache, pod: &Arc<Pod>) -> Vec<(String, i64)> {
     let nominations = Nominations::default();
     let cycle = Cycle {

@@ -1,20 +1,20 @@
-//! Requests that stand in line, each kind in its own.
+//! Request queues, one per kind.
 
 use std::collections::VecDeque;
 
 use crate::request::Request;
 
-/// Requests of one kind are under way together, up to a number.
+/// The kind of a request; the number in flight is limited per kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// Those of one moment are to share what a write to the disk costs.
+    /// Leases renewed together share the cost of a disk write.
     Leases,
-    /// Few: pods that become ready are not to crowd out those who make and bind them.
+    /// Few: pods that become ready must not delay those who create and bind them.
     Others,
 }
 
 impl Line {
-    /// How many are under way at once.
+    /// The most requests in flight.
     pub(crate) const fn at_most(self) -> usize {
         match self {
             Line::Leases => 32,

@@ -1,7 +1,7 @@
-//! What a node asks of the API, and what came of it.
+//! The API requests of a node, and their results.
 //!
-//! What a thousand nodes ask at once stands in line: the objects are made when their turn comes,
-//! not before.
+//! The requests of a thousand nodes are queued: objects are built when a request is sent, not
+//! before.
 
 use std::sync::Arc;
 
@@ -14,31 +14,31 @@ use crate::node;
 
 /// A request of one node.
 pub(crate) struct Request {
-    /// Which node asks.
+    /// The index of the node.
     pub(crate) node: usize,
     pub(crate) what: What,
 }
 
-/// What is asked.
+/// The operation of a request.
 pub(crate) enum What {
-    /// The node is registered, with a kubelet of this version.
+    /// Register the node, with a kubelet of this version.
     Register(Arc<str>),
-    /// The node says how it is.
+    /// Write the node's status.
     NodeStatus(Value),
-    /// The lease of the node with this UID is renewed: replaced where its version is known,
-    /// otherwise made, or asked for its version.
+    /// Renew the lease of the node with this UID: replace it if its version is known, otherwise
+    /// create it, or read its version.
     Renew { uid: Text, held: ResourceVersion },
-    /// A pod's status is written.
+    /// Write a pod's status.
     PodStatus {
         key: ObjectKey,
         uid: String,
         patch: Value,
     },
-    /// A pod is gone for good.
+    /// Delete a pod with grace period 0.
     Remove { key: ObjectKey, uid: String },
 }
 
-/// What came of a request.
+/// The result of a request.
 pub(crate) struct Done {
     pub(crate) node: usize,
     pub(crate) what: Outcome,
@@ -54,10 +54,10 @@ impl Done {
 }
 
 pub(crate) enum Outcome {
-    /// Answers the node's object.
+    /// With the node's object.
     Registered(Result<Value, Error>),
     NodeStatus(Result<Value, Error>),
-    /// Answers the lease's version.
+    /// With the lease's version.
     Renewed(Result<ResourceVersion, Error>),
     PodStatus {
         key: ObjectKey,
@@ -72,7 +72,7 @@ pub(crate) enum Outcome {
 }
 
 impl Request {
-    /// Asks as the node.
+    /// Sends the request as the node.
     pub(crate) async fn send(self, client: Client) -> Done {
         Done {
             node: self.node,
@@ -80,7 +80,7 @@ impl Request {
         }
     }
 
-    /// Who it stands in line with.
+    /// The queue of the request.
     pub(crate) fn line(&self) -> Line {
         match self.what {
             What::Renew { .. } => Line::Leases,

@@ -1,8 +1,8 @@
-//! How many pods of a sort each node has, kept as pods come and go.
+//! How many pods of a class each node has, updated as pods are added and removed.
 //!
-//! Spreading and affinity ask the same question for every pod of a Deployment: how many pods like
-//! this are on each node? The first time it is answered by counting, afterwards each pod that comes
-//! or goes changes one number. Sorts that nobody asked for in a while are forgotten.
+//! Spreading and affinity need the same counts for every pod of a Deployment: how many pods like
+//! this are on each node? The first time they are computed by scanning, afterwards each added or
+//! removed pod changes one number. Classes that have not been used for a while are dropped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -48,15 +48,15 @@ impl Counts {
     }
 }
 
-/// A sort of pods.
+/// A class of pods to count.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Sort {
-    /// Those of a namespace that a selector selects and that are to stay.
+    /// Pods of a namespace that match a selector and are not being deleted.
     Selected {
         namespace: Text,
         selector: LabelSelector,
     },
-    /// Those that all these terms are about.
+    /// Pods that match all these affinity terms.
     Peers(Vec<Peers>),
 }
 
@@ -72,17 +72,16 @@ impl Sort {
     }
 }
 
-/// Whether a spread constraint with this selector counts the pod. One that selects everything
-/// counts nothing.
+/// Whether a spread constraint with this selector counts the pod. An empty selector counts nothing.
 pub fn spread_counts(selector: &LabelSelector, pod: &Pod) -> bool {
     !selector.is_everything() && selector.matches(&pod.labels)
 }
 
-/// A wish or demand of pods that are there, about pods to come.
+/// An affinity term of existing pods that concerns incoming pods.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Carried {
     pub kind: CarriedKind,
-    /// 0 for demands.
+    /// 0 for required terms.
     pub weight: i64,
     pub term: AffinityTerm,
 }
@@ -138,8 +137,7 @@ impl Counters {
         }
     }
 
-    /// Namespaces have other labels now: what was counted by them is counted anew when it is asked
-    /// for.
+    /// Labels of namespaces changed: classes that depend on them are counted again on the next use.
     pub(super) fn namespaces_changed(&mut self) {
         self.sorts
             .retain(|sort, _| matches!(sort, Sort::Selected { .. }));
@@ -149,7 +147,7 @@ impl Counters {
         self.carried.iter()
     }
 
-    /// The counts of a sort, from `nodes` if it is asked for the first time.
+    /// The counts of a class; computed from `nodes` on first use.
     pub(super) fn counts<'n>(
         &mut self,
         sort: &Sort,
@@ -226,5 +224,5 @@ fn carried(pod: &Pod) -> impl Iterator<Item = Carried> {
     }))
 }
 
-/// Sorts that are kept at the same time: each costs a comparison whenever a pod comes or goes.
+/// The most classes kept: each costs a comparison for every pod that is added or removed.
 const MOST_SORTS: usize = 512;

@@ -1,4 +1,4 @@
-//! The file: its shape, read strictly, and what its values may be.
+//! The configuration file: its format, parsed strictly, and validation of its values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -349,7 +349,7 @@ struct FilePlugins {
     pre_bind: FileSet,
     bind: FileSet,
     post_bind: FileSet,
-    /// Of gang scheduling, which is off: taken and not looked at.
+    /// For gang scheduling, which is off: accepted and ignored.
     #[serde(rename = "placementGenerate")]
     _placement_generate: FileSet,
     #[serde(rename = "placementScore")]

@@ -74,7 +74,7 @@ profiles:
     ));
     assert!(!filters(&changed).contains(&"NodePorts") && !filters(&changed).contains(&"NodeName"));
 
-    // What a point names again comes first there.
+    // Plugins that a point enables again come first there.
     assert_eq!(
         scores(&changed)[..2],
         [("ImageLocality", 5), ("TaintToleration", 9)]
@@ -122,7 +122,7 @@ fn numbers_and_times_are_taken_over() {
     );
 }
 
-/// Every mistake names what is wrong.
+/// Every error names what is wrong.
 fn check_wrong(text: &str, expected: &[&str]) {
     let error = match read(text) {
         Err(error) => error,

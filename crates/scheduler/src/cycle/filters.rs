@@ -1,5 +1,4 @@
-//! The questions that all plugins have about nodes for one pod, and what would be if pods came or
-//! went.
+//! The filters of one pod, and what-if evaluation with pods added or removed.
 
 use std::collections::BTreeSet;
 
@@ -9,25 +8,25 @@ use crate::cache::NodeInfo;
 use crate::framework::{Cycle, Filter, Prepared, Profile, Refusal, Verdict};
 use crate::pod::Pod;
 
-/// The filters of a cycle, in the order they are asked.
+/// The filters of a cycle, in order.
 pub struct Filters<'c> {
     list: Vec<(&'static str, Box<dyn Filter<'c> + 'c>)>,
 }
 
-/// What the plugins said before nodes were asked.
+/// The result of all PreFilter plugins.
 pub(crate) struct Opening<'c> {
     pub(crate) filters: Filters<'c>,
-    /// The only nodes worth asking.
+    /// The only nodes to evaluate.
     pub(crate) only: Option<BTreeSet<Text>>,
-    /// The plugins that named them.
+    /// The plugins that restricted them.
     pub(crate) named_by: BTreeSet<&'static str>,
-    /// A plugin that refused, but not for good: preemption may still help.
+    /// A plugin that rejected the pod, but not for good: preemption may still help.
     pub(crate) refused: Option<(&'static str, Refusal)>,
 }
 
-/// No node needs to be asked.
+/// No node needs to be evaluated.
 pub(crate) struct Closed {
-    /// None: several plugins together, see `named_by`.
+    /// `None`: several plugins together, see `named_by`.
     pub(crate) plugin: Option<&'static str>,
     pub(crate) named_by: BTreeSet<&'static str>,
     pub(crate) refusal: Refusal,
@@ -67,12 +66,12 @@ impl<'c> Filters<'c> {
         Ok(opening)
     }
 
-    /// Nothing to ask: a plugin refused the pod as such.
+    /// No filters: a plugin rejected the pod itself.
     pub(crate) fn none() -> Filters<'c> {
         Filters { list: Vec::new() }
     }
 
-    /// The first refusal, and whose it is.
+    /// The first rejection, with its plugin.
     pub fn check(&self, node: &NodeInfo) -> Option<(&'static str, Verdict)> {
         self.list
             .iter()
@@ -82,8 +81,8 @@ impl<'c> Filters<'c> {
             })
     }
 
-    /// The same, minding the pods that are promised room there: the pod must fit beside those of
-    /// its own or a higher priority, and also without them, for they may never come. With them
+    /// The same, considering the pods nominated to the node: the pod must fit beside those of its
+    /// own or a higher priority, and also without them, because they may never arrive. With them
     /// resources and anti-affinity can fail, without them affinity.
     pub fn check_with_nominated(
         &self,

@@ -1,9 +1,9 @@
-//! One pod, one node: the scheduling cycle, from the first question to the choice.
+//! The scheduling cycle: finds a node for one pod.
 //!
-//! Pure and without waiting: all it knows is the cache, which nobody changes meanwhile, and dice
-//! that are handed in. [`schedule`] asks the plugins before nodes are asked, then nodes, from where
-//! the last pod's search stopped, until enough will do; it scores those and takes the best. If none
-//! will do it says why ([`Diagnosis`]) and asks the plugins that may make room.
+//! Pure, without waiting: the input is the cache, which does not change during a cycle, and a
+//! random number generator. [`schedule`] runs the PreFilter plugins, then filters nodes, starting
+//! where the last search stopped, until enough fit; it scores those and takes the best. If none
+//! fits it returns why ([`Diagnosis`]) and runs the PostFilter plugins.
 
 mod diagnosis;
 mod filters;
@@ -28,35 +28,35 @@ use crate::framework::{
     BEST, Cycle, Profile, Reason, Refusal, Room, RoomAnswer, Verdict, Weighted,
 };
 
-/// Where a pod goes.
+/// The node chosen for a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     pub node: Text,
-    /// Nodes that were asked.
+    /// The number of evaluated nodes.
     pub evaluated: usize,
-    /// Nodes that would do.
+    /// The number of nodes that fit.
     pub feasible: usize,
 }
 
-/// Why a pod goes nowhere now.
+/// Why a pod gets no node now.
 #[derive(Debug)]
 pub enum Unplaced {
     NoNodes,
     Unfit(Box<Unfit>),
-    /// Something broke.
+    /// A plugin failed.
     Failed(String),
 }
 
-/// No node will do.
+/// No node fits.
 #[derive(Debug)]
 pub struct Unfit {
     pub diagnosis: Diagnosis,
     pub nomination: Nomination,
-    /// Room that can be made by evicting others.
+    /// The preemption that makes the pod fit.
     pub room: Option<Room>,
 }
 
-/// What becomes of the promise of a node.
+/// What happens to the pod's nominated node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Nomination {
     /// It stays as it is.
@@ -65,7 +65,8 @@ pub enum Nomination {
     Set(Text),
 }
 
-/// Where the next search begins: nodes are asked in turn, so that none is asked by everybody.
+/// Where the next search starts: rotates over the nodes, so that not every pod starts with the same
+/// ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Search {
     next: usize,
@@ -74,7 +75,7 @@ pub struct Search {
 /// Finds a node for a pod.
 ///
 /// # Errors
-/// If there is none, or something broke.
+/// If no node fits, or a plugin fails.
 pub fn schedule(
     profile: &Profile,
     cycle: Cycle<'_>,
@@ -118,7 +119,7 @@ pub fn schedule(
     })
 }
 
-/// The node that the pod was promised, if it will do now.
+/// The nominated node of the pod, if it fits now.
 fn nominated_node<'c>(cycle: Cycle<'c>, filters: &Filters<'c>) -> Option<&'c NodeInfo> {
     let promised = cycle
         .nominations
@@ -176,7 +177,7 @@ fn find_feasible<'c>(
     feasible
 }
 
-/// How many nodes that will do are looked for among so many.
+/// How many fitting nodes are searched for among this many.
 fn enough_nodes(profile: &Profile, nodes: usize) -> usize {
     if nodes < FEW_NODES {
         return nodes;
@@ -188,8 +189,8 @@ fn enough_nodes(profile: &Profile, nodes: usize) -> usize {
     (nodes * percentage / 100).max(FEW_NODES)
 }
 
-/// The best of several nodes; among equals the dice decide, or an empty cluster would fill up node
-/// by node.
+/// The best of several nodes; random among equals, otherwise an empty cluster would fill up node by
+/// node.
 fn best<'c>(
     profile: &Profile,
     cycle: Cycle<'c>,
@@ -253,7 +254,7 @@ pub(crate) fn score(
     Ok(totals)
 }
 
-/// What the profile says of every node: the names of those that will do, with their total scores.
+/// Evaluates all nodes: the names of those that fit, with their total scores.
 #[cfg(test)]
 pub(crate) fn survey(profile: &Profile, cycle: Cycle<'_>) -> Result<Vec<(String, i64)>, String> {
     let Ok(opening) = Filters::prepare(profile, cycle) else {
@@ -303,7 +304,7 @@ fn closed_unfit(
     unfit(profile, cycle, &Filters::none(), diagnosis, dice)
 }
 
-/// No node will do: asks the plugins that may make room, and tells what came of it.
+/// No node fits: runs the PostFilter plugins, and adds their result.
 fn unfit<'c>(
     profile: &Profile,
     cycle: Cycle<'c>,
@@ -344,6 +345,6 @@ fn unfit<'c>(
     }))
 }
 
-/// In smaller clusters every node is asked.
+/// In smaller clusters every node is evaluated.
 const FEW_NODES: usize = 100;
 const LEAST_PERCENTAGE: usize = 5;

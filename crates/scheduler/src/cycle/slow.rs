@@ -1,6 +1,6 @@
-//! Random clusters, judged twice: by the profile over the cache's counters and columns, and by a
-//! slow evaluation that goes through all pods of all nodes for every question. Both must leave the
-//! same nodes with the same scores.
+//! Random clusters, evaluated twice: by the profile with the cache's counters and columns, and by a
+//! slow reference implementation that scans all pods of all nodes. Both must find the same nodes
+//! with the same scores.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -130,7 +130,7 @@ impl Slow<'_> {
         namespace && peers.selector.matches(&other.labels)
     }
 
-    /// All pods on nodes that exist, with the nodes.
+    /// All pods on existing nodes, with the nodes.
     fn placed(&self) -> impl Iterator<Item = (&Arc<Pod>, &Arc<Node>)> {
         self.pods
             .values()
@@ -624,7 +624,7 @@ fn random_pod(dice: &mut fastrand::Rng, name: &str, node: &str) -> Arc<Pod> {
     pod(name, json!({"metadata": meta, "spec": spec}))
 }
 
-/// One change of a random kind, to the cache and to the lists.
+/// A random change, to the cache and to the lists.
 fn change(
     dice: &mut fastrand::Rng,
     cache: &mut Cache,

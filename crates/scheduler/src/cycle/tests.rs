@@ -1,4 +1,4 @@
-//! Whole cycles: the choice, the words, preemption, promises, and a plugin of somebody else.
+//! Whole cycles: the choice, the messages, preemption, nominations, and an out-of-tree plugin.
 
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ fn the_least_important_pods_make_room() {
 
     assert_eq!(room(&cache, &important("4")).unwrap().1, ["a", "c", "b"]);
 
-    // Nobody goes for a pod that is not more important, or that does not want it.
+    // No pod is evicted for one of equal priority, or one that never preempts.
     let mut spec = asks("1");
     spec["priority"] = json!(3);
     assert!(room(&cache, &pod("p", json!({ "spec": spec.clone() }))).is_none());
@@ -210,7 +210,7 @@ fn budgets_are_kept_where_that_is_possible() {
     cache.remove_node("m");
     cache.refresh();
 
-    // Possible, not absolute.
+    // Not impossible in principle.
     assert_eq!(room(&cache, &important("4")).unwrap().0, "n");
 }
 
@@ -242,7 +242,7 @@ fn promised_room_is_kept_for_equals_and_betters_alone() {
     };
     assert_eq!((fits(999), fits(1000), fits(1001)), (false, false, true));
 
-    // The pod itself is not in its own way.
+    // The pod itself does not count.
     let cycle = Cycle {
         pod: &promised,
         cache: &cache,
@@ -286,7 +286,7 @@ fn while_victims_go_nobody_else_is_evicted() {
     );
 }
 
-/// Refuses pods that carry an annotation: how somebody else adds a plugin.
+/// Rejects pods with an annotation: an out-of-tree plugin.
 struct TestPlugin;
 
 impl PreFilter for TestPlugin {
@@ -311,7 +311,7 @@ impl<'c> Filter<'c> for Nowhere {
     }
 }
 
-/// Cannot tell how good any node is.
+/// A plugin whose score fails.
 struct CannotTell;
 
 impl PreScore for CannotTell {

@@ -1,7 +1,7 @@
-//! The frame that plugins stand in: their questions ([`points`]), what they answer ([`verdict`]),
-//! and the profile that says which of them are asked, in which order ([`Profile`]).
+//! The plugin framework: the extension points ([`points`]), the results of plugins ([`verdict`]),
+//! and the profile with the enabled plugins in order ([`Profile`]).
 //!
-//! [`crate::cycle`] takes a pod through them.
+//! [`crate::cycle`] runs them for a pod.
 
 mod nominations;
 mod points;

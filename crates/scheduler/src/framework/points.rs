@@ -21,7 +21,7 @@ use crate::cycle::{Diagnosis, Filters};
 use crate::events::Event;
 use crate::pod::Pod;
 
-/// What a cycle works on. Nothing of it changes while it lasts.
+/// The input of a cycle. It does not change during the cycle.
 #[derive(Clone, Copy)]
 pub struct Cycle<'c> {
     pub pod: &'c Arc<Pod>,
@@ -29,53 +29,53 @@ pub struct Cycle<'c> {
     pub nominations: &'c Nominations,
 }
 
-/// Whether a pod may wait in line, or has to be kept apart until something changes.
+/// Whether a pod may enter the active queue.
 pub trait PreEnqueue: Send + Sync {
-    /// The reason why not.
+    /// The reason if it may not.
     fn gate(&self, pod: &Pod) -> Option<Reason>;
 }
 
-/// Who is first.
+/// The order of the active queue.
 pub trait QueueSort: Send + Sync {
-    /// Pods are tried in the order of this, smallest first.
+    /// Pods are tried in this order, smallest first.
     fn rank(&self, pod: &Pod, waiting_since: Duration) -> Rank;
 }
 
-/// A place in line.
+/// A position in the active queue.
 pub type Rank = (i64, Duration);
 
-/// What a plugin has to ask of nodes for one pod.
+/// Which nodes a plugin filters for one pod.
 pub enum Prepared<'c> {
-    /// Nothing: every node will do.
+    /// None: every node fits.
     Nothing,
-    /// Ask every node.
+    /// All nodes.
     Ask(Box<dyn Filter<'c> + 'c>),
-    /// Ask these nodes; no others will do.
+    /// Only these nodes; no others fit.
     AskOnly(Vec<Text>, Box<dyn Filter<'c> + 'c>),
 }
 
-/// Looks at a pod before nodes are asked.
+/// Inspects a pod before nodes are filtered.
 pub trait PreFilter: Send + Sync {
     /// # Errors
-    /// If no node would do, or the plugin cannot tell.
+    /// If no node can fit, or the plugin fails.
     fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal>;
 }
 
-/// Says of each node whether the pod may go there.
+/// Decides for each node whether the pod fits.
 pub trait Filter<'c> {
     fn check(&self, node: &NodeInfo) -> Verdict;
 
-    /// What would be if this pod were on the node too? `node` has it already.
+    /// Assumes that this pod is on the node too. `node` includes it already.
     fn pod_added(&mut self, _pod: &Pod, _node: &NodeInfo) {}
 
-    /// What would be if this pod were not on the node? `node` no longer has it.
+    /// Assumes that this pod is not on the node. `node` no longer includes it.
     fn pod_removed(&mut self, _pod: &Pod, _node: &NodeInfo) {}
 
-    /// Another one, whose suppositions do not touch this.
+    /// A copy whose assumptions do not affect this one.
     fn fork(&self) -> Box<dyn Filter<'c> + 'c>;
 }
 
-/// Makes room for a pod that no node will take.
+/// Makes room for a pod that fits no node.
 pub trait PostFilter: Send + Sync {
     fn make_room<'c>(
         &self,
@@ -86,30 +86,29 @@ pub trait PostFilter: Send + Sync {
     ) -> RoomAnswer;
 }
 
-/// Room that can be made.
+/// Room that can be made by evicting pods.
 #[derive(Clone, Debug)]
 pub struct Room {
     pub node: Text,
-    /// The pods that have to go, the most important first.
+    /// The pods to evict, the most important first.
     pub victims: Vec<Arc<Pod>>,
 }
 
 pub enum RoomAnswer {
     Found(Room),
-    /// None can be made, for this reason. `withdraw`: what the pod was promised before is promised
-    /// no longer.
+    /// No room can be made, for this reason. `withdraw`: clears an earlier nomination.
     None {
         message: String,
         withdraw: bool,
     },
 }
 
-/// Prepares the scores of one pod.
+/// Prepares the score of one pod.
 pub trait PreScore: Send + Sync {
-    /// None: all nodes are the same to this plugin. `nodes` are those that will do.
+    /// `None`: all nodes are equal for this plugin. `nodes` are those that fit.
     ///
     /// # Errors
-    /// If the plugin cannot tell.
+    /// If the plugin fails.
     fn prepare_scores<'c>(
         &'c self,
         cycle: Cycle<'c>,
@@ -117,16 +116,16 @@ pub trait PreScore: Send + Sync {
     ) -> Result<Option<Box<dyn Score + 'c>>, Refusal>;
 }
 
-/// Says how good a node is for the pod.
+/// Rates a node for the pod.
 pub trait Score {
     fn score(&self, node: &NodeInfo) -> i64;
 
-    /// Brings the scores of all nodes into 0 to 100. They stand in the order of `nodes` of the
+    /// Scales the scores of all nodes to 0..=100. They are in the order of `nodes` of the
     /// preparation.
     fn normalize(&self, _scores: &mut [i64]) {}
 }
 
-/// The best score of a plugin.
+/// The highest score of a plugin.
 pub const BEST: i64 = 100;
 
 /// Keeps something for the pod on the chosen node, in memory.
@@ -171,7 +170,7 @@ pub trait PreBind: Send + Sync {
     async fn pre_bind(&self, pod: &Pod, node: &str) -> Result<(), Refusal>;
 }
 
-/// Tells the API that the pod has a node.
+/// Binds a pod to its node.
 #[async_trait]
 pub trait Bind: Send + Sync {
     async fn bind(&self, pod: &Pod, node: &str) -> Result<Bound, Refusal>;
@@ -180,7 +179,7 @@ pub trait Bind: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     Done,
-    /// Not this plugin's business: the next one is asked.
+    /// This plugin does not handle the pod: the next one is asked.
     NotMine,
 }
 
@@ -189,7 +188,7 @@ pub trait PostBind: Send + Sync {
     fn post_bind(&self, pod: &Pod, node: &str);
 }
 
-/// Says which changes may help a pod that the plugin refused.
+/// Decides which events may help a pod that the plugin rejected.
 pub trait Wake: Send + Sync {
     fn may_help(&self, pod: &Pod, event: &Event) -> bool;
 }

@@ -1,4 +1,4 @@
-//! A profile: the plugins that pods of one scheduler name meet.
+//! A profile: the plugins for the pods of one scheduler name.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use super::points::{
 use crate::events::Event;
 use crate::pod::Pod;
 
-/// What a plugin takes part in.
+/// The extension points that a plugin implements.
 #[derive(Clone, Default)]
 pub struct Parts {
     pub pre_enqueue: Option<Arc<dyn PreEnqueue>>,
     pub queue_sort: Option<Arc<dyn QueueSort>>,
-    /// PreFilter and Filter are one: the first makes the second.
+    /// PreFilter and Filter together: the first creates the second.
     pub filter: Option<Arc<dyn PreFilter>>,
     pub post_filter: Option<Arc<dyn PostFilter>>,
     /// PreScore and Score likewise.
@@ -27,14 +27,14 @@ pub struct Parts {
     pub wake: Option<Arc<dyn Wake>>,
 }
 
-/// A part, and the plugin it is of.
+/// An extension, with the name of its plugin.
 #[derive(Clone)]
 pub struct Named<T> {
     pub plugin: &'static str,
     pub part: T,
 }
 
-/// A score, and how much it counts.
+/// A score, with its weight.
 #[derive(Clone)]
 pub struct Weighted {
     pub plugin: &'static str,
@@ -42,12 +42,12 @@ pub struct Weighted {
     pub part: Arc<dyn PreScore>,
 }
 
-/// The plugins of one scheduler name, at each point in the order they are asked.
+/// The plugins of one scheduler name, at each point in order.
 #[derive(Clone)]
 pub struct Profile {
     pub name: String,
-    /// Of the nodes, how many are looked for before the best is taken; 0: as many as is good for a
-    /// cluster of its size.
+    /// How many nodes are searched before the best is taken, in percent; 0: depends on the size of
+    /// the cluster.
     pub percentage_of_nodes_to_score: i64,
     pub pre_enqueue: Vec<Named<Arc<dyn PreEnqueue>>>,
     pub queue_sort: Arc<dyn QueueSort>,
@@ -63,8 +63,8 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Whether an event is worth another try of a pod that these plugins refused. Of a plugin that
-    /// does not say what helps, anything may.
+    /// Whether an event is worth another attempt of a pod that these plugins rejected. Without a
+    /// queueing hint every event is.
     pub fn may_help(&self, rejectors: &[&'static str], pod: &Pod, event: &Event) -> bool {
         rejectors.iter().any(|rejector| {
             let wake = self.wakes.iter().find(|wake| wake.plugin == *rejector);

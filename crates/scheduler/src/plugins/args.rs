@@ -1,4 +1,4 @@
-//! The arguments of plugins, as a profile gives them: read strictly, judged, with their defaults.
+//! The arguments of plugins in a profile: parsed strictly, validated, defaulted.
 
 use coracle_api::typed::from_tree;
 use coracle_api::{Map, Text, Value};
@@ -16,7 +16,7 @@ use crate::labels::Labels;
 use crate::pod::SpreadConstraint;
 use crate::resources::{CPU, MEMORY};
 
-/// The arguments of one plugin; none at all where the profile says nothing.
+/// The arguments of one plugin; `None` if the profile has none.
 type Args<'a> = Option<&'a Value>;
 
 fn read<T: DeserializeOwned + Default>(args: Args<'_>) -> Result<T, String> {

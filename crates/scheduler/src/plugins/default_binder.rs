@@ -1,4 +1,4 @@
-//! `DefaultBinder`: tells the API which node a pod has.
+//! `DefaultBinder`: binds pods through the API.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::framework::{Bind, Parts};
 
 pub(super) const NAME: &str = "DefaultBinder";
 
-/// How the API is told is the shell's business, and handed in.
+/// The binder is passed in by the event loop.
 pub(super) fn parts(binder: Arc<dyn Bind>) -> Parts {
     Parts {
         bind: Some(binder),

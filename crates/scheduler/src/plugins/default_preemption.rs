@@ -1,10 +1,10 @@
 //! `DefaultPreemption`: makes room for an important pod by evicting less important ones.
 //!
-//! Of the nodes that would do without some of their pods, each is tried in mind: all less important
-//! pods away, then as many as possible put back, the most important first, and before them those
-//! that a disruption budget protects. What is left are the victims. The node whose victims are the
-//! least loss is promised to the pod; it goes there in a later cycle, when they are gone, unless
-//! something else has come up.
+//! Each node that would fit without some of its pods is simulated: all less important pods are
+//! removed, then as many as possible are added back, the most important first, and before them
+//! those protected by a disruption budget. The rest are the victims. The pod is nominated to the
+//! node with the least important victims, and scheduled in a later cycle, when they are deleted,
+//! unless another node fits earlier.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use crate::surroundings::Budget;
 pub(super) const NAME: &str = "DefaultPreemption";
 
 pub(super) struct DefaultPreemption {
-    /// At least so many percent of the nodes are tried,
+    /// The fewest nodes tried, in percent,
     pub(super) min_candidates_percentage: usize,
-    /// and at least so many.
+    /// and as a number.
     pub(super) min_candidates: usize,
 }
 
@@ -78,7 +78,7 @@ impl PostFilter for DefaultPreemption {
     }
 }
 
-/// Whether the pod may evict others now.
+/// Whether the pod may preempt others now.
 fn may_preempt(cycle: Cycle<'_>, diagnosis: &Diagnosis) -> Result<(), &'static str> {
     let pod = cycle.pod;
     if pod.never_preempts {
@@ -109,12 +109,12 @@ fn may_preempt(cycle: Cycle<'_>, diagnosis: &Diagnosis) -> Result<(), &'static s
     }
 }
 
-/// A node, and who would have to go.
+/// A node with the pods to evict.
 struct Candidate {
     node: Text,
-    /// The most important first; never none.
+    /// The most important first; never empty.
     victims: Vec<Arc<Pod>>,
-    /// Victims that a budget protects.
+    /// Victims protected by a budget.
     violations: usize,
 }
 
@@ -153,7 +153,7 @@ impl DefaultPreemption {
     }
 }
 
-/// Who has to leave a node for the pod.
+/// The pods to evict from a node.
 fn victims_on<'c>(
     cycle: Cycle<'c>,
     filters: &Filters<'c>,
@@ -214,7 +214,7 @@ fn victims_on<'c>(
     }
 }
 
-/// Sorts the most important first: the highest priority, then the longest running.
+/// Sort key, the most important first: the highest priority, then the longest running.
 fn importance(pod: &Arc<Pod>) -> (Reverse<i32>, bool, Option<Timestamp>) {
     (
         Reverse(pod.priority),
@@ -223,8 +223,7 @@ fn importance(pod: &Arc<Pod>) -> (Reverse<i32>, bool, Option<Timestamp>) {
     )
 }
 
-/// Those whose eviction would go beyond what a budget allows, and the others; both keep their
-/// order.
+/// Pods whose eviction would violate a budget, and the others; both in order.
 fn split_by_budgets<'b>(
     budgets: impl Iterator<Item = &'b Budget>,
     pods: Vec<Arc<Pod>>,
@@ -244,9 +243,9 @@ fn split_by_budgets<'b>(
     })
 }
 
-/// The candidate with the least loss: fewest protected victims, then the least important most
-/// important victim, then the smallest sum of importance, then the fewest victims, then the one
-/// whose most important victims started last.
+/// The best candidate: fewest budget violations, then the least important most important victim,
+/// then the smallest sum of priorities, then the fewest victims, then the latest start of the most
+/// important victims.
 fn least_loss(candidates: Vec<Candidate>) -> Option<Candidate> {
     // The sum counts pods of negative priority, too.
     let weight = |pod: &Arc<Pod>| i64::from(pod.priority) + i64::from(i32::MAX) + 1;
@@ -255,7 +254,7 @@ fn least_loss(candidates: Vec<Candidate>) -> Option<Candidate> {
         let highest = victims.iter().map(|pod| pod.priority).max();
         let starts = victims.iter().filter(|pod| Some(pod.priority) == highest);
 
-        // A pod that has not started yet starts now, later than all others.
+        // A pod that has not started yet counts as started now.
         let earliest = starts
             .map(|pod| (pod.start_time.is_none(), pod.start_time))
             .min();
@@ -272,7 +271,7 @@ fn least_loss(candidates: Vec<Candidate>) -> Option<Candidate> {
 }
 
 impl Wake for DefaultPreemption {
-    /// What happens to the victims is known where they are evicted; nothing else helps.
+    /// The deletion of victims is handled where they are evicted; no other event helps.
     fn may_help(&self, _pod: &Pod, _event: &Event) -> bool {
         false
     }

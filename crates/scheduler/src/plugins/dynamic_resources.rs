@@ -1,6 +1,6 @@
-//! `DynamicResources`, as far as it is built: a pod that claims devices waits, and says so.
+//! `DynamicResources`, partly implemented: a pod with resource claims stays pending with a reason.
 //!
-//! Giving out devices is not built yet.
+//! Allocating devices is not implemented yet.
 
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ impl PreFilter for DynamicResources {
     }
 }
 
-/// No device is given out, so none can be taken back; upstream says so of every pod that no node
-/// will take.
+/// No device is allocated, so none can be deallocated; upstream reports this for every pod that
+/// fits no node.
 impl PostFilter for DynamicResources {
     fn make_room<'c>(
         &self,

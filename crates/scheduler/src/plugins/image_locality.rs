@@ -1,4 +1,4 @@
-//! `ImageLocality`: rather where the images are, if they are large and not only there.
+//! `ImageLocality`: prefers nodes that have the pod's images, if these are large and widespread.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl PreScore for ImageLocality {
     ) -> Result<Option<Box<dyn Score + 'c>>, Refusal> {
         let images = &cycle.pod.images;
 
-        // Nobody has any of them: all nodes are the same.
+        // No node has any of them: all nodes are equal.
         let known = images
             .names
             .iter()
@@ -68,7 +68,8 @@ impl Score for Present<'_> {
     }
 }
 
-/// An image counts by the share of nodes that have it, or one node with it would get every pod.
+/// An image counts by the share of nodes that have it, otherwise the only node with it would get
+/// every pod.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

@@ -1,9 +1,9 @@
-//! `InterPodAffinity`: pods that want to be together, or apart.
+//! `InterPodAffinity`: pods that must or should be together, or apart.
 //!
-//! What counts is the place (a value of a node label), not the node: who is in the same zone as a
-//! database is with it. For one pod three tables are made from the cache's counters, each a number
-//! per place: pods that all its demands of nearness are about, pods that each demand of distance is
-//! about, and pods that are there and demand distance from it.
+//! What counts is the topology domain (a value of a node label), not the node. For one pod three
+//! tables are built from the cache's counters, each with a number per domain: pods that match all
+//! its affinity terms, pods that match each anti-affinity term, and existing pods with an
+//! anti-affinity term that matches it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use crate::surroundings::Surroundings;
 pub(super) const NAME: &str = "InterPodAffinity";
 
 pub(super) struct InterPodAffinity {
-    /// How much a pod that is there and demands the new one near counts in the score.
+    /// The weight in the score of an existing pod's required affinity to the incoming one.
     pub(super) hard_affinity_weight: i64,
-    /// Wishes of pods that are there count only beside wishes of the new one.
+    /// Preferred terms of existing pods count only if the incoming one has some.
     pub(super) ignore_wishes_of_existing: bool,
 }
 
@@ -40,7 +40,7 @@ impl InterPodAffinity {
     }
 }
 
-/// A number for each place of one node label.
+/// A number for each domain of one node label.
 #[derive(Clone)]
 struct Places {
     column: Arc<Column>,
@@ -54,7 +54,7 @@ impl Places {
         Places { column, numbers }
     }
 
-    /// The number of the node's place; none, if it lacks the label.
+    /// The number of the node's domain; `None` if it lacks the label.
     fn at(&self, slot: Slot) -> Option<i64> {
         self.column
             .domain(slot)
@@ -78,7 +78,7 @@ impl Places {
     }
 }
 
-/// Whether all demands of nearness are about the pod. Without any demand, none is.
+/// Whether all affinity terms match the pod. Without any term, they do not.
 fn all_include(terms: &[AffinityTerm], pod: &Pod, surroundings: &Surroundings) -> bool {
     !terms.is_empty()
         && terms
@@ -166,24 +166,23 @@ struct Near<'c> {
     pod: &'c Pod,
     cache: &'c Cache,
     surroundings: &'c Surroundings,
-    /// One per demand of nearness.
+    /// One per affinity term.
     near: Vec<Places>,
-    /// One per demand of distance.
+    /// One per anti-affinity term.
     far: Vec<Places>,
-    /// By node label: pods that are there and demand distance.
+    /// By node label: existing pods with anti-affinity.
     existing: BTreeMap<Text, Places>,
 }
 
 impl Near<'_> {
     fn is_near(&self, slot: Slot) -> bool {
         let places: Option<Vec<i64>> = self.near.iter().map(|places| places.at(slot)).collect();
-        // A node without the label is nowhere.
+        // A node without the label is in no domain.
         let Some(numbers) = places else { return false };
         numbers.iter().all(|number| *number > 0) || self.is_first()
     }
 
-    /// The first of a group that wants to be together cannot be near the others: it may go
-    /// anywhere.
+    /// The first pod of a group with affinity to itself finds no other: it may go anywhere.
     fn is_first(&self) -> bool {
         self.near.iter().all(Places::are_zero)
             && all_include(&self.pod.affinity.required, self.pod, self.surroundings)
@@ -286,7 +285,7 @@ impl PreScore for InterPodAffinity {
     }
 }
 
-/// How much each place draws the pod.
+/// The score of each domain for the pod.
 struct Pulls<'c> {
     cache: &'c Cache,
     by_key: BTreeMap<Text, Places>,
@@ -347,8 +346,8 @@ impl Wake for InterPodAffinity {
     }
 }
 
-/// Whether a pod that came, changed or went could let this one in. Namespaces are not at hand here:
-/// a term that selects them by labels may be about any.
+/// Whether an added, changed or removed pod could let this one fit. Namespaces are not available
+/// here: a term with a namespace selector may match any.
 fn matters(pod: &Pod, old: Option<&Pod>, new: Option<&Pod>) -> bool {
     let about = |term: &AffinityTerm, other: &Pod| {
         let peers = &term.peers;
@@ -384,7 +383,7 @@ fn place_matters(pod: &Pod, old: Option<&Node>, new: &Node) -> bool {
         now.is_some() && old.is_none_or(|old| place(old, term) != now)
     });
 
-    // A place without the label is away from everybody.
+    // A node without the label is away from all pods.
     let far = pod.affinity.required_anti.iter().any(|term| {
         old.is_none_or(|old| {
             let before = place(old, term);

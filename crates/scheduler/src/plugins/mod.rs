@@ -1,4 +1,4 @@
-//! The plugins, one file each, and the registry that makes them by name.
+//! The plugins, one file each, and the registry that creates them by name.
 
 mod allocation;
 mod args;

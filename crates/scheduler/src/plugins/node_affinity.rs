@@ -1,5 +1,4 @@
-//! `NodeAffinity`: a pod's node selector, what it demands of a node's labels and what it would
-//! like.
+//! `NodeAffinity`: a pod's node selector, and its required and preferred node affinity.
 
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use crate::pod::Pod;
 
 pub(super) const NAME: &str = "NodeAffinity";
 
-/// What the configuration demands for every pod, beside the pod's own wishes.
+/// The affinity that the configuration adds to every pod.
 #[derive(Default)]
 pub(super) struct NodeAffinity {
     added: Option<NodeSelector>,
@@ -96,8 +95,7 @@ fn view(node: &Node) -> NodeView<'_, Labels> {
     }
 }
 
-/// Whether the node meets the demands of the pod itself. Demands that make no sense are met by no
-/// node.
+/// Whether the node matches the pod's own required terms. Invalid terms match no node.
 pub(crate) fn node_matches(pod: &Pod, node: &Node) -> bool {
     pod.node_affinity
         .required

@@ -1,4 +1,4 @@
-//! `NodeName`: a pod that names its node goes there or nowhere.
+//! `NodeName`: a pod that names its node fits only that one.
 
 use std::sync::Arc;
 

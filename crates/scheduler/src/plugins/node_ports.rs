@@ -1,4 +1,4 @@
-//! `NodePorts`: two pods cannot have the same port of the host.
+//! `NodePorts`: two pods cannot use the same host port.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! `NodeResourcesBalancedAllocation`: rather where the pod makes the use of CPU and memory more
-//! even.
+//! `NodeResourcesBalancedAllocation`: prefers nodes where the pod balances the use of resources.
 
 use std::sync::Arc;
 
@@ -30,7 +29,7 @@ impl PreScore for BalancedAllocation {
     ) -> Result<Option<Box<dyn Score + 'c>>, Refusal> {
         let allocation =
             Allocation::new(&self.strategy, Requested::Exact, &cycle.pod.requests.used);
-        // A pod that asks for nothing makes nothing more even.
+        // A pod without requests balances nothing.
         Ok((!allocation.is_for_nothing()).then(|| Box::new(allocation) as Box<dyn Score + 'c>))
     }
 }

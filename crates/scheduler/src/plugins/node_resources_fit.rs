@@ -1,4 +1,4 @@
-//! `NodeResourcesFit`: there must be room, and where there is more (or less) of it is better.
+//! `NodeResourcesFit`: the pod's requests must fit, and the score depends on the utilization.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) const NAME: &str = "NodeResourcesFit";
 
 pub(super) struct NodeResourcesFit {
     pub(super) ignored: BTreeSet<Text>,
-    /// The part of a resource's name before the slash.
+    /// The prefix of a resource name before the slash.
     pub(super) ignored_groups: BTreeSet<Text>,
     pub(super) strategy: Strategy,
 }
@@ -45,10 +45,10 @@ impl NodeResourcesFit {
     }
 }
 
-/// What a node lacks.
+/// A missing resource.
 struct Lack {
     reason: Reason,
-    /// It would lack it without any pod, too.
+    /// It would be missing without any pod, too.
     always: bool,
 }
 
@@ -202,7 +202,7 @@ impl Wake for NodeResourcesFit {
     }
 }
 
-/// Whether the node has more of something that is wanted.
+/// Whether the node has more of a requested resource.
 fn has_more(wanted: &Resources, old: &Node, new: &Node) -> bool {
     let names = [CPU, MEMORY, EPHEMERAL_STORAGE].into_iter();
     let mut names = names.chain(wanted.scalars.iter().map(|(name, _)| name.as_str()));

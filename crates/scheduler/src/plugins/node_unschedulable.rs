@@ -1,4 +1,4 @@
-//! `NodeUnschedulable`: a cordoned node takes only pods that tolerate that.
+//! `NodeUnschedulable`: a cordoned node fits only pods that tolerate that.
 
 use std::sync::Arc;
 

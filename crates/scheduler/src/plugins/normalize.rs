@@ -1,9 +1,8 @@
-//! Raw scores brought into 0 to 100.
+//! Scales raw scores to 0..=100.
 
 use crate::framework::BEST;
 
-/// The greatest becomes 100 and the others keep their share of it; `reversed`: the greatest becomes
-/// 0.
+/// The greatest becomes 100 and the others proportionally less; `reversed`: the greatest becomes 0.
 pub(super) fn by_greatest(scores: &mut [i64], reversed: bool) {
     let greatest = scores.iter().copied().max().unwrap_or_default().max(0);
     for score in scores {

@@ -1,7 +1,7 @@
-//! `PodTopologySpread`: pods of one kind spread evenly over zones, hosts or whatever a node label
-//! tells apart.
+//! `PodTopologySpread`: pods of one kind are spread evenly over zones, hosts or other topology
+//! domains.
 //!
-//! Hard constraints decide whether a node will do, soft ones how good it is. A pod without
+//! `DoNotSchedule` constraints filter nodes, `ScheduleAnyway` constraints score them. A pod without
 //! constraints gets the default ones, over the pods that its Service or its controller selects.
 
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::taints::lets_on;
 pub(super) const NAME: &str = "PodTopologySpread";
 
 pub(super) struct PodTopologySpread {
-    /// For pods that have none themselves. Their selectors are of no account.
+    /// For pods without their own. Their selectors are not used.
     pub(super) defaults: Vec<SpreadConstraint>,
-    /// The defaults are the system's: nodes that lack a label are not left out for that.
+    /// The defaults are the system's: nodes that lack a label are not excluded.
     pub(super) system_defaults: bool,
 }
 
-/// The constraints of pods that have none, where nobody configured others.
+/// The default constraints, unless others are configured.
 pub(super) fn system_defaults() -> Vec<SpreadConstraint> {
     let constraint = |key: &'static str, max_skew| SpreadConstraint {
         max_skew,
@@ -57,7 +57,7 @@ impl PodTopologySpread {
         }
     }
 
-    /// The constraints of a pod, hard or soft.
+    /// The hard or soft constraints of a pod.
     fn constraints(&self, cycle: Cycle<'_>, hard: bool) -> Vec<SpreadConstraint> {
         let pod = cycle.pod;
         if !pod.spread.is_empty() {
@@ -139,11 +139,11 @@ impl PreFilter for PodTopologySpread {
     }
 }
 
-/// How many pods each domain of one constraint has.
+/// The number of pods in each domain of one constraint.
 #[derive(Clone)]
 struct Domains {
     column: Arc<Column>,
-    /// None: no node of the domain counts.
+    /// `None`: no node of the domain counts.
     counts: Vec<Option<i64>>,
     min_domains: i64,
     fewest: i64,
@@ -182,7 +182,7 @@ impl Domains {
         domains
     }
 
-    /// The fewest pods a domain has; none, if there are fewer domains than there should be.
+    /// Computes the fewest pods of a domain; 0 if there are fewer domains than `minDomains`.
     fn find_fewest(&mut self) {
         let known = self.counts.iter().flatten();
         let domains = i64::try_from(known.clone().count()).unwrap_or(i64::MAX);
@@ -288,17 +288,17 @@ impl PreScore for PodTopologySpread {
     }
 }
 
-/// How many pods are where one soft constraint looks.
+/// The number of pods per domain of one soft constraint.
 struct Crowd {
     column: Arc<Column>,
     pods: Pods,
     max_skew: i64,
-    /// The more domains there are, the more each pod in one of them counts.
+    /// The more domains there are, the higher the weight of each pod.
     weight: f64,
 }
 
 enum Pods {
-    /// On each host: the counters know.
+    /// On each host, from the counters.
     Hosts(Arc<Counts>),
     /// In each domain.
     Domains(Vec<i64>),
@@ -329,7 +329,7 @@ impl Crowd {
             return crowd(Pods::Hosts(pods), kept.len());
         }
 
-        // Nodes without the label are one more domain, if they are kept at all.
+        // Nodes without the label are one more domain, if they are not excluded.
         let mut present = vec![false; column.size() + 1];
         for node in kept {
             present[column
@@ -368,7 +368,7 @@ impl Crowd {
 
 struct Crowds {
     crowds: Vec<Crowd>,
-    /// In the order of the nodes that are scored: those that lack a label.
+    /// In the order of the scored nodes: those that lack a label.
     left_out: Vec<bool>,
 }
 
@@ -409,8 +409,8 @@ impl Score for Crowds {
 
 impl Wake for PodTopologySpread {
     fn may_help(&self, pod: &Pod, event: &Event) -> bool {
-        // Default constraints depend on what groups the pod, which is not at hand: any change
-        // nearby may help.
+        // Default constraints depend on related objects, which are not available here: any event
+        // may help.
         let hard: Vec<&SpreadConstraint> = pod
             .spread
             .iter()

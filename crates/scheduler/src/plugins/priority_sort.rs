@@ -1,4 +1,4 @@
-//! `PrioritySort`: the most important pod first, among equals the one that waits longest.
+//! `PrioritySort`: the highest priority first, among equals the longest waiting.
 
 use std::sync::Arc;
 use std::time::Duration;

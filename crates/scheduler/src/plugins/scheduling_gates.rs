@@ -1,4 +1,4 @@
-//! `SchedulingGates`: a pod waits apart until its gates are taken away.
+//! `SchedulingGates`: a pod is not tried until its gates are removed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `TaintToleration`: taints keep pods off a node, or make it a worse one.
+//! `TaintToleration`: taints exclude nodes, or lower their score.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ struct Tolerates<'c>(&'c [OwnToleration]);
 
 impl<'c> Filter<'c> for Tolerates<'c> {
     fn check(&self, node: &NodeInfo) -> Verdict {
-        // `never`: evicting pods takes no taint away.
+        // `never`: evicting pods removes no taint.
         if lets_on(&node.node.taints, self.0) {
             Verdict::Fits
         } else {

@@ -1,5 +1,5 @@
-//! Each plugin as a table: what it says of nodes, in upstream's words, and what wakes the pods it
-//! refused.
+//! Each plugin as a table: its verdicts on nodes in upstream's words, and the events that wake the
+//! pods it rejected.
 #![expect(
     clippy::needless_pass_by_value,
     reason = "rows of tables are made where they stand"
@@ -21,8 +21,8 @@ const NO_VICTIMS: &str = "no new claims to deallocate, preemption: 0/1 nodes are
 const NO_HELP: &str = "no new claims to deallocate, preemption: 0/1 nodes are available: \
                        1 Preemption is not helpful for scheduling.";
 
-/// A pod with this spec on a cluster of one node `n` with these parts: the outcome, without the
-/// words on preemption.
+/// A pod with this spec on a cluster of one node `n`: the outcome, without the text about
+/// preemption.
 fn check(node_parts: Json, spec: Json, existing: Vec<Arc<Pod>>, expected: &str) {
     let cache = cluster([node("n", node_parts)], existing);
     let found = outcome(&cache, &pod("p", json!({ "spec": spec })));
@@ -78,7 +78,7 @@ fn taints_keep_pods_off() {
 
         check(tainted(effect), tolerates("Exists", ""), vec![], "n");
 
-        // Comparisons are behind a gate that is off.
+        // Comparison operators are behind a feature gate that is off.
         check(
             tainted(effect),
             tolerates("Gt", "1"),
@@ -212,7 +212,7 @@ fn room_is_counted_by_requests_and_every_lack_is_named() {
         "Insufficient cpu",
     );
 
-    // Filtering counts containers without requests as nothing.
+    // The filter counts containers without requests as zero.
     let small = (0..20)
         .map(|index| on_n(&format!("o{index}"), json!({})))
         .collect();
@@ -249,15 +249,14 @@ fn preemption_says_whether_it_could_help() {
         message("3"),
         format!("0/1 nodes are available: 1 Insufficient cpu. {NO_VICTIMS}")
     );
-    // More than the node has at all: nobody needs to go.
+    // More than the node's capacity: no pod is evicted.
     assert_eq!(
         message("5"),
         format!("0/1 nodes are available: 1 Insufficient cpu. {NO_HELP}")
     );
 }
 
-/// Who evicts pods for nothing takes them away for nothing: only what other pods take can be given
-/// back.
+/// Preemption must not evict in vain: only what other pods use can be freed.
 #[test]
 fn nobody_is_evicted_where_that_cannot_help() {
     let check = |node_parts: Json, parts: Json, existing: Vec<Arc<Pod>>, could_help: bool| {
@@ -371,8 +370,7 @@ fn pods_with_claims_wait_and_say_so() {
         )
     );
 
-    // The claim is told of even where no node would do anyway: nobody is sent to mend the nodes
-    // first.
+    // The claim is reported even if no node fits anyway, so that users do not repair nodes first.
     let mut spec = asks("1000");
     spec["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
     assert_eq!(outcome(&cache, &pod("p", json!({ "spec": spec }))), text);
@@ -421,7 +419,7 @@ fn spreading_keeps_zones_within_the_skew() {
 
     assert_eq!(feasible(&cache, &pod("p", spread(3, json!({})))).len(), 4);
 
-    // Too few domains: the fewest pods count as none.
+    // Fewer domains than `minDomains`: the minimum is zero.
     assert_eq!(
         feasible(&cache, &pod("p", spread(1, json!({"minDomains": 3})))),
         ["n2", "n3"]
@@ -433,7 +431,7 @@ fn spreading_keeps_zones_within_the_skew() {
         0
     );
 
-    // A node without the label will never do.
+    // A node without the label never fits.
     let mut nodes = zones(2);
     nodes.push(node("bare", json!({})));
     assert_eq!(
@@ -470,7 +468,7 @@ fn which_nodes_count_for_spreading_is_the_pods_choice() {
         ["n0", "n1"]
     );
 
-    // The same with a node selector, which counts by default.
+    // The same with a node selector, which is honored by default.
     let cache = cluster(zones(4), [web_on("a", "n0")]);
     let mut picky = spread(1, json!({}));
     picky["spec"]["nodeSelector"] = json!({"zone": "z0"});
@@ -560,7 +558,7 @@ fn affinity_wants_the_same_place() {
         ["n2", "n3"]
     );
 
-    // Nobody is there: the pod goes nowhere, unless it is itself one of those it looks for.
+    // No pod matches: the pod fits nowhere, unless it matches its own term.
     let mut first = affine("podAffinity", "db", "zone");
     assert_eq!(feasible(&cache, &pod("p", first.clone())).len(), 0);
 
@@ -648,7 +646,7 @@ fn wishes_for_company_are_weighed() {
             .collect::<Vec<_>>()
     };
 
-    // Of the zone of its friend the emptier node.
+    // The emptier node in the preferred zone.
     assert_eq!(best(&pod("p", wish("podAffinity"))), ["n1"]);
 
     assert_eq!(best(&pod("p", wish("podAntiAffinity"))), ["n2", "n3"]);

@@ -1,8 +1,7 @@
-//! `VolumeBinding`, as far as it is built: a pod with a claim waits, and says for what.
+//! `VolumeBinding`, partly implemented: a pod with a claim stays pending with a reason.
 //!
-//! Choosing volumes with the node is not built yet. Without it a pod with a claim could land where
-//! its volume cannot be; so it stays pending with the reason, and is tried again when that is built
-//! or the claim leaves the pod.
+//! Binding volumes together with choosing the node is not implemented yet. Without it a pod with a
+//! claim could be placed where its volume is not accessible.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! What a pod wants of the pods around it: affinity and anti-affinity between pods, and even
-//! spreading.
+//! Affinity and anti-affinity between pods, and topology spread constraints.
 
 use coracle_api::selector::{LabelSelector, LabelSelectorError, Operator, Requirement};
 use coracle_api::value::Path;
@@ -9,10 +8,10 @@ use crate::labels::Labels;
 use crate::pod::Pod;
 use crate::surroundings::Surroundings;
 
-/// Which pods a term of affinity is about.
+/// The pods that an affinity term matches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Peers {
-    /// In order.
+    /// Sorted.
     pub namespaces: Vec<Text>,
     pub namespace_selector: LabelSelector,
     pub selector: LabelSelector,
@@ -31,14 +30,14 @@ impl Peers {
     }
 }
 
-/// One term: to be (or not to be) in the same place as those pods.
+/// One term: the same topology domain as the matching pods, or another one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AffinityTerm {
     pub peers: Peers,
     pub topology_key: Text,
 }
 
-/// A term that is only a wish.
+/// A preferred term.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WeightedTerm {
     pub weight: i64,
@@ -117,7 +116,7 @@ impl AffinityTerm {
         let names = term.items("namespaces").iter().filter_map(Value::as_str);
         let mut namespaces: Vec<Text> = names.map(Text::new).collect();
 
-        // Neither names nor a selector: the pod's own namespace is meant.
+        // Without namespaces and selector, the pod's own namespace is used.
         if namespaces.is_empty() && !term.is_set("namespaceSelector") {
             namespaces.push(Text::new(namespace));
         }
@@ -137,19 +136,19 @@ impl AffinityTerm {
     }
 }
 
-/// How evenly pods are to be spread over the values of a node label.
+/// A topology spread constraint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpreadConstraint {
     pub max_skew: i64,
     pub topology_key: Text,
-    /// `DoNotSchedule`: it must hold; otherwise it is a wish.
+    /// `DoNotSchedule`; otherwise `ScheduleAnyway`.
     pub hard: bool,
-    /// Which pods are counted, the values of `matchLabelKeys` included.
+    /// Selects the counted pods, with the values of `matchLabelKeys`.
     pub selector: LabelSelector,
     pub min_domains: i64,
-    /// Only nodes that the pod's node affinity allows are counted.
+    /// Only nodes that match the pod's node affinity count.
     pub honors_affinity: bool,
-    /// Only nodes whose taints the pod tolerates are counted.
+    /// Only nodes whose taints the pod tolerates count.
     pub honors_taints: bool,
 }
 

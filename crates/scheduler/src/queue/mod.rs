@@ -1,12 +1,12 @@
-//! The scheduling queue: which pod is tried next, and when a refused one is tried again.
+//! The scheduling queue: which pod is tried next, and when a rejected one is retried.
 //!
-//! A waiting pod is in exactly one of four places. *Active*: to be tried now, by priority, then by
-//! age. *Backing off*: failed a moment ago, active again when its time has come, or as soon as
-//! nobody else is in line; after an error only the former. *Parked*: cannot fit as things are; the
-//! first event that could change that, by the word of the plugins that refused it, moves it on.
-//! *Gated*: must not be tried before a plugin opens its gate. Pods that are being tried are in
-//! flight: events that come meanwhile are kept, or one that would have helped could pass unseen. No
-//! I/O and no clock in here: the tests play a week in a millisecond.
+//! A waiting pod is in exactly one of four states. *Active*: to be tried now, by priority, then by
+//! age. *Backing off*: failed recently, active again when its backoff ends, or as soon as no other
+//! pod is active; after an error only the former. *Parked*: unschedulable; the first event that may
+//! help, according to the plugins that rejected it, requeues it. *Gated*: must not be tried before
+//! a plugin opens its gate. Pods in a cycle are in flight: events are recorded for them, otherwise
+//! one that would have helped could be missed. No I/O and no clock: the tests simulate a week in a
+//! millisecond.
 
 #[cfg(test)]
 mod tests;
@@ -24,16 +24,15 @@ use crate::events::Event;
 use crate::framework::{Nominations, Profile, Rank};
 use crate::pod::Pod;
 
-/// What refuses a pod while there is no node at all. Upstream takes that for an error, and makes
-/// the pod wait up to eleven seconds after the first node has come; here that node is what the pod
-/// waits for.
+/// The rejector while there is no node at all. Upstream treats that as an error, and the pod waits
+/// up to eleven seconds after the first node was added; here that event wakes it.
 pub const NO_NODES: &str = "no nodes";
 
 /// How long pods wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     pub backoff: Backoff,
-    /// A parked pod is tried after this time even if nothing happened.
+    /// A parked pod is retried after this time even without an event.
     pub parked: Duration,
 }
 
@@ -57,7 +56,7 @@ pub struct Queue {
     pub nominations: Nominations,
 }
 
-/// Orders pods that are equal otherwise, by when they came.
+/// Orders pods that are otherwise equal by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ticket(u64);
 
@@ -77,14 +76,14 @@ enum Place {
 }
 
 struct InFlight {
-    /// The last event that had happened when it was taken.
+    /// The last event before it was taken.
     since: u64,
-    /// The pod as it is now, if it has changed.
+    /// The current pod, if it has changed.
     latest: Option<Arc<Pod>>,
     gone: bool,
 }
 
-/// Where a pod went.
+/// The queue that a pod was moved to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whereto {
     Active,
@@ -93,7 +92,7 @@ pub enum Whereto {
     Gated,
 }
 
-/// How many pods are where.
+/// How many pods are in each queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lengths {
     pub active: usize,
@@ -122,7 +121,7 @@ impl Queue {
         }
     }
 
-    /// Whether pods of this scheduler name are ours.
+    /// Whether a profile handles the pod's scheduler name.
     pub fn is_responsible_for(&self, pod: &Pod) -> bool {
         self.profile(pod).is_some()
     }
@@ -133,7 +132,7 @@ impl Queue {
             .find(|profile| profile.name == pod.scheduler_name)
     }
 
-    /// A pod that wants a node, new or changed.
+    /// Adds or updates a pod without a node.
     pub fn set(&mut self, pod: Arc<Pod>, now: Moment) -> Option<Whereto> {
         if let Some(flight) = self.in_flight.get_mut(&pod.uid) {
             let old = flight.latest.replace(Arc::clone(&pod));
@@ -157,7 +156,7 @@ impl Queue {
         self.move_on(&uid, &Event::PodChanged { old, new: pod }, now)
     }
 
-    /// A pod that is gone, or has got a node.
+    /// Removes a pod that was deleted or got a node.
     pub fn remove(&mut self, uid: &str) {
         self.nominations.remove(uid);
         if let Some(flight) = self.in_flight.get_mut(uid) {
@@ -166,7 +165,7 @@ impl Queue {
         self.take(uid);
     }
 
-    /// The next pod to be tried. It is in flight until [`Queue::fail`] or [`Queue::done`].
+    /// The next pod to try. It is in flight until [`Queue::fail`] or [`Queue::done`].
     pub fn pop(&mut self, now: Moment) -> Option<QueuedPod> {
         self.flush(now);
         let active = self.active.first().map(|(_, ticket)| *ticket);
@@ -190,12 +189,12 @@ impl Queue {
         Some(queued)
     }
 
-    /// Whether [`Queue::pop`] has somebody.
+    /// Whether [`Queue::pop`] returns a pod.
     pub fn is_anybody_in_line(&self) -> bool {
         !self.active.is_empty() || !self.backing_off.is_empty()
     }
 
-    /// The pod has a node, or nobody cares any more.
+    /// The pod has a node, or is no longer needed.
     pub fn done(&mut self, uid: &str) {
         self.in_flight.remove(uid);
         let oldest = self.in_flight.values().map(|flight| flight.since).min();
@@ -208,9 +207,9 @@ impl Queue {
         }
     }
 
-    /// The pod got no node: it waits again, until one of the plugins that refused it sees hope.
-    /// Without any, something broke, and time alone has to help. Answers the pod as it is now;
-    /// none, if it is gone.
+    /// The pod got no node: it waits again, for an event that may help according to the plugins
+    /// that rejected it. Without any the cycle failed, and only time helps. Returns the current
+    /// pod; `None` if it was removed.
     pub fn fail(
         &mut self,
         mut queued: QueuedPod,
@@ -251,7 +250,7 @@ impl Queue {
         Some(pod)
     }
 
-    /// Something happened: pods that it may help are moved on.
+    /// Handles an event: requeues the pods that it may help.
     pub fn happened(&mut self, event: &Event, now: Moment) {
         self.happened_for(event, now, |_| true);
     }
@@ -274,7 +273,7 @@ impl Queue {
         }
     }
 
-    /// Moves on what has waited long enough: pods that back off, and those parked for too long.
+    /// Moves pods whose backoff has ended, and those parked for too long.
     pub fn flush(&mut self, now: Moment) {
         let ready = self
             .backing_off
@@ -309,11 +308,11 @@ impl Queue {
         }
     }
 
-    /// When [`Queue::flush`] has something to do again.
+    /// When [`Queue::flush`] has to be called again.
     pub fn next_flush(&self) -> Option<Moment> {
         let backing_off = self.backing_off.first().map(|(at, ..)| *at);
         let after_errors = self.after_errors.first().map(|(at, _)| *at);
-        // Longer than patience, not as long.
+        // Strictly longer than the limit.
         let parked = self
             .parked
             .first()
@@ -324,7 +323,7 @@ impl Queue {
             .min()
     }
 
-    /// The pod that waits under this UID.
+    /// The waiting pod with this UID.
     pub fn get(&self, uid: &str) -> Option<&QueuedPod> {
         self.pods.get(uid).map(|waiting| &waiting.queued)
     }
@@ -338,7 +337,7 @@ impl Queue {
         }
     }
 
-    /// Moves a parked or gated pod on, if the event may help it.
+    /// Requeues a parked or gated pod, if the event may help it.
     fn move_on(&mut self, uid: &str, event: &Event, now: Moment) -> Option<Whereto> {
         let queued = &self.pods.get(uid)?.queued;
         if !self.may_help(queued, event) {
@@ -349,7 +348,7 @@ impl Queue {
     }
 
     fn may_help(&self, queued: &QueuedPod, event: &Event) -> bool {
-        // A pod that is not to be tried yet is not helped by time.
+        // A gated pod is not helped by time.
         if matches!(event, Event::Anything) {
             return queued.gate.is_none();
         }
@@ -377,8 +376,7 @@ impl Queue {
         }
     }
 
-    /// Puts a pod in line: behind a gate, or to those that back off, or to those that are tried
-    /// now.
+    /// Adds a pod: gated, backing off or active.
     fn add(&mut self, mut queued: QueuedPod, now: Moment) -> Whereto {
         if let Some(gate) = self.gate_of(&queued.pod) {
             queued.gate = Some(gate);

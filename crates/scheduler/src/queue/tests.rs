@@ -31,7 +31,7 @@ fn pop(queue: &mut Queue, now: f64) -> Option<String> {
     })
 }
 
-/// Takes a pod and refuses it for lack of resources.
+/// Takes a pod and rejects it for lack of resources.
 fn refuse(queue: &mut Queue, now: f64) {
     let queued = queue.pop(at(now)).unwrap();
     queue.fail(queued, vec!["NodeResourcesFit"], at(now));
@@ -59,7 +59,7 @@ fn a_refused_pod_waits_for_an_event_that_helps() {
     assert_eq!(queue.lengths().parked, 1);
     assert_eq!(pop(&mut queue, 100.0), None);
 
-    // A taint that goes helps nobody who lacks room.
+    // A removed taint does not help a pod that lacks resources.
     let tainted = node(
         "n",
         json!({"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}),
@@ -88,7 +88,7 @@ fn back_off_doubles_up_to_its_limit_and_ends_at_a_full_second() {
     for ready in [2.0, 3.0, 5.0, 9.0, 11.0, 11.0] {
         let queued = queue.pop(at(now)).unwrap();
 
-        // Errors back off even when nobody else is in line.
+        // Errors back off even if no other pod is active.
         queue.fail(queued, Vec::new(), at(now));
         assert_eq!(
             queue.next_flush().unwrap(),

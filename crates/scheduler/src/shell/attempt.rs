@@ -1,4 +1,4 @@
-//! One pod's turn: a cycle, and what follows from it.
+//! One attempt to schedule a pod: a cycle and its consequences.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::framework::{Cycle, Permission, Profile, Refusal};
 use crate::queue::{NO_NODES, QueuedPod};
 
 impl Loop {
-    /// Takes the next pod and tries to place it.
+    /// Takes the next pod and tries to schedule it.
     pub(super) fn attempt(&mut self) {
         let Some(queued) = self.queue.pop(self.now()) else {
             return;
@@ -64,8 +64,8 @@ impl Loop {
                 self.queue.nominations.set(&queued.pod, &room.node);
                 self.reporter.failed(&queued.pod, &why, &unfit.nomination);
 
-                // Still in flight: that victims go must not pass unseen before the pod waits for
-                // it.
+                // It stays in flight: the deletion of the victims must not be missed before the pod
+                // waits for it.
                 let eviction = eviction::Eviction {
                     queued,
                     rejectors,
@@ -77,7 +77,7 @@ impl Loop {
         }
     }
 
-    /// The pod waits again, and says why.
+    /// Returns the pod to the queue and reports why.
     pub(super) fn refuse(
         &mut self,
         queued: QueuedPod,
@@ -96,7 +96,7 @@ impl Loop {
         self.reporter.failed(&pod, why, nomination);
     }
 
-    /// The pod has a node: it is counted there from now on, and the API is told.
+    /// The pod has a node: it is assumed there, and bound by another task.
     fn place(&mut self, profile: &Arc<Profile>, queued: QueuedPod, placement: &Placement) {
         let pod = Arc::new(queued.pod.on(&placement.node));
         self.cache.assume(Arc::clone(&pod));
@@ -137,7 +137,7 @@ impl Loop {
         });
     }
 
-    /// The chosen node will not do after all.
+    /// The chosen node failed after all.
     pub(super) fn unplace(
         &mut self,
         profile: &Profile,

@@ -1,4 +1,4 @@
-//! Binding: a task per pod waits for permission, makes ready what the pod needs, and tells the API.
+//! Binding: a task per pod that calls the Bind plugins.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::framework::{Bind, Bound, Profile, Refusal, Wait};
 use crate::pod::Pod;
 use crate::queue::QueuedPod;
 
-/// Tells the API by `POST pods/NAME/binding`.
+/// Binds with `POST pods/NAME/binding`.
 pub(super) struct ApiBinder {
     pods: Access,
 }
@@ -44,8 +44,7 @@ impl Bind for ApiBinder {
     }
 }
 
-/// The UID keeps a pod that was made anew under the same name from getting a node that was chosen
-/// for another.
+/// The UID prevents that a recreated pod of the same name gets a node chosen for its predecessor.
 fn binding(pod: &Pod, node: &str) -> Value {
     let mut binding = Map::new();
     binding.insert("apiVersion", "v1");
@@ -60,10 +59,10 @@ fn binding(pod: &Pod, node: &str) -> Value {
     Value::Object(binding)
 }
 
-/// A pod that is to be bound.
+/// A pod to bind.
 pub(super) struct Binding {
     pub(super) profile: Arc<Profile>,
-    /// The pod as it is on its node.
+    /// The pod with its node.
     pub(super) pod: Arc<Pod>,
     pub(super) queued: QueuedPod,
     /// Plugins that want to be waited for.
@@ -75,7 +74,7 @@ pub(super) struct Permitted {
     pub(super) uid: Text,
 }
 
-/// What came of it.
+/// The result of a binding.
 pub(super) struct Outcome {
     binding: Binding,
     result: Result<(), (&'static str, Refusal)>,
@@ -136,7 +135,7 @@ impl Loop {
             Err(refused) => refused,
         };
 
-        // The answer can be lost although the deed was done: then the API has told of the pod's
+        // The response can be lost although the pod was bound: then the API has reported the pod's
         // node by now, or will.
         let confirmed = self
             .cache

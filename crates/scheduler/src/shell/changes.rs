@@ -1,4 +1,4 @@
-//! What was seen, put where it belongs, and told to those who wait.
+//! Applies watch events to the cache and the queue.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl Loop {
                     around.set_namespace(name, object)
                 });
                 if changed {
-                    // Pods that look for company in other namespaces may find some now.
+                    // Affinity terms with namespace selectors may match now.
                     self.queue.happened(&Event::Anything, self.now());
                 }
             }
@@ -79,7 +79,7 @@ impl Loop {
     fn see_node(&mut self, old: Option<Arc<Node>>, new: Option<Arc<Node>>) {
         let now = self.now();
         match (old, new) {
-            // Heartbeats change nothing that matters here.
+            // Heartbeats change nothing here.
             (Some(old), Some(new)) if old == new => {}
             (Some(old), Some(new)) => {
                 self.cache.set_node(Arc::clone(&new));
@@ -128,7 +128,7 @@ impl Loop {
         }
 
         if self.cache.is_assumed(&new.uid) {
-            // It is on its way to a node: what it takes there is free again as soon as it is to go.
+            // It is being bound: its resources are free as soon as it is being deleted.
             if new.deleting {
                 self.forget(&new.uid);
             }
@@ -161,7 +161,7 @@ impl Loop {
         }
     }
 
-    /// Takes back that a pod is on a node, and tells those who could use the room.
+    /// Removes an assumed pod, and wakes pods that could use its resources.
     pub(super) fn forget(&mut self, uid: &str) {
         if let Some(pod) = self.cache.forget(uid) {
             self.queue.happened(&Event::PodRemoved(pod), self.now());

@@ -1,4 +1,4 @@
-//! Evicting the victims of preemption, off the hot path.
+//! Evicts the victims of preemption, in a task.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::framework::Room;
 use crate::pod::Pod;
 use crate::queue::QueuedPod;
 
-/// A pod, and who has to go for it.
+/// A pod, and the pods to evict for it.
 pub(super) struct Eviction {
     pub(super) queued: QueuedPod,
     pub(super) rejectors: Vec<&'static str>,
     pub(super) room: Room,
-    /// Less important pods that were promised room on the same node: they have to look for another.
+    /// Less important pods nominated to the same node: their nominations are cleared.
     pub(super) lesser: Vec<Arc<Pod>>,
 }
 
-/// What came of it.
+/// The result of an eviction.
 pub(super) struct Outcome {
     queued: QueuedPod,
     rejectors: Vec<&'static str>,
@@ -57,7 +57,7 @@ impl Loop {
         });
     }
 
-    /// The victims are told to go: the pod waits until they are gone.
+    /// The victims are being deleted: the pod waits for that.
     pub(super) fn evicted(&mut self, outcome: Outcome) {
         let now = self.now();
         let uid: Text = outcome.queued.pod.uid.clone();
@@ -66,7 +66,7 @@ impl Loop {
         };
         self.queue.nominations.refresh(&pod);
         if !outcome.all_told {
-            // Nobody may ever go: another try is worth more than waiting for that.
+            // The victims may stay: a retry is better than waiting for them.
             self.queue
                 .happened_for(&Event::Anything, now, |other| other.uid == uid);
         }

@@ -1,10 +1,10 @@
-//! The shell: what is seen in the API goes into cache and queue, what the cycles decide goes out to
-//! the API.
+//! The event loop: applies watch events to cache and queue, and carries out the decisions of
+//! cycles.
 //!
-//! One task owns the cache and the queue and does everything in turn: changes first ([`changes`]),
-//! then what came of bindings ([`binding`]) and evictions ([`eviction`]), then, if somebody is in
-//! line, one cycle ([`attempt`]). No cycle waits for anything: requests are made by tasks of their
-//! own, which tell the loop what came of them.
+//! One task owns the cache and the queue and processes everything in turn: changes first
+//! ([`changes`]), then results of bindings ([`binding`]) and evictions ([`eviction`]), then, if a
+//! pod is active, one cycle ([`attempt`]). No cycle waits: requests are made by separate tasks,
+//! which send their results to the loop.
 
 mod attempt;
 mod binding;
@@ -30,7 +30,7 @@ use binding::ApiBinder;
 use report::Reporter;
 use watches::Watches;
 
-/// Why the scheduler does not run.
+/// Why the scheduler cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("the configuration of the scheduler is wrong")]
@@ -87,13 +87,13 @@ pub async fn run_with(
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // Whoever could say so being gone is as good as having said so.
+    // A dropped sender stops the scheduler as well.
     if stop.wait_for(|stop| *stop).await.is_err() {
         tracing::debug!("nobody is left to stop the scheduler");
     }
 }
 
-/// What the loop owns.
+/// The state of the event loop.
 struct Loop {
     cache: Cache,
     queue: Queue,
@@ -105,7 +105,7 @@ struct Loop {
     told: mpsc::Sender<News>,
 }
 
-/// What a task tells the loop.
+/// A result that a task sends to the loop.
 enum News {
     /// The plugins let the pod be bound: it is no longer in flight.
     Permitted(binding::Permitted),
@@ -149,7 +149,7 @@ impl Loop {
     }
 
     async fn work(&mut self, watches: &mut Watches, news: &mut mpsc::Receiver<News>) {
-        // Half the nodes known is worse than waiting: the first pods would all go there.
+        // With half of the nodes unknown, the first pods would all go to the other half.
         while !watches.are_synced() {
             let seen = watches.next().await;
             self.see(seen);
@@ -188,5 +188,5 @@ async fn at(began: Instant, moment: Option<Duration>) {
     }
 }
 
-/// News that wait for the loop; who has more waits.
+/// Results that wait for the loop; senders block beyond that.
 const NEWS: usize = 1024;

@@ -1,4 +1,4 @@
-//! What is told of pods: events, the condition `PodScheduled`, the promise of a node, the journal.
+//! Reports about pods: events, the condition `PodScheduled`, the nominated node, the journal.
 
 use coracle_api::time::Time;
 use coracle_api::{Map, Text, Value};
@@ -12,7 +12,7 @@ use crate::pod::{Condition, Pod};
 
 /// Why a pod has no node.
 pub(super) struct Why {
-    /// Of the condition.
+    /// The reason of the condition.
     reason: &'static str,
     message: String,
 }
@@ -33,7 +33,7 @@ impl Why {
     }
 }
 
-/// Tells without being waited for.
+/// Reports without blocking the event loop.
 pub(super) struct Reporter {
     writer: Writer,
     journal: Journal,
@@ -138,7 +138,7 @@ impl Reporter {
     }
 }
 
-/// A pod that gets no node.
+/// The event of a pod without a node.
 fn failure(about: &ObjectReference) -> Happening<'_> {
     let (reason, action) = ("FailedScheduling", "Scheduling");
     Happening {
@@ -150,7 +150,7 @@ fn failure(about: &ObjectReference) -> Happening<'_> {
     }
 }
 
-/// An event holds so much text.
+/// Cuts a message to the limit of an event.
 fn shortened(message: &str) -> String {
     if message.len() <= LONGEST_NOTE {
         return message.to_owned();
@@ -174,7 +174,7 @@ fn reference(pod: &Pod) -> ObjectReference {
     }
 }
 
-/// What changes in the pod's status; none, if nothing does.
+/// The patch of the pod's status; `None` if nothing changes.
 fn status_patch(
     pod: &Pod,
     condition: &Condition,
@@ -235,7 +235,7 @@ fn condition_tree(kind: &str, pod: &Pod, condition: &Condition, turned: Option<W
     Value::Object(tree)
 }
 
-/// The UID keeps the patch off another pod of the same name.
+/// The UID prevents that the patch applies to another pod of the same name.
 fn below_status(pod: &Pod, status: Map) -> Value {
     let mut patch = Map::new();
     patch.object_mut("metadata").insert("uid", pod.uid.clone());
@@ -243,7 +243,7 @@ fn below_status(pod: &Pod, status: Map) -> Value {
     Value::Object(patch)
 }
 
-/// Whose status is written.
+/// The pod whose status is written.
 struct ObjectName {
     namespace: Text,
     name: Text,
@@ -258,7 +258,7 @@ impl ObjectName {
     }
 }
 
-/// Writes to the API, in a task that may wait.
+/// Writes to the API, in tasks.
 #[derive(Clone)]
 pub(super) struct Writer {
     pods: Access,
@@ -267,7 +267,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Events come from the scheduler that the pod names.
+    /// Events are reported by the scheduler name of the pod.
     fn recorder_of(&self, pod: &Pod) -> SeriesRecorder {
         self.recorder.clone().controller(&pod.scheduler_name)
     }
@@ -283,7 +283,7 @@ impl Writer {
         }
     }
 
-    /// Takes back that the pod was promised a node.
+    /// Clears the nominated node.
     pub(super) async fn clear_nomination(&self, pod: &Pod) {
         if !pod.nominated_node.is_empty() {
             let mut status = Map::new();
@@ -293,8 +293,8 @@ impl Writer {
         }
     }
 
-    /// Marks a pod and tells it to go. Answers whether that was said; a pod that is gone needs no
-    /// telling.
+    /// Sets the condition on a victim and deletes it. Returns whether that succeeded; a pod that no
+    /// longer exists counts as deleted.
     pub(super) async fn evict(&self, victim: &Pod, for_whom: &Pod, node: &str) -> bool {
         let told = match self.mark_and_delete(victim, for_whom).await {
             Ok(()) => true,

@@ -1,4 +1,4 @@
-//! The informers of the scheduler: what it watches, and how much of it is held.
+//! The informers of the scheduler: what it watches, and which fields are kept.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::node::Node;
 use crate::pod::Pod;
 use crate::surroundings::Group;
 
-/// What was seen.
+/// A change reported by an informer.
 pub(super) enum Seen {
     Pod(Change<Held<Pod>>),
     Node(Change<Held<Node>>),
@@ -37,7 +37,7 @@ impl Projection for Held<Node> {
     }
 }
 
-/// Labels, selector and what a budget allows: all that matters of what is around the pods.
+/// Labels, selector and allowed disruptions: the fields of related objects that matter.
 pub(super) struct Slim(pub(super) Value);
 
 impl Projection for Slim {
@@ -60,7 +60,7 @@ const KEPT: [(&str, &[&str]); 3] = [
     ("status", &["disruptionsAllowed", "disruptedPods"]),
 ];
 
-/// One subscription, and whether all it had to begin with was told.
+/// One subscription, and whether its initial list is complete.
 struct Followed<T: Projection> {
     changes: Subscription<T>,
     synced: bool,
@@ -98,7 +98,7 @@ impl Watches {
             informers.of::<Slim>(Selection::all(&Resource::builtin(group, "v1", plural)))
         };
 
-        // Pods that are through take nothing from their nodes.
+        // Ended pods use no resources of their nodes.
         let pods = Selection::all(&Resource::builtin("", "v1", "pods"))
             .fields("status.phase!=Succeeded,status.phase!=Failed");
         let nodes = Selection::all(&Resource::builtin("", "v1", "nodes"));
@@ -126,8 +126,7 @@ impl Watches {
         self.pods.synced && self.nodes.synced && around.iter().all(|followed| followed.synced)
     }
 
-    /// The next thing that happened: nodes before pods, for what was free is not always free any
-    /// more.
+    /// The next change: nodes before pods, because capacity may have shrunk.
     ///
     /// # Cancellation
     /// Nothing is lost.
@@ -149,7 +148,7 @@ impl Watches {
 /// One version of an object, if there is one.
 type Version<T> = Option<Arc<Cached<T>>>;
 
-/// What an object was and is: neither, one or both.
+/// The old and the new version of an object.
 pub(super) fn before_and_after<T>(change: Change<T>) -> (Version<T>, Version<T>) {
     match change {
         Change::Added { object, .. } => (None, Some(object)),

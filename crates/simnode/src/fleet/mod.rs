@@ -1,9 +1,8 @@
-//! The fleet: what is known of each node and pod, what is due when, and which requests follow from
-//! it.
+//! The fleet: the state of each node and pod, what is due when, and the requests that follow.
 //!
-//! Not a task per node but one heap: an entry says that a lease is to be renewed, or that a pod is
-//! to be looked at. What is looked at is decided anew from what the informers hold, so an entry
-//! that is no longer true does no harm.
+//! Not a task per node but one heap: an entry means that a lease is to be renewed, or that a pod is
+//! to be reconciled. The decision is made again from the informers' state, so a stale entry does no
+//! harm.
 
 #[cfg(test)]
 mod tests;
@@ -31,13 +30,13 @@ use crate::profile::{Profile, ProfileError};
 use crate::request::{Done, Outcome, Request, What};
 use crate::status::{self, Addresses};
 
-/// What failed is tried again after this long.
+/// A failed request is retried after this time.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Leases are renewed at so many moments of an interval, and those of one moment together: a
-/// machine that sleeps in between does a hundred small writes for little more than one, and finds
-/// the code for them in its caches but for the first.
+/// Leases are renewed at this many points of an interval, and those of one point together: a
+/// machine that sleeps in between does a hundred small writes for little more than one, with warm
+/// caches.
 const MOMENTS: u32 = 4;
-/// The first place of a range that a pod can have: before it are the network and the gateway.
+/// The first offset in a range for pods: before it are the network and the gateway.
 const FIRST_PLACE: u32 = 2;
 
 /// All nodes and their pods.
@@ -50,7 +49,7 @@ pub(crate) struct Fleet {
     due: BinaryHeap<Reverse<(Instant, Due)>>,
     leases: InLine,
     others: InLine,
-    /// The moments of renewal are counted from here.
+    /// The points of renewal are counted from here.
     begun: Instant,
 }
 
@@ -66,13 +65,13 @@ enum Due {
 struct Member {
     /// Empty: it is not registered.
     uid: Text,
-    /// Somebody deleted it: it does not come back by itself.
+    /// It was deleted: it is not registered again.
     is_gone: bool,
-    /// Its status is on its way.
+    /// Its status is being written.
     is_telling: bool,
     lease: ResourceVersion,
     held: Node,
-    /// Which places of its range its pods have.
+    /// The offsets in its range that its pods use.
     places: BTreeSet<u32>,
 }
 
@@ -81,11 +80,11 @@ struct Tracked {
     pod: Arc<Cached<Pod>>,
     node: usize,
     place: Option<u32>,
-    /// A request about it is on its way.
+    /// A request about it is in flight.
     is_busy: bool,
-    /// What was written last: older news are ignored.
+    /// The last version written: older events are ignored.
     written: ResourceVersion,
-    /// It was told to go; what still holds it is not up to its node.
+    /// It was deleted by its node; remaining finalizers are not the node's.
     is_removed: bool,
     wakes: Option<Instant>,
 }
@@ -103,7 +102,7 @@ impl Member {
         }
     }
 
-    /// What a pod has of its range nobody else gets.
+    /// Reserves the address of a pod.
     fn keep_place(&mut self, index: usize, tracked: &mut Tracked) {
         if tracked.place.is_none() && !tracked.pod.ips.is_empty() {
             let ranges = self.ranges(index);
@@ -113,7 +112,7 @@ impl Member {
         }
     }
 
-    /// A free place of its range.
+    /// Takes a free offset of a range.
     fn take_place(&mut self, range: &IpNet) -> Option<u32> {
         let room = 1_u64 << (range.max_prefix_len() - range.prefix_len()).min(31);
         let place = (FIRST_PLACE..).find(|place| !self.places.contains(place))?;
@@ -128,7 +127,7 @@ impl Fleet {
         let nodes = (0..config.nodes).map(|_| Member::default()).collect();
         let now = Instant::now();
 
-        // Nodes that are there already are heard of before this is due.
+        // Existing nodes are reported before this is due.
         let due = (0..config.nodes)
             .map(|index| Reverse((now + Duration::from_millis(1), Due::Register(index))));
 
@@ -145,7 +144,7 @@ impl Fleet {
         }
     }
 
-    /// The request that is sent next.
+    /// The request to send next.
     pub(crate) fn next_request(&mut self) -> Option<Request> {
         self.leases
             .next(Line::Leases)
@@ -159,12 +158,12 @@ impl Fleet {
         }
     }
 
-    /// When to wake it.
+    /// When to call `wake` again.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((when, _))| *when)
     }
 
-    /// Does what is due.
+    /// Handles what is due.
     pub(crate) fn wake(&mut self) {
         let now = Instant::now();
         while self.next_due().is_some_and(|when| when <= now)
@@ -204,7 +203,7 @@ impl Fleet {
         self.ask(index, What::Renew { uid, held });
     }
 
-    /// At the moment of renewal that is nearest to this.
+    /// Renews at the point nearest to this delay.
     fn renew_after(&mut self, delay: Duration, index: usize) {
         let step = self.config.renew_every / MOMENTS;
         let moment = nearest(self.begun.elapsed() + delay, step);
@@ -239,7 +238,7 @@ impl Fleet {
         self.tell_status(index);
     }
 
-    /// From now on its lease is renewed, at a moment of its own, and its pods live.
+    /// From now on its lease is renewed, and its pods are run.
     fn registered(&mut self, index: usize, uid: &str) {
         let member = &mut self.nodes[index];
         if !member.uid.is_empty() {
@@ -250,7 +249,7 @@ impl Fleet {
         self.look_at_all(index);
     }
 
-    /// A node that others took for dead says that it is not.
+    /// A node that was marked as not ready reports that it is ready.
     fn tell_status(&mut self, index: usize) {
         let member = &mut self.nodes[index];
         if !member.is_alive() || member.held.is_ready || member.is_telling {
@@ -262,7 +261,7 @@ impl Fleet {
         self.ask(index, What::NodeStatus(patch));
     }
 
-    /// Looks at all pods of a node that is heard of, perhaps after them.
+    /// Reconciles all pods of a node, which may be reported after them.
     fn look_at_all(&mut self, index: usize) {
         for tracked in self
             .pods
@@ -389,7 +388,7 @@ impl Fleet {
                 .map(|range| node::address_at(range, place))
                 .collect(),
             None if tracked.pod.host_network => vec![node::address(node)],
-            // Its node is full: it is tried again when something about it changes.
+            // Its node has no free address: it is retried when it changes.
             None => return,
         };
 
@@ -438,7 +437,7 @@ impl Fleet {
         }
     }
 
-    /// What came of a request.
+    /// Handles the result of a request.
     pub(crate) fn done(&mut self, done: Done) {
         self.line(done.line()).under_way -= 1;
         let index = done.node;
@@ -469,7 +468,7 @@ impl Fleet {
             Ok(version) => {
                 self.nodes[index].lease = version;
 
-                // All nodes begin at once; from the second time on they are spread over the whole
+                // All nodes start at once; from the second renewal on they are spread over the
                 // interval.
                 let every = self.config.renew_every;
                 let delay = if first {
@@ -492,8 +491,7 @@ impl Fleet {
     fn told(&mut self, key: &ObjectKey, uid: &str, result: Result<ResourceVersion, Error>) {
         match result {
             Ok(version) => self.settle(key, uid, true, |tracked| tracked.written = version),
-            // It is gone: whoever deleted it is heard of soon, and until then there is nothing to
-            // tell anybody.
+            // It was deleted: the event follows soon, and until then there is nothing to write.
             Err(error) if error.is_not_found() => {
                 self.settle(key, uid, true, |tracked| tracked.is_removed = true);
             }
@@ -504,8 +502,8 @@ impl Fleet {
         }
     }
 
-    /// The request about a pod has been answered; if it is another pod by now, that is none of its
-    /// business.
+    /// The request about a pod is finished; it does not matter if the pod was replaced in the
+    /// meantime.
     fn settle(
         &mut self,
         key: &ObjectKey,
@@ -532,7 +530,7 @@ impl Fleet {
     }
 }
 
-/// What a pod's annotation says, or else its node's label.
+/// The profile in a pod's annotation, or else in its node's label.
 fn profile(pod: &Pod, member: &Member) -> Result<Profile, ProfileError> {
     pod.profile
         .as_ref()

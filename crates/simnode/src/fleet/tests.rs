@@ -1,4 +1,4 @@
-//! What a fleet asks for, step by step.
+//! The requests of a fleet, step by step.
 
 use coracle_api::Value;
 use coracle_client::Status;
@@ -7,7 +7,7 @@ use coracle_testkit::simulated;
 
 use super::*;
 
-/// The requests that are to be sent now.
+/// The requests to send now.
 fn asked(fleet: &mut Fleet) -> Vec<What> {
     std::iter::from_fn(|| fleet.next_request())
         .map(|request| request.what)
@@ -24,7 +24,7 @@ fn of_one_node() -> Fleet {
     Fleet::new(config, simulated(7), Journal::new())
 }
 
-/// The fleet hears of its node, whose pods have addresses of this range.
+/// The node is reported, with this range for its pods.
 fn hear_node(fleet: &mut Fleet, range: &str) {
     let mut node = node::object(0, "v1", fleet.world.now());
     node.meta_mut().set_uid("n");
@@ -51,7 +51,7 @@ fn hear_pod(fleet: &mut Fleet, name: &str, status: &str) {
     });
 }
 
-/// A fleet of one node that is there, and of one pod on it, whose status is on its way.
+/// A fleet of one existing node with one pod, whose status is being written.
 fn with_a_pod() -> Fleet {
     let mut fleet = of_one_node();
     hear_node(&mut fleet, "10.244.1.0/24");
@@ -100,7 +100,7 @@ async fn so_many_requests_are_under_way_and_leases_do_not_wait_for_pods() {
     let sent = asked(&mut fleet);
     assert!(matches!(sent[0], What::Renew { .. }));
 
-    // One status is under way already.
+    // One status is in flight already.
     assert_eq!(sent.len(), Line::Others.at_most());
 
     fleet.done(Done {
@@ -117,7 +117,7 @@ async fn so_many_requests_are_under_way_and_leases_do_not_wait_for_pods() {
 
 #[tokio::test]
 async fn a_pod_that_is_heard_of_before_its_node_keeps_its_address() {
-    // The last two have theirs from before their node had this range, or of another family too.
+    // The last two got theirs before their node had this range, or have another family too.
     let running = "{phase: Running, containerStatuses: [{name: c, ready: false, state: {running: {startedAt: '2026-03-01T12:00:00Z'}}}], podIPs: [";
     let own = [
         "{ip: 10.244.1.2}",
