@@ -385,7 +385,7 @@ impl Manager {
         for known in KNOWN.iter().filter(|known| self.selected.has(known.name)) {
             running.spawn((known.begin)(context.clone(), self.clone()));
         }
-        info!(controllers = running.len(), "controllers begin");
+        info!(controllers = running.len(), "controllers started");
         while running.join_next().await.is_some() {}
         std::future::pending().await
     }

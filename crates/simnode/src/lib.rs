@@ -59,7 +59,7 @@ pub async fn run(
     let pods = informers.of::<pod::Pod>(bound);
     nodes.synced().await;
     let (mut node_changes, mut pod_changes) = (nodes.subscribe(), pods.subscribe());
-    info!(nodes = config.nodes, "simulated nodes begin");
+    info!(nodes = config.nodes, "simulated nodes started");
     let mut fleet = Fleet::new(config, reader.world(), journal);
 
     // Each is a task of its own: the work of an in-process server is spread over all cores, and
@@ -78,7 +78,7 @@ pub async fn run(
                 // A panic is a bug, and is propagated.
                 Err(ended) => match ended.try_into_panic() {
                     Ok(panicked) => std::panic::resume_unwind(panicked),
-                    Err(ended) => unreachable!("nobody but this ends it: {ended}"),
+                    Err(ended) => unreachable!("the task was cancelled: {ended}"),
                 },
             },
             change = node_changes.next() => fleet.hear_node(&change),

@@ -165,7 +165,7 @@ pub(crate) fn lease(index: usize, uid: &str, version: ResourceVersion, now: Time
 }
 
 fn parsed(text: &str) -> Value {
-    json::parse(text.as_bytes()).expect("it is written here, and its parts need no escapes")
+    json::parse(text.as_bytes()).expect("the literal is valid JSON, and its values need no escapes")
 }
 
 /// The projection of a node.

@@ -22,7 +22,7 @@ pub struct ClusterRoleAggregation {
 
 /// The role could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the role")]
+#[error("cannot update cluster role")]
 pub struct ActError(#[source] Error);
 
 /// Runs the controller. Never returns.

@@ -17,13 +17,13 @@ const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 /// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("cannot look for the Job {0}")]
+    #[error("cannot read job {0}")]
     Get(String, #[source] Error),
-    #[error("could not replace job {0}")]
+    #[error("cannot replace job {0}")]
     Replace(String, #[source] Error),
-    #[error("cannot create the Job {0}")]
+    #[error("cannot create job {0}")]
     Create(String, #[source] Error),
-    #[error("cannot write the status")]
+    #[error("cannot update status")]
     Status(#[source] Error),
 }
 

@@ -21,7 +21,7 @@ pub enum ActError {
     Pods(#[from] PodError),
     #[error(transparent)]
     History(#[from] HistoryError),
-    #[error("cannot write the status")]
+    #[error("cannot update status")]
     Status(#[source] Error),
 }
 

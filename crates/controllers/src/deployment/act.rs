@@ -14,23 +14,23 @@ use crate::views::Deployment;
 /// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("cannot adopt or release a ReplicaSet")]
+    #[error("cannot adopt or release replica set")]
     Claim(#[source] Error),
-    #[error("{0} was deleted or replaced, and adopts nothing")]
+    #[error("{0} was deleted or replaced; adoption skipped")]
     Replaced(ObjectKey),
-    #[error("cannot create the ReplicaSet")]
+    #[error("cannot create replica set")]
     Create(#[source] Error),
-    #[error("what is seen is older than ReplicaSet {0}")]
+    #[error("replica set {0} is not in the cache yet")]
     Unseen(String),
-    #[error("the name of the new ReplicaSet is taken by one of another template")]
+    #[error("hash collision: the name of the new replica set is taken")]
     Collision,
-    #[error("cannot write a ReplicaSet")]
+    #[error("cannot update replica set")]
     Write(#[source] Error),
     #[error("cannot roll back")]
     Rollback(#[source] Error),
-    #[error("cannot delete an old ReplicaSet")]
+    #[error("cannot delete old replica set")]
     Forget(#[source] Error),
-    #[error("cannot write the status")]
+    #[error("cannot update status")]
     Status(#[source] Error),
     #[error("unexpected deployment strategy type")]
     UnknownStrategy,
@@ -301,7 +301,7 @@ impl Deployments {
                     "The rollback revision contains the same template as current deployment {:?}",
                     key.name.as_str()
                 );
-                tracing::debug!(%key, revision = to, "rolled back to what it is");
+                tracing::debug!(%key, revision = to, "rollback skipped: template unchanged");
                 self.recorder
                     .warning(about, "DeploymentRollbackTemplateUnchanged", text);
             }

@@ -134,7 +134,7 @@ impl Controller for Deployments {
         }
 
         if deployment.selector.is_none() {
-            tracing::warn!(%key, "the selector makes no sense: nothing is done before it is changed");
+            tracing::warn!(%key, "invalid selector; not reconciled until it is changed");
             return Observation::Gone;
         }
 

@@ -73,7 +73,7 @@ pub struct Disruptions {
 pub enum ActError {
     #[error(transparent)]
     Count(#[from] CountError),
-    #[error("cannot write the status")]
+    #[error("cannot update status")]
     Status(#[source] Error),
 }
 

@@ -26,7 +26,7 @@ struct Stale {
 
 /// A condition could not be taken back.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the pod's conditions")]
+#[error("cannot update pod conditions")]
 struct WriteError(#[source] Error);
 
 /// What to do with a pod.

@@ -67,9 +67,9 @@ const ENDPOINTS: &str = "endpoints";
 /// Why Endpoints could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("cannot write the endpoints")]
+    #[error("cannot write endpoints")]
     Write(#[source] Error),
-    #[error("cannot delete the endpoints")]
+    #[error("cannot delete endpoints")]
     Delete(#[source] Error),
 }
 

@@ -118,7 +118,7 @@ struct Remembered {
 pub enum ActError {
     #[error(transparent)]
     Slices(#[from] SliceError),
-    #[error("{0} pods are on nodes that nobody knows")]
+    #[error("{0} pods are on unknown nodes")]
     Homeless(usize),
 }
 

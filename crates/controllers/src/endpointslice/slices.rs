@@ -33,9 +33,9 @@ pub(crate) struct Slices {
 /// Why slices could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SliceError {
-    #[error("cannot write a slice")]
+    #[error("cannot write endpoint slice")]
     Write(#[source] Error),
-    #[error("cannot delete a slice")]
+    #[error("cannot delete endpoint slice")]
     Delete(#[source] Error),
 }
 

@@ -48,7 +48,7 @@ impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H>
             }
         };
         if tokio::time::timeout(PATIENCE, all).await.is_err() {
-            warn!("not every resource could be listed: work begins nevertheless");
+            warn!("cannot list all resources in time; starting without them");
         }
     }
 
@@ -79,7 +79,7 @@ impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H>
             .collect();
 
         for resource in gone {
-            info!(%resource, "is no longer watched");
+            info!(%resource, "resource removed; watch stopped");
             if let Some(informer) = self.watched.remove(&resource) {
                 self.context.informers.end(&informer);
             }

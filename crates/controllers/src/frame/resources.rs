@@ -137,7 +137,7 @@ impl Follower {
                     failed
                 }
                 Err(error) => {
-                    debug!(%error, "the server does not say what it has");
+                    debug!(%error, "API discovery failed");
                     Some(Instant::now() + backoff.next())
                 }
             };

@@ -53,7 +53,7 @@ impl<C: Controller> Shell<C> {
     /// Runs `workers` workers once the feeds have caught up. Never returns.
     pub async fn run(self, feeds: Feeds, workers: usize) {
         feeds.caught_up().await;
-        debug!(controller = C::NAME, workers, "begins");
+        debug!(controller = C::NAME, workers, "controller started");
         let mut set = JoinSet::new();
         for _ in 0..workers {
             set.spawn(self.clone().work());
@@ -61,7 +61,7 @@ impl<C: Controller> Shell<C> {
 
         while let Some(ended) = set.join_next().await {
             let Err(panicked) = ended else { return };
-            error!(controller = C::NAME, %panicked, "a worker died");
+            error!(controller = C::NAME, %panicked, "controller worker panicked; restarting");
             tokio::time::sleep(REPLACED_AFTER).await;
             set.spawn(self.clone().work());
         }
@@ -100,9 +100,11 @@ impl<C: Controller> Shell<C> {
                 let failures = self.queue.failures(key);
                 match failures >= WORTH_TELLING && failures.is_power_of_two() {
                     true => {
-                        warn!(controller = C::NAME, %key, failures, outcome, "fails again and again")
+                        warn!(controller = C::NAME, %key, failures, outcome, "reconcile keeps failing")
                     }
-                    false => debug!(controller = C::NAME, %key, outcome, "is tried again"),
+                    false => {
+                        debug!(controller = C::NAME, %key, outcome, "reconcile failed; retrying")
+                    }
                 }
             }
         }

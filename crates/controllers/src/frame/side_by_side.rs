@@ -24,13 +24,13 @@ pub async fn side_by_side<T: Send + 'static>(
             Ok((place, came)) => done[place] = Some(came),
             Err(ended) => match ended.try_into_panic() {
                 Ok(panicked) => panic::resume_unwind(panicked),
-                Err(ended) => unreachable!("nobody but this ends it: {ended}"),
+                Err(ended) => unreachable!("the task was cancelled: {ended}"),
             },
         }
     }
 
     done.into_iter()
-        .map(|came| came.expect("each has ended, and each has its place"))
+        .map(|came| came.expect("every task has ended and stored its result"))
         .collect()
 }
 

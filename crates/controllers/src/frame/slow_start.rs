@@ -25,7 +25,7 @@ pub async fn slow_start<T: Send + 'static, E: Send + 'static>(
     while let Some(ended) = under_way.join_next().await {
         let result = ended.unwrap_or_else(|ended| match ended.try_into_panic() {
             Ok(panicked) => panic::resume_unwind(panicked),
-            Err(ended) => unreachable!("nobody but this ends it: {ended}"),
+            Err(ended) => unreachable!("the task was cancelled: {ended}"),
         });
         failed |= result.is_err();
 

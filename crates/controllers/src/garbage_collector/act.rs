@@ -20,22 +20,22 @@ const AT_ONCE: usize = 50;
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     /// The resource of the owner's kind is unknown.
-    #[error("the kind of an owner is not known")]
+    #[error("unknown kind of owner")]
     Kind(#[from] MappingError),
     /// The object could not be read.
-    #[error("cannot read the object")]
+    #[error("cannot read object")]
     Read(#[source] Error),
     /// The object could not be deleted.
-    #[error("cannot delete the object")]
+    #[error("cannot delete object")]
     Delete(#[source] Error),
     /// The owner references could not be changed.
-    #[error("cannot change the owners")]
+    #[error("cannot update owner references")]
     Owners(#[source] Error),
     /// The finalizer could not be removed.
-    #[error("cannot remove the finalizer")]
+    #[error("cannot remove finalizer")]
     Finalizer(#[source] Error),
     /// The owner exists, but its informer has not reported it yet.
-    #[error("the owner has not been heard of yet")]
+    #[error("owner exists but is not in the cache yet")]
     Unheard,
 }
 

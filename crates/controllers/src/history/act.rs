@@ -23,15 +23,15 @@ pub struct Revisions {
 /// Why revisions could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    #[error("cannot adopt or release a revision")]
+    #[error("cannot adopt or release controller revision")]
     Claim(#[source] Error),
-    #[error("{0} was deleted or replaced, and adopts nothing")]
+    #[error("{0} was deleted or replaced; adoption skipped")]
     Replaced(ObjectKey),
-    #[error("the revision {0} is there, and has not been seen")]
+    #[error("controller revision {0} already exists and is not in the cache yet")]
     Unseen(String),
-    #[error("cannot write a revision")]
+    #[error("cannot write controller revision")]
     Write(#[source] Error),
-    #[error("cannot delete an old revision")]
+    #[error("cannot delete old controller revision")]
     Forget(#[source] Error),
 }
 

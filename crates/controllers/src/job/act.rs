@@ -20,9 +20,9 @@ use crate::write_status::with_status;
 pub enum ActError {
     #[error(transparent)]
     Pods(#[from] PodError),
-    #[error("cannot let a pod go")]
+    #[error("cannot remove tracking finalizer from pod")]
     LetGo(#[source] Error),
-    #[error("cannot write the status")]
+    #[error("cannot update status")]
     Status(#[source] Error),
 }
 

@@ -27,7 +27,7 @@ struct Held {
 
 /// The finalizer could not be removed.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot let the pod go")]
+#[error("cannot remove tracking finalizer from pod")]
 struct LetGoError(#[source] Error);
 
 /// Runs it. Never returns.

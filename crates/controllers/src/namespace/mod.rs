@@ -44,13 +44,13 @@ pub struct Namespaces {
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     /// The namespace could not be read.
-    #[error("cannot read the namespace")]
+    #[error("cannot read namespace")]
     Read(#[source] Error),
     /// The namespace could not be written.
-    #[error("cannot write the namespace")]
+    #[error("cannot update namespace")]
     Write(#[source] Error),
     /// Something could not be deleted.
-    #[error("not everything could be deleted: {0}")]
+    #[error("cannot delete all content: {0}")]
     Content(String),
 }
 
@@ -188,7 +188,7 @@ impl Namespaces {
             .update(&told)
             .await
         {
-            debug!(namespace = namespace.meta().name(), %error, "cannot write conditions");
+            debug!(namespace = namespace.meta().name(), %error, "cannot update namespace conditions");
         }
     }
 
@@ -243,7 +243,7 @@ fn finalizers(namespace: &Value) -> &[Value] {
 fn status(namespace: &mut Value) -> &mut Map {
     namespace
         .as_object_mut()
-        .expect("a server answers with objects")
+        .expect("the server returns objects")
         .object_mut("status")
 }
 

@@ -44,9 +44,9 @@ pub struct Config {
 /// What is wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    #[error("--cluster-cidr must be given where --allocate-node-cidrs is")]
+    #[error("--allocate-node-cidrs requires --cluster-cidr")]
     None,
-    #[error("--cluster-cidr: at most two ranges, one of each family")]
+    #[error("--cluster-cidr: at most two CIDRs, one of each IP family")]
     Families,
     #[error("--cluster-cidr: {0}")]
     Range(#[from] RangeError),
@@ -106,9 +106,9 @@ pub enum Plan {
 /// Why a node got no ranges.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("all ranges are taken")]
+    #[error("no free pod CIDR left")]
     Exhausted,
-    #[error("cannot write the node's ranges")]
+    #[error("cannot update pod CIDRs of node")]
     Write(#[source] Error),
 }
 
@@ -120,7 +120,7 @@ pub async fn run(context: &Context, config: &Config) {
 
     let ranges = match config.ranges() {
         Ok(ranges) => ranges,
-        Err(error) => return warn!(%error, "nodes get no ranges"),
+        Err(error) => return warn!(%error, "invalid CIDR configuration; node IPAM not started"),
     };
 
     let queue = WorkQueue::new("cidrallocator-node");

@@ -21,12 +21,10 @@ pub struct Ranges {
 /// What is wrong with a CIDR.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
-    #[error(
-        "invalid CIDR mask size for {whole}: nodes get /{mask}, which is larger than the whole"
-    )]
+    #[error("invalid node CIDR mask size: /{mask} is larger than the cluster CIDR {whole}")]
     TooLarge { whole: IpNet, mask: u8 },
     #[error(
-        "{whole} is cut into too many ranges of /{mask}: at most {LARGEST_SPLIT} bits may lie between them"
+        "cluster CIDR {whole} has too many subnets of /{mask}: the mask sizes may differ by at most {LARGEST_SPLIT} bits"
     )]
     TooMany { whole: IpNet, mask: u8 },
 }

@@ -12,11 +12,11 @@ use crate::views::{Node, Pod};
 /// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("cannot write the node's status")]
+    #[error("cannot update node status")]
     Status(#[source] Error),
-    #[error("cannot write the node's taints and labels")]
+    #[error("cannot update node taints and labels")]
     Node(#[source] Error),
-    #[error("cannot mark {0} as not ready")]
+    #[error("cannot mark pod {0} as not ready")]
     Pod(ObjectKey, #[source] Error),
 }
 

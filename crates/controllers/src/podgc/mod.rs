@@ -78,11 +78,11 @@ pub struct PodGarbage {
 /// Why a pod could not be deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("cannot ask for the node")]
+    #[error("cannot read node")]
     Node(#[source] Error),
-    #[error("cannot mark the pod as failed")]
+    #[error("cannot mark pod as failed")]
     Mark(#[source] Error),
-    #[error("cannot delete the pod")]
+    #[error("cannot delete pod")]
     Delete(#[source] Error),
 }
 

@@ -28,19 +28,19 @@ pub struct PodControl {
 /// Why pods could not be claimed, created or deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum PodError {
-    #[error("cannot adopt or release a pod")]
+    #[error("cannot adopt or release pod")]
     Claim(#[source] Error),
-    #[error("the pod {0} was to be adopted, and is gone")]
+    #[error("cannot adopt pod {0}: it was deleted")]
     Gone(String),
-    #[error("{0} was deleted or replaced, and adopts nothing")]
+    #[error("{0} was deleted or replaced; adoption skipped")]
     Replaced(ObjectKey),
     #[error("unable to create pods, no labels")]
     NoLabels,
-    #[error("the pod {0} was created after all, and has not been counted")]
+    #[error("pod {0} was created by an earlier attempt and is not in the cache yet")]
     Unseen(String),
-    #[error("cannot create a pod")]
+    #[error("cannot create pod")]
     Create(#[source] Error),
-    #[error("cannot delete a pod")]
+    #[error("cannot delete pod")]
     Delete(#[source] Error),
 }
 

@@ -20,7 +20,7 @@ pub struct PvProtection {
 
 /// The volume could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the volume")]
+#[error("cannot update persistent volume")]
 pub struct ActError(#[source] Error);
 
 /// Runs the controller. Never returns.

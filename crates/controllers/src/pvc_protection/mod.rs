@@ -29,10 +29,10 @@ pub struct PvcProtection {
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     /// Its pods could not be listed.
-    #[error("cannot list the pods")]
+    #[error("cannot list pods")]
     List(#[source] Error),
     /// The claim could not be written.
-    #[error("cannot write the claim")]
+    #[error("cannot update persistent volume claim")]
     Write(#[source] Error),
 }
 

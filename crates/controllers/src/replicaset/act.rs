@@ -19,7 +19,7 @@ use crate::write_status::write_status;
 pub enum ActError {
     #[error(transparent)]
     Pods(#[from] PodError),
-    #[error("cannot write the status")]
+    #[error("cannot update status")]
     Status(#[source] Error),
 }
 

@@ -186,7 +186,7 @@ impl<S: Set> Controller for ReplicaSets<S> {
 
         let set = S::as_set(&set);
         if set.selector.is_none() {
-            warn!(%key, "the selector makes no sense: nothing is done before it is changed");
+            warn!(%key, "invalid selector; not reconciled until it is changed");
             return Observation::Gone;
         }
 

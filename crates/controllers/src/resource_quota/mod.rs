@@ -45,7 +45,7 @@ pub enum ActError {
     #[error("cannot list {0}")]
     List(String, #[source] Error),
     /// The status could not be written.
-    #[error("cannot write the status")]
+    #[error("cannot update status")]
     Status(#[source] Error),
 }
 

@@ -24,14 +24,14 @@ pub struct RootCaPublisher {
 
 /// The ConfigMap could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the authority's ConfigMap")]
+#[error("cannot write root CA config map")]
 pub struct ActError(#[source] Error);
 
 /// Runs the controller; without an authority it does nothing. Never returns.
 pub async fn run(context: &Context, authority: Option<Arc<str>>) {
     let Some(authority) = authority else {
         warn!(
-            "no authority is known: {} does not begin",
+            "no root CA configured; {} not started",
             RootCaPublisher::NAME
         );
         return std::future::pending().await;

@@ -19,7 +19,7 @@ pub struct ServiceAccounts {
 
 /// The account could not be created.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot create the account")]
+#[error("cannot create service account")]
 pub struct ActError(#[source] Error);
 
 /// Runs the controller. Never returns.

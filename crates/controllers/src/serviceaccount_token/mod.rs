@@ -77,13 +77,13 @@ pub struct ServiceAccountTokens {
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     /// The server could not be read.
-    #[error("cannot read what there is")]
+    #[error("cannot read secret or service account")]
     Read(#[source] Error),
     /// The server rejected a write.
-    #[error("cannot write what is to be")]
+    #[error("cannot write secret or service account")]
     Write(#[source] Error),
     /// The token could not be signed.
-    #[error("the token cannot be signed")]
+    #[error("cannot sign token")]
     Sign,
 }
 
@@ -96,7 +96,7 @@ pub async fn run(
 ) {
     let Some(signer) = signer else {
         warn!(
-            "no key signs tokens: {} does not begin",
+            "no service account signing key configured; {} not started",
             ServiceAccountTokens::NAME
         );
         return std::future::pending().await;

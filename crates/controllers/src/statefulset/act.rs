@@ -24,19 +24,19 @@ pub enum ActError {
     Pods(#[from] PodError),
     #[error(transparent)]
     History(#[from] HistoryError),
-    #[error("cannot create the claim {0}")]
+    #[error("cannot create claim {0}")]
     Claim(String, #[source] Error),
     #[error("pvc {0} is being deleted")]
     ClaimGoes(String),
-    #[error("cannot write the owners of the claim {0}")]
+    #[error("cannot update owner references of claim {0}")]
     ClaimOwners(String, #[source] Error),
-    #[error("cannot create the pod {0}")]
+    #[error("cannot create pod {0}")]
     Create(String, #[source] Error),
-    #[error("cannot delete the pod {0}")]
+    #[error("cannot delete pod {0}")]
     Delete(String, #[source] Error),
-    #[error("cannot label the pod {0}")]
+    #[error("cannot label pod {0}")]
     Identify(String, #[source] Error),
-    #[error("cannot write the status")]
+    #[error("cannot update status")]
     Status(#[source] Error),
 }
 

@@ -128,7 +128,7 @@ impl Controller for StatefulSets {
         }
 
         if set.selector.is_none() {
-            tracing::warn!(%key, "the selector makes no sense: nothing is done before it is changed");
+            tracing::warn!(%key, "invalid selector; not reconciled until it is changed");
             return Observation::Gone;
         }
 

@@ -40,9 +40,9 @@ pub struct TaintEviction {
 /// Why a pod could not be evicted.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("cannot say why the pod goes")]
+    #[error("cannot update pod conditions")]
     Condition(#[source] Error),
-    #[error("cannot delete the pod")]
+    #[error("cannot delete pod")]
     Delete(#[source] Error),
 }
 

@@ -31,11 +31,11 @@ pub struct FinishedJobs {
 /// Why a Job could not be deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("cannot look at the Job once more")]
+    #[error("cannot read job")]
     Get(#[source] Error),
-    #[error("the Job cannot be understood")]
+    #[error("cannot decode job")]
     Read(#[source] TypedError),
-    #[error("cannot delete the Job")]
+    #[error("cannot delete job")]
     Delete(#[source] Error),
 }
 

@@ -28,7 +28,7 @@ fn check_kind(tree: &Value) -> Result<(), String> {
     let text = |name| tree.get(name).and_then(Value::as_str).unwrap_or_default();
     match (text("apiVersion"), text("kind")) {
         (_, "Policy") => Err(String::from(
-            "scheduler policies are gone: say it in profiles of a KubeSchedulerConfiguration",
+            "scheduler policies are no longer supported: use profiles of a KubeSchedulerConfiguration",
         )),
         (VERSION, KIND) => Ok(()),
         (version, kind) => Err(format!(
@@ -128,7 +128,7 @@ fn check_numbers(file: &File, mistakes: &mut Vec<String>) {
     }
 
     if file.extenders.iter().flatten().next().is_some() {
-        mistakes.push(String::from("extenders: extenders are not built yet"));
+        mistakes.push(String::from("extenders: not supported yet"));
     }
 }
 

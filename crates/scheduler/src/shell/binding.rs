@@ -106,7 +106,7 @@ impl Loop {
                 .await
                 .is_err()
             {
-                tracing::debug!("the scheduler has ended");
+                tracing::debug!("scheduler stopped; binding result dropped");
             }
         });
     }
@@ -194,7 +194,10 @@ async fn bound(binding: &Binding) -> Result<(), (&'static str, Refusal)> {
         }
     }
 
-    Err(("", Refusal::Failed(String::from("no plugin binds the pod"))))
+    Err((
+        "",
+        Refusal::Failed(String::from("no Bind plugin handled the pod")),
+    ))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ impl Loop {
                 .await
                 .is_err()
             {
-                tracing::debug!("the scheduler has ended");
+                tracing::debug!("scheduler stopped; eviction result dropped");
             }
         });
     }

@@ -33,7 +33,7 @@ use watches::Watches;
 /// Why the scheduler cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    #[error("the configuration of the scheduler is wrong")]
+    #[error("invalid scheduler configuration")]
     Config(#[from] ConfigError),
 }
 
@@ -89,7 +89,7 @@ pub async fn run_with(
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     // A dropped sender stops the scheduler as well.
     if stop.wait_for(|stop| *stop).await.is_err() {
-        tracing::debug!("nobody is left to stop the scheduler");
+        tracing::debug!("stop channel closed; stopping scheduler");
     }
 }
 
@@ -155,7 +155,7 @@ impl Loop {
             self.see(seen);
         }
 
-        tracing::info!(pods = self.cache.pod_count(), "scheduling begins");
+        tracing::info!(pods = self.cache.pod_count(), "scheduler started");
 
         loop {
             let flush = self.queue.next_flush();

@@ -83,7 +83,7 @@ impl Reporter {
         self.note(
             pod,
             "schedule",
-            format!("{node}, one of {feasible} that will do, {evaluated} were asked"),
+            format!("{node}, {feasible} feasible of {evaluated} evaluated"),
         );
     }
 
@@ -103,7 +103,7 @@ impl Reporter {
         self.writer.recorder_of(pod).say(&happening, message);
 
         self.note(pod, "bind", pod.node_name.to_string());
-        tracing::debug!(pod = %pod.name, namespace = %pod.namespace, node = %pod.node_name, "bound");
+        tracing::debug!(pod = %pod.name, namespace = %pod.namespace, node = %pod.node_name, "pod bound");
     }
 
     pub(super) fn failed(&self, pod: &Pod, why: &Why, nomination: &Nomination) {
@@ -279,7 +279,7 @@ impl Writer {
             .namespace(&pod.namespace)
             .subresource("status");
         if let Err(error) = pods.patch(&pod.name, &Patch::Strategic(patch)).await {
-            tracing::debug!(%error, pod = %pod.name, namespace = %pod.namespace, "the status cannot be written");
+            tracing::debug!(%error, pod = %pod.name, namespace = %pod.namespace, "cannot update pod status");
         }
     }
 
@@ -300,7 +300,7 @@ impl Writer {
             Ok(()) => true,
             Err(error) if error.is_not_found() => return true,
             Err(error) => {
-                tracing::warn!(%error, pod = %victim.name, namespace = %victim.namespace, "cannot be evicted");
+                tracing::warn!(%error, pod = %victim.name, namespace = %victim.namespace, "cannot evict pod");
                 return false;
             }
         };

@@ -444,13 +444,13 @@ impl Fleet {
         match done.what {
             Outcome::Registered(Ok(object)) => self.registered(index, object.meta().uid()),
             Outcome::Registered(Err(error)) => {
-                warn!(node = node::name(index), %error, "cannot register");
+                warn!(node = node::name(index), %error, "cannot register node");
                 self.later(AGAIN, Due::Register(index));
             }
             Outcome::NodeStatus(result) => {
                 self.nodes[index].is_telling = false;
                 if let Err(error) = result {
-                    debug!(node = node::name(index), %error, "cannot say how it is");
+                    debug!(node = node::name(index), %error, "cannot update node status");
                 }
             }
             Outcome::Renewed(result) => self.renewed(index, result),
@@ -479,7 +479,7 @@ impl Fleet {
                 self.renew_after(delay, index);
             }
             Err(error) => {
-                debug!(node = node::name(index), %error, "the lease is not renewed");
+                debug!(node = node::name(index), %error, "cannot renew node lease");
                 self.nodes[index].lease = ResourceVersion::default();
                 self.later(AGAIN, Due::Renew(index));
             }
@@ -496,7 +496,7 @@ impl Fleet {
                 self.settle(key, uid, true, |tracked| tracked.is_removed = true);
             }
             Err(error) => {
-                warn!(pod = %key, %error, "its status is not written, trying again");
+                warn!(pod = %key, %error, "cannot update pod status; retrying");
                 self.settle(key, uid, false, |_| {});
             }
         }

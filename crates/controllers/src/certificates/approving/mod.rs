@@ -28,7 +28,7 @@ pub enum ActError {
     #[error("unable to parse csr")]
     Request(#[from] RequestError),
     /// The SubjectAccessReview failed.
-    #[error("cannot ask for a review")]
+    #[error("SubjectAccessReview failed")]
     Review(#[source] Error),
     /// The approval could not be written.
     #[error("error updating approval for csr")]

@@ -41,10 +41,10 @@ impl fmt::Debug for Authority {
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
     /// Its certificate cannot be read.
-    #[error("the certificate of the authority cannot be read")]
+    #[error("cannot parse the CA certificate")]
     Certificate,
     /// Its key cannot be read.
-    #[error("the key of the authority cannot be read")]
+    #[error("cannot parse the CA key")]
     Key,
 }
 
@@ -55,7 +55,7 @@ pub enum SignError {
     #[error("the signer has expired: NotAfter={0}")]
     Expired(String),
     /// The key supports none of the known signature schemes.
-    #[error("the key of the authority does not sign")]
+    #[error("unsupported CA key type")]
     Key,
     /// An unknown usage.
     #[error("unrecognized usage value: {0:?}")]

@@ -83,7 +83,10 @@ pub enum ActError {
 /// Runs the controller; without an authority it does nothing. Never returns.
 pub async fn run(context: &Context, config: Config) {
     if config.authorities.is_empty() {
-        warn!("no authority was given: {} does not begin", Signing::NAME);
+        warn!(
+            "no certificate authority configured; {} not started",
+            Signing::NAME
+        );
         return std::future::pending().await;
     }
 
