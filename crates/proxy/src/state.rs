@@ -1,7 +1,7 @@
-//! What is known of the cluster, and what follows from it for the kernel.
+//! The state of the cluster, and the rules that follow from it.
 //!
-//! Events change the facts and mark the Services that they are about; [`State::compile`] then
-//! compiles those alone.
+//! Events change the facts and mark the affected Services; [`State::compile`] recompiles only
+//! these.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,46 +17,46 @@ use crate::endpoints::is_local;
 use crate::facts::{Node, Service, Slice};
 use crate::rules::RuleSet;
 
-/// Where a node's own pods have their addresses.
+/// The pod CIDRs for detecting local traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodRanges {
-    /// In these.
+    /// These.
     Given(Vec<IpNet>),
-    /// In those that the Node object names.
+    /// Those of the Node object.
     OfNode,
 }
 
-/// Facts, and the claims that follow from them.
+/// Facts, and the rules derived from them.
 #[derive(Debug)]
 pub struct State {
     node_ports: NodePortAddresses,
     pod_ranges: PodRanges,
-    /// Known from the beginning.
+    /// From the configuration.
     given_ranges: Vec<IpNet>,
-    /// Told by ServiceCIDR objects.
+    /// From ServiceCIDR objects.
     told_ranges: BTreeMap<ObjectKey, Vec<IpNet>>,
     node: Node,
     knows_node: bool,
     services: BTreeMap<ObjectKey, Service>,
-    /// By their Services.
+    /// By Service.
     slices: BTreeMap<ObjectKey, BTreeMap<ObjectKey, Slice>>,
-    /// Whose a slice is.
+    /// The Service of each slice.
     service_of: BTreeMap<ObjectKey, ObjectKey>,
     changed: BTreeSet<ObjectKey>,
     node_changed: bool,
     claims: Claims,
 }
 
-/// A Service whose load balancer asks whether this node has endpoints.
+/// The health check of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthCheck {
     pub port: u16,
-    /// How many ready endpoints of it are here.
+    /// The number of ready local endpoints.
     pub endpoints: usize,
 }
 
 impl State {
-    /// Nothing is known but the node's name.
+    /// An empty state, with the node's name.
     pub fn new(
         node: &str,
         node_ports: NodePortAddresses,
@@ -82,7 +82,7 @@ impl State {
         }
     }
 
-    /// `None`: it is gone, or packets have nothing to do with it any more.
+    /// `None`: it was deleted, or is no longer relevant.
     pub fn set_service(&mut self, key: &ObjectKey, service: Option<&Service>) {
         let known = self.services.get(key);
         if known == service {
@@ -95,7 +95,7 @@ impl State {
         self.changed.insert(key.clone());
     }
 
-    /// `None`: it is gone, or nobody's.
+    /// `None`: it was deleted, or has no Service.
     pub fn set_slice(&mut self, key: &ObjectKey, slice: Option<&Slice>) {
         let before = self.service_of.get(key).cloned();
         let known = before.as_ref().and_then(|of| self.slices.get(of)?.get(key));
@@ -124,8 +124,8 @@ impl State {
         }
     }
 
-    /// The node as it is now. What every Service depends on is its zone and its addresses. `None`:
-    /// it is not there, and what was known of it still holds.
+    /// Sets the node. Services depend on its zone and addresses. `None`: it does not exist; the
+    /// last known state stays.
     pub fn set_node(&mut self, node: Option<Node>) {
         let known = node.is_some();
         let node = node.unwrap_or_else(|| self.node.clone());
@@ -140,7 +140,7 @@ impl State {
         self.node_changed = true;
     }
 
-    /// Ranges that only Services have, from a ServiceCIDR.
+    /// Sets the ranges of a ServiceCIDR.
     pub fn set_service_ranges(&mut self, key: &ObjectKey, ranges: Option<Vec<IpNet>>) {
         match ranges {
             Some(ranges) => drop(self.told_ranges.insert(key.clone(), ranges)),
@@ -158,13 +158,13 @@ impl State {
         &self.node
     }
 
-    /// Whether the kernel may have to be told something.
+    /// Whether a sync is needed.
     pub fn has_changed(&self) -> bool {
         self.node_changed || !self.changed.is_empty()
     }
 
-    /// Compiles what has changed: what the kernel is to be told, and which datagrams may be led
-    /// astray.
+    /// Compiles changed Services: returns the changes for the kernel, and the UDP ports whose
+    /// conntrack entries may be stale.
     pub fn compile(&mut self) -> (Changes, Vec<Datagrams>) {
         let mut astray = Vec::new();
         for key in std::mem::take(&mut self.changed) {
@@ -205,12 +205,12 @@ impl State {
         (self.claims.take_changes(), astray)
     }
 
-    /// Everything that the kernel is to hold.
+    /// All rules.
     pub fn whole(&self) -> RuleSet {
         self.claims.whole()
     }
 
-    /// What load balancers may ask.
+    /// The health checks of all Services.
     pub fn health_checks(&self) -> BTreeMap<ObjectKey, HealthCheck> {
         let asked = self
             .services

@@ -1,4 +1,4 @@
-//! The file: its shape, read strictly, and what its values may be.
+//! Parses and validates a KubeProxyConfiguration.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub(super) fn read(text: &[u8]) -> Result<File, ConfigError> {
 const VERSION: &str = "kubeproxy.config.k8s.io/v1alpha1";
 const KIND: &str = "KubeProxyConfiguration";
 
-/// Gathers what is wrong.
+/// Collects validation errors.
 struct Judge {
     mistakes: Vec<String>,
 }
@@ -116,7 +116,7 @@ impl Judge {
     fn mode(&mut self, mode: &str) {
         match mode {
             "" | "nftables" => {}
-            "iptables" | "ipvs" => self.invalid("ProxyMode", mode, "only nftables is built"),
+            "iptables" | "ipvs" => self.invalid("ProxyMode", mode, "only nftables is supported"),
             _ => self.invalid(
                 "ProxyMode",
                 mode,
@@ -172,7 +172,7 @@ impl Judge {
         }
     }
 
-    /// The name goes into rules: what the kernel does not take as a name is no name.
+    /// The name is used in nftables rules, so it must be a valid interface name.
     fn interface(&mut self, field: &str, name: String) -> String {
         let path = format!("DetectLocalConfiguration.{field}");
         let good =
@@ -205,8 +205,7 @@ impl Judge {
         ranges
     }
 
-    /// An address alone has the usual port; nothing at all is nobody listening. The bind address
-    /// stands in for the wildcard.
+    /// The default is the bind address with the default port; an empty value disables it.
     fn healthz(&mut self, shape: &Shape) -> Option<SocketAddr> {
         let bind = text(shape.bind_address.as_ref());
         let bind: Option<IpAddr> = match bind.parse() {
@@ -261,16 +260,15 @@ impl Judge {
     }
 }
 
-/// What stands for the addresses by which others know the node.
+/// Stands for the node's primary addresses.
 const PRIMARY: &str = "primary";
 
 fn text(said: Option<&String>) -> &str {
     said.map(String::as_str).unwrap_or_default()
 }
 
-/// Fields that begin with an underscore are known, and change nothing here: the kernel's settings
-/// for connections are the machine's own, other modes are not built, and nothing is looked at
-/// periodically.
+/// Fields with a leading underscore are accepted and ignored: conntrack settings are the machine's,
+/// other modes are not supported, and there is no periodic resync.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Shape {

@@ -9,7 +9,7 @@ fn read(rest: &str) -> Result<Config, Vec<String>> {
 }
 
 #[test]
-fn what_is_not_said_has_its_default() {
+fn unset_fields_have_defaults() {
     assert_eq!(read(""), Ok(Config::default()));
     assert_eq!(
         read("mode: nftables\nnftables: {minSyncPeriod: 0s, syncPeriod: 0s}\n"),
@@ -18,7 +18,7 @@ fn what_is_not_said_has_its_default() {
 }
 
 #[test]
-fn what_is_said_counts() {
+fn set_fields_are_used() {
     let said = read(
         "clusterCIDR: 10.244.0.0/16,fd00::/56\nnodePortAddresses: [192.0.2.0/24]\nhostnameOverride: Node1\n\
          healthzBindAddress: 127.0.0.1:7\nnftables: {masqueradeBit: 3, masqueradeAll: true, minSyncPeriod: 5s}\n",
@@ -39,7 +39,7 @@ fn what_is_said_counts() {
 }
 
 #[test]
-fn all_mistakes_are_told_together() {
+fn all_errors_are_reported_together() {
     let check = |rest: &str, expected: &[&str]| {
         let mistakes = read(rest).unwrap_err();
         assert_eq!(mistakes.len(), expected.len(), "{mistakes:?}");

@@ -1,10 +1,10 @@
-//! Datagrams that the kernel keeps sending to endpoints that are gone.
+//! Removes stale UDP conntrack entries.
 //!
-//! A connection's destination is chosen once and remembered. TCP notices when nobody answers; a
-//! client that goes on sending UDP from one port keeps the memory alive, and its packets go
-//! nowhere. So whenever a UDP Service has changed, what the kernel remembers of it is compared with
-//! the endpoints that serve, and the rest is forgotten. A Service without endpoints is left alone:
-//! there is nowhere better to go.
+//! The destination of a connection is chosen once and stored in conntrack. TCP clients notice a
+//! lost endpoint; a client that keeps sending UDP from one port keeps the entry alive, and its
+//! packets are lost. So whenever a UDP Service has changed, its conntrack entries are compared with
+//! the serving endpoints, and stale ones are deleted. Entries of a Service without endpoints are
+//! kept.
 
 mod netlink;
 
@@ -19,12 +19,12 @@ use crate::endpoints::gather;
 use crate::facts::{Service, Slice};
 use crate::rules::{Family, Frontend, Protocol};
 
-/// Where datagrams for a Service may go.
+/// A UDP port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagrams {
-    /// Where clients send them.
+    /// Its frontends.
     pub frontends: Vec<Frontend>,
-    /// The endpoints that serve. Policies do not matter to what is under way.
+    /// The serving endpoints, regardless of traffic policies.
     pub serving: BTreeSet<SocketAddr>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn datagrams(service: &Service, slices: &[&Slice]) -> Vec<Datagrams> 
     found
 }
 
-/// Makes the kernel forget what goes astray; how many flows that were.
+/// Deletes stale entries; returns how many.
 pub fn forget(astray: &[Datagrams]) -> Result<usize, ConntrackError> {
     let mut expected: BTreeMap<Frontend, &BTreeSet<SocketAddr>> = BTreeMap::new();
     for datagrams in astray {

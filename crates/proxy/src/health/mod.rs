@@ -1,8 +1,8 @@
-//! What is answered to those who ask how the proxy is.
+//! Health endpoints of the proxy.
 //!
-//! `/healthz` and `/livez` say whether changes reach the kernel in time; load balancers ask
-//! `/healthz` whether to send anything to this node at all. Services with `externalTrafficPolicy:
-//! Local` have a port of their own each, which tells whether the node has endpoints of them.
+//! `/healthz` and `/livez` report whether changes reach the kernel in time; load balancers use
+//! `/healthz` to decide whether to use this node. Services with `externalTrafficPolicy: Local` have
+//! their own port, which reports whether the node has endpoints.
 
 mod checks;
 mod server;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 pub(crate) use checks::Checks;
 pub(crate) use server::{Answer, serve};
 
-/// How the proxy is. Clones are the same.
+/// The health of the proxy. Clones share state.
 #[derive(Clone)]
 pub(crate) struct Health {
     timeout: Duration,
@@ -34,12 +34,12 @@ struct Known {
     /// Since when a change waits.
     waiting: Option<Instant>,
     updated: Option<Timestamp>,
-    /// Whether the node is there, and not about to go.
+    /// Whether the node exists and is not being removed.
     eligible: bool,
 }
 
 impl Health {
-    /// `families` are those that it has tables for.
+    /// `families` are those with tables.
     pub(crate) fn new(timeout: Duration, families: &[&'static str], world: World) -> Health {
         let known = Known {
             updated: Some(world.now()),
@@ -53,12 +53,12 @@ impl Health {
         }
     }
 
-    /// A change waits to be told to the kernel.
+    /// A change waits for a sync.
     pub(crate) fn queued(&self) {
         self.known().waiting.get_or_insert_with(Instant::now);
     }
 
-    /// The kernel knows everything.
+    /// A sync has completed.
     pub(crate) fn updated(&self) {
         let now = self.world.now();
         let mut known = self.known();
@@ -76,7 +76,7 @@ impl Health {
             .is_none_or(|since| since.elapsed() < self.timeout)
     }
 
-    /// What a request is answered.
+    /// The response to a request.
     pub(crate) fn answer(&self, path: &str) -> Answer {
         match path {
             "/healthz" => {
@@ -92,7 +92,8 @@ impl Health {
         }
     }
 
-    /// Upstream says "updated just now" as long as all is well: older clients read it so.
+    /// Upstream reports the current time as the last update while healthy; old clients depend on
+    /// it.
     fn state(&self, eligible: Option<bool>) -> Answer {
         let (healthy, now) = (self.is_healthy(), self.world.now());
         let updated = self.known().updated.unwrap_or(now);

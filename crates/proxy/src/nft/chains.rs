@@ -1,4 +1,4 @@
-//! The chains of Services: their names, and the rules in them.
+//! The chains of Services: names and rules.
 
 use std::net::SocketAddr;
 
@@ -137,7 +137,7 @@ pub(super) fn rules(dialect: &Dialect, chain: &Chain, body: &Body) -> Vec<String
     }
 }
 
-/// A die with a side for each chain.
+/// Selects one of the chains at random.
 fn die(chains: impl ExactSizeIterator<Item = String>) -> String {
     let count = chains.len();
     let sides: Vec<String> = chains
@@ -157,8 +157,8 @@ fn lead(numbered: &Numbered) -> String {
     format!("meta l4proto {{ tcp, udp, sctp }} dnat {ip} to {key} map @{map}")
 }
 
-/// What came from the node itself has one of its addresses as the source, which may be the load
-/// balancer's: it is hidden.
+/// Traffic from the node itself has one of its addresses as source, possibly a load balancer IP: it
+/// is masqueraded.
 fn local_first(
     dialect: &Dialect,
     chain: &Chain,
@@ -199,7 +199,7 @@ fn remembered(of: &Sticky, backends: &[SocketAddr]) -> Vec<String> {
     backends.iter().map(known).chain([any]).collect()
 }
 
-/// The map of the endpoints of one number.
+/// The map of endpoints with this number.
 pub(super) fn endpoints(numbered: &Numbered) -> String {
     let Numbered {
         entrance,
@@ -238,7 +238,7 @@ fn path(of: &Sticky) -> String {
     )
 }
 
-/// Names have no colons.
+/// Names must not contain colons.
 fn endpoint(of: &Sticky, backend: SocketAddr) -> String {
     format!(
         "{}/{}/{}",

@@ -1,4 +1,4 @@
-//! The API's changes, brought into the state.
+//! Applies API changes to the state.
 
 use coracle_api::Value;
 use coracle_api::typed::TypedError;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::facts::{HEADLESS, Node, OTHER_PROXY, Service, Slice};
 use crate::state::State;
 
-/// What the proxy reads of an object, if packets have anything to do with it.
+/// The fields that the proxy uses of an object, if it is relevant.
 #[derive(Debug)]
 struct Told<T>(Option<T>);
 
@@ -48,14 +48,14 @@ impl Projection for Told<Ranges> {
     }
 }
 
-/// Follows what the proxy needs to know.
+/// Follows the API.
 pub(super) struct Follower {
     services: Subscription<Told<Service>>,
     slices: Subscription<Told<Slice>>,
     nodes: Subscription<Told<Node>>,
     ranges: Subscription<Told<Ranges>>,
-    /// How many of the first three have been told wholly. Ranges are not waited for: older servers
-    /// have none.
+    /// How many of the first three are synced. ServiceCIDRs are not required: older servers do not
+    /// have them.
     whole: u8,
 }
 
@@ -82,10 +82,10 @@ impl Follower {
         self.whole == 3
     }
 
-    /// Brings one change into the state.
+    /// Applies one change to the state.
     ///
     /// # Cancellation
-    /// Nothing is lost.
+    /// Cancel safe.
     pub(super) async fn next(&mut self, state: &mut State) {
         tokio::select! {
             biased;
@@ -108,8 +108,7 @@ impl Follower {
     }
 }
 
-/// The object that a change is about, and what is to be known of it from now on. `None`: all has
-/// been told.
+/// The object of a change and its new state. `None`: synced.
 fn told<T>(change: &Change<Told<T>>) -> Option<(&ObjectKey, Option<&T>)> {
     match change {
         Change::Added { object, .. } | Change::Updated { new: object, .. } => {

@@ -1,8 +1,7 @@
-//! The proxy as a component: it follows the API, and tells the kernel.
+//! The proxy component: follows the API and syncs the kernel.
 //!
-//! Nothing is told before everything is known: until then the kernel goes on with what an earlier
-//! process left. The first transaction takes the place of all that, in one step; the later ones are
-//! what changed.
+//! The first sync happens when all informers have synced: until then the rules of an earlier
+//! process stay. It replaces them in one transaction; later syncs apply changes.
 
 mod follow;
 
@@ -24,7 +23,7 @@ use crate::rules::Family;
 use crate::state::State;
 use follow::Follower;
 
-/// Why a proxy does not run.
+/// Why the proxy does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("cannot listen on {address}")]
@@ -36,20 +35,19 @@ pub enum RunError {
     Filter(#[from] FilterError),
 }
 
-/// Why the kernel was not told.
+/// Why a sync failed.
 #[derive(Debug, thiserror::Error)]
 enum SyncError {
     #[error(transparent)]
     Filter(#[from] FilterError),
-    #[error("the task that tells the kernel broke off")]
+    #[error("the nftables sync task panicked")]
     Broken(#[from] tokio::task::JoinError),
 }
 
-/// Works until dropped. `ready` is called once the kernel knows all Services. The rules stay when
-/// it ends.
+/// Runs until dropped. `ready` is called after the first sync. The rules stay afterwards.
 ///
 /// # Errors
-/// Where the health port was asked for and is taken, and that is to be fatal.
+/// If the health port is in use, and `bind_hard_fail` is set.
 pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result<(), RunError> {
     let families = families();
     let words: Vec<&'static str> = families.iter().map(|family| name(*family)).collect();
@@ -93,7 +91,7 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
             biased;
             () = follower.next(&mut proxy.state) => {}
             () = gone(watch.as_ref()), if follower.knows_all() && due.is_none() => {
-                tracing::warn!(table = config.table, "somebody took the rules of Services away");
+                tracing::warn!(table = config.table, "nftables table was deleted by another process; restoring it");
                 proxy.whole = true;
                 due = Some(proxy.next_sync());
             }
@@ -111,8 +109,8 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
     }
 }
 
-/// Says how the proxy is. Where somebody else has the port, it is tried again: often that is an
-/// earlier self that is still ending.
+/// Serves health checks. If the port is in use, it is retried: an earlier process may still be
+/// stopping.
 async fn answer_health(
     address: SocketAddr,
     mut listener: std::io::Result<TcpListener>,
@@ -133,7 +131,7 @@ async fn answer_health(
     }
 }
 
-/// Takes the tables of an instance away: nothing of its Services is left in the kernel.
+/// Deletes the tables of an instance.
 pub fn clean(table: &str) -> Result<(), FilterError> {
     let config = Config {
         table: table.to_owned(),
@@ -142,7 +140,7 @@ pub fn clean(table: &str) -> Result<(), FilterError> {
     nft::apply(&Writer::new(config.dialect(families())).clean())
 }
 
-/// What waits after a failure, at first and at most.
+/// Retry delays, the first and the longest.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 
@@ -152,20 +150,20 @@ struct Proxy {
     writer: Writer,
     checks: Checks,
     health: Health,
-    /// Whether the kernel is to be told everything, because nobody knows what it holds.
+    /// Whether the next sync replaces the whole tables, because their state is unknown.
     whole: bool,
-    /// When the kernel was told last.
+    /// When the last sync ended.
     last: Option<Instant>,
     retry: Duration,
     told: Told,
 }
 
-/// What went wrong last, so that it is not said at every try.
+/// The last error, to log it only once.
 #[derive(Default)]
 struct Told(String);
 
 impl Told {
-    /// Whether this was not the last that went wrong.
+    /// Whether this error differs from the last one.
     fn is_news(&mut self, error: &dyn std::error::Error) -> bool {
         let text = error.to_string();
         let is_news = text != self.0;
@@ -175,7 +173,7 @@ impl Told {
 }
 
 impl Proxy {
-    /// When the kernel may be told of a change.
+    /// When the next sync may run.
     fn next_sync(&self) -> Instant {
         self.health.queued();
         let now = Instant::now();
@@ -183,7 +181,7 @@ impl Proxy {
             .map_or(now, |last| now.max(last + self.config.min_sync_period))
     }
 
-    /// Tells the kernel; the answer is when to try again where that failed.
+    /// Syncs the kernel; returns when to retry after a failure.
     async fn sync(&mut self) -> Option<Instant> {
         let node = self.state.node();
         self.health.node(!node.leaving && self.state.knows_node());
@@ -209,7 +207,7 @@ impl Proxy {
             return Some(again);
         }
 
-        tracing::debug!(whole = self.whole, gone = changes.gone.len(), new = changes.new.len(), took = ?began.elapsed(), "told the kernel");
+        tracing::debug!(whole = self.whole, removed = changes.gone.len(), added = changes.new.len(), took = ?began.elapsed(), "nftables synced");
         self.whole = false;
         self.retry = FIRST_RETRY;
         self.told = Told::default();
@@ -225,7 +223,7 @@ impl Proxy {
     }
 }
 
-/// The rules first: whoever is forgotten before would be led to the gone endpoint again.
+/// Rules first: otherwise deleted entries would be created again with the old endpoint.
 async fn tell(script: String, astray: Vec<Datagrams>) -> Result<(), SyncError> {
     let done = tokio::task::spawn_blocking(move || {
         if !script.is_empty() {
@@ -239,19 +237,19 @@ async fn tell(script: String, astray: Vec<Datagrams>) -> Result<(), SyncError> {
     Ok(done.await??)
 }
 
-/// Rules are right without it: what is not forgotten times out.
+/// Best effort: stale entries time out.
 fn forget(astray: &[Datagrams]) {
     match conntrack::forget(astray) {
         Ok(0) => {}
-        Ok(flows) => tracing::info!(flows, "datagrams of gone endpoints are led elsewhere"),
+        Ok(flows) => tracing::info!(flows, "deleted stale UDP conntrack entries"),
         Err(error) => {
             let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "datagrams may go to endpoints that are gone");
+            tracing::warn!(error, "cannot delete stale UDP conntrack entries");
         }
     }
 }
 
-/// A kernel without IPv6 has no such file. It is the thread's own, as the network is.
+/// The file does not exist without IPv6. It is the thread's, as network namespaces are.
 fn families() -> Vec<Family> {
     let six = Path::new("/proc/thread-self/net/if_inet6").exists();
     if six {
@@ -268,11 +266,11 @@ fn name(family: Family) -> &'static str {
     }
 }
 
-/// Without it all is well until somebody else takes the tables away.
+/// Optional: only needed if another process deletes the tables.
 fn watch(config: &Config) -> Option<Watch> {
     let watch = Watch::open(config.dialect(families()));
     watch
-        .map_err(|error| tracing::warn!(%error, "changes by others to the rules of Services go unnoticed"))
+        .map_err(|error| tracing::warn!(%error, "cannot watch nftables; deletion of the tables by other processes will not be detected"))
         .ok()
 }
 

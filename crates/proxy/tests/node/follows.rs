@@ -1,4 +1,4 @@
-//! The whole proxy beside a real API server: it follows what it is told, and nothing else.
+//! The whole proxy with a real API server.
 
 use coracle_client::{Access, DeleteOptions, Resource, Tasks};
 use coracle_proxy::{Config, DetectLocal};
@@ -32,21 +32,21 @@ fn services_come_and_go_with_the_api() {
         create(cluster, "discovery.k8s.io", "endpointslices", SLICE).await;
         eventually("it answers", async || ask(&rig.pods[1], &address).ok()).await;
 
-        // Somebody starts a firewall, which takes everything away.
+        // Another process flushes all rules, as a firewall does on start.
         rig.node.run("nft", "flush ruleset");
         eventually("it answers again", async || {
             ask(&rig.pods[1], &address).ok()
         })
         .await;
 
-        // The proxy is gone, and Services stay.
+        // Services keep working without the proxy.
         proxy.stop().await;
         assert_eq!(ask(&rig.pods[1], &address).unwrap().by, "pod0");
 
         let proxy = start(cluster).await;
         assert_eq!(ask(&rig.pods[1], &address).unwrap().by, "pod0");
 
-        let health = eventually("it says how it is", async || {
+        let health = eventually("the health port responds", async || {
             Some(rig.node.inside(|| http("127.0.0.1:10256", "/healthz")))
                 .filter(|said| !said.is_empty())
         })
@@ -142,7 +142,7 @@ const SLICE: &str = "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
     endpoints: [{addresses: [10.70.0.2], nodeName: here, conditions: {ready: true}}]\n";
 const NODE: &str = "{apiVersion: v1, kind: Node, metadata: {name: here}}";
 
-/// A proxy that has told the kernel all it knows, with no more rights than upstream's has.
+/// Starts a proxy with upstream's permissions, and waits for its first sync.
 async fn start(cluster: &Cluster) -> Tasks {
     let config = Config {
         node: "here".to_owned(),
@@ -180,11 +180,10 @@ async fn create(cluster: &Cluster, group: &str, plural: &str, text: &str) {
         .unwrap();
 }
 
-/// Runs in the node's namespace, with an API server there.
+/// Runs in the node's namespace, with an API server.
 fn on_node(rig: &Rig, deed: impl AsyncFnOnce(&Cluster) + Send) {
     rig.node.inside(|| {
-        // Several threads: the tests wait for answers of this runtime's servers without letting
-        // others run.
+        // Several threads: the tests block on responses of servers in this runtime.
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -199,7 +198,7 @@ fn on_node(rig: &Rig, deed: impl AsyncFnOnce(&Cluster) + Send) {
     });
 }
 
-/// A request by hand: the whole answer, or nothing.
+/// A plain HTTP request: the whole response, or empty.
 fn http(at: &str, path: &str) -> String {
     use std::io::{Read, Write};
 

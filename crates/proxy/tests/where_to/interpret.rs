@@ -1,4 +1,4 @@
-//! What the rules do to a packet: the kernel's part, played by hand.
+//! Interprets the rules for a packet, as the kernel would.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -95,7 +95,7 @@ fn arrive(
     }
 }
 
-/// Where a chain leads, and whether the source is hidden on the way.
+/// The result of a chain, and whether the packet is masqueraded.
 fn follow(
     rules: &RuleSet,
     chain: &Chain,

@@ -1,4 +1,4 @@
-//! What Services say about a packet, looked up each time anew.
+//! The expected outcome for a packet, derived from the Services directly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -29,8 +29,8 @@ pub(crate) fn fate(services: &[Service], slices: &[Slice], node: &Node, packet: 
         }
     }
 
-    // Of several with the same external address the first that leads somewhere has it, or else the
-    // first refuses.
+    // Of several with the same external IP the first with endpoints wins, or else the first
+    // rejects.
     let cases: Vec<Case> = reached
         .iter()
         .map(|(service, port, by)| case(service, port, *by, slices, node))
@@ -63,8 +63,8 @@ pub(crate) fn fate(services: &[Service], slices: &[Slice], node: &Node, packet: 
     }
 }
 
-/// Whether a load balancer's address is not for this source. Any Service that has the address may
-/// fence it.
+/// Whether source ranges exclude a packet to a load balancer IP. Any Service with the IP may
+/// restrict it.
 fn is_fenced_off(services: &[Service], packet: &Packet) -> bool {
     let named = |service: &&Service| {
         service.load_balancer_ips.contains(&packet.to.ip())
@@ -111,7 +111,7 @@ struct Case {
     by: By,
     external_local: bool,
     internal_local: bool,
-    /// Ready ones that hints allow, or else those that end and still serve.
+    /// Ready endpoints allowed by hints, or else terminating ones that still serve.
     cluster: BTreeSet<SocketAddr>,
     local: BTreeSet<SocketAddr>,
     on_this_node: BTreeSet<SocketAddr>,
@@ -159,7 +159,7 @@ fn case(service: &Service, port: &ServicePort, by: By, slices: &[Slice], node: &
     }
 }
 
-/// The ready ones that hints leave.
+/// The ready endpoints that hints allow.
 fn hinted(
     all: &BTreeMap<SocketAddr, &Endpoint>,
     ready: &BTreeSet<SocketAddr>,
@@ -204,7 +204,7 @@ impl Case {
         }
     }
 
-    /// Whether anybody gets anywhere.
+    /// Whether it has usable endpoints.
     fn leads(&self) -> bool {
         match self.by {
             By::ClusterIp if self.internal_local => !self.local.is_empty(),

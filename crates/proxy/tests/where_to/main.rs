@@ -1,5 +1,5 @@
-//! Where a packet may go: what the rules say, played by hand, against what Services say, looked up
-//! slowly.
+//! Compares the interpreted rules with the outcome that the Services specify, for random Services
+//! and packets.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod interpret;
@@ -17,7 +17,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
-/// Who sent a packet.
+/// The sender of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Sender {
     Pod,
@@ -33,17 +33,17 @@ pub(crate) struct Packet {
     pub(crate) protocol: Protocol,
 }
 
-/// What becomes of it.
+/// What happens to a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fate {
-    /// It goes to one of these, and these of them see another source.
+    /// It goes to one of these, of which some see it masqueraded.
     To {
         any_of: BTreeSet<SocketAddr>,
         masqueraded: BTreeSet<SocketAddr>,
     },
     Rejected,
     Dropped,
-    /// No Service has anything to do with it.
+    /// It is not for a Service.
     Untouched,
 }
 
@@ -54,7 +54,7 @@ pub(crate) const NODE: &str = "192.0.2.1";
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
     #[test]
-    fn rules_lead_packets_where_services_say(
+    fn rules_implement_the_services(
         services in vec(service(), 0..4),
         slices in vec(slice(), 0..6),
         packets in vec(packet(), 12),
@@ -89,8 +89,7 @@ fn named(services: Vec<Service>) -> Vec<Service> {
     let name = |(number, service): (usize, Service)| {
         let key = Arc::new(ObjectKey::new("shop", &format!("service{number}")));
 
-        // The API server gives each its own address and ports of the node; external addresses may
-        // clash.
+        // The API server assigns unique cluster IPs and NodePorts; external IPs may conflict.
         let address = format!("10.96.0.{}", number + 1).parse().unwrap();
         let own = u16::try_from(number).unwrap() * 10;
         let ports = service.ports.into_iter().map(|port| ServicePort {
@@ -221,7 +220,7 @@ fn endpoint() -> impl Strategy<Value = Endpoint> {
     )
 }
 
-/// Most endpoints have a hint, so that sometimes all have one.
+/// Most endpoints have a hint, so that sometimes all do.
 fn zones() -> impl Strategy<Value = Vec<&'static str>> {
     prop_oneof![3 => subsequence(vec!["a", "b"], 1..=2), 1 => Just(vec![])]
 }

@@ -1,4 +1,4 @@
-//! Servers that say who they are and whom they see.
+//! Servers that report their name and the client's address.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use super::Namespace;
 
-/// How long an answer may take on a machine that has much else to do: this says "never", not "too
-/// slow".
+/// Timeout that even a busy machine does not reach.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Who has said nothing for so long says nothing.
+/// Timeout after which a packet counts as dropped.
 const SILENCE: Duration = Duration::from_millis(1500);
 
-/// What a server said.
+/// A server's response.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Seen {
     /// The server.
@@ -21,7 +20,7 @@ pub(crate) struct Seen {
     pub(crate) from: IpAddr,
 }
 
-/// A TCP server that greets whoever comes, and says everything back until they leave.
+/// A TCP server that sends a greeting and echoes all input.
 pub(crate) struct Server;
 
 impl Server {
@@ -66,7 +65,7 @@ impl Udp {
     }
 }
 
-/// Asks over TCP.
+/// Queries over TCP.
 pub(crate) fn ask(client: &Namespace, at: &str) -> io::Result<Seen> {
     let at: SocketAddr = at.parse().unwrap();
     client.inside(|| {
@@ -84,7 +83,7 @@ pub(crate) fn ask(client: &Namespace, at: &str) -> io::Result<Seen> {
     })
 }
 
-/// Asks over UDP, always from the same port.
+/// Queries over UDP, always from the same port.
 pub(crate) fn ask_from_port(client: &Namespace, from: &str, at: &str) -> io::Result<Seen> {
     let at: SocketAddr = at.parse().unwrap();
     client.inside(|| {
@@ -98,8 +97,8 @@ pub(crate) fn ask_from_port(client: &Namespace, from: &str, at: &str) -> io::Res
     })
 }
 
-/// Binds a port that was in use a moment ago: what another test forked has it too, until that is
-/// another program.
+/// Binds a port that was in use a moment ago: a process forked by another test may hold it until it
+/// executes its program.
 fn bind_again(from: &str) -> io::Result<UdpSocket> {
     for _ in 0..500 {
         match UdpSocket::bind(from) {
@@ -112,12 +111,12 @@ fn bind_again(from: &str) -> io::Result<UdpSocket> {
     UdpSocket::bind(from)
 }
 
-/// Whether a client is told that nobody is there.
+/// Whether a connection is refused.
 pub(crate) fn refused(client: &Namespace, at: &str) -> bool {
     matches!(ask(client, at), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// Whether a client is told nothing at all.
+/// Whether packets are dropped.
 pub(crate) fn dropped(client: &Namespace, at: &str) -> bool {
     let at: SocketAddr = at.parse().unwrap();
     let answer = client.inside(|| TcpStream::connect_timeout(&at, SILENCE));
