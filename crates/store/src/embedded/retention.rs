@@ -1,14 +1,14 @@
-//! The retention window: which revision is old enough to be forgotten.
+//! The retention window: which revisions are old enough to be compacted.
 
 use super::Config;
 use crate::Revision;
 use std::{collections::VecDeque, time::Duration};
 
-/// At which time the store was at which revision, to the second.
+/// The store's revision over time, to the second.
 #[derive(Default)]
 pub(crate) struct Marks(VecDeque<Mark>);
 
-/// Writes that came within a second.
+/// Writes within one second.
 struct Mark {
     first: Duration,
     last: Duration,
@@ -19,8 +19,8 @@ struct Mark {
 const GRAIN: Duration = Duration::from_secs(1);
 
 impl Marks {
-    /// The store reached `revision` at `time`. A clock that was set back makes history look
-    /// younger, never older.
+    /// The store reached `revision` at `time`. A clock that is set back makes history look younger,
+    /// never older.
     pub(crate) fn note(&mut self, time: Duration, revision: Revision) {
         match self.0.back_mut() {
             Some(mark) if time < mark.first + GRAIN => {
@@ -51,7 +51,7 @@ impl Marks {
         by_age.min(by_count(config, current))
     }
 
-    /// When more than what is before `compacted` can be forgotten, if nothing is written meanwhile.
+    /// When more than what is before `compacted` can be compacted, if nothing is written meanwhile.
     pub(crate) fn next_change(
         &self,
         config: &Config,
@@ -63,13 +63,13 @@ impl Marks {
             .0
             .iter()
             .find(|mark| mark.last + config.retention > now)?;
-        // What the count keeps anyway will not go when its time comes.
+        // Revisions that are kept because of their number stay when their time is over.
         (compacted < by_count(config, current)).then(|| next.last + config.retention)
     }
 
-    /// Marks of forgotten revisions tell nothing any more.
-    pub(crate) fn trim(&mut self, forgotten: Revision) {
-        while self.0.front().is_some_and(|mark| mark.revision < forgotten) {
+    /// Removes the marks of compacted revisions.
+    pub(crate) fn trim(&mut self, compacted: Revision) {
+        while self.0.front().is_some_and(|mark| mark.revision < compacted) {
             self.0.pop_front();
         }
     }

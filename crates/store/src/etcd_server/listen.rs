@@ -1,10 +1,10 @@
-//! Where the face listens: a unix socket that only its owner may open, or a port of this machine. A
-//! port that others can reach is refused unless they have to show a certificate: whoever can write
-//! to the store owns the cluster.
+//! Where the etcd server listens: a unix socket that only its owner may open, or a TCP port. A
+//! non-loopback address is refused unless client certificates are required: write access to the
+//! store is full control of the cluster.
 
-use super::authority::Hostless;
+use super::authority::AuthorityFilter;
 use super::connections::accept;
-use super::tls::{FaceTls, TlsError};
+use super::tls::{ServerTls, TlsError};
 use std::{
     io,
     net::SocketAddr,
@@ -24,20 +24,20 @@ use tonic::transport::server::Router;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     Unix(PathBuf),
-    /// Port 0 takes a free one.
+    /// Port 0 picks a free one.
     Tcp(SocketAddr),
 }
 
-/// Why the face cannot be shown.
+/// Why the etcd server cannot start.
 #[derive(Debug, thiserror::Error)]
-pub enum FaceError {
-    #[error("listening on {place}")]
-    Listen { place: String, source: io::Error },
+pub enum EtcdServerError {
+    #[error("cannot listen on {address}")]
+    Listen { address: String, source: io::Error },
     #[error(
-        "{address} can be reached by others: demand client certificates, or use a loopback address"
+        "{address} is not a loopback address: require client certificates, or use a loopback address"
     )]
     Exposed { address: SocketAddr },
-    #[error("setting up TLS")]
+    #[error("cannot set up TLS")]
     Tls(#[from] TlsError),
 }
 
@@ -47,11 +47,11 @@ pub(super) enum Bound {
     Tcp(TcpListener, SocketAddr),
 }
 
-pub(super) fn bind(listen: &Listen, tls: Option<&FaceTls>) -> Result<Bound, FaceError> {
+pub(super) fn bind(listen: &Listen, tls: Option<&ServerTls>) -> Result<Bound, EtcdServerError> {
     match listen {
         Listen::Unix(path) => {
-            let listener = bind_unix(path).map_err(|source| FaceError::Listen {
-                place: path.display().to_string(),
+            let listener = bind_unix(path).map_err(|source| EtcdServerError::Listen {
+                address: path.display().to_string(),
                 source,
             })?;
             Ok(Bound::Unix(listener, path.clone()))
@@ -59,30 +59,30 @@ pub(super) fn bind(listen: &Listen, tls: Option<&FaceTls>) -> Result<Bound, Face
         Listen::Tcp(address) => {
             let guarded = tls.is_some_and(|tls| tls.clients.is_some());
             if !address.ip().is_loopback() && !guarded {
-                return Err(FaceError::Exposed { address: *address });
+                return Err(EtcdServerError::Exposed { address: *address });
             }
 
-            let (listener, address) = bind_tcp(*address).map_err(|source| FaceError::Listen {
-                place: address.to_string(),
-                source,
-            })?;
+            let (listener, address) =
+                bind_tcp(*address).map_err(|source| EtcdServerError::Listen {
+                    address: address.to_string(),
+                    source,
+                })?;
 
             Ok(Bound::Tcp(listener, address))
         }
     }
 }
 
-/// How many connections may wait to be accepted, as the standard library has it.
+/// Listen backlog, the same as the standard library's.
 const BACKLOG: u32 = 128;
 
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
-    // A socket that a process left behind when it was killed; anything else of that name is not
-    // ours to remove.
+    // A socket that a killed process left behind. Any other file at this path is not removed.
     if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
         std::fs::remove_file(path)?;
     }
     let socket = UnixSocket::new_stream()?;
-    // Before the socket has its name, so that no other user can connect in between.
+    // Before `bind` creates the file, so that no other user can connect in between.
     rustix::fs::fchmod(&socket, rustix::fs::Mode::from_raw_mode(0o600))?;
     socket.bind(path)?;
     socket.listen(BACKLOG)
@@ -104,7 +104,7 @@ impl Bound {
         }
     }
 
-    /// Serves until `stopped`, with TLS on a port if there is any.
+    /// Serves until `stopped`; a TCP port uses TLS if it is configured.
     pub(super) async fn serve(
         self,
         tls: Option<TlsAcceptor>,
@@ -116,11 +116,11 @@ impl Bound {
                 let next = |context: &mut Context<'_>| {
                     listener.poll_accept(context).map_ok(|(stream, _)| stream)
                 };
-                let served = serve(next, |stream| async { Ok(stream) }, router, stopped).await;
-                // Somebody may have taken it away already; the next to listen there would remove it
+                let state = serve(next, |stream| async { Ok(stream) }, router, stopped).await;
+                // An error is ignored: the file may be gone already, and the next start removes it
                 // too.
                 std::fs::remove_file(path).unwrap_or_default();
-                served
+                state
             }
             (Bound::Tcp(listener, _), None) => {
                 let next = |context: &mut Context<'_>| {
@@ -142,7 +142,7 @@ impl Bound {
     }
 }
 
-/// A connection that sends what it has at once.
+/// Sets `TCP_NODELAY`.
 async fn at_once(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_nodelay(true).map(|()| stream)
 }
@@ -159,8 +159,8 @@ where
 {
     let (ready, incoming) = mpsc::channel(1);
     let incoming = ReceiverStream::new(incoming)
-        .map(|connection: io::Result<C>| connection.map(Hostless::new));
-    // The server drops `incoming` when it stops, which ends the accepting.
+        .map(|connection: io::Result<C>| connection.map(AuthorityFilter::new));
+    // The server drops `incoming` when it stops, which ends the accept loop.
     let serving = router.serve_with_incoming_shutdown(incoming, stopped);
     tokio::join!(serving, accept(next, secure, ready)).0
 }

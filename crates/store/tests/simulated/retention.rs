@@ -1,6 +1,6 @@
-//! What is kept and what is given back: the window, space, leases, backups.
+//! Retention, space reclamation, leases and backups.
 
-use super::machine::{HandClock, Machine, brief, now, poll};
+use super::machine::{Machine, ManualClock, brief, now, poll};
 use bytes::Bytes;
 use coracle_store::{
     KeyRange, LeaseId, Op, Put, Revision, Store, StoreError, Txn, WatchRequest,
@@ -11,15 +11,15 @@ use coracle_store::{
 };
 use std::{pin::pin, sync::Arc, time::Duration};
 
-struct World {
+struct Setup {
     disk: SimulatedDisk,
-    clock: Arc<HandClock>,
+    clock: Arc<ManualClock>,
     config: Config,
 }
 
-impl World {
+impl Setup {
     fn new(config: Config) -> Self {
-        World {
+        Setup {
             disk: SimulatedDisk::default(),
             clock: Arc::default(),
             config,
@@ -33,7 +33,7 @@ impl World {
 
 #[test]
 fn the_window_is_kept_across_restarts_with_previous_values() {
-    let world = World::new(Config {
+    let world = Setup::new(Config {
         retained_revisions: 3,
         ..Config::default()
     });
@@ -77,7 +77,7 @@ fn files_stay_within_twice_the_live_data_and_the_window() {
         retention: Duration::from_secs(2),
         ..Config::default()
     };
-    let world = World::new(config);
+    let world = Setup::new(config);
     let mut machine = world.start();
 
     let value = "v".repeat(500);
@@ -112,7 +112,7 @@ fn files_stay_within_twice_the_live_data_and_the_window() {
 }
 
 #[test]
-fn what_was_written_once_and_left_alone_is_not_written_again() {
+fn unchanged_parts_are_not_rewritten() {
     let config = Config {
         segment_bytes: 4096,
         part_bytes: 4096,
@@ -120,7 +120,7 @@ fn what_was_written_once_and_left_alone_is_not_written_again() {
         ..Config::default()
     };
 
-    let world = World::new(Config {
+    let world = Setup::new(Config {
         retention: Duration::ZERO,
         ..config
     });
@@ -163,7 +163,7 @@ fn what_was_written_once_and_left_alone_is_not_written_again() {
 
 #[test]
 fn the_hash_survives_compaction_defragmentation_and_restart() {
-    let world = World::new(Config {
+    let world = Setup::new(Config {
         segment_bytes: 500,
         part_bytes: 400,
         ..Config::default()
@@ -191,8 +191,8 @@ fn the_hash_survives_compaction_defragmentation_and_restart() {
 }
 
 #[test]
-fn leases_and_their_keys_survive_a_restart_with_their_whole_time() {
-    let world = World::new(Config {
+fn leases_and_their_keys_survive_a_restart_with_their_full_ttl() {
+    let world = Setup::new(Config {
         segment_bytes: 200,
         part_bytes: 200,
         ..Config::default()
@@ -247,8 +247,8 @@ fn grant(machine: &mut Machine, id: LeaseId, ttl: Duration) {
 }
 
 #[test]
-fn an_idle_store_wants_nothing() {
-    let world = World::new(Config::default());
+fn an_idle_store_has_no_work() {
+    let world = Setup::new(Config::default());
     let mut machine = world.start();
     machine.put("a", "1").unwrap();
     machine.settle();
@@ -256,14 +256,14 @@ fn an_idle_store_wants_nothing() {
 }
 
 #[test]
-fn coalesced_writes_wait_for_company_and_are_durable_when_acknowledged() {
+fn coalesced_writes_wait_for_others_and_are_durable_when_acknowledged() {
     let prefix = Bytes::from("/leases/");
     let coalesce = Some(Coalesce {
         prefix,
         delay: Duration::from_secs(2),
     });
 
-    let world = World::new(Config {
+    let world = Setup::new(Config {
         coalesce,
         ..Config::default()
     });
@@ -302,8 +302,8 @@ fn coalesced_writes_wait_for_company_and_are_durable_when_acknowledged() {
 }
 
 #[test]
-fn a_backup_is_of_one_revision_while_the_store_goes_on() {
-    let world = World::new(Config {
+fn a_backup_is_of_one_revision_while_the_store_is_written() {
+    let world = Setup::new(Config {
         segment_bytes: 2000,
         part_bytes: 2000,
         retained_revisions: 1,
@@ -335,7 +335,7 @@ fn a_backup_is_of_one_revision_while_the_store_goes_on() {
 
     let revision = backup.revision();
     drop(backup);
-    let other = World::new(Config::default());
+    let other = Setup::new(Config::default());
     let files: Arc<dyn Files> = Arc::new(other.disk.files());
     let report = embedded::restore("b", &bytes, &files, None, &*other.clock).unwrap();
     assert_eq!((report.keys, report.backup_revision), (2000, revision));
@@ -349,8 +349,8 @@ fn a_backup_is_of_one_revision_while_the_store_goes_on() {
 }
 
 #[test]
-fn a_restored_store_is_above_every_revision_ever_handed_out() {
-    let world = World::new(Config::default());
+fn a_restored_store_is_above_every_revision_ever_returned() {
+    let world = Setup::new(Config::default());
     let mut machine = world.start();
     let lease = LeaseId::from_wire(7).unwrap();
     grant(&mut machine, lease, Duration::from_secs(60));
@@ -359,7 +359,7 @@ fn a_restored_store_is_above_every_revision_ever_handed_out() {
 
     let lost = machine.put("a", "2").unwrap();
     for above in [None, Some(lost)] {
-        let other = World::new(Config::default());
+        let other = Setup::new(Config::default());
         let files: Arc<dyn Files> = Arc::new(other.disk.files());
         let report = embedded::restore("b", &bytes, &files, above, &*other.clock).unwrap();
         let mut restored = other.start();
@@ -398,7 +398,7 @@ fn a_restored_store_is_above_every_revision_ever_handed_out() {
 
 #[test]
 fn a_damaged_backup_and_a_full_directory_are_refused() {
-    let world = World::new(Config::default());
+    let world = Setup::new(Config::default());
     let mut machine = world.start();
     machine.put("a", "1").unwrap();
     let bytes = backup(&machine);
@@ -421,7 +421,7 @@ fn a_damaged_backup_and_a_full_directory_are_refused() {
 
 #[test]
 fn a_restore_that_fails_for_space_leaves_nothing_and_can_be_tried_again() {
-    let world = World::new(Config::default());
+    let world = Setup::new(Config::default());
     let mut machine = world.start();
     for number in 0..50 {
         machine
@@ -453,7 +453,7 @@ fn a_restore_that_fails_for_space_leaves_nothing_and_can_be_tried_again() {
 
     disk.set_capacity(None);
 
-    // A process that was killed in between leaves what it had.
+    // A process that is killed in between leaves its files.
     files.create("RESTORE.unfinished").unwrap();
     files.create("00000001.part").unwrap();
     assert_eq!(restore().unwrap().keys, 50);
@@ -463,8 +463,8 @@ fn a_restore_that_fails_for_space_leaves_nothing_and_can_be_tried_again() {
 }
 
 #[test]
-fn a_store_that_forgot_nothing_can_be_told_to_forget_what_was_before_everything() {
-    let world = World::new(Config::default());
+fn compacting_a_new_store_to_revision_0_is_allowed() {
+    let world = Setup::new(Config::default());
     let mut machine = world.start();
     machine.compact(Revision::ZERO).unwrap();
     machine.compact(Revision::FIRST).unwrap();
@@ -485,7 +485,7 @@ fn backup(machine: &Machine) -> Vec<u8> {
 
 #[test]
 fn a_range_that_needs_the_disk_reads_settled_and_moved_versions() {
-    let world = World::new(Config {
+    let world = Setup::new(Config {
         segment_bytes: 600,
         part_bytes: 500,
         recent_bytes: 0,
@@ -527,7 +527,7 @@ fn a_range_that_needs_the_disk_reads_settled_and_moved_versions() {
 
 #[test]
 fn a_watch_of_another_range_is_not_woken() {
-    let world = World::new(Config::default());
+    let world = Setup::new(Config::default());
     let mut machine = world.start();
     let request = WatchRequest::new(KeyRange::prefix("/pods/"));
     let mut watch = now(machine.store.watch(request)).unwrap();

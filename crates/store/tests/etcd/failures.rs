@@ -1,5 +1,5 @@
-//! Trouble for a cluster: members are killed or hang and come back while something else goes on.
-//! And a store that notes how often trouble was felt.
+//! Failures of a cluster: members are killed or stopped and come back while a test runs. And a
+//! store that counts the requests that failed.
 
 use crate::cluster::Cluster;
 use async_trait::async_trait;
@@ -13,44 +13,44 @@ use std::{
 };
 use tokio::{sync::oneshot, task::JoinHandle, time::sleep};
 
-/// Between a member's return and the next one's end, and how long it is away.
+/// The time between a member's return and the next failure, and how long a member is down.
 const QUIET: Duration = Duration::from_millis(900);
 const AWAY: Duration = Duration::from_millis(500);
-/// How long a member hangs: longer than [`IMPATIENCE`], so that it is given up.
+/// How long a member hangs: longer than [`ATTEMPT_TIMEOUT`], so that clients switch to another.
 const HANGS: Duration = Duration::from_millis(2500);
-/// How long to wait for one member where members hang.
-pub(crate) const IMPATIENCE: Duration = Duration::from_secs(1);
+/// The attempt timeout of clients where members hang.
+pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What befalls a member.
+/// How a member fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Blow {
-    /// It is gone, and everybody sees that at once.
+pub(crate) enum Failure {
+    /// It is killed, which clients notice at once.
     Killed,
-    /// It is there and says nothing.
+    /// It hangs: it is there and does not answer.
     Hung,
 }
 
-/// Strikes one member after the other until it is told to end.
-pub(crate) struct Trouble {
+/// Makes one member after the other fail until it is stopped.
+pub(crate) struct Failures {
     stop: oneshot::Sender<()>,
     task: JoinHandle<(Cluster, usize)>,
 }
 
-impl Trouble {
-    pub(crate) fn begin(mut cluster: Cluster, blow: Blow) -> Self {
+impl Failures {
+    pub(crate) fn begin(mut cluster: Cluster, failure: Failure) -> Self {
         let (stop, mut stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
-            let mut blows = 0;
+            let mut count = 0;
             while stopped.try_recv().is_err() {
                 sleep(QUIET).await;
-                let member = blows % cluster.len();
-                match blow {
-                    Blow::Killed => {
+                let member = count % cluster.len();
+                match failure {
+                    Failure::Killed => {
                         cluster.kill(member);
                         sleep(AWAY).await;
                         cluster.restart(member);
                     }
-                    Blow::Hung => {
+                    Failure::Hung => {
                         cluster.hang(member);
                         sleep(HANGS).await;
                         cluster.wake(member);
@@ -58,43 +58,43 @@ impl Trouble {
                 }
 
                 cluster.wait().await;
-                blows += 1;
+                count += 1;
             }
 
-            (cluster, blows)
+            (cluster, count)
         });
 
-        Trouble { stop, task }
+        Failures { stop, task }
     }
 
-    /// Ends it; tells how often a member was struck.
+    /// Stops it and returns how often a member failed.
     pub(crate) async fn end(self) -> usize {
-        self.calm().await.1
+        self.stop().await.1
     }
 
-    /// Ends it, and gives back the cluster with how often a member was struck.
-    pub(crate) async fn calm(self) -> (Cluster, usize) {
-        // It may have ended already, by a panic that the next line tells.
+    /// Stops it and returns the cluster, and how often a member failed.
+    pub(crate) async fn stop(self) -> (Cluster, usize) {
+        // It may have panicked already; the next line reports that.
         self.stop.send(()).unwrap_or_default();
         self.task.await.unwrap()
     }
 }
 
-/// A store that counts the requests it could not answer.
-pub(crate) struct Noting<S> {
+/// A store that counts the requests that failed as unavailable.
+pub(crate) struct Counting<S> {
     store: S,
     unavailable: AtomicUsize,
 }
 
-impl<S> Noting<S> {
+impl<S> Counting<S> {
     pub(crate) fn new(store: S) -> Self {
-        Noting {
+        Counting {
             store,
             unavailable: AtomicUsize::new(0),
         }
     }
 
-    pub(crate) fn take_notes(&self) -> usize {
+    pub(crate) fn take_count(&self) -> usize {
         self.unavailable.swap(0, Ordering::Relaxed)
     }
 
@@ -107,7 +107,7 @@ impl<S> Noting<S> {
 }
 
 #[async_trait]
-impl<S: Store> Store for Noting<S> {
+impl<S: Store> Store for Counting<S> {
     async fn range(&self, request: RangeRequest) -> Result<RangeAnswer, StoreError> {
         self.note(self.store.range(request).await)
     }

@@ -1,5 +1,4 @@
-//! Answers that come one after the other, from a task that belongs to the call: it ends when the
-//! call does.
+//! A response stream that is produced by a task. The task is owned by the call and ends with it.
 
 use std::{
     pin::Pin,
@@ -9,13 +8,13 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tokio_stream::Stream;
 use tonic::Status;
 
-/// Answers waiting for a client before whoever makes them has to wait.
+/// How many answers are buffered before the producing task waits.
 const WAITING: usize = 16;
 
 /// The sending end of a stream of answers.
 pub(super) type Answers<T> = mpsc::Sender<Result<T, Status>>;
 
-/// A stream of answers with the task that makes them.
+/// A stream of answers with the task that produces them.
 pub(super) struct AnswerStream<T> {
     answers: mpsc::Receiver<Result<T, Status>>,
     _task: JoinSet<()>,

@@ -1,7 +1,7 @@
-//! `Lease`: granting, keeping alive, revoking, asking after.
+//! `Lease`: grant, keep alive, revoke, query.
 
 use super::stream::{AnswerStream, Answers};
-use super::{Served, stopped};
+use super::{ServerState, stopped};
 use crate::wire::{Refusal, rpc};
 use crate::{LeaseId, Store, StoreError};
 use async_trait::async_trait;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tonic::{Request, Response, Status, Streaming};
 
 #[async_trait]
-impl rpc::lease_server::Lease for Served {
+impl rpc::lease_server::Lease for ServerState {
     type LeaseKeepAliveStream = AnswerStream<rpc::LeaseKeepAliveResponse>;
 
     async fn lease_grant(
@@ -45,9 +45,9 @@ impl rpc::lease_server::Lease for Served {
         &self,
         request: Request<Streaming<rpc::LeaseKeepAliveRequest>>,
     ) -> Result<Response<Self::LeaseKeepAliveStream>, Status> {
-        let (served, requests) = (self.clone(), request.into_inner());
+        let (state, requests) = (self.clone(), request.into_inner());
         Ok(Response::new(AnswerStream::new(|answers| {
-            served.keep_alive(requests, answers)
+            state.keep_alive(requests, answers)
         })))
     }
 
@@ -76,7 +76,7 @@ impl rpc::lease_server::Lease for Served {
                 keys: if request.keys { lease.keys } else { Vec::new() },
                 ..gone
             },
-            // Not an error: clients learn by asking that a lease is over.
+            // Not an error: a TTL of -1 tells clients that the lease does not exist.
             Err(StoreError::LeaseNotFound(_)) => gone,
             Err(error) => return Err(error.into()),
         }))
@@ -98,7 +98,7 @@ impl rpc::lease_server::Lease for Served {
     }
 }
 
-impl Served {
+impl ServerState {
     async fn keep_alive(
         self,
         mut requests: Streaming<rpc::LeaseKeepAliveRequest>,
@@ -108,7 +108,7 @@ impl Served {
             let request = tokio::select! {
                 biased;
                 () = stopped(self.stopping.clone()) => {
-                    // A client that is gone needs no word.
+                    // A send error means that the client disconnected.
                     return answers.send(Err(Refusal::Stopped.into())).await.unwrap_or_default();
                 }
                 request = requests.message() => request,
@@ -127,7 +127,7 @@ impl Served {
         let kept = self.store.keep_lease_alive(id(wire)?).await;
         let ttl = match kept {
             Ok(ttl) => seconds(ttl),
-            // No time is left to a lease that there is not.
+            // A TTL of 0 means that the lease does not exist.
             Err(StoreError::LeaseNotFound(_)) => 0,
             Err(error) => return Err(error.into()),
         };

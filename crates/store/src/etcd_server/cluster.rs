@@ -1,12 +1,12 @@
-//! `Cluster`: the one member, which nobody can be added to.
+//! `Cluster`: a cluster of one member; members cannot be added or removed.
 
-use super::Served;
+use super::ServerState;
 use crate::wire::rpc;
 use async_trait::async_trait;
 use tonic::{Request, Response, Status};
 
 #[async_trait]
-impl rpc::cluster_server::Cluster for Served {
+impl rpc::cluster_server::Cluster for ServerState {
     async fn member_list(
         &self,
         _request: Request<rpc::MemberListRequest>,
@@ -54,5 +54,5 @@ impl rpc::cluster_server::Cluster for Served {
 }
 
 pub(super) fn one_member() -> Status {
-    Status::unimplemented("the embedded store has one member, always")
+    Status::unimplemented("the embedded store always has exactly one member")
 }

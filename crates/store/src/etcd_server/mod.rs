@@ -1,12 +1,11 @@
-//! The etcd face: etcd's v3 API over the embedded engine, so that `etcdctl` and everything else
-//! that speaks to an etcd can speak to it.
+//! The etcd server: etcd's v3 API over the embedded engine, for `etcdctl` and other etcd clients.
 //!
-//! A [`Face`] listens on a unix socket or a port (`listen`), secures connections (`connections`,
-//! `tls`), makes them readable to our HTTP library (`authority`) and hands each call to the service
-//! it belongs to: `kv`, `watch`, `lease`, `maintenance`, `cluster`; plain HTTP finds `pages`. A
-//! service decodes the request (`crate::wire`), asks the engine, and encodes what it answers;
-//! errors leave with etcd's codes and texts. It speaks as a cluster of one member that leads
-//! itself.
+//! An [`EtcdServer`] listens on a unix socket or a port (`listen`), accepts and secures connections
+//! (`connections`, `tls`), fixes their headers for our HTTP library (`authority`) and routes each
+//! call to its service: `kv`, `watch`, `lease`, `maintenance`, `cluster`; plain HTTP goes to
+//! `pages`. A service decodes the request (`crate::wire`), calls the engine and encodes the answer;
+//! errors carry etcd's codes and texts. The server presents itself as a cluster of one member,
+//! which is the leader.
 
 mod authority;
 mod cluster;
@@ -22,10 +21,10 @@ mod stream;
 mod tls;
 mod watch;
 
-pub use listen::{FaceError, Listen};
+pub use listen::{EtcdServerError, Listen};
 pub(crate) use snapshot::Snapshot;
 pub use snapshot::SnapshotError;
-pub use tls::{Admits, ClientRule, Clients, FaceTls, TlsError};
+pub use tls::{Admits, ClientRule, Clients, ServerTls, TlsError};
 
 use crate::Revision;
 use crate::embedded::Embedded;
@@ -42,27 +41,27 @@ use tokio::{
 };
 use tonic::{service::Routes, transport::server::Router};
 
-/// Where and how the face is shown.
+/// Where the etcd server listens, and how.
 #[derive(Clone, Debug)]
-pub struct FaceConfig {
+pub struct EtcdServerConfig {
     pub listen: Listen,
-    pub tls: Option<FaceTls>,
+    pub tls: Option<ServerTls>,
     /// The name of the one member.
     pub name: String,
-    /// How often a quiet watch that asked for it hears of progress.
+    /// How often an idle watch that requested progress notifications gets one.
     pub progress_every: Duration,
 }
 
-/// A face being shown. It goes away when it is stopped or dropped.
-pub struct Face {
+/// A running etcd server. It ends when it is stopped or dropped.
+pub struct EtcdServer {
     url: String,
     stop: signal::Sender<bool>,
     server: JoinSet<Result<(), tonic::transport::Error>>,
 }
 
-/// What every service knows.
+/// The state that all services share.
 #[derive(Clone)]
-struct Served {
+struct ServerState {
     store: Arc<Embedded>,
     name: String,
     url: String,
@@ -70,18 +69,18 @@ struct Served {
     stopping: signal::Receiver<bool>,
 }
 
-/// Largest request taken off the wire: above every limit of the engine, whose refusal tells more.
+/// Largest message accepted: above every limit of the engine, whose error is more specific.
 const MESSAGE_LIMIT: usize = 64 << 20;
-/// There are no elections; etcd's first leader leads in term 2.
+/// There are no elections; etcd's first leader has term 2.
 const TERM: u64 = 2;
 /// etcd's default.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10 * 60);
-/// How long calls may go on after the face was told to stop.
+/// How long calls may continue after the server was stopped.
 const GRACE: Duration = Duration::from_secs(5);
 
-impl FaceConfig {
+impl EtcdServerConfig {
     pub fn new(listen: Listen) -> Self {
-        FaceConfig {
+        EtcdServerConfig {
             listen,
             tls: None,
             name: "default".to_owned(),
@@ -90,49 +89,49 @@ impl FaceConfig {
     }
 }
 
-impl Face {
-    /// Listens, and serves from now on. Must be called on a runtime.
-    pub fn show(store: Arc<Embedded>, config: FaceConfig) -> Result<Self, FaceError> {
+impl EtcdServer {
+    /// Binds the listener and starts to serve. Must be called on a runtime.
+    pub fn start(store: Arc<Embedded>, config: EtcdServerConfig) -> Result<Self, EtcdServerError> {
         let bound = listen::bind(&config.listen, config.tls.as_ref())?;
         let (stop, stopping) = signal::channel(false);
 
-        let served = Served {
+        let state = ServerState {
             store,
             name: config.name,
             url: bound.url(config.tls.is_some()),
             progress_every: config.progress_every,
             stopping: stopping.clone(),
         };
-        let url = served.url.clone();
+        let url = state.url.clone();
 
-        let tls = config.tls.as_ref().map(FaceTls::acceptor).transpose()?;
-        let router = served.router();
+        let tls = config.tls.as_ref().map(ServerTls::acceptor).transpose()?;
+        let router = state.router();
         let mut server = JoinSet::new();
         server.spawn(bound.serve(tls, router, stopped(stopping)));
 
-        Ok(Face { url, stop, server })
+        Ok(EtcdServer { url, stop, server })
     }
 
-    /// Where clients find it, as `etcdctl --endpoints` takes it.
+    /// The client URL, in the form of `etcdctl --endpoints`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Takes no new calls, ends the watches, and lets what is under way end for a moment.
+    /// Accepts no new calls, ends the watches, and waits a short time for calls in progress.
     pub async fn stop(self) {
         self.stop_within(GRACE).await;
     }
 
-    /// The same with another patience.
+    /// Like [`EtcdServer::stop`], with a given grace period.
     pub async fn stop_within(mut self, grace: Duration) {
         self.stop.send_replace(true);
         let ended = timeout(grace, self.server.join_next()).await;
-        // What is still under way after the grace ends with the tasks, which end with `self`.
+        // Calls in progress after the grace period end with their tasks, which `self` owns.
         drop::<Result<_, Elapsed>>(ended);
     }
 }
 
-impl Served {
+impl ServerState {
     fn router(&self) -> Router {
         let kv = KvServer::new(self.clone())
             .max_decoding_message_size(MESSAGE_LIMIT)
@@ -163,15 +162,15 @@ impl Served {
         self.header(self.store.revision())
     }
 
-    /// Never zero, which etcd takes for "nobody".
+    /// Never zero, which etcd reads as "no member".
     fn member_id(&self) -> u64 {
         self.store.store_id().rotate_left(32).max(1)
     }
 }
 
-/// Waits until the face is told to stop, or is gone.
+/// Waits until the server is stopped or dropped.
 async fn stopped(mut stopping: signal::Receiver<bool>) {
-    // An error means that the face is gone, which is as good as told.
+    // An error means that the server was dropped.
     stopping
         .wait_for(|stop| *stop)
         .await

@@ -2,7 +2,7 @@
 
 use super::cluster::one_member;
 use super::stream::{AnswerStream, Answers};
-use super::{Served, TERM};
+use super::{ServerState, TERM};
 use crate::embedded::Backup;
 use crate::wire::{Refusal, rpc};
 use crate::{Revision, Store};
@@ -11,11 +11,11 @@ use bytes::Bytes;
 use ring::digest::{Context, SHA256};
 use tonic::{Request, Response, Status};
 
-/// `etcdctl` takes a snapshot for whole only if its length is that of some pages and a SHA-256.
+/// `etcdctl` accepts a snapshot only if its length is a multiple of this plus a SHA-256.
 const PAGE: usize = 512;
 
 #[async_trait]
-impl rpc::maintenance_server::Maintenance for Served {
+impl rpc::maintenance_server::Maintenance for ServerState {
     type SnapshotStream = AnswerStream<rpc::SnapshotResponse>;
 
     async fn status(
@@ -29,7 +29,7 @@ impl rpc::maintenance_server::Maintenance for Served {
             db_size: size(status.file_bytes),
             db_size_in_use: size(status.used_bytes),
             leader: self.member_id(),
-            // There is no raft; every revision is one entry of the log.
+            // There is no raft; every revision counts as one log entry.
             raft_index: status.revision.get(),
             raft_applied_index: status.revision.get(),
             raft_term: TERM,
@@ -43,7 +43,8 @@ impl rpc::maintenance_server::Maintenance for Served {
         &self,
         _request: Request<rpc::AlarmRequest>,
     ) -> Result<Response<rpc::AlarmResponse>, Status> {
-        // A full disk refuses writes while it is full; nothing has to be disarmed afterwards.
+        // Writes fail while the disk is full and succeed again afterwards; there is no alarm to
+        // disarm.
         Ok(Response::new(rpc::AlarmResponse {
             header: Some(self.header_now()),
             alarms: Vec::new(),
@@ -89,9 +90,9 @@ impl rpc::maintenance_server::Maintenance for Served {
         &self,
         _request: Request<rpc::SnapshotRequest>,
     ) -> Result<Response<Self::SnapshotStream>, Status> {
-        let (served, backup) = (self.clone(), self.store.backup());
+        let (state, backup) = (self.clone(), self.store.backup());
         Ok(Response::new(AnswerStream::new(|answers| {
-            served.send_snapshot(backup, answers)
+            state.send_snapshot(backup, answers)
         })))
     }
 
@@ -107,21 +108,21 @@ impl rpc::maintenance_server::Maintenance for Served {
         _request: Request<rpc::DowngradeRequest>,
     ) -> Result<Response<rpc::DowngradeResponse>, Status> {
         Err(Status::unimplemented(
-            "the embedded store has no other version to go back to",
+            "the embedded store cannot be downgraded",
         ))
     }
 }
 
-impl Served {
-    /// Sends a backup of the store, as `coracle`'s own restore takes it, with the checksum that
-    /// `etcdctl` wants.
+impl ServerState {
+    /// Sends a backup of the store in the format of `coracle`'s restore, followed by the checksum
+    /// that `etcdctl` expects.
     async fn send_snapshot(self, mut backup: Backup, answers: Answers<rpc::SnapshotResponse>) {
         let mut digest = Context::new(&SHA256);
         let mut length = 0_usize;
 
         let header = Some(self.header(backup.revision()));
         let send = async |blob: Bytes| {
-            let remaining_bytes = 0; // not known before the end
+            let remaining_bytes = 0; // not known in advance
             let part = rpc::SnapshotResponse {
                 header,
                 remaining_bytes,
@@ -167,7 +168,7 @@ impl Served {
             }
         }
 
-        // Should the client be gone, there is nobody to tell.
+        // A send error means that the client disconnected.
         send(Bytes::copy_from_slice(digest.finish().as_ref())).await;
     }
 }

@@ -1,21 +1,22 @@
-//! Those who ask for writes: tasks of the runtime that the store was opened in.
+//! The load of the runtime whose tasks send write requests: the one in which the store was opened.
 
 use tokio::runtime::{Handle, RuntimeMetrics};
 
-/// Whether they have their hands full.
-pub(super) struct Askers(Option<RuntimeMetrics>);
+/// Whether all worker threads of the runtime are busy.
+pub(super) struct RuntimeLoad(Option<RuntimeMetrics>);
 
-impl Askers {
-    /// The tasks of the runtime that this is called in. Outside of any, nobody is known.
-    pub(super) fn here() -> Askers {
-        Askers(Handle::try_current().ok().map(|runtime| runtime.metrics()))
+impl RuntimeLoad {
+    /// The runtime that this is called in. Outside of a runtime the load is unknown.
+    pub(super) fn current() -> RuntimeLoad {
+        RuntimeLoad(Handle::try_current().ok().map(|runtime| runtime.metrics()))
     }
 
-    /// Whether every thread of theirs is at work: then somebody is likely to ask soon, and a sync
-    /// before that would take the processor from whoever is about to.
-    pub(super) fn are_all_at_work(&self) -> bool {
+    /// Whether every worker thread is busy: then more requests are likely to come soon, and a sync
+    /// before that would take CPU time from the tasks that are about to send them.
+    pub(super) fn is_saturated(&self) -> bool {
         let Some(runtime) = &self.0 else { return false };
-        // A thread counts how often it lies down and gets up: one that lies has an odd number.
+        // The count rises when a thread parks and when it unparks: it is odd while the thread is
+        // parked.
         (0..runtime.num_workers())
             .all(|worker| runtime.worker_park_unpark_count(worker).is_multiple_of(2))
     }
@@ -26,18 +27,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_at_work_outside_of_a_runtime() {
-        assert!(!Askers::here().are_all_at_work());
+    fn no_worker_is_busy_outside_of_a_runtime() {
+        assert!(!RuntimeLoad::current().is_saturated());
     }
 
     #[test]
-    fn all_are_at_work_when_no_thread_has_nothing_to_do() {
+    fn all_workers_are_busy_when_no_thread_is_parked() {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .unwrap();
-        let askers = runtime.block_on(async { Askers::here() });
+        let runtime_load = runtime.block_on(async { RuntimeLoad::current() });
 
         let (begun, all_begun) = std::sync::mpsc::channel();
         let (ends, end) = tokio::sync::watch::channel(false);
@@ -54,19 +55,19 @@ mod tests {
         let first = work();
 
         all_begun.recv().unwrap();
-        until(|| !askers.are_all_at_work());
+        until(|| !runtime_load.is_saturated());
         let second = work();
         all_begun.recv().unwrap();
 
-        until(|| askers.are_all_at_work());
+        until(|| runtime_load.is_saturated());
         ends.send_replace(true);
         runtime
             .block_on(async { tokio::try_join!(first, second) })
             .unwrap();
-        until(|| !askers.are_all_at_work());
+        until(|| !runtime_load.is_saturated());
     }
 
-    /// Threads take a moment to lie down.
+    /// Threads take a moment to park.
     fn until(holds: impl Fn() -> bool) {
         while !holds() {
             std::thread::yield_now();

@@ -1,8 +1,8 @@
-//! TLS on a port: our certificate, and which clients are let in.
+//! TLS on a port: the serving certificate, and which clients are accepted.
 //!
-//! A client shows a certificate of the authority named, and whoever assembles the server says of
-//! each such certificate whether its owner may use the store ([`ClientRule`]). Both are checked in
-//! the handshake: who is refused never gets as far as HTTP, and hears `access_denied`.
+//! A client presents a certificate of the configured CA, and a [`ClientRule`] decides whether its
+//! owner may use the store. Both are checked in the handshake: a rejected client never reaches HTTP
+//! and receives the alert `access_denied`.
 
 use rustls::{
     DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
@@ -18,48 +18,48 @@ use tokio_rustls::TlsAcceptor;
 
 /// How connections to a port are secured. Texts are PEM.
 #[derive(Clone)]
-pub struct FaceTls {
+pub struct ServerTls {
     pub certificate: Vec<u8>,
     pub key: Vec<u8>,
-    /// Who is let in; without it everybody who reaches the port.
+    /// Which clients are accepted; `None` accepts everyone who reaches the port.
     pub clients: Option<Clients>,
 }
 
-/// Which clients are let in.
+/// Which clients are accepted.
 #[derive(Clone)]
 pub struct Clients {
-    /// PEM: who signs the certificates that clients have to show.
+    /// PEM: the CA that signs client certificates.
     pub authority: Vec<u8>,
     pub rule: ClientRule,
 }
 
-/// Which certificates of the authority are let in.
+/// Which certificates of the CA are accepted.
 #[derive(Clone)]
 pub enum ClientRule {
-    /// All that the authority signed: it signs for users of this store alone.
+    /// All of them: the CA signs only for users of this store.
     Any,
     Only(Admits),
 }
 
-/// Says of a certificate in DER whether its owner is let in, or why not.
+/// Decides whether the owner of a DER certificate is accepted, or returns the reason why not.
 pub type Admits = Arc<dyn Fn(&[u8]) -> Result<(), String> + Send + Sync>;
 
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("the serving certificate cannot be read")]
+    #[error("cannot read the serving certificate")]
     Certificate(#[source] rustls::pki_types::pem::Error),
-    #[error("the serving key cannot be read")]
+    #[error("cannot read the serving key")]
     Key(#[source] rustls::pki_types::pem::Error),
-    #[error("the authority of clients cannot be read")]
+    #[error("cannot read the client CA certificate")]
     Authority(#[source] rustls::pki_types::pem::Error),
-    #[error("the authority of clients cannot be used")]
+    #[error("cannot use the client CA certificate")]
     Verifier(#[from] rustls::server::VerifierBuilderError),
     #[error(transparent)]
     Settings(#[from] rustls::Error),
 }
 
-impl fmt::Debug for FaceTls {
+impl fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FaceTls")
             .field("demands_certificates", &self.clients.is_some())
@@ -67,7 +67,7 @@ impl fmt::Debug for FaceTls {
     }
 }
 
-impl FaceTls {
+impl ServerTls {
     pub(super) fn acceptor(&self) -> Result<TlsAcceptor, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let chain = CertificateDer::pem_slice_iter(&self.certificate).collect::<Result<_, _>>();
@@ -106,7 +106,7 @@ impl Clients {
     }
 }
 
-/// Lets in those of the authority's clients whom a function takes.
+/// Accepts the clients of the CA for which a function returns `Ok`.
 struct Admitted {
     signed: Arc<dyn ClientCertVerifier>,
     admits: Admits,
@@ -133,7 +133,7 @@ impl ClientCertVerifier for Admitted {
     ) -> Result<ClientCertVerified, rustls::Error> {
         let verified = self.signed.verify_client_cert(own, intermediates, now)?;
         (self.admits)(own).map_err(|reason| {
-            tracing::warn!(reason, "client refused on the etcd port");
+            tracing::warn!(reason, "client certificate rejected on the etcd port");
             rustls::CertificateError::ApplicationVerificationFailure
         })?;
         Ok(verified)

@@ -1,15 +1,15 @@
-//! `Watch`: one stream, many watches.
+//! `Watch`: many watches on one stream.
 //!
-//! A session belongs to a stream. It reads the client's requests and has a pump for each watch, a
-//! task that takes items from the engine and sends them as answers. All pumps send into the same
-//! channel as the session, which keeps the order: a watch is said to be created before its first
-//! event, nothing comes after it is said to be cancelled. When the client asks for progress, every
-//! pump is asked, and the session answers for all of them with the least they report: by then
-//! everything before it is in the channel.
+//! A session belongs to a stream. It reads the client's requests and has a pump for each watch: a
+//! task that takes items from the engine and sends them as responses. Session and pumps send into
+//! the same channel, which keeps the order: `created` comes before the first event of a watch, and
+//! nothing comes after `canceled`. When the client requests progress, every pump is asked, and the
+//! session answers with the lowest revision that they report: everything before it is in the
+//! channel by then.
 
-use super::pump::{Filter, Outlet, Report, answer, cancelled, decode_create};
+use super::pump::{Filter, PumpTask, Report, answer, cancelled, decode_create};
 use super::stream::{AnswerStream, Answers};
-use super::{Served, stopped};
+use super::{ServerState, stopped};
 use crate::wire::{Refusal, rpc};
 use crate::{Revision, Store, Watch};
 use async_trait::async_trait;
@@ -24,51 +24,51 @@ use tokio::{
 };
 use tonic::{Request, Response, Status, Streaming};
 
-/// What pumps have to say before the session listens.
+/// How many reports of pumps are buffered.
 const REPORTS: usize = 64;
-/// The watch that an answer to all of them names.
+/// The watch id of a response that concerns all watches of the stream.
 const ALL: i64 = -1;
 const DUPLICATE: &str = "mvcc: duplicate watch ID provided on the WatchStream";
 
 #[async_trait]
-impl rpc::watch_server::Watch for Served {
+impl rpc::watch_server::Watch for ServerState {
     type WatchStream = AnswerStream<rpc::WatchResponse>;
 
     async fn watch(
         &self,
         request: Request<Streaming<rpc::WatchRequest>>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let (served, requests) = (self.clone(), request.into_inner());
+        let (state, requests) = (self.clone(), request.into_inner());
         Ok(Response::new(AnswerStream::new(|answers| {
-            Session::new(served, answers).run(requests)
+            Session::new(state, answers).run(requests)
         })))
     }
 }
 
 struct Session {
-    served: Served,
+    state: ServerState,
     answers: Answers<rpc::WatchResponse>,
     pumps: BTreeMap<i64, Pump>,
     next_id: i64,
-    /// The pumps that have not reported yet, and the least revision of those that have.
+    /// The pumps that have not reported yet, and the lowest revision of those that have.
     round: Option<(BTreeSet<i64>, Revision)>,
     reports: (mpsc::Sender<Report>, mpsc::Receiver<Report>),
 }
 
-/// The session's hold on a pump: it ends with it.
+/// The session's handle of a pump, which ends when it is dropped.
 struct Pump {
     ask: Arc<Notify>,
     task: JoinSet<()>,
 }
 
-/// The client is gone.
-struct Gone;
+/// The client disconnected.
+struct Disconnected;
 
 impl Session {
-    fn new(served: Served, answers: Answers<rpc::WatchResponse>) -> Self {
+    fn new(state: ServerState, answers: Answers<rpc::WatchResponse>) -> Self {
         let (pumps, reports) = (BTreeMap::new(), mpsc::channel(REPORTS));
         Session {
-            served,
+            state,
             answers,
             pumps,
             next_id: 0,
@@ -78,20 +78,20 @@ impl Session {
     }
 
     async fn run(mut self, mut requests: Streaming<rpc::WatchRequest>) {
-        let stopped = stopped(self.served.stopping.clone());
+        let stopped = stopped(self.state.stopping.clone());
         tokio::pin!(stopped);
 
         loop {
             let heard = tokio::select! {
                 biased;
                 () = &mut stopped => {
-                    // A client that is gone needs no word.
+                    // `Disconnected` means that the client disconnected.
                     return self.answers.send(Err(Refusal::Stopped.into())).await.unwrap_or_default();
                 }
                 Some(report) = self.reports.1.recv() => self.reported(report).await,
                 request = requests.message() => match request {
                     Ok(Some(request)) => self.requested(request).await,
-                    // A client that asks nothing more may still listen.
+                    // A client that sends no more requests may still read.
                     Ok(None) if !self.pumps.is_empty() => self.listen().await,
                     Ok(None) | Err(_) => return,
                 },
@@ -103,20 +103,20 @@ impl Session {
         }
     }
 
-    /// The client has sent its last request; go on until it hangs up.
-    async fn listen(&mut self) -> Result<(), Gone> {
+    /// The client has sent its last request: continue until it disconnects.
+    async fn listen(&mut self) -> Result<(), Disconnected> {
         while !self.pumps.is_empty() {
             tokio::select! {
                 biased;
-                () = stopped(self.served.stopping.clone()) => return Err(Gone),
-                () = self.answers.closed() => return Err(Gone),
+                () = stopped(self.state.stopping.clone()) => return Err(Disconnected),
+                () = self.answers.closed() => return Err(Disconnected),
                 Some(report) = self.reports.1.recv() => self.reported(report).await?,
             }
         }
-        Err(Gone)
+        Err(Disconnected)
     }
 
-    async fn requested(&mut self, request: rpc::WatchRequest) -> Result<(), Gone> {
+    async fn requested(&mut self, request: rpc::WatchRequest) -> Result<(), Disconnected> {
         match request.request_union {
             Some(RequestUnion::CreateRequest(create)) => self.create(create).await,
             Some(RequestUnion::CancelRequest(cancel)) => self.cancel(cancel.watch_id).await,
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    async fn create(&mut self, create: rpc::WatchCreateRequest) -> Result<(), Gone> {
+    async fn create(&mut self, create: rpc::WatchCreateRequest) -> Result<(), Disconnected> {
         let Some(id) = self.new_id(create.watch_id) else {
             let refused = rpc::WatchResponse {
                 created: true,
@@ -136,13 +136,13 @@ impl Session {
             return self.send(refused).await;
         };
 
-        let (request, filter) = decode_create(&create, &self.served);
-        let opened = self.served.store.watch(request.clone()).await;
+        let (request, filter) = decode_create(&create, &self.state);
+        let opened = self.state.store.watch(request.clone()).await;
         let revision = opened
             .as_ref()
-            .map_or(self.served.store.revision(), Watch::created_at);
+            .map_or(self.state.store.revision(), Watch::created_at);
 
-        let header = Some(self.served.header(revision));
+        let header = Some(self.state.header(revision));
         self.send(rpc::WatchResponse {
             created: true,
             header,
@@ -160,12 +160,12 @@ impl Session {
 
     fn pump(&mut self, id: i64, watch: Watch, from: Option<Revision>, filter: Filter) {
         let ask = Arc::new(Notify::new());
-        let outlet = Outlet {
+        let outlet = PumpTask {
             id,
             from,
             filter,
             ask: ask.clone(),
-            served: self.served.clone(),
+            state: self.state.clone(),
             answers: self.answers.clone(),
             reports: self.reports.0.clone(),
         };
@@ -175,11 +175,11 @@ impl Session {
         self.pumps.insert(id, Pump { ask, task });
     }
 
-    async fn cancel(&mut self, id: i64) -> Result<(), Gone> {
+    async fn cancel(&mut self, id: i64) -> Result<(), Disconnected> {
         let Some(mut pump) = self.pumps.remove(&id) else {
             return Ok(());
         };
-        // Waits for its end, so that no event follows the word that there are no more.
+        // Waits for the task's end, so that no event follows the cancellation.
         pump.task.shutdown().await;
         self.send(rpc::WatchResponse {
             canceled: true,
@@ -189,19 +189,19 @@ impl Session {
         self.done(id, None).await
     }
 
-    async fn ask_all(&mut self) -> Result<(), Gone> {
+    async fn ask_all(&mut self) -> Result<(), Disconnected> {
         if self.round.is_some() {
-            return Ok(()); // its answer comes, and a client asks again where it is too old
+            return Ok(()); // one is in progress; the client asks again if its revision is too old
         }
         self.pumps.values().for_each(|pump| pump.ask.notify_one());
         self.round = Some((
             self.pumps.keys().copied().collect(),
-            self.served.store.revision(),
+            self.state.store.revision(),
         ));
         self.end_round().await
     }
 
-    async fn reported(&mut self, report: Report) -> Result<(), Gone> {
+    async fn reported(&mut self, report: Report) -> Result<(), Disconnected> {
         match report {
             Report::Progress(id, revision) => self.done(id, Some(revision)).await,
             Report::Ended(id) => {
@@ -211,8 +211,8 @@ impl Session {
         }
     }
 
-    /// One pump has come so far, or is not asked any more.
-    async fn done(&mut self, id: i64, revision: Option<Revision>) -> Result<(), Gone> {
+    /// A pump reported its revision, or ended.
+    async fn done(&mut self, id: i64, revision: Option<Revision>) -> Result<(), Disconnected> {
         let Some((waiting, least)) = &mut self.round else {
             return Ok(());
         };
@@ -222,10 +222,10 @@ impl Session {
         self.end_round().await
     }
 
-    async fn end_round(&mut self) -> Result<(), Gone> {
+    async fn end_round(&mut self) -> Result<(), Disconnected> {
         match self.round.take_if(|(waiting, _)| waiting.is_empty()) {
             Some((_, least)) => {
-                let header = Some(self.served.header(least));
+                let header = Some(self.state.header(least));
                 self.send(rpc::WatchResponse {
                     header,
                     ..self.answer(ALL)
@@ -236,7 +236,7 @@ impl Session {
         }
     }
 
-    /// The id that the client chose, unless it is taken; or one of ours.
+    /// The id that the client chose, unless it is in use, or a generated one.
     fn new_id(&mut self, chosen: i64) -> Option<i64> {
         if chosen != 0 {
             return Some(chosen).filter(|id| !self.pumps.contains_key(id));
@@ -249,10 +249,13 @@ impl Session {
     }
 
     fn answer(&self, watch_id: i64) -> rpc::WatchResponse {
-        answer(&self.served, watch_id)
+        answer(&self.state, watch_id)
     }
 
-    async fn send(&self, answer: rpc::WatchResponse) -> Result<(), Gone> {
-        self.answers.send(Ok(answer)).await.map_err(|_| Gone)
+    async fn send(&self, answer: rpc::WatchResponse) -> Result<(), Disconnected> {
+        self.answers
+            .send(Ok(answer))
+            .await
+            .map_err(|_| Disconnected)
     }
 }

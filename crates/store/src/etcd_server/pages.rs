@@ -1,7 +1,7 @@
-//! What etcd answers to plain HTTP on the same address: `/health`, `/livez`, `/readyz`, `/version`,
+//! etcd's plain HTTP endpoints on the same address: `/health`, `/livez`, `/readyz`, `/version`,
 //! `/metrics`.
 
-use super::Served;
+use super::ServerState;
 use super::maintenance::minor;
 use crate::{Store, StoreStatus};
 use axum::body::Body;
@@ -17,11 +17,11 @@ const PATHS: [&str; 5] = ["/health", "/livez", "/readyz", "/version", "/metrics"
 
 type Page = Response<Body>;
 
-/// The calls of the API, and the pages beside them.
-pub(super) fn routes(calls: Routes, served: &Served) -> Routes {
-    let served = served.clone();
+/// The routes of the API and of these endpoints.
+pub(super) fn routes(calls: Routes, state: &ServerState) -> Routes {
+    let state = state.clone();
     let beside =
-        move |request: Request<Body>| async move { served.page(&request.into_parts().0).await };
+        move |request: Request<Body>| async move { state.page(&request.into_parts().0).await };
     Routes::from(calls.into_axum_router().fallback(beside))
 }
 
@@ -33,8 +33,8 @@ fn answer(status: StatusCode, kind: &'static str, text: impl Into<Body>) -> Page
     page
 }
 
-impl Served {
-    /// What is answered to a request that is no call of the API.
+impl ServerState {
+    /// The response to a request that is no call of the API.
     async fn page(&self, request: &Parts) -> Page {
         let path = request.uri.path();
         let kind = request
@@ -107,7 +107,7 @@ impl Served {
         }
     }
 
-    /// etcd's names for what this store knows of itself.
+    /// The metrics of this store under etcd's names.
     fn metrics_text(&self, status: &StoreStatus) -> String {
         let StoreStatus {
             revision,
@@ -132,50 +132,50 @@ impl Served {
             ),
             (
                 "etcd_debugging_mvcc_compact_revision",
-                "The oldest revision kept.",
+                "The oldest revision that is not compacted.",
                 String::new(),
                 compacted.get(),
             ),
             (
                 "etcd_debugging_mvcc_current_revision",
-                "The newest revision.",
+                "The current revision.",
                 String::new(),
                 revision.get(),
             ),
             (
                 "etcd_debugging_mvcc_keys_total",
-                "Keys that exist.",
+                "The number of keys.",
                 String::new(),
                 live_keys,
             ),
             (
                 "etcd_mvcc_db_total_size_in_bytes",
-                "Bytes of all files.",
+                "The total size of all files in bytes.",
                 String::new(),
                 *file_bytes,
             ),
             (
                 "etcd_mvcc_db_total_size_in_use_in_bytes",
-                "Bytes of live data and history.",
+                "The size of live data and history in bytes.",
                 String::new(),
                 *used_bytes,
             ),
             (
                 "etcd_server_has_leader",
-                "Whether a leader exists: the one member, while it is open.",
+                "Whether there is a leader: 1 while the store is open.",
                 String::new(),
                 is_open,
             ),
-            ("etcd_server_id", "The id of the one member.", id_label, 1),
+            ("etcd_server_id", "The ID of the member.", id_label, 1),
             (
                 "etcd_server_is_leader",
-                "Whether this member leads.",
+                "Whether this member is the leader.",
                 String::new(),
                 is_open,
             ),
             (
                 "etcd_server_version",
-                "The version of etcd that this server stands for.",
+                "The etcd version that this server is compatible with.",
                 version_label,
                 1,
             ),
@@ -194,7 +194,7 @@ impl Served {
                     text,
                     "# HELP {name} {help}\n# TYPE {name} gauge\n{name}{labels} {value}"
                 )
-                .expect("a string takes everything");
+                .expect("writing to a string cannot fail");
 
                 text
             })

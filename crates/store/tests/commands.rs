@@ -1,5 +1,5 @@
-//! Stores in real directories, as a person meets them: in use, backed up, restored, checked. No
-//! test here starts a process: a lock is shared with a child until the child runs its own program.
+//! Store commands on real directories: in use, backup, restore, check. No test here starts a
+//! process: a lock is shared with a child until the child calls exec.
 
 use coracle_store::{
     Put, Store,
@@ -7,7 +7,7 @@ use coracle_store::{
         Config, Embedded, OpenError, SystemClock, commands, commands::CommandError,
         files::RealFiles,
     },
-    face::{Face, FaceConfig, Listen},
+    etcd_server::{EtcdServer, EtcdServerConfig, Listen},
 };
 use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
@@ -34,7 +34,7 @@ fn a_directory_that_another_process_holds_is_a_clear_error() {
 }
 
 #[tokio::test]
-async fn a_backup_made_by_hand_is_restored_by_hand() {
+async fn a_backup_command_is_restored_by_the_restore_command() {
     let directory = tempfile::tempdir().unwrap();
     let (data, file, copy) = (
         directory.path().join("a"),
@@ -53,11 +53,14 @@ async fn a_backup_made_by_hand_is_restored_by_hand() {
 
     let report = commands::check(&copy).unwrap();
     assert_eq!((report.keys, report.compacted), (1, restored.revision));
-    assert!(report.to_string().contains("sound: 1 keys"), "{report}");
+    assert!(
+        report.to_string().contains("store is intact: 1 keys"),
+        "{report}"
+    );
 }
 
 #[tokio::test]
-async fn what_is_stored_is_its_owners_alone() {
+async fn store_and_backup_files_are_readable_by_their_owner_only() {
     let directory = tempfile::tempdir().unwrap();
     let (data, file) = (
         directory.path().join("data").join("store"),
@@ -110,11 +113,11 @@ async fn a_backup_that_fails_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_is_in_use_is_backed_up_through_its_face() {
+async fn a_store_that_is_in_use_is_backed_up_through_its_etcd_server() {
     let directory = tempfile::tempdir().unwrap();
     let (file, socket) = (
         directory.path().join("backup"),
-        directory.path().join("face.sock"),
+        directory.path().join("etcd.sock"),
     );
 
     let store = Arc::new(open(&directory.path().join("data")));
@@ -125,11 +128,15 @@ async fn a_store_that_is_in_use_is_backed_up_through_its_face() {
             .unwrap();
     }
 
-    let face = Face::show(store.clone(), FaceConfig::new(Listen::Unix(socket.clone()))).unwrap();
+    let server = EtcdServer::start(
+        store.clone(),
+        EtcdServerConfig::new(Listen::Unix(socket.clone())),
+    )
+    .unwrap();
     let report = commands::backup_of_running(&socket, &file).await.unwrap();
     assert_eq!((report.keys, report.revision), (1000, store.revision()));
 
-    face.stop().await;
+    server.stop().await;
     let restored = commands::restore(&file, &directory.path().join("copy"), None).unwrap();
     assert_eq!(
         (restored.keys, restored.backup_revision),

@@ -1,8 +1,8 @@
-//! Connections as they come: accepted, secured, and handed to the HTTP server.
+//! Accepts connections, runs TLS handshakes and hands connections to the HTTP server.
 //!
-//! Handshakes go on side by side, so that a client that is slow or silent delays no other. There is
-//! a bound on their number and on the time of each. When too many are under way the oldest gives
-//! way: a client in earnest is done long before as many others have come after it.
+//! Handshakes run concurrently, so that a slow client delays no other. Their number and the
+//! duration of each are bounded. When the limit is reached, the oldest handshake is dropped: a
+//! working client finishes long before that many others have connected after it.
 
 use std::{
     collections::VecDeque,
@@ -19,13 +19,13 @@ use tokio::{
 
 /// How long a handshake may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// How many handshakes may be under way.
+/// How many handshakes may run at once.
 const MOST_HANDSHAKES: usize = 256;
-/// How long accepting rests after a failure: too many open files, say.
+/// Delay before accepting again after a failure, for example too many open files.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
-/// Accepts connections until the other end of `ready` is gone. Each one is secured and then sent
-/// there.
+/// Accepts connections until the receiver of `ready` is dropped. Each one passes `secure` and is
+/// then sent to `ready`.
 pub(super) async fn accept<S, C, F>(
     mut next: impl FnMut(&mut Context<'_>) -> Poll<io::Result<S>>,
     secure: impl Fn(S) -> F,
@@ -68,18 +68,18 @@ pub(super) async fn accept<S, C, F>(
             oldest.abort();
         }
 
-        under_way.push_back(handshakes.spawn(hand_over(secure(stream), ready.clone())));
+        under_way.push_back(handshakes.spawn(secure_and_send(secure(stream), ready.clone())));
     }
 }
 
-async fn hand_over<C>(
+async fn secure_and_send<C>(
     secured: impl Future<Output = io::Result<C>>,
     ready: mpsc::Sender<io::Result<C>>,
 ) {
     match timeout(HANDSHAKE_WITHIN, secured).await {
-        // If the server is about to end, so does the connection.
+        // A send error means that the server is stopping; the connection is dropped.
         Ok(Ok(connection)) => ready.send(Ok(connection)).await.unwrap_or_default(),
         Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed on the etcd address"),
-        Err(_) => tracing::debug!("TLS handshake took too long on the etcd address"),
+        Err(_) => tracing::debug!("TLS handshake timed out on the etcd address"),
     }
 }

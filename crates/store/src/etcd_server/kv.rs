@@ -1,6 +1,6 @@
 //! `KV`: reading, writing, transactions, compaction.
 
-use super::Served;
+use super::ServerState;
 use crate::wire::{
     decode_delete, decode_put, decode_range_request, decode_txn, encode_delete_answer,
     encode_put_answer, encode_range_answer, encode_txn_answer, rpc,
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use tonic::{Request, Response, Status};
 
 #[async_trait]
-impl rpc::kv_server::Kv for Served {
+impl rpc::kv_server::Kv for ServerState {
     async fn range(
         &self,
         request: Request<rpc::RangeRequest>,
@@ -67,8 +67,8 @@ impl rpc::kv_server::Kv for Served {
     }
 }
 
-impl Served {
-    /// Runs one operation, and tells the revision after it.
+impl ServerState {
+    /// Runs one operation and returns the revision after it.
     async fn write(&self, op: Op) -> Result<(OpAnswer, Revision), StoreError> {
         let mut answer = self
             .store
@@ -81,7 +81,7 @@ impl Served {
         let of_op = answer
             .answers
             .pop()
-            .expect("a transaction answers each of its operations");
+            .expect("a transaction returns one answer per operation");
 
         Ok((of_op, answer.revision))
     }

@@ -1,6 +1,6 @@
-//! One watch of a stream: what the engine tells, as answers to the client.
+//! One watch of a stream: reads items from the engine and sends them to the client.
 
-use super::Served;
+use super::ServerState;
 use super::stream::Answers;
 use crate::wire::{decode_range, encode_event, mvccpb, rpc};
 use crate::{Event, EventKind, Revision, StoreError, Watch, WatchItem, WatchRequest};
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 use tonic::Status;
 
-/// A message larger than this is sent in fragments where the client takes them: etcd's limit of a
-/// request.
+/// A response larger than this is sent in fragments if the client supports it: etcd's request
+/// limit.
 const FRAGMENT: usize = 1536 << 10;
 
-/// What of a watch's events a client wants, and how.
+/// Which events of a watch the client wants, and in which form.
 #[derive(Clone, Copy)]
 pub(super) struct Filter {
     puts: bool,
@@ -26,7 +26,7 @@ pub(super) struct Filter {
 
 pub(super) fn decode_create(
     create: &rpc::WatchCreateRequest,
-    served: &Served,
+    state: &ServerState,
 ) -> (WatchRequest, Filter) {
     let without = |filter: FilterType| create.filters().any(|given| given == filter);
     let filter = Filter {
@@ -36,7 +36,7 @@ pub(super) fn decode_create(
         progress: create.progress_notify,
     };
 
-    // The empty key stands for the smallest one.
+    // An empty key means the smallest key.
     let key = if create.key.is_empty() {
         Bytes::from_static(b"\0")
     } else {
@@ -47,15 +47,15 @@ pub(super) fn decode_create(
         range: decode_range(key, create.range_end.clone()),
         from: Revision::from_wire(create.start_revision).filter(|from| *from > Revision::ZERO),
         previous: create.prev_kv,
-        progress_every: create.progress_notify.then_some(served.progress_every),
+        progress_every: create.progress_notify.then_some(state.progress_every),
     };
 
     (request, filter)
 }
 
-pub(super) fn answer(served: &Served, watch_id: i64) -> rpc::WatchResponse {
+pub(super) fn answer(state: &ServerState, watch_id: i64) -> rpc::WatchResponse {
     rpc::WatchResponse {
-        header: Some(served.header_now()),
+        header: Some(state.header_now()),
         watch_id,
         ..rpc::WatchResponse::default()
     }
@@ -77,27 +77,27 @@ pub(super) fn cancelled(answer: rpc::WatchResponse, error: &StoreError) -> rpc::
     }
 }
 
-/// What a pump tells its session.
+/// What a pump reports to its session.
 pub(super) enum Report {
     /// Everything through this revision has been sent.
     Progress(i64, Revision),
     Ended(i64),
 }
 
-/// A pump's work, and where it goes.
-pub(super) struct Outlet {
+/// A pump's context: the client's stream, the session, and the watch's options.
+pub(super) struct PumpTask {
     pub(super) id: i64,
     pub(super) from: Option<Revision>,
     pub(super) filter: Filter,
-    /// Where it hears that progress is wanted.
+    /// Receives progress requests.
     pub(super) ask: Arc<Notify>,
-    pub(super) served: Served,
+    pub(super) state: ServerState,
     pub(super) answers: Answers<rpc::WatchResponse>,
     pub(super) reports: mpsc::Sender<Report>,
 }
 
-impl Outlet {
-    /// Sends what `watch` tells until it ends or nobody listens.
+impl PumpTask {
+    /// Sends the items of `watch` until it ends or the client disconnects.
     pub(super) async fn run(self, mut watch: Watch) {
         let mut asked = false;
         loop {
@@ -125,7 +125,7 @@ impl Outlet {
                 }
                 Ok(WatchItem::Progress(revision)) => self.send_progress(revision).await,
                 Err(error) => {
-                    let over = cancelled(answer(&self.served, self.id), &error);
+                    let over = cancelled(answer(&self.state, self.id), &error);
                     if self.send(over).await {
                         self.report(Report::Ended(self.id)).await;
                     }
@@ -139,9 +139,9 @@ impl Outlet {
         }
     }
 
-    /// A watch that begins in the future has nothing to tell, and is as far as the store.
+    /// A watch that starts at a future revision has no events yet and is at the store's revision.
     fn waits_until_it_begins(&self) -> Option<Revision> {
-        let here = self.served.store.revision();
+        let here = self.state.store.revision();
         self.from
             .is_some_and(|from| from > here.next())
             .then_some(here)
@@ -175,13 +175,13 @@ impl Outlet {
         let mut pieces = fragments(events, limit).into_iter().peekable();
         while let Some(events) = pieces.next() {
             let fragment = pieces.peek().is_some();
-            let header = Some(self.served.header(last));
+            let header = Some(self.state.header(last));
             if !self
                 .send(rpc::WatchResponse {
                     header,
                     events,
                     fragment,
-                    ..answer(&self.served, self.id)
+                    ..answer(&self.state, self.id)
                 })
                 .await
             {
@@ -196,10 +196,10 @@ impl Outlet {
         if !self.filter.progress {
             return true;
         }
-        let header = Some(self.served.header(revision));
+        let header = Some(self.state.header(revision));
         self.send(rpc::WatchResponse {
             header,
-            ..answer(&self.served, self.id)
+            ..answer(&self.state, self.id)
         })
         .await
     }
@@ -213,7 +213,7 @@ impl Outlet {
     }
 }
 
-/// Cuts events into pieces of at most `limit` bytes; an event that is larger is a piece of its own.
+/// Splits events into pieces of at most `limit` bytes; a larger event is a piece of its own.
 fn fragments(events: Vec<mvccpb::Event>, limit: usize) -> Vec<Vec<mvccpb::Event>> {
     let mut pieces = vec![Vec::new()];
     let mut bytes = 0_usize;

@@ -1,12 +1,13 @@
-//! Clients that name no host. Older gRPC libraries in Go, `etcdctl` 3.4's among them, put a
-//! socket's path or a whole URL where HTTP/2 wants the host (`:authority`), and our HTTP library
-//! refuses the request. Nobody needs the host here, so it is taken out before the library sees it.
+//! Removes an invalid `:authority` from requests. Older gRPC libraries in Go (`etcdctl` 3.4, for
+//! example) send a socket path or a whole URL as the HTTP/2 `:authority`, and our HTTP library
+//! rejects such requests. The etcd API does not use the host, so it is removed before the library
+//! parses it.
 //!
-//! It is taken out by another name: the reference to the name `:authority` in a header block is
-//! made one to `user-agent`. Both stand in HPACK's static table and are equally long, so sizes and
-//! tables stay as the client believes them to be. An ordinary header may not come before one that
-//! begins with a colon; Go's clients send `:authority` as the last of those. Clients that do not
-//! are none of these and are left alone.
+//! The HPACK reference to the name `:authority` in a header block is rewritten to `user-agent`.
+//! Both are in the static table and have the same length, so that frame sizes and the client's
+//! dynamic table stay valid. A regular header must not precede a pseudo-header; Go clients send
+//! `:authority` as the last pseudo-header. Connections of clients that do not are passed through
+//! unchanged.
 
 use std::{
     io,
@@ -16,40 +17,40 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
 
-/// What a client of HTTP/2 begins with.
+/// The HTTP/2 client connection preface.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const FRAME_HEADER: usize = 9;
-/// The longest frame that our HTTP library takes; it refuses longer ones, so they are not gathered
-/// either.
+/// The longest frame that our HTTP library accepts; longer ones are not buffered here either.
 const LONGEST_FRAME: usize = 16 << 10;
 const HEADERS: u8 = 1;
 const PADDED: u8 = 0x08;
 const PRIORITY: u8 = 0x20;
-/// A header to be remembered whose name is `:authority`, the first of HPACK's static table…
+/// A literal header with incremental indexing whose name is `:authority` (static index 1)…
 const AUTHORITY: u8 = 0x41;
-/// …and one whose name is `user-agent`, the 58th.
+/// …and one whose name is `user-agent` (static index 58).
 const USER_AGENT: u8 = 0x40 | 58;
 /// `:method`, `:path`, `:scheme`: in the static table after `:authority`.
 const PSEUDO: std::ops::RangeInclusive<u64> = 2..=7;
-/// Read from the connection at once.
+/// Bytes read from the connection at a time.
 const CHUNK: usize = 16 << 10;
 
-/// A connection whose requests name no host.
-pub(super) struct Hostless<C> {
+/// A connection whose requests carry no `:authority`.
+pub(super) struct AuthorityFilter<C> {
     connection: C,
-    mender: Mender,
+    rewriter: HeaderRewriter,
     chunk: Box<[u8; CHUNK]>,
-    /// Mended bytes, and how many of them have been read.
+    /// Rewritten bytes, and how many of them have been read.
     mended: Vec<u8>,
     read: usize,
 }
 
-impl<C> Hostless<C> {
+impl<C> AuthorityFilter<C> {
     pub(super) fn new(connection: C) -> Self {
-        let (mender, chunk, mended) = (Mender::default(), Box::new([0; CHUNK]), Vec::new());
-        Hostless {
+        let (rewriter, chunk, mended) =
+            (HeaderRewriter::default(), Box::new([0; CHUNK]), Vec::new());
+        AuthorityFilter {
             connection,
-            mender,
+            rewriter,
             chunk,
             mended,
             read: 0,
@@ -57,7 +58,7 @@ impl<C> Hostless<C> {
     }
 }
 
-impl<C: AsyncRead + Unpin> AsyncRead for Hostless<C> {
+impl<C: AsyncRead + Unpin> AsyncRead for AuthorityFilter<C> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -65,7 +66,7 @@ impl<C: AsyncRead + Unpin> AsyncRead for Hostless<C> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         while this.read == this.mended.len() {
-            if this.mender.is_idle() {
+            if this.rewriter.is_idle() {
                 return Pin::new(&mut this.connection).poll_read(context, buffer);
             }
 
@@ -73,12 +74,12 @@ impl<C: AsyncRead + Unpin> AsyncRead for Hostless<C> {
             ready!(Pin::new(&mut this.connection).poll_read(context, &mut chunk))?;
 
             if chunk.filled().is_empty() {
-                return Poll::Ready(Ok(())); // the client hung up; half a frame helps nobody
+                return Poll::Ready(Ok(())); // EOF; a partial frame is dropped
             }
 
             this.mended.clear();
             this.read = 0;
-            this.mender.feed(chunk.filled(), &mut this.mended);
+            this.rewriter.feed(chunk.filled(), &mut this.mended);
         }
 
         let count = buffer.remaining().min(this.mended.len() - this.read);
@@ -89,7 +90,7 @@ impl<C: AsyncRead + Unpin> AsyncRead for Hostless<C> {
     }
 }
 
-impl<C: AsyncWrite + Unpin> AsyncWrite for Hostless<C> {
+impl<C: AsyncWrite + Unpin> AsyncWrite for AuthorityFilter<C> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -119,38 +120,38 @@ impl<C: AsyncWrite + Unpin> AsyncWrite for Hostless<C> {
     }
 }
 
-/// No service asks who is connected.
-impl<C> Connected for Hostless<C> {
+/// No service needs the peer's address.
+impl<C> Connected for AuthorityFilter<C> {
     type ConnectInfo = ();
 
     fn connect_info(&self) {}
 }
 
-/// Follows the frames of a connection and mends their headers.
+/// Parses the frames of a connection and rewrites their headers.
 #[derive(Default)]
-struct Mender {
-    /// How much of the preface has passed.
+struct HeaderRewriter {
+    /// How many bytes of the preface were read.
     preface: usize,
-    /// A frame that has not come whole: its header, and all of it where it holds headers.
+    /// An incomplete frame: its header, and the payload if it is a HEADERS frame.
     frame: Vec<u8>,
-    /// How much is left of a frame that is let pass.
+    /// Remaining bytes of a frame that is passed through.
     passing: usize,
     client: Client,
 }
 
-/// What kind of client this is; its first request shows.
+/// The kind of client, known after its first request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Client {
     #[default]
     Unknown,
-    /// Sends `:authority` last of those with a colon.
+    /// Sends `:authority` as the last pseudo-header.
     Mended,
-    /// Does not, or does not speak HTTP/2.
+    /// Sends it earlier, or does not speak HTTP/2.
     LeftAlone,
 }
 
-impl Mender {
-    /// Whether all that comes passes as it is.
+impl HeaderRewriter {
+    /// Whether all further bytes are passed through unchanged.
     fn is_idle(&self) -> bool {
         self.client == Client::LeftAlone && self.frame.is_empty()
     }
@@ -202,14 +203,14 @@ impl Mender {
             self.passing = length(&header);
             output.append(&mut self.frame);
         } else if self.frame.len() == FRAME_HEADER + length(&header) {
-            self.mend(header[4]);
+            self.rewrite(header[4]);
             output.append(&mut self.frame);
         }
 
         taken
     }
 
-    fn mend(&mut self, flags: u8) {
+    fn rewrite(&mut self, flags: u8) {
         let skipped = usize::from(flags & PADDED != 0) + if flags & PRIORITY != 0 { 5 } else { 0 };
         let start = (FRAME_HEADER + skipped).min(self.frame.len());
         let block = &mut self.frame[start..];
@@ -233,7 +234,7 @@ fn length(header: &[u8; FRAME_HEADER]) -> usize {
     usize::from(header[0]) << 16 | usize::from(header[1]) << 8 | usize::from(header[2])
 }
 
-/// Where a header block names `:authority`, if no header with a colon comes after it.
+/// The offset of `:authority` in a header block, if it is the last pseudo-header.
 fn authority(block: &[u8]) -> Option<usize> {
     let mut found = None;
     let mut rest = block;
@@ -246,7 +247,7 @@ fn authority(block: &[u8]) -> Option<usize> {
         let (bits, is_indexed, is_field) = match first {
             0x80.. => (7, true, true),
             0x40.. => (6, false, true),
-            0x20.. => (5, true, false), // a new size of the table
+            0x20.. => (5, true, false), // dynamic table size update
             _ => (4, false, true),
         };
 
@@ -257,7 +258,7 @@ fn authority(block: &[u8]) -> Option<usize> {
             found = None;
         }
 
-        // The end may be in a frame to come; what was found so far stands.
+        // The block may continue in the next frame; the offset found so far is valid.
         if !is_indexed && (index == 0 && string(&mut rest).is_none() || string(&mut rest).is_none())
         {
             break;
@@ -267,7 +268,7 @@ fn authority(block: &[u8]) -> Option<usize> {
     found
 }
 
-/// Reads an integer that begins in the last `bits` of a byte.
+/// Reads an HPACK integer with a prefix of `bits` bits.
 fn integer(rest: &mut &[u8], bits: u32) -> Option<u64> {
     let (first, mut tail) = rest.split_first()?;
     let most = (1_u64 << bits) - 1;
@@ -292,7 +293,7 @@ fn integer(rest: &mut &[u8], bits: u32) -> Option<u64> {
     Some(value)
 }
 
-/// Skips a string; what it says does not matter.
+/// Skips a string literal.
 fn string(rest: &mut &[u8]) -> Option<()> {
     let length = usize::try_from(integer(rest, 7)?).ok()?;
     *rest = rest.get(length..)?;
@@ -303,10 +304,10 @@ fn string(rest: &mut &[u8]) -> Option<()> {
 mod tests {
     use super::*;
 
-    /// `:method POST`, `:scheme http`, `:path /a`, `:authority x/y`, `content-type g`: as Go sends
-    /// them.
+    /// `:method POST`, `:scheme http`, `:path /a`, `:authority x/y`, `content-type g`, in the order
+    /// of Go clients.
     const GO: &[u8] = b"\x83\x86\x44\x02/a\x41\x03x/y\x5f\x01g";
-    /// The same with `:path` last: as our own HTTP library sends them.
+    /// The same with `:path` last, as our own HTTP library sends them.
     const OURS: &[u8] = b"\x83\x86\x41\x03x/y\x44\x02/a\x5f\x01g";
 
     fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
@@ -324,16 +325,16 @@ mod tests {
 
     fn check_bytes(input: &[u8], expected: &[u8]) {
         for step in [1, 2, 7, 1000] {
-            let (mut mender, mut output) = (Mender::default(), Vec::new());
+            let (mut rewriter, mut output) = (HeaderRewriter::default(), Vec::new());
             input
                 .chunks(step)
-                .for_each(|chunk| mender.feed(chunk, &mut output));
+                .for_each(|chunk| rewriter.feed(chunk, &mut output));
             assert_eq!(output, expected, "{step} bytes at a time");
         }
     }
 
     #[test]
-    fn a_client_that_sends_the_host_last_is_mended() {
+    fn headers_are_rewritten_for_clients_that_send_authority_last() {
         let mended = GO.iter().map(|byte| {
             if *byte == AUTHORITY {
                 USER_AGENT
@@ -374,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_does_not_is_left_alone() {
+    fn headers_of_other_clients_are_unchanged() {
         let frames = [
             frame(HEADERS, 4, OURS),
             frame(HEADERS, 4, GO),
@@ -384,9 +385,8 @@ mod tests {
     }
 
     #[test]
-    fn a_client_of_http_1_is_left_alone() {
-        // After as many bytes as the preface of HTTP/2 has, these look like a long frame with
-        // headers.
+    fn http_1_connections_are_unchanged() {
+        // After the length of the HTTP/2 preface, these bytes look like a long HEADERS frame.
         let request = [
             &b"GET /health HTTP/1.1\r\nA: "[..],
             b"\0\x20\0\x01\x04\0\0\0\x01",
@@ -398,13 +398,13 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_longer_than_allowed_is_not_gathered() {
+    fn a_frame_longer_than_allowed_is_not_buffered() {
         let start = [PREFACE, &[0xff, 0xff, 0xff, HEADERS, 4, 0, 0, 0, 1], GO].concat();
         check_bytes(&start, &start);
     }
 
     #[test]
-    fn nonsense_passes_as_it_is() {
+    fn invalid_header_blocks_are_unchanged() {
         let frames = [
             frame(HEADERS, 4, b"\x7f\xff\xff\xff\xff\xff"),
             frame(HEADERS, 4, b"\x40"),

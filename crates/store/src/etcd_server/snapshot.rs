@@ -1,4 +1,4 @@
-//! The other side of a face's snapshots: a backup of a store that another process has open.
+//! The client side of `Maintenance.Snapshot`: a backup of a store that another process has open.
 
 use crate::Revision;
 use crate::wire::rpc;
@@ -9,38 +9,38 @@ use std::path::Path;
 use tonic::transport::Endpoint;
 use tonic::{Status, Streaming};
 
-/// Why there is no backup.
+/// Why the snapshot failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    #[error("cannot be reached at {place}")]
+    #[error("cannot connect to {url}")]
     Connect {
-        place: String,
+        url: String,
         source: tonic::transport::Error,
     },
-    #[error("it answered")]
+    #[error("the server returned an error")]
     Refused(#[from] Status),
-    #[error("what it sent is not what it meant to send: try again")]
+    #[error("checksum mismatch in the received snapshot: try again")]
     Checksum,
 }
 
-/// A snapshot on its way, checked against the checksum that comes last.
+/// A snapshot being received, verified against the checksum that comes last.
 pub(crate) struct Snapshot {
     pieces: Streaming<rpc::SnapshotResponse>,
     digest: Context,
-    /// Held back: the last one is the checksum.
+    /// The last chunk is held back: it is the checksum.
     last: Option<Bytes>,
     revision: Revision,
 }
 
 impl Snapshot {
     pub(crate) async fn ask(socket: &Path) -> Result<Self, SnapshotError> {
-        let place = format!("unix://{}", socket.display());
+        let url = format!("unix://{}", socket.display());
         let connect = |source| SnapshotError::Connect {
-            place: place.clone(),
+            url: url.clone(),
             source,
         };
 
-        let channel = Endpoint::from_shared(place.clone())
+        let channel = Endpoint::from_shared(url.clone())
             .map_err(connect)?
             .connect()
             .await
@@ -59,8 +59,7 @@ impl Snapshot {
         })
     }
 
-    /// The next piece, in the order they belong in the file; `None` after the last, if all of them
-    /// are right.
+    /// The next chunk, in file order; `None` after the last one if the checksum matches.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, SnapshotError> {
         while let Some(answer) = self.pieces.message().await? {
             if let Some(header) = answer.header {
@@ -81,7 +80,7 @@ impl Snapshot {
         }
     }
 
-    /// The revision that it is of, once its first piece is here.
+    /// The revision of the snapshot, known once its first chunk was received.
     pub(crate) fn revision(&self) -> Revision {
         self.revision
     }
