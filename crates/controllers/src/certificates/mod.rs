@@ -12,7 +12,7 @@ use coracle_client::{Informer, ObjectKey, Resource, Whole, WorkQueue};
 use crate::frame::{Context, Feeds};
 
 /// The service account of all three.
-const ACCOUNT: &str = "certificate-controller";
+pub(crate) const ACCOUNT: &str = "certificate-controller";
 
 fn resource() -> Resource {
     Resource::builtin("certificates.k8s.io", "v1", "certificatesigningrequests")

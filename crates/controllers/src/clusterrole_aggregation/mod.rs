@@ -11,6 +11,9 @@ use coracle_client::{Access, Error, Informer, ObjectKey, Patch, Resource, Whole,
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use plan::{Observed, Plan, selectors};
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "clusterrole-aggregation-controller";
+
 /// The field manager of the rules.
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
@@ -49,7 +52,7 @@ impl ClusterRoleAggregation {
                 concerned.add(role.key.clone());
             }
         });
-        let access = context.client(MANAGER).resource(&resource);
+        let access = context.client(ACCOUNT).resource(&resource);
         ClusterRoleAggregation { roles, access }
     }
 }

@@ -22,7 +22,7 @@ use crate::own_writes::OwnWrites;
 use crate::views::{BY_CONTROLLER, CronJob, Job};
 
 /// The service account, and the component of events.
-const ACCOUNT: &str = "cronjob-controller";
+pub(crate) const ACCOUNT: &str = "cronjob-controller";
 /// The resource name under which own writes are noted.
 const CRONS: &str = "cronjobs";
 const JOBS: &str = "jobs";

@@ -27,6 +27,9 @@ use crate::history::{Names, Revised};
 use crate::views::{DaemonSet, Node};
 use patience::Patience;
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "daemon-set-controller";
+
 /// The label of pods and revisions with the hash of their template.
 pub const HASH: &str = "controller-revision-hash";
 /// The resource name under which own writes of DaemonSets are noted.
@@ -55,7 +58,7 @@ impl DaemonSets {
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> DaemonSets {
         let names = Names {
             plural: SETS,
-            account: "daemon-set-controller",
+            account: ACCOUNT,
             component: "daemonset-controller",
             hash: HASH,
         };

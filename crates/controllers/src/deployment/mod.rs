@@ -28,6 +28,9 @@ pub use plan::{Observed, Plan};
 use crate::frame::{Attempts, Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::{BY_CONTROLLER, Deployment, Pod, ReplicaSet, orphans_of};
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "deployment-controller";
+
 /// The controller.
 pub struct Deployments {
     deployments: Informer<Deployment>,
@@ -71,7 +74,7 @@ impl Deployments {
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
         let attempts = Arc::new(Attempts::default());
         hear::follow(feeds, &deployments, &sets, &pods, &attempts, queue);
-        let client = context.client("deployment-controller");
+        let client = context.client(ACCOUNT);
 
         Deployments {
             deployments,

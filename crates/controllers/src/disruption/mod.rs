@@ -27,7 +27,7 @@ use crate::write_status::with_status;
 use scale::Scales;
 
 /// The service account.
-const ACCOUNT: &str = "disruption-controller";
+pub(crate) const ACCOUNT: &str = "disruption-controller";
 /// The resource name under which own writes are noted.
 const BUDGETS: &str = "poddisruptionbudgets";
 

@@ -21,6 +21,9 @@ use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::own_writes::OwnWrites;
 use crate::views::{Pod, Service};
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "endpoint-controller";
+
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 const OUR_NAME: &str = "endpoint-controller";
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
@@ -106,9 +109,7 @@ impl Endpoints {
         });
 
         Endpoints {
-            access: context
-                .client("endpoint-controller")
-                .resource(&core("endpoints")),
+            access: context.client(ACCOUNT).resource(&core("endpoints")),
             recorder: context.recorder.clone().component("endpoint-controller"),
             triggers: Mutex::default(),
             written: OwnWrites::default(),

@@ -33,6 +33,9 @@ use slices::Slices;
 use topology::{Allocated, Zones};
 use trigger::Triggers;
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "endpointslice-controller";
+
 pub(crate) const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const OUR_NAME: &str = "endpointslice-controller.k8s.io";
 pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -149,7 +152,7 @@ impl EndpointSlices {
         follow_nodes(feeds, &nodes, remembered.clone(), queue.clone());
 
         EndpointSlices {
-            slices: Slices::follow(context, "endpointslice-controller", OUR_NAME, queue, feeds),
+            slices: Slices::follow(context, ACCOUNT, OUR_NAME, queue, feeds),
             recorder: context
                 .recorder
                 .clone()

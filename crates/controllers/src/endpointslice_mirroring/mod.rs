@@ -18,6 +18,9 @@ use crate::endpointslice::{MANAGED_BY, SERVICE_NAME, SliceError};
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::Service;
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "endpointslicemirroring-controller";
+
 const OUR_NAME: &str = "endpointslicemirroring-controller.k8s.io";
 const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
@@ -97,13 +100,7 @@ impl Mirroring {
             }
         });
 
-        let slices = Slices::follow(
-            context,
-            "endpointslicemirroring-controller",
-            OUR_NAME,
-            queue,
-            feeds,
-        );
+        let slices = Slices::follow(context, ACCOUNT, OUR_NAME, queue, feeds);
 
         Mirroring {
             services,

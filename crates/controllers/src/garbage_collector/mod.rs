@@ -36,6 +36,9 @@ use crate::frame::{
     Context, Controller, Feeds, Monitors, Observation, Requeue, Resources, Shell, allows, preferred,
 };
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "generic-garbage-collector";
+
 /// The controller.
 pub struct GarbageCollector {
     hearing: Hearing,
@@ -75,7 +78,7 @@ pub async fn run(context: &Context, workers: usize) {
         hearing,
         queue: queue.clone(),
         resources: context.resources(),
-        client: context.client("generic-garbage-collector"),
+        client: context.client(ACCOUNT),
     };
 
     let nothing_more = Feeds::new();

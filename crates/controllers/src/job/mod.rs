@@ -38,7 +38,7 @@ use crate::pods::{PodControl, Unseen};
 use crate::views::{BY_CONTROLLER, Job, Pod, orphans_of};
 
 /// The service account, and the component of events.
-const ACCOUNT: &str = "job-controller";
+pub(crate) const ACCOUNT: &str = "job-controller";
 /// The resource name under which own writes of Jobs are noted.
 const JOBS: &str = "jobs";
 /// Changes of pods are batched for this long.

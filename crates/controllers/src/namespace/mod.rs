@@ -24,6 +24,9 @@ use crate::views::{Owned, Pod};
 use conditions::{Outcome, conditions};
 use plan::Plan;
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "namespace-controller";
+
 /// This long after a namespace was deleted all API servers know: nothing new is created in it.
 const HEARD_EVERYWHERE: Duration = Duration::from_secs(5);
 /// A failed one is retried at the latest after this time.
@@ -102,7 +105,7 @@ impl Namespaces {
             }
         });
 
-        let client = context.client("namespace-controller");
+        let client = context.client(ACCOUNT);
         let access = client.resource(&resource);
 
         Namespaces {

@@ -20,6 +20,9 @@ use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::Node;
 use ranges::{RangeError, Ranges};
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "node-controller";
+
 /// The number of workers.
 const WORKERS: usize = 30;
 /// The default mask sizes of nodes.
@@ -157,7 +160,7 @@ impl NodeRanges {
 
         let recorder = context.recorder.clone().component("cidrAllocator");
         NodeRanges {
-            access: context.client("node-controller").resource(&of),
+            access: context.client(ACCOUNT).resource(&of),
             recorder,
             ranges,
             nodes,

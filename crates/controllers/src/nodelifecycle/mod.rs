@@ -31,6 +31,9 @@ use crate::views::{BY_NODE, Node, Pod};
 use hear::{Lease, Signs};
 use zones::Zones;
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "node-controller";
+
 /// The number of workers.
 const WORKERS: usize = 8;
 
@@ -126,7 +129,7 @@ impl NodeLifecycle {
             .informers
             .of(Selection::all(&leases).namespace("kube-node-lease"));
 
-        let client = context.client("node-controller");
+        let client = context.client(ACCOUNT);
         let controller = NodeLifecycle {
             node_access: client.resource(&core("nodes")),
             pod_access: client.resource(&core("pods")),

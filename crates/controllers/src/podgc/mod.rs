@@ -22,6 +22,9 @@ use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::{BY_NODE, Node, Phase, Pod};
 use plan::{Place, Plan};
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "pod-garbage-collector";
+
 /// Ended pods are counted at most this often.
 const COUNT_EVERY: Duration = Duration::from_secs(20);
 /// The number of workers.
@@ -138,7 +141,7 @@ impl PodGarbage {
             }
         });
 
-        let client = context.client("pod-garbage-collector");
+        let client = context.client(ACCOUNT);
         PodGarbage {
             node_access: client.resource(&core("nodes")),
             pod_access: client.resource(&core("pods")),

@@ -12,6 +12,9 @@ use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Resource, Whole
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use plan::{FINALIZER, Plan};
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "pv-protection-controller";
+
 /// The controller.
 pub struct PvProtection {
     volumes: Informer<Whole>,
@@ -37,9 +40,7 @@ pub async fn run(context: &Context) {
         }
     });
 
-    let access = context
-        .client("pv-protection-controller")
-        .resource(&resource);
+    let access = context.client(ACCOUNT).resource(&resource);
     Shell::new(PvProtection { volumes, access }, queue, context)
         .run(feeds, 1)
         .await;

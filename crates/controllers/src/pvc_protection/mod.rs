@@ -14,6 +14,9 @@ use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use plan::{FINALIZER, Observed, Plan, holds};
 use user::User;
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "pvc-protection-controller";
+
 /// The index of pods by the claims that they use.
 const BY_CLAIM: &str = "pod-pvc-index";
 
@@ -81,7 +84,7 @@ impl PvcProtection {
             }
         });
 
-        let client = context.client("pvc-protection-controller");
+        let client = context.client(ACCOUNT);
         PvcProtection {
             claims,
             pods,

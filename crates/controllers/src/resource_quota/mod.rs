@@ -26,6 +26,9 @@ use crate::frame::{
 use crate::views::{Owned, Phase, Pod};
 use plan::{Found, Of, only_counts, speaks_of, status, used};
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "resourcequota-controller";
+
 /// A quota is recomputed this long after a charge.
 const AFTER_CHARGE: Duration = Duration::from_secs(30);
 
@@ -93,7 +96,7 @@ impl ResourceQuotas {
             Change::Deleted { .. } | Change::Synced => {}
         });
 
-        let client = context.client("resourcequota-controller");
+        let client = context.client(ACCOUNT);
         let access = client.resource(&resource);
 
         ResourceQuotas {

@@ -14,6 +14,9 @@ use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::Owned;
 use plan::{NAME, Observed, Plan};
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "root-ca-cert-publisher";
+
 /// The controller. Its keys are namespaces.
 pub struct RootCaPublisher {
     namespaces: Informer<Owned>,
@@ -31,8 +34,8 @@ pub struct ActError(#[source] Error);
 pub async fn run(context: &Context, authority: Option<Arc<str>>) {
     let Some(authority) = authority else {
         warn!(
-            "no root CA configured; {} not started",
-            RootCaPublisher::NAME
+            controller = RootCaPublisher::NAME,
+            "controller not started: no root CA configured"
         );
         return std::future::pending().await;
     };
@@ -51,9 +54,7 @@ impl RootCaPublisher {
         feeds: &mut Feeds,
     ) -> RootCaPublisher {
         let config_maps = Resource::builtin("", "v1", "configmaps");
-        let access = context
-            .client("root-ca-cert-publisher")
-            .resource(&config_maps);
+        let access = context.client(ACCOUNT).resource(&config_maps);
 
         let ours = Selection::all(&config_maps).fields(&format!("metadata.name={NAME}"));
         let config_maps: Informer<Whole> = context.informers.of(ours);

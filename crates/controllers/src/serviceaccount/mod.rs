@@ -10,6 +10,9 @@ use coracle_client::{Access, Change, Error, Informer, Metadata, ObjectKey, Resou
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use plan::{DEFAULT, Observed, Plan};
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "service-account-controller";
+
 /// The controller. Its keys are namespaces.
 pub struct ServiceAccounts {
     namespaces: Informer<Metadata>,
@@ -55,9 +58,7 @@ impl ServiceAccounts {
             }
         });
 
-        let access = context
-            .client("service-account-controller")
-            .resource(&of("serviceaccounts"));
+        let access = context.client(ACCOUNT).resource(&of("serviceaccounts"));
 
         ServiceAccounts {
             namespaces,

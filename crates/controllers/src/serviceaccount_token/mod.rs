@@ -96,8 +96,8 @@ pub async fn run(
 ) {
     let Some(signer) = signer else {
         warn!(
-            "no service account signing key configured; {} not started",
-            ServiceAccountTokens::NAME
+            controller = ServiceAccountTokens::NAME,
+            "controller not started: no service account signing key configured"
         );
         return std::future::pending().await;
     };

@@ -33,7 +33,7 @@ pub const POD_REVISION: &str = "controller-revision-hash";
 /// The label of revisions with the hash.
 const HASH: &str = "controller.kubernetes.io/hash";
 /// The service account, and the component of events.
-const ACCOUNT: &str = "statefulset-controller";
+pub(crate) const ACCOUNT: &str = "statefulset-controller";
 /// The resource name under which own writes are noted.
 const SETS: &str = "statefulsets";
 const CLAIMS: &str = "persistentvolumeclaims";

@@ -23,6 +23,9 @@ use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::{BY_NODE, Node, Pod};
 use plan::{Observed, Plan, Scheduled};
 
+/// The service account.
+pub(crate) const ACCOUNT: &str = "node-controller";
+
 /// The number of workers.
 const WORKERS: usize = 8;
 
@@ -108,7 +111,7 @@ impl TaintEviction {
         });
 
         TaintEviction {
-            access: context.client("node-controller").resource(&core("pods")),
+            access: context.client(ACCOUNT).resource(&core("pods")),
             recorder: context
                 .recorder
                 .clone()

@@ -19,7 +19,7 @@ use crate::views::Job;
 use coracle_client::Projection;
 
 /// The service account.
-const ACCOUNT: &str = "ttl-after-finished-controller";
+pub(crate) const ACCOUNT: &str = "ttl-after-finished-controller";
 
 /// The controller.
 pub struct FinishedJobs {

@@ -84,8 +84,8 @@ pub enum ActError {
 pub async fn run(context: &Context, config: Config) {
     if config.authorities.is_empty() {
         warn!(
-            "no certificate authority configured; {} not started",
-            Signing::NAME
+            controller = Signing::NAME,
+            "controller not started: no certificate authority configured"
         );
         return std::future::pending().await;
     }
