@@ -9,22 +9,22 @@ use coracle_store::{
 use std::{sync::Arc, time::Duration};
 
 /// Keys as `key=value`, and whether they have a lease.
-async fn held(store: &dyn Store) -> Vec<(String, bool)> {
+async fn contents(store: &dyn Store) -> Vec<(String, bool)> {
     let answer = store
         .range(RangeRequest::new(KeyRange::all()))
         .await
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let server = |kv: &coracle_store::KeyValue| format!("{}={}", text(&kv.key), text(&kv.value));
+    let pair = |kv: &coracle_store::KeyValue| format!("{}={}", text(&kv.key), text(&kv.value));
     answer
         .kvs
         .iter()
-        .map(|kv| (serve(kv), kv.lease.is_some()))
+        .map(|kv| (pair(kv), kv.lease.is_some()))
         .collect()
 }
 
 /// Reads and watches at this revision fail as compacted.
-async fn forgets(store: &dyn Store, revision: Revision) {
+async fn is_compacted_at(store: &dyn Store, revision: Revision) {
     let read = store
         .range(RangeRequest::new(KeyRange::all()).at(revision))
         .await;
@@ -79,7 +79,7 @@ async fn an_etcd_migrates_into_an_embedded_store_and_back_into_another_etcd() {
             .await
             .unwrap();
 
-        let wanted = held(&etcd).await;
+        let wanted = contents(&etcd).await;
 
         let directory = tempfile::tempdir().unwrap();
         let copied = migrate::read(&etcd, &KeyRange::all()).await.unwrap();
@@ -93,9 +93,9 @@ async fn an_etcd_migrates_into_an_embedded_store_and_back_into_another_etcd() {
         let files = Arc::new(RealFiles::new(directory.path()).unwrap());
         let store =
             Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap();
-        assert_eq!(held(&store).await, wanted);
+        assert_eq!(contents(&store).await, wanted);
 
-        forgets(&store, gone).await;
+        is_compacted_at(&store, gone).await;
         let newest = store.put(Put::new("/registry/new", "y")).await.unwrap();
         assert!(newest > gone);
 
@@ -107,7 +107,7 @@ async fn an_etcd_migrates_into_an_embedded_store_and_back_into_another_etcd() {
         let revision = migrate::write(copied.clone(), &*other, &KeyRange::all())
             .await
             .unwrap();
-        assert_eq!(held(&*other).await, held(&store).await);
+        assert_eq!(contents(&*other).await, contents(&store).await);
 
         let lowest = other
             .range(RangeRequest::new(KeyRange::all()))
@@ -119,7 +119,7 @@ async fn an_etcd_migrates_into_an_embedded_store_and_back_into_another_etcd() {
             "no revision is met twice"
         );
 
-        forgets(&*other, newest).await;
+        is_compacted_at(&*other, newest).await;
         assert!(other.put(Put::new("a", "b")).await.unwrap() > revision);
 
         let again = migrate::write(copied, &*other, &KeyRange::all())

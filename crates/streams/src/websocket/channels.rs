@@ -1,5 +1,4 @@
-//! Streams as numbered channels: a message is a channel's number and its bytes, as they are or in
-//! base64.
+//! Streams as numbered channels: a message is a channel's number and its bytes, raw or in base64.
 
 use std::pin::pin;
 
@@ -15,19 +14,19 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
-use super::{GOODBYE_WITHIN, Role, begin};
+use super::{CLOSE_TIMEOUT, Role, begin};
 use crate::pipe::{Gone, Inlet, Receiver, Sender, Way, inlet};
 
-/// Messages that wait to be written.
+/// The queue length of messages to be written.
 const WAITING_MESSAGES: usize = 16;
 
-/// The longest piece of a stream in one message of ours.
+/// The maximum size of our messages.
 const LONGEST_PIECE: usize = 32 << 10;
 
-/// The number that stands for "this channel is closed", with the channel behind it.
+/// The channel number of a close message, followed by the closed channel.
 const CLOSE: u8 = 255;
 
-/// How messages are written.
+/// The encoding of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coding {
     /// As text: a digit and base64.
@@ -46,7 +45,7 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// The way out of a channel.
+    /// The sender of a channel.
     pub fn sender(&self, channel: u8) -> Sender {
         // Only clients close single channels: those of a server end with the connection.
         let closes = self.coding.closes && self.role == Role::Client;
@@ -59,7 +58,7 @@ impl Channels {
     }
 }
 
-/// Opens `count` channels, and the driver in which bytes come and go.
+/// Opens `count` channels, and the driver that does the I/O.
 pub fn channels<IO>(
     io: IO,
     role: Role,
@@ -80,7 +79,7 @@ where
             result = &mut write => result?,
         }
 
-        tokio::time::timeout(GOODBYE_WITHIN, read)
+        tokio::time::timeout(CLOSE_TIMEOUT, read)
             .await
             .unwrap_or(Ok(()))
     };
@@ -103,7 +102,7 @@ async fn write<IO: AsyncRead + AsyncWrite + Unpin>(
     while let Some(message) = waiting.recv().await {
         io.send(message).await?;
     }
-    // Without a code clients take it for an accident.
+    // Without a close code clients report an abnormal closure.
     let farewell = CloseFrame {
         code: CloseCode::Normal,
         reason: Utf8Bytes::default(),
@@ -124,59 +123,59 @@ async fn read<IO: AsyncRead + AsyncWrite + Unpin>(
             Ok(Message::Text(text)) => text.into(),
             Ok(Message::Close(_)) => return Ok(()),
             Ok(_) => continue,
-            // So a peer leaves that has had enough.
+            // The peer closes the connection.
             Err(Error::ConnectionClosed | Error::AlreadyClosed) => return Ok(()),
             Err(error) => return Err(error),
         };
 
         match coding.decode(&bytes) {
-            Came::Bytes(channel, bytes) => {
+            Decoded::Bytes(channel, bytes) => {
                 if let Some(Some(inlet)) = inlets.get(channel) {
                     inlet.put(bytes).await;
                 }
             }
-            Came::Closed(channel) => match inlets.get_mut(channel) {
+            Decoded::Closed(channel) => match inlets.get_mut(channel) {
                 Some(inlet) => *inlet = None,
                 None => return Ok(()),
             },
-            Came::Nothing => {}
-            Came::Nonsense => return Ok(()),
+            Decoded::Nothing => {}
+            Decoded::Nonsense => return Ok(()),
         }
     }
 
     Ok(())
 }
 
-/// What a message says.
+/// A decoded message.
 #[derive(Debug, PartialEq, Eq)]
-enum Came {
+enum Decoded {
     Bytes(usize, Bytes),
     Closed(usize),
     Nothing,
-    /// After this nobody knows what the peer means.
+    /// Invalid: the connection ends.
     Nonsense,
 }
 
 impl Coding {
-    fn decode(self, message: &Bytes) -> Came {
+    fn decode(self, message: &Bytes) -> Decoded {
         let Some(&first) = message.first() else {
-            return Came::Nothing;
+            return Decoded::Nothing;
         };
         if self.closes && first == CLOSE {
             return match message[1..] {
-                [channel] => Came::Closed(usize::from(channel)),
-                _ => Came::Nonsense,
+                [channel] => Decoded::Closed(usize::from(channel)),
+                _ => Decoded::Nonsense,
             };
         }
 
         let bytes = message.slice(1..);
         if !self.base64 {
-            return Came::Bytes(usize::from(first), bytes);
+            return Decoded::Bytes(usize::from(first), bytes);
         }
 
         match STANDARD.decode(&bytes) {
-            Ok(decoded) => Came::Bytes(usize::from(first.wrapping_sub(b'0')), decoded.into()),
-            Err(_) => Came::Nothing,
+            Ok(decoded) => Decoded::Bytes(usize::from(first.wrapping_sub(b'0')), decoded.into()),
+            Err(_) => Decoded::Nothing,
         }
     }
 
@@ -192,7 +191,7 @@ impl Coding {
     }
 }
 
-/// The way out of one channel.
+/// The sender of one channel.
 pub(crate) struct Outlet {
     channel: u8,
     coding: Coding,
@@ -201,7 +200,7 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    /// Nothing at all is a message as well: it tells a client that the connection stands.
+    /// An empty message is valid: it tells a client that the connection is established.
     pub(crate) async fn send(&self, bytes: Bytes) -> Result<(), Gone> {
         let mut rest = bytes;
         loop {
@@ -230,51 +229,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_say_which_channel_they_are_for() {
-        let check = |base64: bool, closes: bool, message: &'static [u8], expected: Came| {
+    fn messages_have_a_channel_number() {
+        let check = |base64: bool, closes: bool, message: &'static [u8], expected: Decoded| {
             assert_eq!(
                 Coding { base64, closes }.decode(&Bytes::from_static(message)),
                 expected,
                 "{message:?}"
             );
         };
-        check(false, false, b"", Came::Nothing);
+        check(false, false, b"", Decoded::Nothing);
 
         check(
             false,
             false,
             b"\x00abc",
-            Came::Bytes(0, Bytes::from_static(b"abc")),
+            Decoded::Bytes(0, Bytes::from_static(b"abc")),
         );
 
         check(
             false,
             false,
             b"\xff\x00",
-            Came::Bytes(255, Bytes::from_static(b"\x00")),
+            Decoded::Bytes(255, Bytes::from_static(b"\x00")),
         );
 
-        check(false, true, b"\xff\x00", Came::Closed(0));
-        check(false, true, b"\xff", Came::Nonsense);
-        check(false, true, b"\xff\x00\x00", Came::Nonsense);
+        check(false, true, b"\xff\x00", Decoded::Closed(0));
+        check(false, true, b"\xff", Decoded::Nonsense);
+        check(false, true, b"\xff\x00\x00", Decoded::Nonsense);
         check(
             true,
             false,
             b"0YWJj",
-            Came::Bytes(0, Bytes::from_static(b"abc")),
+            Decoded::Bytes(0, Bytes::from_static(b"abc")),
         );
 
-        check(true, false, b"0!", Came::Nothing);
+        check(true, false, b"0!", Decoded::Nothing);
         check(
             true,
             false,
             b"\x00YWJj",
-            Came::Bytes(208, Bytes::from_static(b"abc")),
+            Decoded::Bytes(208, Bytes::from_static(b"abc")),
         );
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn encoded_messages_are_decoded() {
         for coding in [
             Coding {
                 base64: true,
@@ -288,7 +287,7 @@ mod tests {
             let message = coding.encode(4, b"\x00\xffabc");
             assert_eq!(
                 coding.decode(&message.into_data()),
-                Came::Bytes(4, Bytes::from_static(b"\x00\xffabc"))
+                Decoded::Bytes(4, Bytes::from_static(b"\x00\xffabc"))
             );
         }
     }

@@ -1,7 +1,8 @@
-//! WebSocket, in the two ways in which it carries streams.
+//! WebSocket connections, which carry streams in two ways.
 //!
-//! [`channels`]: the first byte of every message says which stream the rest belongs to. [`tunnel`]: the messages are
-//! the bytes of another protocol, SPDY. Framing, masks and control messages are `tungstenite`'s.
+//! [`channels`]: the first byte of every message is the number of a stream. [`tunnel`]: the
+//! messages are the bytes of another protocol, SPDY. Framing, masks and control messages are
+//! `tungstenite`'s.
 
 mod channels;
 mod tunnel;
@@ -16,13 +17,13 @@ pub use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 pub use tunnel::tunnel;
 
-/// The longest message that is taken, as upstream's server has it.
+/// The maximum size of a message: upstream's.
 const LONGEST_MESSAGE: usize = 32 << 20;
 
 /// How long the peer may take to close a connection that we have finished.
-const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Begins to speak WebSocket on a connection that has just left HTTP.
+/// Starts a WebSocket session on an upgraded connection.
 async fn begin<IO: AsyncRead + AsyncWrite + Unpin>(io: IO, role: Role) -> WebSocketStream<IO> {
     let config = WebSocketConfig::default()
         .max_message_size(Some(LONGEST_MESSAGE))

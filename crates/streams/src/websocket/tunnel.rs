@@ -1,4 +1,4 @@
-//! A WebSocket whose messages are the bytes of another protocol, one after the other.
+//! A WebSocket whose messages are the bytes of another protocol.
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -10,12 +10,12 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
-use super::{GOODBYE_WITHIN, Role, begin};
+use super::{CLOSE_TIMEOUT, Role, begin};
 
-/// How much may be under way in each direction.
+/// The buffer size of each direction.
 const UNDER_WAY: usize = 64 << 10;
 
-/// The bytes that the tunnel carries, and the driver in which they come and go.
+/// The tunnelled stream, and the driver that does the I/O.
 pub fn tunnel<IO>(io: IO, role: Role) -> (DuplexStream, impl Future<Output = Result<(), Error>>)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -23,16 +23,16 @@ where
     let (inside, outside) = tokio::io::duplex(UNDER_WAY);
     let driver = async move {
         let (to, mut from) = begin(io, role).await.split();
-        let (leaving, coming) = tokio::io::split(outside);
+        let (outgoing, incoming) = tokio::io::split(outside);
         tokio::select! {
-            result = carry_in(&mut from, coming) => return result,
-            result = carry_out(to, leaving) => result?,
+            result = carry_in(&mut from, incoming) => return result,
+            result = carry_out(to, outgoing) => result?,
         }
 
-        // Closed with something unread the connection would be reset, and the peer might miss our
-        // last words.
+        // Closing with unread data would reset the connection, and the peer might miss the last
+        // messages.
         let unread = async { while let Some(Ok(_)) = from.next().await {} };
-        tokio::time::timeout(GOODBYE_WITHIN, unread)
+        tokio::time::timeout(CLOSE_TIMEOUT, unread)
             .await
             .unwrap_or_default();
 
@@ -64,7 +64,7 @@ async fn carry_out<IO: AsyncRead + AsyncWrite + Unpin>(
     while let Ok(count @ 1..) = from.read(&mut piece).await {
         to.send(Message::binary(piece[..count].to_vec())).await?;
     }
-    // Without a code clients take it for an accident.
+    // Without a close code clients report an abnormal closure.
     let farewell = CloseFrame {
         code: CloseCode::Normal,
         reason: Utf8Bytes::default(),
