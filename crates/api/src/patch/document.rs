@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use crate::Text;
 use crate::catalog::{
-    Extra, Field, Item, ItemId, Node, Page, Places, Presence, RawKind, Shape, Span, Type, TypeId,
+    Extra, Field, Item, ItemId, Node, Page, NameIndex, Presence, RawKind, Shape, Span, Type, TypeId,
 };
 use crate::codec::json::{self, DecodeError};
 
@@ -55,8 +55,8 @@ static PAGE: Page = Page {
     kinds: Cow::Borrowed(&[]),
     resources: Cow::Borrowed(&[]),
     published: Vec::new(),
-    places_of_kinds: Places::new(),
-    places_of_resources: Places::new(),
+    kinds_by_name: NameIndex::new(),
+    resources_by_name: NameIndex::new(),
 };
 
 static TYPES: [Type; 1] = [Type {
