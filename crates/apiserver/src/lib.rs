@@ -19,7 +19,7 @@ pub mod answer;
 mod aside;
 pub mod authn;
 pub mod authz;
-mod bodies;
+mod byte_budget;
 pub mod bootstrap;
 pub mod cache;
 pub mod chain;

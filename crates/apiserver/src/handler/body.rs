@@ -6,7 +6,7 @@ use http_body_util::{BodyExt, Limited};
 
 use super::RequestBody;
 use crate::ApiError;
-use crate::bodies::NoRoom;
+use crate::byte_budget::OverBudget;
 use crate::registry;
 use crate::request::{DeleteOptions, Request};
 
@@ -32,7 +32,9 @@ pub(super) async fn read<B: RequestBody>(body: B) -> Result<Bytes, ApiError> {
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
             Err(ApiError::too_large(MAX_BODY))
         }
-        Err(error) if error.is::<NoRoom>() => Err(ApiError::too_many_requests(error.to_string())),
+        Err(error) if error.is::<OverBudget>() => {
+            Err(ApiError::too_many_requests(error.to_string()))
+        }
         Err(error) => Err(ApiError::bad_request(format!(
             "the body could not be read: {error}"
         ))),

@@ -14,10 +14,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use coracle_api::catalog::BUILTIN;
 use coracle_client::Journal;
+use http_body::Body as _;
 
 use crate::ApiError;
 use crate::answer::{self, Answer};
-use crate::bodies::{Bodies, Counted};
+use crate::byte_budget::{ByteBudget, Counted};
 use crate::connect::{Connect, What};
 use crate::deprecation;
 use crate::health::Health;
@@ -26,8 +27,14 @@ use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
 use crate::registry::{Registry, Wanted};
 use crate::render::Form;
-use crate::request::{Request, ResourceRequest, Target};
+use crate::request::{Request, ResourceRequest, Target, Verb};
 use crate::served::Served;
+
+/// What is held of an answer that is sent in pieces: one item of a list can be this large.
+const LARGE_PIECE: usize = 1 << 20;
+
+/// Smaller answers are not counted.
+const LEAST_COUNTED: usize = 4 << 10;
 
 /// Everything a request needs.
 pub struct Server {
@@ -44,8 +51,10 @@ pub struct Server {
     pub min_watch: Duration,
     /// What components of the same process have noted of objects.
     pub journal: Journal,
-    /// What is held of requests under way.
-    pub(crate) bodies: Arc<Bodies>,
+    /// Bytes of bodies of requests in flight.
+    pub(crate) bodies: Arc<ByteBudget>,
+    /// Bytes of answers that clients have not read yet.
+    pub(crate) answers: Arc<ByteBudget>,
 }
 
 /// A body of bytes, wherever it comes from.
@@ -101,10 +110,32 @@ impl Server {
             };
         };
 
-        let held = self.bodies.holding(&request.caller.user.name);
+        let held = self.bodies.reservation(&request.caller.user.name);
         let body = Counted::new(body, held.clone());
         let result = self.handle_resource(request, &served, body).await;
+        let result = result.and_then(|answer| self.hold(answer, request));
         deprecation::noted(target, &served, result)
+    }
+
+    /// Counts a large answer as held for its user until it has been read. One that streams holds a
+    /// piece at a time. Watches are not counted: their events are shared by all watchers.
+    fn hold(&self, answer: Answer, request: &Request<'_>) -> Result<Answer, ApiError> {
+        let bytes = match answer.body().size_hint().exact() {
+            Some(length) => usize::try_from(length).unwrap_or(usize::MAX),
+            None if request.info.verb == Verb::Watch => 0,
+            None => LARGE_PIECE,
+        };
+        if bytes < LEAST_COUNTED {
+            return Ok(answer);
+        }
+
+        let reservation = self.answers.reservation(&request.caller.user.name);
+        match reservation.add(bytes) {
+            Ok(()) => Ok(answer::holding(answer, reservation)),
+            // A write is done by now and must be answered; it was bounded by its body.
+            Err(_) if !request.info.verb.is_read() => Ok(answer),
+            Err(error) => Err(ApiError::too_many_requests(error.to_string())),
+        }
     }
 
     /// The resource that a path names. One that is not in the cache may be a custom resource whose
