@@ -18,7 +18,7 @@ use coracle_dns::zone::facts::Service;
 const CLIENTS: usize = 4;
 /// Queries in flight per client.
 const WINDOW: usize = 16;
-const LONG: Duration = Duration::from_secs(5);
+const RUN_TIME: Duration = Duration::from_secs(5);
 
 fn main() {
     println!("{:>9} {:>14} {:>12}", "services", "questions/s", "worst");
@@ -42,7 +42,7 @@ fn main() {
         let worst = asked.iter().map(|(_, worst)| *worst).max().unwrap();
         println!(
             "{services:>9} {:>14} {worst:>12.1?}",
-            total / usize::try_from(LONG.as_secs()).unwrap()
+            total / usize::try_from(RUN_TIME.as_secs()).unwrap()
         );
 
         runtime.shutdown_background();
@@ -56,7 +56,7 @@ async fn start(services: usize) -> SocketAddr {
         (0..services).for_each(|number| zone.set_service(service(number)));
     });
 
-    handler.is_known();
+    handler.set_complete();
     let sockets = Sockets::open(&["127.0.0.1:0".parse().unwrap()])
         .await
         .unwrap();
@@ -92,7 +92,7 @@ fn ask(at: SocketAddr, services: usize, client: usize) -> (usize, Duration) {
     let began = Instant::now();
 
     let mut number = client * 7919;
-    while began.elapsed() < LONG {
+    while began.elapsed() < RUN_TIME {
         let window = Instant::now();
 
         for _ in 0..WINDOW {

@@ -12,5 +12,5 @@ pub mod server;
 mod state;
 pub mod zone;
 
-pub use run::{Config, Others, RunError, run};
+pub use run::{Config, Forward, RunError, run};
 pub use zone::Zone;

@@ -22,20 +22,20 @@ pub struct Config {
     /// The addresses of the DNS Service.
     pub service: Vec<IpAddr>,
     /// Where other names are forwarded to.
-    pub others: Others,
+    pub forward: Forward,
     /// File of the saved state.
     pub state: Option<PathBuf>,
 }
 
 /// Where names outside the cluster domain are forwarded to.
 #[derive(Clone, Debug)]
-pub enum Others {
+pub enum Forward {
     /// They are not forwarded.
-    Nobody,
+    None,
     /// To these servers.
     Servers(Vec<SocketAddr>),
     /// To the servers of a `resolv.conf`.
-    File(PathBuf),
+    ResolvConf(PathBuf),
 }
 
 /// Why the DNS server cannot run.
@@ -57,13 +57,13 @@ pub async fn run(
     client: Client,
     ready: impl FnOnce(&[SocketAddr]),
 ) -> Result<(), RunError> {
-    let unheard = |source| RunError::Listen {
+    let listen_error = |source| RunError::Listen {
         addresses: config.listen.clone(),
         source,
     };
-    let sockets = Sockets::open(&config.listen).await.map_err(unheard)?;
+    let sockets = Sockets::open(&config.listen).await.map_err(listen_error)?;
 
-    let addresses = sockets.addresses().map_err(unheard)?;
+    let addresses = sockets.addresses().map_err(listen_error)?;
     let own: Vec<IpAddr> = config
         .service
         .iter()
@@ -71,13 +71,13 @@ pub async fn run(
         .chain(addresses.iter().map(SocketAddr::ip))
         .collect();
 
-    let upstream = match &config.others {
-        Others::Nobody => None,
-        Others::Servers(servers) => Some(Upstream::of(servers)?),
-        Others::File(file) => Upstream::of_file(file, &own)?,
+    let upstream = match &config.forward {
+        Forward::None => None,
+        Forward::Servers(servers) => Some(Upstream::of(servers)?),
+        Forward::ResolvConf(file) => Upstream::of_file(file, &own)?,
     };
     let handler = Handler::new(&config.domain, config.service.clone(), upstream);
-    remember(&handler, config.state.as_ref());
+    load_state(&handler, config.state.as_ref());
 
     let tasks = Tasks::new();
     let informers = Informers::new(client, tasks.clone());
@@ -89,11 +89,11 @@ pub async fn run(
 }
 
 /// Loads the saved state, if there is a valid one.
-fn remember(handler: &Handler, file: Option<&PathBuf>) {
+fn load_state(handler: &Handler, file: Option<&PathBuf>) {
     match file.map(|file| state::load(file)).transpose() {
         Ok(Some(Some(snapshot))) => {
             handler.change(|zone| *zone = Zone::from(snapshot));
-            handler.is_known();
+            handler.set_complete();
         }
         Ok(_) => {}
         Err(error) => {

@@ -26,10 +26,10 @@ pub(crate) enum StateError {
 }
 
 /// Version of the file format. A file of another version is ignored.
-const FORM: u32 = 1;
+const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StateFile {
     form: u32,
     #[serde(flatten)]
     names: Snapshot,
@@ -48,13 +48,13 @@ pub(crate) fn load(file: &Path) -> Result<Option<Snapshot>, StateError> {
         }
     };
 
-    let kept: Kept = serde_json::from_slice(&text).map_err(|source| StateError::Form {
+    let state: StateFile = serde_json::from_slice(&text).map_err(|source| StateError::Form {
         file: file.to_owned(),
         source,
     })?;
 
-    match kept.form {
-        FORM => Ok(Some(kept.names)),
+    match state.form {
+        VERSION => Ok(Some(state.names)),
         found => Err(StateError::Unknown {
             file: file.to_owned(),
             found,
@@ -71,7 +71,10 @@ pub(crate) async fn save(file: PathBuf, names: Snapshot) -> Result<(), StateErro
 
     let written = tokio::task::spawn_blocking(move || {
         let next = file.with_extension("next");
-        let text = serde_json::to_vec(&Kept { form: FORM, names })?;
+        let text = serde_json::to_vec(&StateFile {
+            form: VERSION,
+            names,
+        })?;
         let mut to = File::create(&next)?;
         to.write_all(&text)?;
         to.sync_all()?;

@@ -93,7 +93,7 @@ async fn a_stub_resolver_finds_services_pods_and_ports() {
         zone.set_slice(many_pods(250));
     });
 
-    cluster.handler.is_known();
+    cluster.handler.set_complete();
     assert_eq!(
         address(cluster.at, "web.shop.svc.cluster.local.").await,
         Ok(vec!["10.0.0.1".to_owned()])
@@ -147,7 +147,7 @@ async fn other_names_are_forwarded_and_aliases_followed() {
     other
         .handler
         .change(|zone| zone.set_service(service("bank", "pay", WEB)));
-    other.handler.is_known();
+    other.handler.set_complete();
     let cluster = start("cluster.local", &[other.at]).await;
 
     let alias = |to: &str| format!(r#"{{"type":"ExternalName","externalName":"{to}"}}"#);
@@ -166,7 +166,7 @@ async fn other_names_are_forwarded_and_aliases_followed() {
         ));
     });
 
-    cluster.handler.is_known();
+    cluster.handler.set_complete();
     let there = Ok(vec!["10.0.0.1".to_owned()]);
     assert_eq!(
         address(cluster.at, "pay.bank.svc.example.com.").await,
@@ -216,7 +216,7 @@ async fn no_nxdomain_before_the_zone_is_complete() {
     let early = address(cluster.at, "web.shop.svc.cluster.local.").await;
     assert_ne!(early, Err("no such name".to_owned()));
     assert!(early.is_err());
-    cluster.handler.is_known();
+    cluster.handler.set_complete();
     assert_eq!(
         address(cluster.at, "web.shop.svc.cluster.local.").await,
         Err("no such name".to_owned())

@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use coracle_api::time::{Duration, Timestamp};
 
-const FIRST: Duration = Duration::from_secs(10);
-const LONGEST: Duration = Duration::from_secs(300);
+const INITIAL: Duration = Duration::from_secs(10);
+const MAX: Duration = Duration::from_secs(300);
 
 /// Current delays by key.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub struct BackOff {
 #[derive(Clone, Copy)]
 struct Entry {
     wait: Duration,
-    touched: Timestamp,
+    updated: Timestamp,
 }
 
 /// A delay that has not passed yet.
@@ -45,7 +45,7 @@ impl BackOff {
     /// Whether a key must wait now, counted from its last [`note`](BackOff::note), and until when.
     pub fn waiting_since_noted(&self, key: &str, now: Timestamp) -> Option<Waiting> {
         let entry = *self.lock().get(key)?;
-        let until = entry.touched + entry.wait;
+        let until = entry.updated + entry.wait;
         (!entry.is_stale(now) && now < until).then_some(Waiting {
             wait: entry.wait,
             until,
@@ -57,11 +57,11 @@ impl BackOff {
         let mut waiting = self.lock();
         let wait = match waiting.get(key) {
             Some(entry) if !entry.is_stale(since) => {
-                Duration::from_nanos(entry.wait.as_nanos().saturating_mul(2)).min(LONGEST)
+                Duration::from_nanos(entry.wait.as_nanos().saturating_mul(2)).min(MAX)
             }
-            _ => FIRST,
+            _ => INITIAL,
         };
-        waiting.insert(key.to_owned(), Entry { wait, touched: now });
+        waiting.insert(key.to_owned(), Entry { wait, updated: now });
     }
 
     /// Removes all keys with this prefix, when a pod is deleted.
@@ -76,7 +76,7 @@ impl BackOff {
 
 impl Entry {
     fn is_stale(self, at: Timestamp) -> bool {
-        at.since(self.touched).as_nanos() > 2 * LONGEST.as_nanos()
+        at.since(self.updated).as_nanos() > 2 * MAX.as_nanos()
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
         let table = BackOff::default();
         table.note("c", at(0), at(0));
         table.note("c", at(1), at(10));
-        // 601 seconds after the entry was touched.
+        // 601 seconds after the entry was updated.
         assert_eq!(table.waiting("c", at(611), at(611)), None);
         table.note("c", at(611), at(611));
         assert_eq!(

@@ -17,14 +17,14 @@ use coracle_cgroup::{Error, Group, Hierarchies, Limits};
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::pod::PodView;
+use crate::pod_workers::chain;
 use crate::qos::Class;
 use crate::requests::{limits, requests};
 use crate::spec::resources::{period, quota, shares};
-use crate::worker::chain;
 
 /// The cgroups of one node's pods. Clones share state.
 #[derive(Clone)]
-pub(crate) struct PodGroups {
+pub(crate) struct PodCgroups {
     hierarchies: Arc<Hierarchies>,
     root: String,
     /// Limit of processes and threads per pod; negative: the limit of all pods together.
@@ -33,27 +33,27 @@ pub(crate) struct PodGroups {
     shared: Arc<AtomicI64>,
 }
 
-impl PodGroups {
+impl PodCgroups {
     /// Creates the root and the QoS cgroups below `root`; `together` limits all pods together.
     pub(crate) async fn open(
         hierarchies: &Hierarchies,
         root: &str,
         together: Limits,
         pids: i64,
-    ) -> Result<PodGroups, Error> {
-        let groups = PodGroups {
+    ) -> Result<PodCgroups, Error> {
+        let cgroups = PodCgroups {
             hierarchies: Arc::new(hierarchies.clone()),
-            root: tree_below(root),
+            root: pods_cgroup(root),
             pids,
             shared: Arc::default(),
         };
 
-        let made = groups.clone();
+        let made = cgroups.clone();
         blocking(move || {
             for class in [Class::Guaranteed, Class::Burstable, Class::BestEffort] {
-                made.branch(class).create()?;
+                made.qos_cgroup(class).create()?;
             }
-            made.branch(Class::BestEffort).limit(&Limits {
+            made.qos_cgroup(Class::BestEffort).limit(&Limits {
                 cpu_shares: Some(2),
                 ..Limits::default()
             })?;
@@ -61,13 +61,16 @@ impl PodGroups {
         })
         .await?;
 
-        Ok(groups)
+        Ok(cgroups)
     }
 
     /// Limits all pods together. Running pods may already use more than a new limit: then the node
     /// continues without the limit.
     fn limit_all(&self, together: &Limits) -> Result<(), Error> {
-        match self.branch(Class::Guaranteed).limit_as_possible(together) {
+        match self
+            .qos_cgroup(Class::Guaranteed)
+            .limit_as_possible(together)
+        {
             Ok(missing) if missing.is_empty() => {}
             Ok(missing) => {
                 let missing = Vec::from_iter(missing).join(", ");
@@ -91,35 +94,37 @@ impl PodGroups {
 
     /// The cgroup parent of a pod's containers.
     pub(crate) fn parent_of(&self, pod: &Pod) -> String {
-        self.leaf(pod).path()
+        self.pod_cgroup(pod).path()
     }
 
     /// Creates the cgroup of a pod with its pod-level limits. The returned closure blocks.
     pub(crate) fn ensure(&self, pod: &Pod) -> impl FnOnce() -> Result<(), Error> + Send + 'static {
-        let (leaf, limits) = (
-            self.leaf(pod),
+        let (pod_cgroup, limits) = (
+            self.pod_cgroup(pod),
             Limits {
                 pids: Some(self.pids),
                 ..of_pod(pod)
             },
         );
         move || {
-            leaf.create()?;
-            leaf.limit(&limits)
+            pod_cgroup.create()?;
+            pod_cgroup.limit(&limits)
         }
     }
 
     /// Kills remaining processes in a pod's cgroup, of whatever class, and removes it.
     pub(crate) async fn remove(&self, uid: &str) -> Result<(), Error> {
-        let leaves = [Class::Guaranteed, Class::Burstable, Class::BestEffort]
-            .map(|class| self.branch(class).child(&name_of(uid)));
+        let pod_cgroups = [Class::Guaranteed, Class::Burstable, Class::BestEffort]
+            .map(|class| self.qos_cgroup(class).child(&name_of(uid)));
         blocking(move || {
-            for leaf in leaves
-                .iter()
-                .filter(|leaf| leaf.folders().iter().any(|folder| folder.exists()))
-            {
-                kill_all(leaf)?;
-                leaf.remove()?;
+            for pod_cgroup in pod_cgroups.iter().filter(|pod_cgroup| {
+                pod_cgroup
+                    .folders()
+                    .iter()
+                    .any(|directory| directory.exists())
+            }) {
+                kill_all(pod_cgroup)?;
+                pod_cgroup.remove()?;
             }
             Ok(())
         })
@@ -127,9 +132,9 @@ impl PodGroups {
     }
 
     /// Sets the CPU shares of the burstable class to the sum of its pods' requests.
-    pub(crate) async fn share(&self, pods: &[Arc<Pod>]) -> Result<(), Error> {
+    pub(crate) async fn update_cpu_shares(&self, pods: &[Arc<Pod>]) -> Result<(), Error> {
         let burstable = pods.iter().filter(|pod| Class::of(pod) == Class::Burstable);
-        let asked: i64 = burstable
+        let requested: i64 = burstable
             .map(|pod| {
                 requests(pod)
                     .get("cpu")
@@ -137,7 +142,7 @@ impl PodGroups {
             })
             .sum();
 
-        let shares = asked
+        let shares = requested
             .saturating_mul(1024)
             .div_euclid(1000)
             .clamp(2, 262_144);
@@ -146,13 +151,13 @@ impl PodGroups {
             return Ok(());
         }
 
-        let branch = self.branch(Class::Burstable);
+        let qos_cgroup = self.qos_cgroup(Class::Burstable);
 
         let limits = Limits {
             cpu_shares: u64::try_from(shares).ok(),
             ..Limits::default()
         };
-        blocking(move || branch.limit(&limits)).await?;
+        blocking(move || qos_cgroup.limit(&limits)).await?;
 
         self.shared.store(shares, Ordering::Relaxed);
 
@@ -162,12 +167,12 @@ impl PodGroups {
     /// The UIDs of all pods that have a cgroup.
     pub(crate) async fn pods(&self) -> Vec<String> {
         let branches = [Class::Guaranteed, Class::Burstable, Class::BestEffort]
-            .map(|class| self.branch(class));
+            .map(|class| self.qos_cgroup(class));
         blocking(move || {
             let folders = branches.iter().flat_map(Group::folders).collect::<Vec<_>>();
             let below = folders
                 .iter()
-                .filter_map(|folder| fs::read_dir(folder).ok())
+                .filter_map(|directory| fs::read_dir(directory).ok())
                 .flatten()
                 .flatten();
             let names = below.filter_map(|entry| entry.file_name().into_string().ok());
@@ -184,7 +189,7 @@ impl PodGroups {
         .await
     }
 
-    fn branch(&self, class: Class) -> Group {
+    fn qos_cgroup(&self, class: Class) -> Group {
         let tree = self.hierarchies.group(&self.root);
         match class {
             Class::Guaranteed => tree,
@@ -193,13 +198,13 @@ impl PodGroups {
         }
     }
 
-    fn leaf(&self, pod: &Pod) -> Group {
-        self.branch(Class::of(pod)).child(&name_of(pod.uid()))
+    fn pod_cgroup(&self, pod: &Pod) -> Group {
+        self.qos_cgroup(Class::of(pod)).child(&name_of(pod.uid()))
     }
 }
 
 /// The cgroup of all pods.
-pub(crate) fn tree_below(root: &str) -> String {
+pub(crate) fn pods_cgroup(root: &str) -> String {
     format!("{}/kubepods", root.trim_end_matches('/'))
 }
 
@@ -208,15 +213,15 @@ fn name_of(uid: &str) -> String {
 }
 
 /// The runtime has stopped the containers that it knows; kill what remains.
-fn kill_all(leaf: &Group) -> Result<(), Error> {
-    for folder in leaf.folders() {
-        let below = fs::read_dir(folder).into_iter().flatten().flatten();
+fn kill_all(pod_cgroup: &Group) -> Result<(), Error> {
+    for directory in pod_cgroup.folders() {
+        let below = fs::read_dir(directory).into_iter().flatten().flatten();
         let folders = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         for name in folders.filter_map(|entry| entry.file_name().into_string().ok()) {
-            leaf.child(&name).kill()?;
+            pod_cgroup.child(&name).kill()?;
         }
     }
-    leaf.kill()
+    pod_cgroup.kill()
 }
 
 fn of_pod(pod: &Pod) -> Limits {

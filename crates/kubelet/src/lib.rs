@@ -4,8 +4,8 @@
 //! writes only status, mirror pods and its own node, so the typed form loses nothing. A pod is
 //! identified by its UID everywhere ([`pod::PodId`]); names are for users and paths.
 //!
-//! Data flow: the pods of this node come from the API server and static pod manifests (`sources`)
-//! into the [`pod_manager`]; a worker per pod (`worker`) syncs each with the runtime ([`observed`]
+//! Data flow: the pods of this node come from the API server and static pod manifests (`sync_loop`)
+//! into the [`pod_manager`]; a worker per pod (`pod_workers`) syncs each with the runtime ([`observed`]
 //! state, [`actions`] to take) and reports through the `status_manager`. Containers get their
 //! [`volumes`], [`env`]ironment, [`probes`] and [`hooks`]; [`references`] caches the ConfigMaps and
 //! Secrets that pods use, [`downward`] implements the downward API. Orphaned pods, and all pods on
@@ -17,38 +17,37 @@ pub mod backoff;
 mod cgroups;
 pub mod config;
 pub mod downward;
-mod ending;
 pub mod env;
 pub mod hooks;
 pub mod host;
+mod housekeeping;
 mod http_get;
 mod images;
 mod kubelet;
 pub mod layout;
 mod logs;
 mod manifests;
-mod mirrors;
+mod mirror_pods;
 mod node;
 mod observe;
 pub mod observed;
-mod orphans;
-pub mod parts;
 mod pleg;
 pub mod pod;
+pub mod pod_manager;
+mod pod_workers;
 pub mod probes;
-mod publish;
 pub mod qos;
 pub mod references;
 pub mod requests;
-pub mod roster;
 pub mod server;
 pub mod shutdown;
-mod sources;
 pub mod spec;
 pub mod status;
+mod status_manager;
+mod sync_loop;
 mod sysctls;
+mod terminate;
 pub mod volumes;
-mod worker;
 
 pub use config::Config;
 pub use kubelet::{Kubelet, StartError, run};

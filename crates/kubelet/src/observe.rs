@@ -16,8 +16,8 @@ use coracle_files::read;
 
 use crate::cgroups::blocking;
 use crate::layout::Layout;
-use crate::observed::{Observed, Seen, State};
-use crate::server::logs::end_of;
+use crate::observed::{Observed, ObservedContainer, State};
+use crate::server::logs::tail_of;
 use crate::spec::labels::POD_UID;
 
 /// Size limit of a termination message.
@@ -28,7 +28,7 @@ const LOG_BYTES: usize = 2048;
 
 /// The current state of a pod.
 pub(crate) async fn observe(runtime: &dyn Runtime, uid: &str) -> Result<Observed> {
-    Ok(ask(runtime, uid).await?.0)
+    Ok(read_state(runtime, uid).await?.0)
 }
 
 /// The same, with the termination messages of exited containers.
@@ -37,7 +37,7 @@ pub(crate) async fn observe_with_messages(
     layout: &Layout,
     uid: &str,
 ) -> Result<Observed> {
-    let (mut observed, containers) = ask(runtime, uid).await?;
+    let (mut observed, containers) = read_state(runtime, uid).await?;
     for seen in &mut observed.containers {
         if let Some(status) = containers.iter().find(|status| status.id == seen.id) {
             let own = layout.container(uid, &seen.name);
@@ -47,7 +47,7 @@ pub(crate) async fn observe_with_messages(
     Ok(observed)
 }
 
-async fn ask(runtime: &dyn Runtime, uid: &str) -> Result<(Observed, Vec<ContainerStatus>)> {
+async fn read_state(runtime: &dyn Runtime, uid: &str) -> Result<(Observed, Vec<ContainerStatus>)> {
     let label = HashMap::from([(POD_UID.to_owned(), uid.to_owned())]);
     let filter = PodSandboxFilter {
         label_selector: label.clone(),
@@ -56,7 +56,7 @@ async fn ask(runtime: &dyn Runtime, uid: &str) -> Result<(Observed, Vec<Containe
 
     let mut sandboxes: Vec<PodSandboxStatus> = Vec::new();
     for sandbox in runtime.list_pod_sandbox(filter).await? {
-        let status = gone(runtime.pod_sandbox_status(&sandbox.id, false).await)?;
+        let status = unless_removed(runtime.pod_sandbox_status(&sandbox.id, false).await)?;
         sandboxes.extend(status.and_then(|answer| answer.status));
     }
 
@@ -67,7 +67,7 @@ async fn ask(runtime: &dyn Runtime, uid: &str) -> Result<(Observed, Vec<Containe
 
     let mut containers: Vec<ContainerStatus> = Vec::new();
     for container in runtime.list_containers(filter).await? {
-        let status = gone(runtime.container_status(&container.id, false).await)?;
+        let status = unless_removed(runtime.container_status(&container.id, false).await)?;
         containers.extend(status.and_then(|answer| answer.status));
     }
 
@@ -75,7 +75,7 @@ async fn ask(runtime: &dyn Runtime, uid: &str) -> Result<(Observed, Vec<Containe
 }
 
 /// An object that was removed between two calls is skipped.
-fn gone<T>(answer: Result<T>) -> Result<Option<T>> {
+fn unless_removed<T>(answer: Result<T>) -> Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(Error::NotFound(_)) => Ok(None),
@@ -85,23 +85,23 @@ fn gone<T>(answer: Result<T>) -> Result<Option<T>> {
 
 /// Adds the termination message of an exited container. `own` is the kubelet's directory of message
 /// files.
-async fn add_message(seen: &mut Seen, status: &ContainerStatus, own: &Path) {
+async fn add_message(seen: &mut ObservedContainer, status: &ContainerStatus, own: &Path) {
     if status.state() != ContainerState::ContainerExited {
         return;
     }
 
-    let (place, log_counts) = seen.message_place();
-    let left = match message_file(status, place, own) {
+    let (path, fallback_to_log) = seen.message_path();
+    let message = match message_file(status, path, own) {
         Some(file) => blocking(move || message_in(&file)).await,
         None => String::new(),
     };
 
-    let text = match log_counts && left.is_empty() && status.exit_code != 0 {
-        true => match end_of(Path::new(&status.log_path), LOG_LINES, LOG_BYTES).await {
+    let text = match fallback_to_log && message.is_empty() && status.exit_code != 0 {
+        true => match tail_of(Path::new(&status.log_path), LOG_LINES, LOG_BYTES).await {
             Ok(end) => String::from_utf8_lossy(&end).into_owned(),
             Err(error) => format!("Error on reading termination message from logs: {error}"),
         },
-        false => left,
+        false => message,
     };
 
     if let State::Exited { message, .. } = &mut seen.state
@@ -116,11 +116,11 @@ async fn add_message(seen: &mut Seen, status: &ContainerStatus, own: &Path) {
 
 /// The file that the kubelet mounted at a path of a container. A volume may be mounted there too,
 /// with arbitrary content: that one is never read.
-fn message_file(status: &ContainerStatus, place: &str, own: &Path) -> Option<PathBuf> {
+fn message_file(status: &ContainerStatus, path: &str, own: &Path) -> Option<PathBuf> {
     let mut mounts = status
         .mounts
         .iter()
-        .filter(|mount| !place.is_empty() && mount.container_path == place);
+        .filter(|mount| !path.is_empty() && mount.container_path == path);
     let is_own = |path: &&Path| path.parent() == Some(own);
     mounts.find_map(|mount| {
         Some(Path::new(&mount.host_path))

@@ -9,7 +9,7 @@ use coracle_cri::v1::{ContainerState, ContainerStatus, PodSandboxState, PodSandb
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     pub sandboxes: Vec<Sandbox>,
-    pub containers: Vec<Seen>,
+    pub containers: Vec<ObservedContainer>,
 }
 
 /// One sandbox of a pod.
@@ -26,7 +26,7 @@ pub struct Sandbox {
 
 /// One instance of a container.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct ObservedContainer {
     pub id: String,
     pub name: String,
     pub attempt: u32,
@@ -80,19 +80,19 @@ impl State {
 
 impl Observed {
     /// The newest instance of a container.
-    pub fn newest(&self, name: &str) -> Option<&Seen> {
+    pub fn newest(&self, name: &str) -> Option<&ObservedContainer> {
         self.containers.iter().find(|seen| seen.name == name)
     }
 
     /// The instance before the newest.
-    pub fn previous(&self, name: &str) -> Option<&Seen> {
+    pub fn previous(&self, name: &str) -> Option<&ObservedContainer> {
         self.containers
             .iter()
             .filter(|seen| seen.name == name)
             .nth(1)
     }
 
-    pub fn running(&self) -> impl Iterator<Item = &Seen> {
+    pub fn running(&self) -> impl Iterator<Item = &ObservedContainer> {
         self.containers
             .iter()
             .filter(|seen| seen.state.is_running())
@@ -105,7 +105,8 @@ impl Observed {
 
     pub fn of(sandboxes: &[PodSandboxStatus], containers: &[ContainerStatus]) -> Observed {
         let mut sandboxes: Vec<Sandbox> = sandboxes.iter().map(Sandbox::of).collect();
-        let mut containers: Vec<Seen> = containers.iter().map(Seen::of).collect();
+        let mut containers: Vec<ObservedContainer> =
+            containers.iter().map(ObservedContainer::of).collect();
         sandboxes.sort_by_key(|sandbox| std::cmp::Reverse((sandbox.attempt, sandbox.created)));
         containers.sort_by_key(|seen| std::cmp::Reverse((seen.created, seen.attempt)));
         Observed {
@@ -143,8 +144,8 @@ impl Sandbox {
     }
 }
 
-impl Seen {
-    pub fn of(status: &ContainerStatus) -> Seen {
+impl ObservedContainer {
+    pub fn of(status: &ContainerStatus) -> ObservedContainer {
         let metadata = status.metadata.clone().unwrap_or_default();
         let state = match status.state() {
             ContainerState::ContainerCreated => State::Created,
@@ -164,7 +165,7 @@ impl Seen {
         let image = status.image.clone().unwrap_or_default();
         let asked = Some(image.user_specified_image).filter(|asked| !asked.is_empty());
 
-        Seen {
+        ObservedContainer {
             id: status.id.clone(),
             name: metadata.name,
             attempt: metadata.attempt,

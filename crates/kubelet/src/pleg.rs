@@ -13,20 +13,20 @@ use coracle_cri::{Error, Events, Runtime};
 use tokio_stream::StreamExt as _;
 
 use crate::host::Host;
+use crate::pod_workers::PodWorkers;
 use crate::spec::labels::POD_UID;
-use crate::worker::Workers;
 
 const RELIST: Duration = Duration::from_secs(1);
 /// Retry delay of the event stream.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs until dropped.
-pub(crate) async fn run(host: &Host, workers: &Workers) {
+pub(crate) async fn run(host: &Host, workers: &PodWorkers) {
     loop {
         match host.runtime.container_events().await {
             Ok(events) => {
                 // Events before the subscription are unknown.
-                workers.poke_all();
+                workers.wake_all();
                 listen(events, workers).await;
             }
             Err(Error::Unimplemented(_)) => relist(host.runtime.as_ref(), workers).await,
@@ -38,12 +38,12 @@ pub(crate) async fn run(host: &Host, workers: &Workers) {
     }
 }
 
-async fn listen(mut events: Events, workers: &Workers) {
+async fn listen(mut events: Events, workers: &PodWorkers) {
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => {
                 if let Some(uid) = concerns(&event) {
-                    workers.poke(uid);
+                    workers.wake(uid);
                 }
             }
             Err(error) => {
@@ -68,10 +68,10 @@ fn concerns(event: &ContainerEventResponse) -> Option<&str> {
 }
 
 /// IDs and states, by pod.
-type Seen = BTreeMap<String, Vec<(String, i32)>>;
+type PodStates = BTreeMap<String, Vec<(String, i32)>>;
 
-async fn relist(runtime: &dyn Runtime, workers: &Workers) {
-    let mut before = Seen::new();
+async fn relist(runtime: &dyn Runtime, workers: &PodWorkers) {
+    let mut before = PodStates::new();
     loop {
         if let Ok(now) = list(runtime).await {
             let changed = now
@@ -79,7 +79,7 @@ async fn relist(runtime: &dyn Runtime, workers: &Workers) {
                 .filter(|(uid, seen)| before.get(*uid) != Some(seen))
                 .map(|(uid, _)| uid);
             let gone = before.keys().filter(|uid| !now.contains_key(*uid));
-            changed.chain(gone).for_each(|uid| workers.poke(uid));
+            changed.chain(gone).for_each(|uid| workers.wake(uid));
             before = now;
         }
 
@@ -87,8 +87,8 @@ async fn relist(runtime: &dyn Runtime, workers: &Workers) {
     }
 }
 
-async fn list(runtime: &dyn Runtime) -> coracle_cri::Result<Seen> {
-    let mut seen = Seen::new();
+async fn list(runtime: &dyn Runtime) -> coracle_cri::Result<PodStates> {
+    let mut seen = PodStates::new();
     let mut note = |labels: &std::collections::HashMap<String, String>, id: String, state: i32| {
         if let Some(uid) = labels.get(POD_UID) {
             seen.entry(uid.clone()).or_default().push((id, state));

@@ -9,32 +9,32 @@ use coracle_cri::{Error, Runtime};
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::ending::{Ending, pods};
-use crate::hooks::ContainerHooks;
+use crate::hooks::HookRunner;
+use crate::terminate::{Terminator, pods};
 
 /// Default grace period.
-const USUAL: Duration = Duration::from_secs(30);
+const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
-/// Terminates all pods at the same time, each within its own grace period and `most`; returns how
+/// Terminates all pods at the same time, each within its own grace period and `max_grace`; returns how
 /// many ran. If one cannot be terminated, the error is returned after all others were.
 ///
 /// # Errors
 /// If the runtime cannot list or terminate pods.
-pub async fn end_all(
+pub async fn terminate_all(
     runtime: Arc<dyn Runtime>,
     world: World,
-    most: Duration,
+    max_grace: Duration,
 ) -> Result<usize, Error> {
-    let hooks = ContainerHooks::unheard(runtime.clone(), world);
-    let ending = Ending {
+    let hooks = HookRunner::without_events(runtime.clone(), world);
+    let terminator = Terminator {
         runtime: &*runtime,
         hooks: &hooks,
-        usual: USUAL,
-        most,
+        default_grace: DEFAULT_GRACE,
+        max_grace,
     };
 
     let pods = pods(&*runtime).await?;
-    let ended = join_all(pods.iter().map(|pod| end(&ending, pod))).await;
+    let ended = join_all(pods.iter().map(|pod| terminate(&terminator, pod))).await;
     let running = ended.into_iter().collect::<Result<Vec<bool>, Error>>()?;
 
     Ok(running
@@ -44,10 +44,10 @@ pub async fn end_all(
 }
 
 /// Returns whether it ran.
-async fn end(ending: &Ending<'_>, pod: &Pod) -> Result<bool, Error> {
-    let observed = ending.end_containers(pod).await?;
+async fn terminate(terminator: &Terminator<'_>, pod: &Pod) -> Result<bool, Error> {
+    let observed = terminator.terminate_containers(pod).await?;
     for sandbox in &observed.sandboxes {
-        ending.runtime.stop_pod_sandbox(&sandbox.id).await?;
+        terminator.runtime.stop_pod_sandbox(&sandbox.id).await?;
     }
     Ok(observed.ready_sandbox().is_some())
 }

@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Forgetful, HEALTHZ, World, is_ready, restarts};
+use common::{HEALTHZ, RestartedRuntime, World, is_ready, restarts};
 use coracle_kubelet::LogRotation;
 use coracle_testkit::{eventually, on_a_machine};
 use k8s_openapi::api::core::v1::PodStatus;
@@ -78,7 +78,7 @@ fn a_large_log_is_rotated() {
         world.kill_kubelet().await;
         world.logs = LogRotation {
             max_size: 1,
-            look_every: Duration::from_millis(100),
+            check_interval: Duration::from_millis(100),
             ..world.logs
         };
 
@@ -245,7 +245,7 @@ fn network_not_ready_is_reported_only_if_it_persists() {
         world.create("p", SERVE).await;
         world.until("p", "ready", is_ready).await;
 
-        world.give_ranges().await;
+        world.set_pod_cidr().await;
         let missed = async |world: &World| {
             world
                 .events()
@@ -256,7 +256,7 @@ fn network_not_ready_is_reported_only_if_it_persists() {
         };
 
         world.kill_kubelet().await;
-        world.start_kubelet_over(Arc::new(Forgetful::over(
+        world.start_kubelet_over(Arc::new(RestartedRuntime::over(
             world.machine.runtime.clone(),
             true,
         )));
@@ -266,7 +266,7 @@ fn network_not_ready_is_reported_only_if_it_persists() {
         assert_eq!(missed(&world).await, 0);
 
         world.kill_kubelet().await;
-        world.start_kubelet_over(Arc::new(Forgetful::over(
+        world.start_kubelet_over(Arc::new(RestartedRuntime::over(
             world.machine.runtime.clone(),
             false,
         )));

@@ -15,7 +15,7 @@ use ipnet::IpNet;
 use crate::{PortMapping, Protocol};
 
 /// The inputs of the table.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct PortTable<'a> {
     pub(crate) table: &'a str,
     pub(crate) bridge: &'a str,
     /// Pod CIDRs.
@@ -36,12 +36,12 @@ pub enum FilterError {
 }
 
 /// Renders the table for `nft`. A table without rules is only deleted.
-pub(crate) fn compile(wanted: &Wanted<'_>) -> String {
-    let table = wanted.table;
+pub(crate) fn compile(input: &PortTable<'_>) -> String {
+    let table = input.table;
 
     // Added first, so that the deletion does not fail if it does not exist.
     let mut text = format!("add table inet {table}\ndelete table inet {table}\n");
-    let ports = wanted.pods.iter().flat_map(|(addresses, ports)| {
+    let ports = input.pods.iter().flat_map(|(addresses, ports)| {
         addresses
             .iter()
             .flat_map(move |address| ports.iter().map(move |port| (*address, port)))
@@ -50,16 +50,16 @@ pub(crate) fn compile(wanted: &Wanted<'_>) -> String {
     let rules: String = ports
         .filter_map(|(address, port)| rule(address, port))
         .collect();
-    if rules.is_empty() && wanted.masquerade_outside.is_empty() {
+    if rules.is_empty() && input.masquerade_outside.is_empty() {
         return text;
     }
 
-    let bridge = wanted.bridge;
-    let (near4, near6) = (near(wanted.ranges, true), near(wanted.ranges, false));
-    let masquerade: String = wanted
+    let bridge = input.bridge;
+    let (near4, near6) = (near(input.ranges, true), near(input.ranges, false));
+    let masquerade: String = input
         .ranges
         .iter()
-        .filter_map(|range| masquerade(wanted, *range))
+        .filter_map(|range| masquerade(input, *range))
         .collect();
 
     write!(
@@ -91,7 +91,7 @@ pub(crate) fn compile(wanted: &Wanted<'_>) -> String {
 \t}}
 \tchain postrouting {{
 \t\ttype nat hook postrouting priority 100; policy accept;
-\t\tct status dnat meta mark and {BACK} == {BACK} masquerade
+\t\tct status dnat meta mark and {MASQUERADE_MARK} == {MASQUERADE_MARK} masquerade
 {masquerade}\t}}
 }}
 "
@@ -102,7 +102,7 @@ pub(crate) fn compile(wanted: &Wanted<'_>) -> String {
 }
 
 /// Mark bit for connections to masquerade. Upstream's portmap plugin uses the same.
-const BACK: &str = "0x2000";
+const MASQUERADE_MARK: &str = "0x2000";
 
 /// The rules of one port and address; none if the host IP is of the other family.
 fn rule(address: IpAddr, port: &PortMapping) -> Option<String> {
@@ -134,7 +134,7 @@ fn rule(address: IpAddr, port: &PortMapping) -> Option<String> {
     );
 
     Some(format!(
-        "\t\t{at}{family} saddr @{near} {protocol} dport {host_port} meta mark set meta mark or {BACK}\n\
+        "\t\t{at}{family} saddr @{near} {protocol} dport {host_port} meta mark set meta mark or {MASQUERADE_MARK}\n\
          \t\t{at}{protocol} dport {host_port} dnat {family} to {target}\n"
     ))
 }
@@ -152,9 +152,9 @@ fn near(ranges: &[IpNet], is_v4: bool) -> String {
         .join(", ")
 }
 
-fn masquerade(wanted: &Wanted<'_>, range: IpNet) -> Option<String> {
+fn masquerade(input: &PortTable<'_>, range: IpNet) -> Option<String> {
     let same_family = |other: &&IpNet| other.addr().is_ipv4() == range.addr().is_ipv4();
-    let inside: Vec<String> = wanted
+    let inside: Vec<String> = input
         .masquerade_outside
         .iter()
         .filter(same_family)
@@ -164,7 +164,7 @@ fn masquerade(wanted: &Wanted<'_>, range: IpNet) -> Option<String> {
     let family = if range.addr().is_ipv4() { "ip" } else { "ip6" };
     let (inside, bridge) = (
         Some(inside.join(", ")).filter(|inside| !inside.is_empty())?,
-        wanted.bridge,
+        input.bridge,
     );
 
     Some(format!(
@@ -211,14 +211,14 @@ impl Protocol {
 
 /// Whether two port mappings conflict.
 pub(crate) fn collide(one: &PortMapping, other: &PortMapping) -> bool {
-    let same_host = match (specific(one), specific(other)) {
+    let same_host = match (specific_address(one), specific_address(other)) {
         (Some(one), Some(other)) => one == other,
         _ => true,
     };
     one.protocol == other.protocol && one.host_port == other.host_port && same_host
 }
 
-fn specific(port: &PortMapping) -> Option<IpAddr> {
+fn specific_address(port: &PortMapping) -> Option<IpAddr> {
     port.host_ip.filter(|address| !address.is_unspecified())
 }
 
@@ -235,14 +235,14 @@ mod tests {
                 ..port(8080)
             };
 
-            let wanted = Wanted {
+            let input = PortTable {
                 table: "t",
                 bridge: "b",
                 ranges: &["10.0.0.0/24".parse().unwrap(), "fd00::/64".parse().unwrap()],
                 masquerade_outside: &[],
                 pods: vec![(&addresses, std::slice::from_ref(&port))],
             };
-            let text = compile(&wanted);
+            let text = compile(&input);
             text.lines()
                 .filter(|line| line.contains("dnat i"))
                 .map(|line| line.trim().to_owned())
@@ -267,14 +267,14 @@ mod tests {
 
     #[test]
     fn a_table_without_ports_is_deleted() {
-        let wanted = Wanted {
+        let input = PortTable {
             table: "t",
             bridge: "b",
             ranges: &[],
             masquerade_outside: &[],
             pods: vec![],
         };
-        assert_eq!(compile(&wanted), "add table inet t\ndelete table inet t\n");
+        assert_eq!(compile(&input), "add table inet t\ndelete table inet t\n");
     }
 
     #[test]

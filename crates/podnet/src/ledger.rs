@@ -32,9 +32,9 @@ pub(crate) struct Ledger {
 /// Why a record could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    #[error("cannot {deed} {path:?}")]
+    #[error("cannot {action} {path:?}")]
     Io {
-        deed: &'static str,
+        action: &'static str,
         path: PathBuf,
         source: io::Error,
     },
@@ -155,9 +155,13 @@ pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
-fn io_error(deed: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {
+fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {
     let path = path.to_owned();
-    move |source| LedgerError::Io { deed, path, source }
+    move |source| LedgerError::Io {
+        action,
+        path,
+        source,
+    }
 }
 
 #[cfg(test)]

@@ -49,14 +49,14 @@ impl Pool {
 
     /// Marks an address as allocated that a pod already has. Addresses outside of the range are
     /// ignored.
-    pub(crate) fn retake(&mut self, address: IpAddr) {
+    pub(crate) fn reserve(&mut self, address: IpAddr) {
         if let Some(distance) = self.distance(address) {
             self.taken.insert(distance);
             self.last = distance;
         }
     }
 
-    pub(crate) fn give_back(&mut self, address: IpAddr) {
+    pub(crate) fn release(&mut self, address: IpAddr) {
         if let Some(distance) = self.distance(address) {
             self.taken.remove(&distance);
         }
@@ -126,7 +126,7 @@ mod tests {
     fn a_released_address_is_reused_last() {
         let mut pool = pool("10.0.0.0/29");
         let first = pool.take().unwrap();
-        pool.give_back(first);
+        pool.release(first);
         assert_eq!(pool.take().unwrap().to_string(), "10.0.0.3");
         for _ in 0..3 {
             pool.take().unwrap();
@@ -159,15 +159,15 @@ mod tests {
         #[test]
         fn no_address_is_given_twice(
             prefix in 24_u8..31,
-            deeds in prop::collection::vec((0_u8..8, any::<prop::sample::Index>()), 0..400),
+            operations in prop::collection::vec((0_u8..8, any::<prop::sample::Index>()), 0..400),
         ) {
             let range = IpNet::new("192.168.7.0".parse().unwrap(), prefix).unwrap().trunc();
             let room = (1_usize << (32 - prefix)) - 3;
             let mut pool = Pool::new(range).unwrap();
             let mut held: Vec<IpAddr> = Vec::new();
 
-            for (deed, which) in deeds {
-                match deed {
+            for (action, which) in operations {
+                match action {
                     0..5 => match pool.take() {
                         Some(address) => {
                             prop_assert!(range.contains(&address) && address != pool.gateway());
@@ -176,10 +176,10 @@ mod tests {
                         }
                         None => prop_assert_eq!(held.len(), room),
                     },
-                    5..7 if !held.is_empty() => pool.give_back(held.swap_remove(which.index(held.len()))),
+                    5..7 if !held.is_empty() => pool.release(held.swap_remove(which.index(held.len()))),
                     _ => {
                         pool = Pool::new(range).unwrap();
-                        held.iter().for_each(|address| pool.retake(*address));
+                        held.iter().for_each(|address| pool.reserve(*address));
                     }
                 }
             }

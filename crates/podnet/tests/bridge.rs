@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use namespaces::Namespace;
 
 /// Timeout that even a busy machine does not reach.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn pods_reach_each_other_and_the_node_in_both_families() {
@@ -29,15 +29,15 @@ fn pods_reach_each_other_and_the_node_in_both_families() {
         for address in &first.addresses {
             let server = Server::start(&one, SocketAddr::new(*address, 0));
             assert_eq!(
-                server.asked_from(&other).ip(),
+                server.connect_from(&other).ip(),
                 second.addresses[usize::from(address.is_ipv6())]
             );
-            server.asked_from(&one);
-            server.asked_from(node);
+            server.connect_from(&one);
+            server.connect_from(node);
         }
 
         for gateway in ["10.77.0.1:0", "[fd77::1]:0"] {
-            Server::start(node, gateway.parse().unwrap()).asked_from(&one);
+            Server::start(node, gateway.parse().unwrap()).connect_from(&one);
         }
     });
 }
@@ -163,11 +163,11 @@ fn after_a_kill_live_pods_stay_and_the_rest_is_reclaimed() {
 
     on_this_node(&node, folder.path(), &ranges, async |node, bridge| {
         let server = Server::start(&one, "10.80.0.2:0".parse().unwrap());
-        server.asked_from(node);
+        server.connect_from(node);
         assert!(node.run("nft", "list ruleset").contains("9090"));
 
         bridge.reclaim(BTreeSet::from([id(1)])).await.unwrap();
-        server.asked_from(node);
+        server.connect_from(node);
         assert_eq!(node.run("nft", "list ruleset"), "");
         assert!(!other.run("ip", "-o link").contains("eth0"));
 
@@ -208,7 +208,7 @@ fn host_ports_are_reachable_from_everywhere() {
         bridge.attach(&published).await.unwrap();
         bridge.attach(&pod(2, &other)).await.unwrap();
         let ask =
-            |from: &Namespace, to: &str| server.asked(from, to.parse().unwrap()).ip().to_string();
+            |from: &Namespace, to: &str| server.connect(from, to.parse().unwrap()).ip().to_string();
         assert_eq!(
             ask(&outside, "192.0.2.1:8080"),
             "192.0.2.2",
@@ -226,7 +226,7 @@ fn host_ports_are_reachable_from_everywhere() {
 
         // Ports on the host's loopback are not reachable from pods.
         let private = Server::start(node, "127.0.0.1:0".parse().unwrap());
-        assert!(is_kept_out(&one, private.address.port()));
+        assert!(is_blocked(&one, private.address.port()));
 
         let mut greedy = pod(3, &outside);
         greedy.ports = vec![port(8080)];
@@ -238,7 +238,7 @@ fn host_ports_are_reachable_from_everywhere() {
 }
 
 /// Whether packets of a pod for 127.0.0.1 on the node are dropped.
-fn is_kept_out(pod: &Namespace, port: u16) -> bool {
+fn is_blocked(pod: &Namespace, port: u16) -> bool {
     pod.run("ip", "addr del 127.0.0.1/8 dev lo");
     pod.run(
         "ip",
@@ -269,7 +269,7 @@ fn traffic_to_outside_is_masqueraded_if_configured() {
             let bridge = Bridge::open(config).await.unwrap();
             bridge.attach(&pod(1, &one)).await.unwrap();
             let server = Server::start(&outside, "192.0.2.2:0".parse().unwrap());
-            assert_eq!(server.asked_from(&one).ip().to_string(), "192.0.2.1");
+            assert_eq!(server.connect_from(&one).ip().to_string(), "192.0.2.1");
             bridge.tear_down().await.unwrap();
             assert_eq!(node.run("nft", "list ruleset"), "");
         });
@@ -299,7 +299,7 @@ fn a_bridge_waits_for_its_ranges_and_takes_new_ones() {
             .unwrap();
 
         bridge.attach(&pod(2, &other)).await.unwrap();
-        Server::start(&one, "10.83.0.2:0".parse().unwrap()).asked_from(&other);
+        Server::start(&one, "10.83.0.2:0".parse().unwrap()).connect_from(&other);
         bridge.detach(&pod(1, &one)).await.unwrap();
         bridge
             .set_ranges(vec!["10.84.0.0/24".parse().unwrap()])
@@ -344,12 +344,12 @@ struct Server {
 
 impl Server {
     fn start(namespace: &Namespace, address: SocketAddr) -> Self {
-        let (tell, seen) = mpsc::channel();
+        let (report, seen) = mpsc::channel();
         let listener = namespace.inside(|| TcpListener::bind(address).unwrap());
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {
             while let Ok((mut stream, peer)) = listener.accept() {
-                if tell.send(peer).is_err() || stream.write_all(b"x").is_err() {
+                if report.send(peer).is_err() || stream.write_all(b"x").is_err() {
                     return;
                 }
             }
@@ -357,14 +357,14 @@ impl Server {
         Self { address, seen }
     }
 
-    fn asked_from(&self, client: &Namespace) -> SocketAddr {
-        self.asked(client, self.address)
+    fn connect_from(&self, client: &Namespace) -> SocketAddr {
+        self.connect(client, self.address)
     }
 
-    fn asked(&self, client: &Namespace, at: SocketAddr) -> SocketAddr {
+    fn connect(&self, client: &Namespace, at: SocketAddr) -> SocketAddr {
         client.inside(|| {
-            let mut stream = TcpStream::connect_timeout(&at, PATIENCE).unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut stream = TcpStream::connect_timeout(&at, TIMEOUT).unwrap();
+            stream.set_read_timeout(Some(TIMEOUT)).unwrap();
             stream.read_exact(&mut [0]).unwrap();
         });
         self.seen.recv().unwrap()
@@ -388,21 +388,21 @@ fn connect_outside(node: &Namespace, outside: &Namespace) {
     outside.run("ip", "link set eth1 up");
 }
 
-fn on_a_node(ranges: &[&str], deed: impl AsyncFnOnce(&Namespace, &Bridge) + Send) {
+fn on_a_node(ranges: &[&str], body: impl AsyncFnOnce(&Namespace, &Bridge) + Send) {
     let folder = tempfile::tempdir().unwrap();
-    on_this_node(&Namespace::new(), folder.path(), ranges, deed);
+    on_this_node(&Namespace::new(), folder.path(), ranges, body);
 }
 
 fn on_this_node(
     node: &Namespace,
     state: &Path,
     ranges: &[&str],
-    deed: impl AsyncFnOnce(&Namespace, &Bridge) + Send,
+    body: impl AsyncFnOnce(&Namespace, &Bridge) + Send,
 ) {
     node.inside(|| {
         runtime().block_on(async {
             let bridge = Bridge::open(config(state, ranges)).await.unwrap();
-            deed(node, &bridge).await;
+            body(node, &bridge).await;
         });
     });
 }
@@ -415,7 +415,7 @@ fn config(state: &Path, ranges: &[&str]) -> BridgeConfig {
         ranges: ranges.iter().map(|range| range.parse().unwrap()).collect(),
         mtu: None,
         masquerade_outside: vec![],
-        led_by_rules: vec![],
+        service_ranges: vec![],
     }
 }
 

@@ -19,12 +19,12 @@ use serde_json::json;
 const PLUGINS: &str = "/usr/lib/cni";
 
 /// Timeout that even a busy machine does not reach.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn debians_plugins_connect_pods() {
-    let place = Place::new();
-    place.configure(&json!({
+    let setup = Setup::new();
+    setup.configure(&json!({
         "cniVersion": "1.0.0",
         "name": "test",
         "plugins": [
@@ -32,7 +32,7 @@ fn debians_plugins_connect_pods() {
                 "type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
                 "ipam": {
                     "type": "host-local",
-                    "dataDir": place.path("ipam"),
+                    "dataDir": setup.path("ipam"),
                     "ranges": [[{"subnet": "10.90.0.0/24"}], [{"subnet": "fd90::/64"}]],
                     "routes": [{"dst": "0.0.0.0/0"}],
                 },
@@ -45,7 +45,7 @@ fn debians_plugins_connect_pods() {
         "containernetworking-plugins; see scripts/test-prereqs.sh"
     );
 
-    on_a_node(&place, vec![PLUGINS.into()], async |node, network| {
+    on_a_node(&setup, vec![PLUGINS.into()], async |node, network| {
         network.ready().unwrap();
         let (one, other) = (Namespace::new(), Namespace::new());
         let first = network.attach(&pod(1, &one)).await.unwrap();
@@ -65,7 +65,7 @@ fn debians_plugins_connect_pods() {
         ));
 
         // The configuration was replaced meanwhile: that of the connect is used.
-        place.configure(&json!({"name": "other", "type": "none"}));
+        setup.configure(&json!({"name": "other", "type": "none"}));
         network.detach(&pod(1, &one)).await.unwrap();
         network.detach(&pod(1, &one)).await.unwrap();
 
@@ -75,7 +75,7 @@ fn debians_plugins_connect_pods() {
         network.detach(&gone).await.unwrap();
         assert!(!one.run("ip", "-o link").contains("eth0"));
 
-        let left = fs::read_dir(place.path("ipam/test")).unwrap();
+        let left = fs::read_dir(setup.path("ipam/test")).unwrap();
         let left: Vec<_> = left
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
@@ -87,7 +87,7 @@ fn debians_plugins_connect_pods() {
         );
 
         assert_eq!(
-            fs::read_dir(place.path("cache/results")).unwrap().count(),
+            fs::read_dir(setup.path("cache/results")).unwrap().count(),
             0
         );
 
@@ -101,17 +101,17 @@ fn debians_plugins_connect_pods() {
 
 #[test]
 fn a_script_is_a_plugin_and_gets_what_it_declares() {
-    let place = Place::new();
-    place.script("first", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"0.4.0","ips":[{"version":"4","address":"10.1.1.1/24"}]}'; exit 0"#);
-    place.script("second", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"0.4.0","ips":[{"version":"4","address":"10.1.1.9/24"}]}'; exit 0"#);
-    place.configure(&json!({
+    let setup = Setup::new();
+    setup.script("first", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"0.4.0","ips":[{"version":"4","address":"10.1.1.1/24"}]}'; exit 0"#);
+    setup.script("second", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"0.4.0","ips":[{"version":"4","address":"10.1.1.9/24"}]}'; exit 0"#);
+    setup.configure(&json!({
         "cniVersion": "0.4.0", "name": "scripts",
         "plugins": [{"type": "first"}, {"type": "second", "capabilities": {"portMappings": true, "bandwidth": true}}],
     }));
 
     on_a_node(
-        &place,
-        vec![place.path("nowhere"), place.path("bin")],
+        &setup,
+        vec![setup.path("nowhere"), setup.path("bin")],
         async |_, network| {
             let namespace = Namespace::new();
             let mut pod = pod(1, &namespace);
@@ -130,7 +130,7 @@ fn a_script_is_a_plugin_and_gets_what_it_declares() {
             );
 
             network.detach(&pod).await.unwrap();
-            let log = fs::read_to_string(place.path("log")).unwrap();
+            let log = fs::read_to_string(setup.path("log")).unwrap();
             let calls: Vec<&str> = log
                 .lines()
                 .filter_map(|line| line.strip_prefix("call "))
@@ -169,14 +169,14 @@ fn a_script_is_a_plugin_and_gets_what_it_declares() {
 
 #[test]
 fn a_plugins_error_is_reported_and_undone() {
-    let place = Place::new();
-    place.script(
+    let setup = Setup::new();
+    setup.script(
         "good",
         r#"[ "$CNI_COMMAND" = ADD ] && echo '{"ips":[{"address":"10.1.1.1/24"}]}'; exit 0"#,
     );
 
     let list = |second: &str| json!({"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "good"}, {"type": second}]});
-    on_a_node(&place, vec![place.path("bin")], async |_, network| {
+    on_a_node(&setup, vec![setup.path("bin")], async |_, network| {
         let namespace = Namespace::new();
         let not_ready = network.ready().unwrap_err();
         assert_eq!(not_ready.reason, "NetworkPluginNotReady");
@@ -187,15 +187,15 @@ fn a_plugins_error_is_reported_and_undone() {
         );
 
         let fails = async |name: &str, script: &str, expected: &str| {
-            place.script(name, script);
-            place.configure(&list(name));
+            setup.script(name, script);
+            setup.configure(&list(name));
             let error = network.attach(&pod(1, &namespace)).await.unwrap_err();
             assert!(error.to_string().contains(expected), "{error}");
         };
         fails("told", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"code": 11, "msg": "later", "details": "full"}' && exit 1; exit 0"#, "later; full").await;
 
         assert!(
-            !place
+            !setup
                 .path("cache/results")
                 .join(format!("n-{}-eth0", id(1)))
                 .exists(),
@@ -216,7 +216,7 @@ fn a_plugins_error_is_reported_and_undone() {
         )
         .await;
 
-        place.configure(&list("absent"));
+        setup.configure(&list("absent"));
         let error = network.attach(&pod(1, &namespace)).await.unwrap_err();
         assert!(
             error
@@ -226,15 +226,15 @@ fn a_plugins_error_is_reported_and_undone() {
         );
 
         // What cannot be undone now stays recorded, and is undone later.
-        place.script("stuck", "exit 1");
-        place.configure(&list("stuck"));
+        setup.script("stuck", "exit 1");
+        setup.configure(&list("stuck"));
         network.attach(&pod(2, &namespace)).await.unwrap_err();
         network.detach(&pod(2, &namespace)).await.unwrap_err();
 
-        place.script("stuck", "exit 0");
+        setup.script("stuck", "exit 0");
         network.detach(&pod(2, &namespace)).await.unwrap();
         assert!(
-            !place
+            !setup
                 .path("cache/results")
                 .join(format!("n-{}-eth0", id(2)))
                 .exists()
@@ -244,9 +244,9 @@ fn a_plugins_error_is_reported_and_undone() {
 
 #[test]
 fn a_plugin_that_fails_to_delete_does_not_stop_the_others() {
-    let place = Place::new();
-    let flag = place.path("stuck");
-    place.script(
+    let setup = Setup::new();
+    let flag = setup.path("stuck");
+    setup.script(
         "stuck",
         &format!(
             r#"[ -e {} ] && echo '{{"code": 11, "msg": "stuck"}}' && exit 1; exit 0"#,
@@ -254,15 +254,15 @@ fn a_plugin_that_fails_to_delete_does_not_stop_the_others() {
         ),
     );
 
-    place.script("last", "exit 0");
-    let bridge = bridge(&place);
-    place.configure(&json!({
+    setup.script("last", "exit 0");
+    let bridge = bridge(&setup);
+    setup.configure(&json!({
         "cniVersion": "1.0.0", "name": "test", "plugins": [bridge, {"type": "stuck"}, {"type": "last"}],
     }));
 
     on_a_node(
-        &place,
-        vec![place.path("bin"), PLUGINS.into()],
+        &setup,
+        vec![setup.path("bin"), PLUGINS.into()],
         async |node, network| {
             let namespace = Namespace::new();
             let pod = pod(1, &namespace);
@@ -270,7 +270,7 @@ fn a_plugin_that_fails_to_delete_does_not_stop_the_others() {
 
             let error = network.attach(&pod).await.unwrap_err();
             assert!(error.to_string().contains("stuck"), "{error}");
-            assert_eq!(place.reserved(), [""; 0], "the address is released");
+            assert_eq!(setup.reserved(), [""; 0], "the address is released");
 
             assert_eq!(
                 node.run("ip", "-o link show master cni0"),
@@ -278,11 +278,11 @@ fn a_plugin_that_fails_to_delete_does_not_stop_the_others() {
                 "the interface is removed"
             );
 
-            fs::remove_file(place.path("log")).unwrap();
+            fs::remove_file(setup.path("log")).unwrap();
             let error = network.detach(&pod).await.unwrap_err();
             assert!(error.to_string().contains("stuck"), "{error}");
             assert_eq!(
-                place.calls(),
+                setup.calls(),
                 ["DEL last", "DEL stuck"],
                 "in reverse, and all of them"
             );
@@ -290,7 +290,7 @@ fn a_plugin_that_fails_to_delete_does_not_stop_the_others() {
             fs::remove_file(&flag).unwrap();
             network.detach(&pod).await.unwrap();
             assert_eq!(
-                fs::read_dir(place.path("cache/results")).unwrap().count(),
+                fs::read_dir(setup.path("cache/results")).unwrap().count(),
                 0
             );
         },
@@ -299,11 +299,11 @@ fn a_plugin_that_fails_to_delete_does_not_stop_the_others() {
 
 #[test]
 fn a_missing_plugin_is_detected_before_any_plugin_runs() {
-    let place = Place::new();
-    place.script("good", "exit 0");
+    let setup = Setup::new();
+    setup.script("good", "exit 0");
 
-    place.configure(&json!({"name": "n", "plugins": [{"type": "good"}, {"type": "absent"}]}));
-    on_a_node(&place, vec![place.path("bin")], async |_, network| {
+    setup.configure(&json!({"name": "n", "plugins": [{"type": "good"}, {"type": "absent"}]}));
+    on_a_node(&setup, vec![setup.path("bin")], async |_, network| {
         let namespace = Namespace::new();
         let error = network.attach(&pod(1, &namespace)).await.unwrap_err();
         assert!(
@@ -313,8 +313,8 @@ fn a_missing_plugin_is_detected_before_any_plugin_runs() {
             "{error}"
         );
 
-        assert_eq!(place.calls(), [""; 0]);
-        assert!(!place.path("cache/results").exists());
+        assert_eq!(setup.calls(), [""; 0]);
+        assert!(!setup.path("cache/results").exists());
 
         network.detach(&pod(1, &namespace)).await.unwrap();
     });
@@ -322,35 +322,35 @@ fn a_missing_plugin_is_detected_before_any_plugin_runs() {
 
 #[test]
 fn an_uninstalled_plugin_is_skipped_once_the_configuration_is_fixed() {
-    let place = Place::new();
-    place.script("goes", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"1.0.0","ips":[{"address":"10.90.0.2/24"}]}'; exit 0"#);
+    let setup = Setup::new();
+    setup.script("goes", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"1.0.0","ips":[{"address":"10.90.0.2/24"}]}'; exit 0"#);
 
-    place.script("comes", "exit 0");
+    setup.script("comes", "exit 0");
     let network_of = |name: &str, plugins: serde_json::Value| {
         let list = json!({"cniVersion": "1.0.0", "name": name, "plugins": plugins});
         fs::write(
-            place.path(&format!("net.d/{name}.conflist")),
+            setup.path(&format!("net.d/{name}.conflist")),
             list.to_string(),
         )
         .unwrap();
     };
 
-    let (then, mut now) = (bridge(&place), bridge(&place));
+    let (then, mut now) = (bridge(&setup), bridge(&setup));
     network_of("test", json!([then, {"type": "goes"}]));
     on_a_node(
-        &place,
-        vec![place.path("bin"), PLUGINS.into()],
+        &setup,
+        vec![setup.path("bin"), PLUGINS.into()],
         async |_, network| {
             let (one, other) = (Namespace::new(), Namespace::new());
             network.attach(&pod(1, &one)).await.unwrap();
             network.attach(&pod(2, &other)).await.unwrap();
-            assert_eq!(place.reserved().len(), 2);
+            assert_eq!(setup.reserved().len(), 2);
 
-            fs::remove_file(place.path("bin/goes")).unwrap();
+            fs::remove_file(setup.path("bin/goes")).unwrap();
 
             // Another network is now the first of the node; it has nothing to do with this pod.
             network_of("another", json!([{"type": "comes"}]));
-            fs::remove_file(place.path("log")).unwrap();
+            fs::remove_file(setup.path("log")).unwrap();
             let error = network.detach(&pod(1, &one)).await.unwrap_err().to_string();
 
             let told = [
@@ -361,29 +361,29 @@ fn an_uninstalled_plugin_is_skipped_once_the_configuration_is_fixed() {
             assert!(told.iter().all(|part| error.contains(part)), "{error}");
 
             assert!(
-                !place.path("log").exists(),
+                !setup.path("log").exists(),
                 "nothing of another network is run"
             );
 
-            assert_eq!(place.reserved(), ["10.90.0.3"]);
+            assert_eq!(setup.reserved(), ["10.90.0.3"]);
 
             // Existing plugins are run with the configuration of the connect: the current one has
             // another IPAM directory.
-            now["ipam"]["dataDir"] = json!(place.path("elsewhere"));
+            now["ipam"]["dataDir"] = json!(setup.path("elsewhere"));
             network_of("test", json!([now, {"type": "comes"}]));
             network.detach(&pod(1, &one)).await.unwrap();
             network.detach(&pod(2, &other)).await.unwrap();
-            assert_eq!(place.calls(), ["DEL comes", "DEL comes"]);
-            assert_eq!(place.reserved(), [""; 0]);
+            assert_eq!(setup.calls(), ["DEL comes", "DEL comes"]);
+            assert_eq!(setup.reserved(), [""; 0]);
 
-            let log = fs::read_to_string(place.path("log")).unwrap();
+            let log = fs::read_to_string(setup.path("log")).unwrap();
             assert!(
                 log.contains("10.90.0.2/24"),
                 "with the result of then: {log}"
             );
 
             assert_eq!(
-                fs::read_dir(place.path("cache/results")).unwrap().count(),
+                fs::read_dir(setup.path("cache/results")).unwrap().count(),
                 0
             );
         },
@@ -392,17 +392,17 @@ fn an_uninstalled_plugin_is_skipped_once_the_configuration_is_fixed() {
 
 #[test]
 fn a_slow_plugin_times_out() {
-    let place = Place::new();
-    place.script(
+    let setup = Setup::new();
+    setup.script(
         "slow",
         r#"[ "$CNI_COMMAND" = ADD ] && exec sleep 100000; exit 0"#,
     );
 
-    place.configure(&json!({"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "slow"}]}));
+    setup.configure(&json!({"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "slow"}]}));
     let short = Duration::from_secs(1);
-    on_a_patient_node(
-        &place,
-        vec![place.path("bin")],
+    on_a_node_with_timeout(
+        &setup,
+        vec![setup.path("bin")],
         short,
         async |_, network| {
             let error = network
@@ -415,22 +415,22 @@ fn a_slow_plugin_times_out() {
 }
 
 /// Debian's bridge plugin with one range.
-fn bridge(place: &Place) -> serde_json::Value {
+fn bridge(setup: &Setup) -> serde_json::Value {
     let ipam = json!({
-        "type": "host-local", "dataDir": place.path("ipam"), "ranges": [[{"subnet": "10.90.0.0/24"}]],
+        "type": "host-local", "dataDir": setup.path("ipam"), "ranges": [[{"subnet": "10.90.0.0/24"}]],
     });
     json!({"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": ipam})
 }
 
-struct Place(tempfile::TempDir);
+struct Setup(tempfile::TempDir);
 
-impl Place {
+impl Setup {
     fn new() -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
+        let setup = Self(tempfile::tempdir().unwrap());
         for folder in ["net.d", "bin"] {
-            fs::create_dir(place.path(folder)).unwrap();
+            fs::create_dir(setup.path(folder)).unwrap();
         }
-        place
+        setup
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -458,11 +458,11 @@ impl Place {
     }
 
     /// A plugin that logs its calls.
-    fn script(&self, name: &str, deed: &str) {
+    fn script(&self, name: &str, body: &str) {
         let log = self.path("log").display().to_string();
         let text = format!(
             "#!/bin/sh\ninput=$(cat)\necho \"call $CNI_COMMAND {name} $CNI_CONTAINERID $CNI_IFNAME\" >> {log}\n\
-             echo \"args $CNI_ARGS\" >> {log}\necho \"input $input\" >> {log}\n{deed}\n"
+             echo \"args $CNI_ARGS\" >> {log}\necho \"input $input\" >> {log}\n{body}\n"
         );
         // Replaced atomically: it may be running.
         program::write(&self.path("bin/unfinished"), text);
@@ -471,26 +471,26 @@ impl Place {
 }
 
 fn on_a_node(
-    place: &Place,
+    setup: &Setup,
     plugins: Vec<PathBuf>,
-    deed: impl AsyncFnOnce(&Namespace, &CniNetwork) + Send,
+    body: impl AsyncFnOnce(&Namespace, &CniNetwork) + Send,
 ) {
-    on_a_patient_node(place, plugins, PATIENCE, deed);
+    on_a_node_with_timeout(setup, plugins, TIMEOUT, body);
 }
 
 /// A node with this plugin timeout.
-fn on_a_patient_node(
-    place: &Place,
+fn on_a_node_with_timeout(
+    setup: &Setup,
     plugins: Vec<PathBuf>,
-    patience: Duration,
-    deed: impl AsyncFnOnce(&Namespace, &CniNetwork) + Send,
+    timeout: Duration,
+    body: impl AsyncFnOnce(&Namespace, &CniNetwork) + Send,
 ) {
     let node = Namespace::new();
     let network = CniNetwork::new(CniConfig {
-        configurations: place.path("net.d"),
+        configurations: setup.path("net.d"),
         plugins,
-        cache: place.path("cache"),
-        patience,
+        cache: setup.path("cache"),
+        timeout,
     });
 
     node.inside(|| {
@@ -498,12 +498,12 @@ fn on_a_patient_node(
             .enable_all()
             .build()
             .unwrap();
-        runtime.block_on(deed(&node, &network));
+        runtime.block_on(body(&node, &network));
     });
 }
 
 fn connect(from: &Namespace, to: SocketAddr) {
-    from.inside(|| drop(TcpStream::connect_timeout(&to, PATIENCE).unwrap()));
+    from.inside(|| drop(TcpStream::connect_timeout(&to, TIMEOUT).unwrap()));
 }
 
 fn id(number: u32) -> String {

@@ -18,7 +18,7 @@ pub type Owner = Arc<ObjectKey>;
 #[derive(Debug, Default)]
 pub struct Claims {
     /// Never an empty list; sorted by owner.
-    held: BTreeMap<Item, Vec<(Owner, Body)>>,
+    items_by_owner: BTreeMap<Item, Vec<(Owner, Body)>>,
     owned: HashMap<Owner, Vec<Item>>,
     /// The previous bodies of changed items.
     before: BTreeMap<Item, Option<Body>>,
@@ -61,7 +61,7 @@ impl Claims {
     pub fn take_changes(&mut self) -> Changes {
         let mut changes = Changes::default();
         for (item, before) in std::mem::take(&mut self.before) {
-            let now = self.held.get(&item).map(|owners| &owners[0].1);
+            let now = self.items_by_owner.get(&item).map(|owners| &owners[0].1);
             if before.as_ref() == now {
                 continue;
             }
@@ -79,14 +79,14 @@ impl Claims {
 
     /// All current rules.
     pub fn whole(&self) -> RuleSet {
-        self.held
+        self.items_by_owner
             .iter()
             .map(|(item, owners)| (item.clone(), owners[0].1.clone()))
             .collect()
     }
 
     fn hold(&mut self, item: Item, owner: &Owner, body: Body) {
-        let owners = self.held.entry(item.clone()).or_default();
+        let owners = self.items_by_owner.entry(item.clone()).or_default();
         let first = owners.first().map(|(_, body)| body.clone());
         match owners.binary_search_by(|(other, _)| other.cmp(owner)) {
             Ok(at) if owners[at].1 == body => return,
@@ -97,7 +97,7 @@ impl Claims {
     }
 
     fn release(&mut self, item: Item, owner: &Owner) {
-        let Some(owners) = self.held.get_mut(&item) else {
+        let Some(owners) = self.items_by_owner.get_mut(&item) else {
             return;
         };
         let first = owners.first().map(|(_, body)| body.clone());
@@ -105,7 +105,7 @@ impl Claims {
             owners.remove(at);
         }
         if owners.is_empty() {
-            self.held.remove(&item);
+            self.items_by_owner.remove(&item);
         }
         self.before.entry(item).or_insert(first);
     }
@@ -120,21 +120,21 @@ mod tests {
     fn the_first_owner_decides_and_the_last_one_removes() {
         let (one, two) = (owner("one"), owner("two"));
         let mut claims = Claims::default();
-        claims.replace(&two, wish(Refusal::Drop));
-        assert_eq!(claims.take_changes().new, wish(Refusal::Drop));
+        claims.replace(&two, rules(Refusal::Drop));
+        assert_eq!(claims.take_changes().new, rules(Refusal::Drop));
 
-        claims.replace(&one, wish(Refusal::Reject));
+        claims.replace(&one, rules(Refusal::Reject));
         let changes = claims.take_changes();
         assert_eq!(
             (changes.gone, changes.new),
-            (wish(Refusal::Drop), wish(Refusal::Reject))
+            (rules(Refusal::Drop), rules(Refusal::Reject))
         );
 
         claims.replace(&two, RuleSet::new());
         assert!(claims.take_changes().is_empty());
 
         claims.replace(&one, RuleSet::new());
-        assert_eq!(claims.take_changes().gone, wish(Refusal::Reject));
+        assert_eq!(claims.take_changes().gone, rules(Refusal::Reject));
         assert!(claims.whole().is_empty());
     }
 
@@ -142,10 +142,10 @@ mod tests {
     fn a_reverted_change_is_no_change() {
         let one = owner("one");
         let mut claims = Claims::default();
-        claims.replace(&one, wish(Refusal::Drop));
+        claims.replace(&one, rules(Refusal::Drop));
         claims.take_changes();
         claims.replace(&one, RuleSet::new());
-        claims.replace(&one, wish(Refusal::Drop));
+        claims.replace(&one, rules(Refusal::Drop));
         assert!(claims.take_changes().is_empty());
     }
 
@@ -153,7 +153,7 @@ mod tests {
         Arc::new(ObjectKey::new("shop", name))
     }
 
-    fn wish(refusal: Refusal) -> RuleSet {
+    fn rules(refusal: Refusal) -> RuleSet {
         let item = Item::ClusterIp("10.96.0.1".parse().unwrap());
         RuleSet::from([(item, Body::Refuse(refusal))])
     }

@@ -12,7 +12,7 @@ use ipnet::IpNet;
 
 use crate::claims::{Changes, Claims};
 use crate::compile::{NodePortAddresses, node_rules, service_rules};
-use crate::conntrack::{Datagrams, datagrams};
+use crate::conntrack::{UdpPort, udp_ports};
 use crate::endpoints::is_local;
 use crate::facts::{Node, Service, Slice};
 use crate::rules::RuleSet;
@@ -32,9 +32,9 @@ pub struct State {
     node_ports: NodePortAddresses,
     pod_ranges: PodRanges,
     /// From the configuration.
-    given_ranges: Vec<IpNet>,
+    configured_ranges: Vec<IpNet>,
     /// From ServiceCIDR objects.
-    told_ranges: BTreeMap<ObjectKey, Vec<IpNet>>,
+    service_cidrs: BTreeMap<ObjectKey, Vec<IpNet>>,
     node: Node,
     knows_node: bool,
     services: BTreeMap<ObjectKey, Service>,
@@ -66,8 +66,8 @@ impl State {
         State {
             node_ports,
             pod_ranges,
-            given_ranges: services,
-            told_ranges: BTreeMap::new(),
+            configured_ranges: services,
+            service_cidrs: BTreeMap::new(),
             node: Node {
                 name: Text::new(node),
                 ..Node::default()
@@ -143,8 +143,8 @@ impl State {
     /// Sets the ranges of a ServiceCIDR.
     pub fn set_service_ranges(&mut self, key: &ObjectKey, ranges: Option<Vec<IpNet>>) {
         match ranges {
-            Some(ranges) => drop(self.told_ranges.insert(key.clone(), ranges)),
-            None => drop(self.told_ranges.remove(key)),
+            Some(ranges) => drop(self.service_cidrs.insert(key.clone(), ranges)),
+            None => drop(self.service_cidrs.remove(key)),
         }
         self.node_changed = true;
     }
@@ -165,8 +165,8 @@ impl State {
 
     /// Compiles changed Services: returns the changes for the kernel, and the UDP ports whose
     /// conntrack entries may be stale.
-    pub fn compile(&mut self) -> (Changes, Vec<Datagrams>) {
-        let mut astray = Vec::new();
+    pub fn compile(&mut self) -> (Changes, Vec<UdpPort>) {
+        let mut stale = Vec::new();
         for key in std::mem::take(&mut self.changed) {
             let slices: Vec<&Slice> = self
                 .slices
@@ -177,10 +177,10 @@ impl State {
 
             let service = self.services.get(&key);
             let rules = service.map(|service| service_rules(service, &slices, &self.node));
-            astray.extend(
+            stale.extend(
                 service
                     .into_iter()
-                    .flat_map(|service| datagrams(service, &slices)),
+                    .flat_map(|service| udp_ports(service, &slices)),
             );
 
             self.claims
@@ -189,9 +189,9 @@ impl State {
 
         if std::mem::take(&mut self.node_changed) {
             let services = self
-                .given_ranges
+                .configured_ranges
                 .iter()
-                .chain(self.told_ranges.values().flatten());
+                .chain(self.service_cidrs.values().flatten());
             let services: Vec<IpNet> = services.copied().collect();
 
             let pods = match &self.pod_ranges {
@@ -202,7 +202,7 @@ impl State {
             self.claims.replace(&Arc::default(), rules);
         }
 
-        (self.claims.take_changes(), astray)
+        (self.claims.take_changes(), stale)
     }
 
     /// All rules.

@@ -18,7 +18,7 @@ pub use upstream::{Upstream, UpstreamError};
 /// Idle timeout of TCP connections.
 const IDLE: Duration = Duration::from_secs(10);
 /// Responses queued per TCP connection.
-const UNREAD: usize = 32;
+const MAX_QUEUED: usize = 32;
 /// Attempts to find a port that is free for both protocols.
 const PORT_TRIES: u32 = 20;
 
@@ -60,7 +60,7 @@ impl Sockets {
         let mut server = Server::new(handler);
         for (udp, tcp) in self.pairs {
             server.register_socket(udp);
-            server.register_listener(tcp, IDLE, UNREAD);
+            server.register_listener(tcp, IDLE, MAX_QUEUED);
         }
         if let Err(error) = server.block_until_done().await {
             tracing::error!(%error, "DNS server stopped");

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use hickory_server::proto::rr::rdata::{A, AAAA, CNAME, NS, PTR, SOA, SRV, TXT};
 use hickory_server::proto::rr::{Name, RData, Record, RecordType};
 
-use crate::zone::answer::{Data, Wanted, name_server};
+use crate::zone::answer::{Data, QueryType, name_server};
 
 /// TTL of our records in seconds.
 pub(super) const TTL: u32 = 30;
@@ -13,17 +13,17 @@ pub(super) const TTL: u32 = 30;
 /// SOA refresh, retry and expire in seconds; there are no zone transfers.
 const REFRESH: (i32, i32, i32) = (7200, 1800, 86400);
 
-pub(super) fn wanted(kind: RecordType) -> Wanted {
+pub(super) fn query_type(kind: RecordType) -> QueryType {
     match kind {
-        RecordType::A => Wanted::A,
-        RecordType::AAAA => Wanted::Aaaa,
-        RecordType::SRV => Wanted::Srv,
-        RecordType::PTR => Wanted::Ptr,
-        RecordType::TXT => Wanted::Txt,
-        RecordType::SOA => Wanted::Soa,
-        RecordType::NS => Wanted::Ns,
-        RecordType::ANY => Wanted::Any,
-        _ => Wanted::Other,
+        RecordType::A => QueryType::A,
+        RecordType::AAAA => QueryType::Aaaa,
+        RecordType::SRV => QueryType::Srv,
+        RecordType::PTR => QueryType::Ptr,
+        RecordType::TXT => QueryType::Txt,
+        RecordType::SOA => QueryType::Soa,
+        RecordType::NS => QueryType::Ns,
+        RecordType::ANY => QueryType::Any,
+        _ => QueryType::Other,
     }
 }
 

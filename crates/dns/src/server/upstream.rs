@@ -30,21 +30,21 @@ pub enum UpstreamError {
 }
 
 /// The response of upstream servers.
-pub(super) struct Heard {
+pub(super) struct UpstreamResponse {
     pub(super) code: ResponseCode,
     pub(super) answers: Vec<Record>,
     pub(super) authorities: Vec<Record>,
 }
 
 /// Cache size in responses.
-const REMEMBERED: u64 = 10_000;
+const CACHE_SIZE: u64 = 10_000;
 
 /// Timeouts per server and in total: clients give up after five seconds.
-const OF_ONE: Duration = Duration::from_secs(2);
-const OF_ALL: Duration = Duration::from_millis(4500);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
+const TOTAL_TIMEOUT: Duration = Duration::from_millis(4500);
 
 /// After this time without a response, the route to the servers is checked.
-const A_MOMENT: Duration = Duration::from_millis(200);
+const ROUTE_CHECK_AFTER: Duration = Duration::from_millis(200);
 
 impl Upstream {
     /// With these servers.
@@ -61,12 +61,12 @@ impl Upstream {
             TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
 
         let options = builder.options_mut();
-        options.cache_size = REMEMBERED;
+        options.cache_size = CACHE_SIZE;
 
         options.use_hosts_file = ResolveHosts::Never;
         options.preserve_intermediates = true;
         options.ndots = 0;
-        options.timeout = OF_ONE;
+        options.timeout = SERVER_TIMEOUT;
         let resolver = builder.build().map_err(UpstreamError::Unusable)?;
 
         Ok(Upstream {
@@ -90,30 +90,32 @@ impl Upstream {
         }
     }
 
-    pub(super) async fn ask(&self, name: &Name, kind: RecordType) -> Heard {
-        let heard = tokio::select! {
-            heard = self.resolver.lookup(name.clone(), kind) => heard,
-            why = self.until_hopeless() => Err(NetError::from(why)),
+    pub(super) async fn lookup(&self, name: &Name, kind: RecordType) -> UpstreamResponse {
+        let response = tokio::select! {
+            response = self.resolver.lookup(name.clone(), kind) => response,
+            why = self.wait_until_unreachable() => Err(NetError::from(why)),
         };
 
-        match heard {
-            Ok(lookup) => Heard {
+        match response {
+            Ok(lookup) => UpstreamResponse {
                 code: ResponseCode::NoError,
                 answers: lookup.answers().to_vec(),
                 authorities: Vec::new(),
             },
-            Err(NetError::Dns(hickory_server::net::DnsError::NoRecordsFound(none))) => Heard {
-                code: none.response_code,
-                answers: Vec::new(),
-                authorities: none
-                    .soa
-                    .map(|soa| soa.into_record_of_rdata())
-                    .into_iter()
-                    .collect(),
-            },
+            Err(NetError::Dns(hickory_server::net::DnsError::NoRecordsFound(none))) => {
+                UpstreamResponse {
+                    code: none.response_code,
+                    answers: Vec::new(),
+                    authorities: none
+                        .soa
+                        .map(|soa| soa.into_record_of_rdata())
+                        .into_iter()
+                        .collect(),
+                }
+            }
             Err(error) => {
                 tracing::debug!(%name, %kind, %error, "upstream query failed");
-                Heard {
+                UpstreamResponse {
                     code: ResponseCode::ServFail,
                     answers: Vec::new(),
                     authorities: Vec::new(),
@@ -125,18 +127,18 @@ impl Upstream {
 
 impl Upstream {
     /// Returns the reason when no response can be expected any more.
-    async fn until_hopeless(&self) -> &'static str {
-        tokio::time::sleep(A_MOMENT).await;
-        if !self.servers.iter().any(has_way) {
+    async fn wait_until_unreachable(&self) -> &'static str {
+        tokio::time::sleep(ROUTE_CHECK_AFTER).await;
+        if !self.servers.iter().any(has_route) {
             return "no route to any upstream server";
         }
-        tokio::time::sleep(OF_ALL.saturating_sub(A_MOMENT)).await;
+        tokio::time::sleep(TOTAL_TIMEOUT.saturating_sub(ROUTE_CHECK_AFTER)).await;
         "upstream servers timed out"
     }
 }
 
 /// Whether there is a route to a server. Sends no packet.
-fn has_way(server: &SocketAddr) -> bool {
+fn has_route(server: &SocketAddr) -> bool {
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -183,10 +185,10 @@ mod tests {
         let upstream = Upstream::of(&[silent.local_addr().unwrap()]).unwrap();
         let began = tokio::time::Instant::now();
 
-        let heard = upstream
-            .ask(&"example.org.".parse().unwrap(), RecordType::A)
+        let response = upstream
+            .lookup(&"example.org.".parse().unwrap(), RecordType::A)
             .await;
-        assert_eq!(heard.code, ResponseCode::ServFail);
+        assert_eq!(response.code, ResponseCode::ServFail);
         assert!(
             began.elapsed() < Duration::from_secs(5),
             "{:?}",
@@ -196,8 +198,8 @@ mod tests {
 
     #[test]
     fn a_server_without_a_route_is_detected() {
-        assert!(has_way(&"127.0.0.1:53".parse().unwrap()));
+        assert!(has_route(&"127.0.0.1:53".parse().unwrap()));
         // A link-local address without a scope has no route.
-        assert!(!has_way(&"[fe80::1]:53".parse().unwrap()));
+        assert!(!has_route(&"[fe80::1]:53".parse().unwrap()));
     }
 }

@@ -19,7 +19,7 @@ use super::facts::{Endpoint, Form, Key, Port, Service};
 
 /// The queried record type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum QueryType {
     A,
     Aaaa,
     Srv,
@@ -70,9 +70,15 @@ const WEIGHT: u16 = 100;
 
 /// Answers a query. `name` and `domain` are in lower case, without a trailing dot. `own` are the
 /// addresses of the DNS Service.
-pub fn answer(zone: &Zone, domain: &str, own: &[IpAddr], name: &str, wanted: Wanted) -> Answer {
+pub fn answer(
+    zone: &Zone,
+    domain: &str,
+    own: &[IpAddr],
+    name: &str,
+    query_type: QueryType,
+) -> Answer {
     if let Some(address) = reverse(name) {
-        return pointer(zone, domain, address, wanted);
+        return pointer(zone, domain, address, query_type);
     }
 
     let Some(below) = below(name, domain) else {
@@ -81,26 +87,28 @@ pub fn answer(zone: &Zone, domain: &str, own: &[IpAddr], name: &str, wanted: Wan
 
     let labels: Vec<&str> = below.split('.').filter(|label| !label.is_empty()).collect();
     match labels.as_slice() {
-        [] => apex(domain, wanted),
+        [] => apex(domain, query_type),
         ["dns-version"] => records(
             vec![Data::Text(VERSION.to_owned())]
                 .into_iter()
-                .filter(|_| is(wanted, Wanted::Txt)),
+                .filter(|_| is(query_type, QueryType::Txt)),
         ),
         ["dns"] => nothing(),
-        ["ns", "dns"] => addresses(own.iter().copied(), wanted),
+        ["ns", "dns"] => addresses(own.iter().copied(), query_type),
         ["svc" | "pod"] => nothing(),
         [namespace, "svc" | "pod"] => if_there(zone, namespace),
         [pod, namespace, "pod"] => match dashed(pod) {
-            Some(address) if zone.namespaces.contains(*namespace) => addresses([address], wanted),
+            Some(address) if zone.namespaces.contains(*namespace) => {
+                addresses([address], query_type)
+            }
             _ => Answer::NoSuchName,
         },
         [rest @ .., name, namespace, "svc"] => match zone.service(namespace, name) {
-            Some(service) => Below {
+            Some(service) => ServiceQuery {
                 zone,
                 domain,
                 service,
-                wanted,
+                query_type,
             }
             .answer(rest),
             None => Answer::NoSuchName,
@@ -110,14 +118,14 @@ pub fn answer(zone: &Zone, domain: &str, own: &[IpAddr], name: &str, wanted: Wan
 }
 
 /// A query about a Service or a name below it.
-struct Below<'a> {
+struct ServiceQuery<'a> {
     zone: &'a Zone,
     domain: &'a str,
     service: &'a Service,
-    wanted: Wanted,
+    query_type: QueryType,
 }
 
-impl Below<'_> {
+impl ServiceQuery<'_> {
     fn answer(&self, labels: &[&str]) -> Answer {
         match labels {
             [] => self.of_ports(|_| true),
@@ -196,9 +204,9 @@ impl Below<'_> {
                 .iter()
                 .filter(|endpoint| label(endpoint) == name)
             {
-                let whole = self.pod_name(endpoint);
-                served.extend(slice.ports.iter().map(|port| (port.number, whole.clone())));
-                at.push((whole, endpoint.address));
+                let name = self.pod_name(endpoint);
+                served.extend(slice.ports.iter().map(|port| (port.number, name.clone())));
+                at.push((name, endpoint.address));
             }
         }
 
@@ -211,14 +219,14 @@ impl Below<'_> {
 
     /// Address records, or SRV records with additional addresses.
     fn served(&self, ports: Vec<(u16, String)>, at: Vec<(String, IpAddr)>) -> Answer {
-        if self.wanted != Wanted::Srv {
+        if self.query_type != QueryType::Srv {
             let mut seen = Vec::new();
             at.into_iter().for_each(|(_, address)| {
                 if !seen.contains(&address) {
                     seen.push(address);
                 }
             });
-            return addresses(seen, self.wanted);
+            return addresses(seen, self.query_type);
         }
 
         let weight = WEIGHT
@@ -250,9 +258,9 @@ impl Below<'_> {
     }
 }
 
-fn apex(domain: &str, wanted: Wanted) -> Answer {
-    let authority = is(wanted, Wanted::Soa).then_some(Data::Authority);
-    let server = is(wanted, Wanted::Ns).then(|| Data::NameServer(name_server(domain)));
+fn apex(domain: &str, query_type: QueryType) -> Answer {
+    let authority = is(query_type, QueryType::Soa).then_some(Data::Authority);
+    let server = is(query_type, QueryType::Ns).then(|| Data::NameServer(name_server(domain)));
     records(authority.into_iter().chain(server))
 }
 
@@ -269,7 +277,7 @@ fn if_there(zone: &Zone, namespace: &str) -> Answer {
     }
 }
 
-fn pointer(zone: &Zone, domain: &str, address: IpAddr, wanted: Wanted) -> Answer {
+fn pointer(zone: &Zone, domain: &str, address: IpAddr, query_type: QueryType) -> Answer {
     let owner = zone.owner(address).map(|key| service_name(key, domain));
     let mut names: Vec<String> = match owner {
         Some(name) => vec![name],
@@ -290,7 +298,7 @@ fn pointer(zone: &Zone, domain: &str, address: IpAddr, wanted: Wanted) -> Answer
         names
             .into_iter()
             .map(Data::Name)
-            .filter(|_| is(wanted, Wanted::Ptr)),
+            .filter(|_| is(query_type, QueryType::Ptr)),
     )
 }
 
@@ -341,16 +349,16 @@ fn below<'a>(name: &'a str, domain: &str) -> Option<&'a str> {
     (before.is_empty() || before.ends_with('.')).then(|| before.trim_end_matches('.'))
 }
 
-fn addresses(all: impl IntoIterator<Item = IpAddr>, wanted: Wanted) -> Answer {
+fn addresses(all: impl IntoIterator<Item = IpAddr>, query_type: QueryType) -> Answer {
     let fits = |address: &IpAddr| match address {
-        IpAddr::V4(_) => is(wanted, Wanted::A),
-        IpAddr::V6(_) => is(wanted, Wanted::Aaaa),
+        IpAddr::V4(_) => is(query_type, QueryType::A),
+        IpAddr::V6(_) => is(query_type, QueryType::Aaaa),
     };
     records(all.into_iter().filter(fits).map(Data::Address))
 }
 
-fn is(wanted: Wanted, this: Wanted) -> bool {
-    wanted == this || wanted == Wanted::Any
+fn is(query_type: QueryType, this: QueryType) -> bool {
+    query_type == this || query_type == QueryType::Any
 }
 
 fn records(records: impl Iterator<Item = Data>) -> Answer {

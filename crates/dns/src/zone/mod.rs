@@ -21,7 +21,7 @@ pub struct Zone {
     services: HashMap<Key, Service>,
     slices: HashMap<Key, Slice>,
     /// Slices by Service.
-    behind: HashMap<Key, BTreeSet<Key>>,
+    slices_by_service: HashMap<Key, BTreeSet<Key>>,
     /// Services by cluster IP.
     by_address: HashMap<IpAddr, Key>,
     /// Slices by endpoint address.
@@ -86,7 +86,7 @@ impl Zone {
                 .insert(slice.key.clone());
         }
 
-        self.behind
+        self.slices_by_service
             .entry(slice.service_key())
             .or_default()
             .insert(slice.key.clone());
@@ -99,9 +99,9 @@ impl Zone {
             return;
         };
         for endpoint in &slice.endpoints {
-            take_away(&mut self.by_endpoint, &endpoint.address, key);
+            remove_from(&mut self.by_endpoint, &endpoint.address, key);
         }
-        take_away(&mut self.behind, &slice.service_key(), key);
+        remove_from(&mut self.slices_by_service, &slice.service_key(), key);
     }
 
     /// The facts, sorted.
@@ -126,7 +126,7 @@ impl Zone {
 
     /// The slices of a Service, sorted.
     fn slices_of(&self, service: &Key) -> impl Iterator<Item = &Slice> {
-        self.behind
+        self.slices_by_service
             .get(service)
             .into_iter()
             .flatten()
@@ -183,7 +183,7 @@ impl Slice {
     }
 }
 
-fn take_away<K: std::hash::Hash + Eq>(from: &mut HashMap<K, BTreeSet<Key>>, key: &K, what: &Key) {
+fn remove_from<K: std::hash::Hash + Eq>(from: &mut HashMap<K, BTreeSet<Key>>, key: &K, what: &Key) {
     let Some(set) = from.get_mut(key) else { return };
     set.remove(what);
     if set.is_empty() {

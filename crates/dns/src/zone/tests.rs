@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use coracle_api::Value;
 use coracle_api::codec::json;
 
-use super::answer::{Answer, Data, Wanted, answer};
+use super::answer::{Answer, Data, QueryType, answer};
 use super::facts::{Key, Service, Slice};
 use super::{Snapshot, Zone};
 
@@ -60,14 +60,14 @@ fn shop() -> Zone {
 
     let six = r#""ports":[{"name":"sql","port":5432}],"endpoints":[{"addresses":["fd00::a"],"hostname":"db-0"}]"#;
     zone.set_slice(slice("db-b", "db", six));
-    let behind =
+    let slices_by_service =
         r#""ports":[{"name":"http","port":8080}],"endpoints":[{"addresses":["10.1.0.9"]}]"#;
-    zone.set_slice(slice("web-a", "web", behind));
+    zone.set_slice(slice("web-a", "web", slices_by_service));
 
     zone
 }
 
-fn shown(answer: &Answer) -> String {
+fn describe(answer: &Answer) -> String {
     let (records, additional) = match answer {
         Answer::Alias(name) => return format!("is {name}"),
         Answer::NoSuchName => return "no such name".to_owned(),
@@ -99,21 +99,21 @@ fn shown(answer: &Answer) -> String {
 }
 
 #[track_caller]
-fn check(zone: &Zone, name: &str, wanted: Wanted, expected: &str) {
+fn check(zone: &Zone, name: &str, query_type: QueryType, expected: &str) {
     let own = ["10.0.0.10".parse().unwrap()];
     assert_eq!(
-        shown(&answer(zone, "cluster.local", &own, name, wanted)),
+        describe(&answer(zone, "cluster.local", &own, name, query_type)),
         expected,
-        "{name} {wanted:?}"
+        "{name} {query_type:?}"
     );
 }
 
 #[test]
 fn cluster_names_are_answered_as_specified() {
-    use Wanted::{A, Aaaa, Any, Ns, Other, Soa, Srv, Txt};
+    use QueryType::{A, Aaaa, Any, Ns, Other, Soa, Srv, Txt};
 
     let zone = shop();
-    for (name, wanted, expected) in [
+    for (name, query_type, expected) in [
         ("web.shop.svc.cluster.local", A, "10.0.0.1"),
         ("web.shop.svc.cluster.local", Aaaa, "fd00::1"),
         ("web.shop.svc.cluster.local", Any, "10.0.0.1 fd00::1"),
@@ -168,17 +168,17 @@ fn cluster_names_are_answered_as_specified() {
              +10-1-0-2.db.shop.svc.cluster.local=10.1.0.2 +db-0.db.shop.svc.cluster.local=fd00::a",
         ),
     ] {
-        check(&zone, name, wanted, expected);
+        check(&zone, name, query_type, expected);
     }
 }
 
 #[test]
 fn addresses_of_services_and_pods_have_names() {
-    use Wanted::{A, Ptr};
+    use QueryType::{A, Ptr};
 
     let zone = shop();
     let six = |digits: &str| format!("{digits}{}.0.0.d.f.ip6.arpa", ".0".repeat(27));
-    for (name, wanted, expected) in [
+    for (name, query_type, expected) in [
         ("1.0.0.10.in-addr.arpa", Ptr, "web.shop.svc.cluster.local"),
         (
             "1.0.1.10.in-addr.arpa",
@@ -202,13 +202,13 @@ fn addresses_of_services_and_pods_have_names() {
         (&six("1"), Ptr, "web.shop.svc.cluster.local"),
         (&six("12"), Ptr, "not ours"),
     ] {
-        check(&zone, name, wanted, expected);
+        check(&zone, name, query_type, expected);
     }
 }
 
 #[test]
 fn names_of_deleted_objects_disappear() {
-    use Wanted::{A, Ptr};
+    use QueryType::{A, Ptr};
 
     let key = |name: &str| Key {
         namespace: "shop".to_owned(),
@@ -249,7 +249,7 @@ fn a_zone_survives_saving_and_loading() {
     check(
         &Zone::from(after),
         "db-0.db.shop.svc.cluster.local",
-        Wanted::A,
+        QueryType::A,
         "10.1.0.1",
     );
 }

@@ -8,8 +8,8 @@
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::restart::{restarts_after, restarts_when_killed};
-use super::{Kill, Verdicts, unknown, unwell};
-use crate::observed::{Observed, Seen, State};
+use super::{Kill, ProbeVerdicts, check_running, kill_unknown};
+use crate::observed::{Observed, ObservedContainer, State};
 use crate::pod::{Kind, PodView};
 
 /// What to do with init containers and sidecars.
@@ -23,13 +23,14 @@ pub(super) struct Plan {
     pub(super) failed: bool,
 }
 
-pub(super) fn plan(pod: &Pod, observed: &Observed, verdicts: &Verdicts) -> Plan {
+pub(super) fn plan(pod: &Pod, observed: &Observed, verdicts: &ProbeVerdicts) -> Plan {
     let containers: Vec<(Kind, &Container)> = pod
         .lasting_containers()
         .filter(|(kind, _)| *kind != Kind::Main)
         .collect();
 
-    let alive = |seen: &Seen| matches!(seen.state, State::Created | State::Running { .. });
+    let alive =
+        |seen: &ObservedContainer| matches!(seen.state, State::Created | State::Running { .. });
     let main_began = pod
         .pod_spec()
         .containers
@@ -86,18 +87,18 @@ fn keep_sidecar(
     pod: &Pod,
     container: &Container,
     observed: &Observed,
-    verdicts: &Verdicts,
+    verdicts: &ProbeVerdicts,
 ) {
     let newest = observed.newest(&container.name);
     match newest {
         Some(seen) if seen.state.is_running() => {
-            if let Some(unwell) = unwell(pod, Kind::Sidecar, container, seen, verdicts) {
-                plan.kill.push(unwell.kill);
+            if let Some(unhealthy) = check_running(pod, Kind::Sidecar, container, seen, verdicts) {
+                plan.kill.push(unhealthy.kill);
                 plan.start.push(container.name.clone());
             }
         }
         _ => {
-            plan.kill.extend(newest.and_then(unknown));
+            plan.kill.extend(newest.and_then(kill_unknown));
             plan.start.push(container.name.clone());
         }
     }
@@ -108,22 +109,22 @@ fn step_sidecar(
     plan: &mut Plan,
     pod: &Pod,
     container: &Container,
-    seen: &Seen,
+    seen: &ObservedContainer,
     next: Option<&str>,
-    verdicts: &Verdicts,
+    verdicts: &ProbeVerdicts,
 ) {
-    let again = |plan: &mut Plan| plan.start.push(container.name.clone());
+    let restart = |plan: &mut Plan| plan.start.push(container.name.clone());
     match &seen.state {
         State::Running { .. } => {
-            let unwell = unwell(pod, Kind::Sidecar, container, seen, verdicts);
+            let unhealthy = check_running(pod, Kind::Sidecar, container, seen, verdicts);
             let started = !verdicts.not_started.contains(&container.name)
-                && unwell
+                && unhealthy
                     .as_ref()
-                    .is_none_or(|unwell| unwell.kill.probe.is_none());
+                    .is_none_or(|unhealthy| unhealthy.kill.probe.is_none());
 
-            if let Some(unwell) = unwell {
-                plan.kill.push(unwell.kill);
-                again(plan);
+            if let Some(unhealthy) = unhealthy {
+                plan.kill.push(unhealthy.kill);
+                restart(plan);
             }
 
             if started {
@@ -133,10 +134,10 @@ fn step_sidecar(
                 }
             }
         }
-        State::Created | State::Exited { .. } => again(plan),
+        State::Created | State::Exited { .. } => restart(plan),
         State::Unknown => {
-            plan.kill.extend(unknown(seen));
-            again(plan);
+            plan.kill.extend(kill_unknown(seen));
+            restart(plan);
         }
     }
 }
@@ -146,7 +147,7 @@ fn step_ordinary(
     plan: &mut Plan,
     pod: &Pod,
     container: &Container,
-    seen: &Seen,
+    seen: &ObservedContainer,
     next: Option<&str>,
 ) {
     match &seen.state {
@@ -164,7 +165,7 @@ fn step_ordinary(
             None => plan.done = true,
         },
         State::Unknown if restarts_when_killed(pod, container) => {
-            plan.kill.extend(unknown(seen));
+            plan.kill.extend(kill_unknown(seen));
             plan.start.push(container.name.clone());
         }
         State::Unknown => plan.failed = true,

@@ -17,15 +17,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-use crate::observed::{Observed, Seen, State};
-use crate::parts::ProbeKind;
+use crate::observed::{Observed, ObservedContainer, State};
+use crate::probes::ProbeKind;
 use crate::pod::{Kind, PodView};
 use crate::spec::labels::hash_of;
-use restart::{restarts_when_killed, wants_start};
+use restart::{must_start, restarts_when_killed};
 
 /// Probe results of a pod's containers. A container without an entry is healthy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdicts {
+pub struct ProbeVerdicts {
     /// Instances to kill, by container ID.
     pub failed: BTreeMap<String, ProbeKind>,
     /// Containers that have not started yet, by name.
@@ -76,7 +76,7 @@ pub struct Kill {
 }
 
 /// Computes the actions for a pod. Pure.
-pub fn pod_actions(pod: &Pod, observed: &Observed, verdicts: &Verdicts) -> Actions {
+pub fn pod_actions(pod: &Pod, observed: &Observed, verdicts: &ProbeVerdicts) -> Actions {
     let plan = sandbox_plan(pod, observed);
     let actions = Actions {
         kill_pod: plan.create,
@@ -87,9 +87,9 @@ pub fn pod_actions(pod: &Pod, observed: &Observed, verdicts: &Verdicts) -> Actio
     };
 
     if plan.create {
-        from_nothing(pod, observed, actions)
+        actions_without_sandbox(pod, observed, actions)
     } else {
-        onward(pod, observed, verdicts, actions)
+        actions_in_sandbox(pod, observed, verdicts, actions)
     }
 }
 
@@ -135,7 +135,7 @@ pub fn sandbox_plan(pod: &Pod, observed: &Observed) -> SandboxPlan {
 
 /// A pod without a usable sandbox: everything is stopped and starts again with the first container,
 /// if there is anything left to run.
-fn from_nothing(pod: &Pod, observed: &Observed, mut actions: Actions) -> Actions {
+fn actions_without_sandbox(pod: &Pod, observed: &Observed, mut actions: Actions) -> Actions {
     let has_run = actions.attempt != 0 && !observed.containers.is_empty();
     if pod.restart_policy() == "Never" && has_run {
         // It has run once and must not run again.
@@ -178,7 +178,12 @@ fn from_nothing(pod: &Pod, observed: &Observed, mut actions: Actions) -> Actions
 }
 
 /// A pod with a usable sandbox.
-fn onward(pod: &Pod, observed: &Observed, verdicts: &Verdicts, mut actions: Actions) -> Actions {
+fn actions_in_sandbox(
+    pod: &Pod,
+    observed: &Observed,
+    verdicts: &ProbeVerdicts,
+    mut actions: Actions,
+) -> Actions {
     // Ephemeral containers may start during initialization, and never restart.
     let new = pod
         .ephemeral_containers()
@@ -204,18 +209,18 @@ fn onward(pod: &Pod, observed: &Observed, verdicts: &Verdicts, mut actions: Acti
         let newest = observed.newest(&container.name);
         match newest {
             Some(seen) if seen.state.is_running() => {
-                match unwell(pod, Kind::Main, container, seen, verdicts) {
+                match check_running(pod, Kind::Main, container, seen, verdicts) {
                     None => kept += 1,
-                    Some(unwell) => {
-                        if unwell.again {
+                    Some(unhealthy) => {
+                        if unhealthy.restart {
                             actions.start_main.push(container.name.clone());
                         }
-                        actions.kill.push(unwell.kill);
+                        actions.kill.push(unhealthy.kill);
                     }
                 }
             }
-            _ if wants_start(pod, container, observed) => {
-                actions.kill.extend(newest.and_then(unknown));
+            _ if must_start(pod, container, observed) => {
+                actions.kill.extend(newest.and_then(kill_unknown));
                 actions.start_main.push(container.name.clone());
             }
             _ => {}
@@ -232,19 +237,19 @@ fn onward(pod: &Pod, observed: &Observed, verdicts: &Verdicts, mut actions: Acti
 }
 
 /// A running container that must be killed.
-pub(crate) struct Unwell {
+pub(crate) struct Unhealthy {
     kill: Kill,
-    again: bool,
+    restart: bool,
 }
 
 /// Whether a running container must be killed: its definition has changed, or a probe has failed.
-pub(crate) fn unwell(
+pub(crate) fn check_running(
     pod: &Pod,
     kind: Kind,
     container: &Container,
-    seen: &Seen,
-    verdicts: &Verdicts,
-) -> Option<Unwell> {
+    seen: &ObservedContainer,
+    verdicts: &ProbeVerdicts,
+) -> Option<Unhealthy> {
     let what = if kind == Kind::Main {
         "Container"
     } else {
@@ -253,46 +258,46 @@ pub(crate) fn unwell(
 
     let name = &container.name;
     let changed = seen.hash().is_some_and(|hash| hash != hash_of(container));
-    let (message, probe, again) = match (changed, verdicts.failed.get(&seen.id)) {
+    let (message, probe, restart) = match (changed, verdicts.failed.get(&seen.id)) {
         (true, _) => (format!("{what} {name} definition changed"), None, true),
         (false, Some(ProbeKind::Liveness)) => {
-            let again = restarts_when_killed(pod, container);
+            let restart = restarts_when_killed(pod, container);
             (
                 format!("{what} {name} failed liveness probe"),
                 Some(ProbeKind::Liveness),
-                again,
+                restart,
             )
         }
         (false, Some(ProbeKind::Startup)) => {
-            let again = restarts_when_killed(pod, container);
+            let restart = restarts_when_killed(pod, container);
             (
                 format!("{what} {name} failed startup probe"),
                 Some(ProbeKind::Startup),
-                again,
+                restart,
             )
         }
         (false, Some(ProbeKind::Readiness) | None) => return None,
     };
 
-    let message = if again && kind == Kind::Main {
+    let message = if restart && kind == Kind::Main {
         format!("{message}, will be restarted")
     } else {
         message
     };
 
-    Some(Unwell {
+    Some(Unhealthy {
         kill: Kill {
             id: seen.id.clone(),
             name: name.clone(),
             message,
             probe,
         },
-        again,
+        restart,
     })
 }
 
 /// An instance in an unknown state is killed before another one starts: otherwise two could run.
-pub(crate) fn unknown(seen: &Seen) -> Option<Kill> {
+pub(crate) fn kill_unknown(seen: &ObservedContainer) -> Option<Kill> {
     (seen.state == State::Unknown).then(|| Kill {
         id: seen.id.clone(),
         name: seen.name.clone(),

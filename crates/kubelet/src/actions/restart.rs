@@ -7,7 +7,7 @@ use crate::pod::PodView;
 
 /// Whether a container must be started: it was never created, it has exited and its restart policy
 /// says so, it was created but never ran, or its state is unknown.
-pub fn wants_start(pod: &Pod, container: &Container, observed: &Observed) -> bool {
+pub fn must_start(pod: &Pod, container: &Container, observed: &Observed) -> bool {
     if pod.is_being_deleted() {
         return false;
     }
@@ -25,8 +25,8 @@ pub fn restarts_after(pod: &Pod, container: &Container, code: i32) -> bool {
         if matching_rule(container, code).is_some_and(|rule| rule.action == "Restart") {
             return true;
         }
-        if let Some(again) = by_policy(own, code) {
-            return again;
+        if let Some(restart) = by_policy(own, code) {
+            return restart;
         }
     }
     by_policy(pod.restart_policy(), code).unwrap_or(true)
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    fn check(pod: &str, own: Option<&str>, rule: Option<(&str, &[i32])>, code: i32, again: bool) {
+    fn check(pod: &str, own: Option<&str>, rule: Option<(&str, &[i32])>, code: i32, restart: bool) {
         let rules = rule.map(|(operator, values)| {
             vec![ContainerRestartRule {
                 action: "Restart".into(),
@@ -103,7 +103,7 @@ mod tests {
 
         assert_eq!(
             restarts_after(&pod, &container, code),
-            again,
+            restart,
             "{pod:?} {container:?} {code}"
         );
     }

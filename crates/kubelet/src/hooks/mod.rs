@@ -9,7 +9,6 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use coracle_api::go_text::Quoted;
 use coracle_client::{Recorder, World};
 use coracle_cri::Runtime;
@@ -17,14 +16,19 @@ use k8s_openapi::api::core::v1::{Container, ExecAction, HTTPGetAction, Lifecycle
 
 use crate::host::Host;
 use crate::http_get::{self, Target};
-use crate::parts::{HookError, Hooks};
 use crate::pod::PodView as _;
 
 /// Runs hooks.
-pub struct ContainerHooks {
+pub struct HookRunner {
     runtime: Arc<dyn Runtime>,
     events: Recorder,
 }
+
+/// Why a hook failed: the message of a container that waits with `PostStartHookError`. Events have
+/// only `PostStartHook failed` or `PreStopHook failed`, as this may contain a server's response.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct HookError(pub String);
 
 /// The container instance of a hook.
 struct Subject<'a> {
@@ -34,17 +38,17 @@ struct Subject<'a> {
     pod_ips: &'a [String],
 }
 
-impl ContainerHooks {
-    pub fn new(host: &Host) -> ContainerHooks {
-        ContainerHooks {
+impl HookRunner {
+    pub fn new(host: &Host) -> HookRunner {
+        HookRunner {
             runtime: host.runtime.clone(),
             events: host.events.clone(),
         }
     }
 
     /// Without events, for use while there is no API server.
-    pub fn unheard(runtime: Arc<dyn Runtime>, world: World) -> ContainerHooks {
-        ContainerHooks {
+    pub fn without_events(runtime: Arc<dyn Runtime>, world: World) -> HookRunner {
+        HookRunner {
             runtime,
             events: Recorder::silent(world),
         }
@@ -52,16 +56,16 @@ impl ContainerHooks {
 
     async fn run(&self, hook: &LifecycleHandler, subject: &Subject<'_>) -> Result<(), HookError> {
         if let Some(action) = &hook.exec {
-            return self.by_command(action, subject).await;
+            return self.run_exec(action, subject).await;
         }
 
         if let Some(action) = &hook.http_get {
             let path = action.path.as_deref().unwrap_or_default();
-            let done = self.by_http(action, subject).await;
+            let done = self.run_http(action, subject).await;
             return done.map_err(|reason| {
                 HookError(format!(
                     "HTTP lifecycle hook ({path}) {} failed - error: {reason}",
-                    subject.shown()
+                    subject.describe()
                 ))
             });
         }
@@ -79,11 +83,7 @@ impl ContainerHooks {
         ))
     }
 
-    async fn by_command(
-        &self,
-        action: &ExecAction,
-        subject: &Subject<'_>,
-    ) -> Result<(), HookError> {
+    async fn run_exec(&self, action: &ExecAction, subject: &Subject<'_>) -> Result<(), HookError> {
         let command = action.command.clone().unwrap_or_default();
         let (reason, printed) = match self
             .runtime
@@ -103,12 +103,12 @@ impl ContainerHooks {
         Err(HookError(format!(
             "Exec lifecycle hook ([{}]) {} failed - error: {reason}, message: {}",
             command.join(" "),
-            subject.shown(),
+            subject.describe(),
             Quoted(&printed)
         )))
     }
 
-    async fn by_http(&self, action: &HTTPGetAction, subject: &Subject<'_>) -> Result<(), String> {
+    async fn run_http(&self, action: &HTTPGetAction, subject: &Subject<'_>) -> Result<(), String> {
         let own = subject.pod_ips.first().map(String::as_str);
         let names_host = action.host.as_deref().is_some_and(|host| !host.is_empty());
         let address = own
@@ -119,7 +119,7 @@ impl ContainerHooks {
             .map_err(|error| error.to_string())?;
         match http_get::get(&target, None).await {
             Ok(_) => Ok(()),
-            Err(error) if error.is_plain() => {
+            Err(error) if error.is_plain_http() => {
                 // Hooks with scheme HTTPS on plain HTTP servers worked before upstream verified the
                 // scheme.
                 http_get::get(&target.plain(), None)
@@ -141,7 +141,7 @@ impl ContainerHooks {
 }
 
 impl Subject<'_> {
-    fn shown(&self) -> String {
+    fn describe(&self) -> String {
         let pod = self.pod;
         let pod = format!("{}_{}({})", pod.name(), pod.namespace(), pod.uid());
         format!(
@@ -152,9 +152,9 @@ impl Subject<'_> {
     }
 }
 
-#[async_trait]
-impl Hooks for ContainerHooks {
-    async fn run_post_start(
+impl HookRunner {
+    /// Runs `lifecycle.postStart` of a container that has just started; no hook is success.
+    pub async fn run_post_start(
         &self,
         pod: &Pod,
         container: &Container,
@@ -183,7 +183,8 @@ impl Hooks for ContainerHooks {
         }
     }
 
-    async fn run_pre_stop(
+    /// Runs `lifecycle.preStop`. The caller drops the future when the grace period is over.
+    pub async fn run_pre_stop(
         &self,
         pod: &Pod,
         container: &Container,

@@ -9,7 +9,7 @@ use crate::http_get::tests::{plain_server, server};
 async fn run(hook: &str, pod_ips: &[String]) -> Result<(), String> {
     // An unreachable runtime: commands fail with its error.
     let runtime = Arc::new(coracle_cri::Client::new(Path::new("/no/such/socket")).unwrap());
-    let hooks = ContainerHooks {
+    let hooks = HookRunner {
         runtime,
         events: Recorder::silent(REAL),
     };

@@ -20,9 +20,9 @@ pub(crate) use exchange::{address_text, connect};
 pub(crate) use target::Target;
 
 /// Longer bodies are truncated.
-pub(crate) const LONGEST_BODY: usize = 10 * 1024;
+pub(crate) const MAX_BODY: usize = 10 * 1024;
 /// Redirects followed at most.
-const REDIRECTS: usize = 10;
+const MAX_REDIRECTS: usize = 10;
 
 /// The response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +43,8 @@ pub(crate) enum HttpError {
 
 impl HttpError {
     /// Whether a server that should speak TLS speaks plain HTTP.
-    pub(crate) fn is_plain(&self) -> bool {
-        matches!(self, HttpError::Failed { reason, .. } if reason == exchange::PLAIN)
+    pub(crate) fn is_plain_http(&self) -> bool {
+        matches!(self, HttpError::Failed { reason, .. } if reason == exchange::PLAIN_HTTP)
     }
 }
 
@@ -52,18 +52,19 @@ impl HttpError {
 /// as the response.
 pub(crate) async fn get(target: &Target, timeout: Option<Duration>) -> Result<Answer, HttpError> {
     let mut current = target.clone();
-    let asked = async {
-        for _ in 0..REDIRECTS {
-            match exchange::once(&current).await? {
+    let request = async {
+        for _ in 0..MAX_REDIRECTS {
+            match exchange::send(&current).await? {
                 exchange::Reply::Final(answer) => return Ok(answer),
-                exchange::Reply::LedOn { location, answer } => match current.led_on(&location) {
+                exchange::Reply::Redirect { location, answer } => match current.redirect(&location)
+                {
                     Some(next) if next.host == target.host => current = next,
                     _ => return Ok(answer),
                 },
             }
         }
 
-        let reason = format!("stopped after {REDIRECTS} redirects");
+        let reason = format!("stopped after {MAX_REDIRECTS} redirects");
         Err(HttpError::Failed {
             url: current.url(),
             reason,
@@ -71,10 +72,10 @@ pub(crate) async fn get(target: &Target, timeout: Option<Duration>) -> Result<An
     };
 
     let Some(timeout) = timeout else {
-        return asked.await;
+        return request.await;
     };
 
-    tokio::time::timeout(timeout, asked)
+    tokio::time::timeout(timeout, request)
         .await
         .unwrap_or_else(|_| {
             let reason =

@@ -103,7 +103,7 @@ impl Target {
     }
 
     /// Resolves a `Location`; none: the scheme is not supported.
-    pub(super) fn led_on(&self, location: &str) -> Option<Target> {
+    pub(super) fn redirect(&self, location: &str) -> Option<Target> {
         let (secure, rest) = match location.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, Some(rest)),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, Some(rest)),
@@ -115,7 +115,7 @@ impl Target {
 
         let Some(rest) = rest else {
             return Some(Target {
-                path: self.resolved(location),
+                path: self.resolve(location),
                 ..self.clone()
             });
         };
@@ -135,7 +135,7 @@ impl Target {
     }
 
     /// Resolves a path relative to this one.
-    fn resolved(&self, location: &str) -> String {
+    fn resolve(&self, location: &str) -> String {
         let own = self.path.split('?').next().unwrap_or_default();
         let (path, query) = match location.find('?') {
             Some(at) => location.split_at(at),
@@ -168,9 +168,9 @@ fn path_of(given: &str) -> String {
         None => given,
     };
 
-    let mut sent = String::with_capacity(path.len() + 1);
+    let mut encoded = String::with_capacity(path.len() + 1);
     if !path.starts_with('/') {
-        sent.push('/');
+        encoded.push('/');
     }
 
     for byte in path.bytes() {
@@ -181,16 +181,16 @@ fn path_of(given: &str) -> String {
                     b'"' | b'<' | b'>' | b'`' | b'{' | b'}' | b'\\' | b'^' | b'|'
                 ) =>
             {
-                sent.push(char::from(byte));
+                encoded.push(char::from(byte));
             }
-            _ => sent.push_str(&format!("%{byte:02X}")),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
         }
     }
 
-    sent
+    encoded
 }
 
-fn host_and_port(authority: &str, usual: u16) -> Option<(String, u16)> {
+fn host_and_port(authority: &str, default_port: u16) -> Option<(String, u16)> {
     let authority = authority
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);
@@ -203,7 +203,7 @@ fn host_and_port(authority: &str, usual: u16) -> Option<(String, u16)> {
     };
 
     let port = if port.is_empty() {
-        usual
+        default_port
     } else {
         port.parse().ok()?
     };
@@ -245,7 +245,7 @@ mod tests {
         .unwrap()
     }
 
-    fn shown(target: &Target) -> String {
+    fn describe(target: &Target) -> String {
         let headers: Vec<String> = target
             .headers
             .iter()
@@ -256,37 +256,40 @@ mod tests {
 
     #[track_caller]
     fn check(action: &str, expected: &str) {
-        assert_eq!(shown(&target(action)), expected, "{action}");
+        assert_eq!(describe(&target(action)), expected, "{action}");
     }
 
-    const USUAL: &str = "User-Agent: kube-probe/1.36 | Accept: */*";
+    const DEFAULT_HEADERS: &str = "User-Agent: kube-probe/1.36 | Accept: */*";
 
     #[test]
     fn a_request_goes_to_the_pod_or_to_the_host_that_is_named() {
         check(
             r#"{"port":"web","path":"/health?deep=1#top"}"#,
-            &format!("http://10.1.2.3:8080/health?deep=1 {USUAL}"),
+            &format!("http://10.1.2.3:8080/health?deep=1 {DEFAULT_HEADERS}"),
         );
 
-        check(r#"{"port":80}"#, &format!("http://10.1.2.3:80/ {USUAL}"));
+        check(
+            r#"{"port":80}"#,
+            &format!("http://10.1.2.3:80/ {DEFAULT_HEADERS}"),
+        );
         check(
             r#"{"port":80,"path":"health"}"#,
-            &format!("http://10.1.2.3:80/health {USUAL}"),
+            &format!("http://10.1.2.3:80/health {DEFAULT_HEADERS}"),
         );
 
         check(
             r#"{"port":80,"path":"/a b/ü"}"#,
-            &format!("http://10.1.2.3:80/a%20b/%C3%BC {USUAL}"),
+            &format!("http://10.1.2.3:80/a%20b/%C3%BC {DEFAULT_HEADERS}"),
         );
 
         check(
             r#"{"port":443,"scheme":"HTTPS","host":"fd00::1"}"#,
-            &format!("https://[fd00::1]:443/ {USUAL}"),
+            &format!("https://[fd00::1]:443/ {DEFAULT_HEADERS}"),
         );
 
         check(
             r#"{"port":80,"path":"http://elsewhere/x"}"#,
-            &format!("http://10.1.2.3:80/x {USUAL}"),
+            &format!("http://10.1.2.3:80/x {DEFAULT_HEADERS}"),
         );
     }
 
@@ -302,7 +305,10 @@ mod tests {
         );
         let named = target(r#"{"port":80,"httpHeaders":[{"name":"Host","value":"shop.example"}]}"#);
         assert_eq!(named.host_header.as_deref(), Some("shop.example"));
-        assert_eq!(shown(&named), format!("http://10.1.2.3:80/ {USUAL}"));
+        assert_eq!(
+            describe(&named),
+            format!("http://10.1.2.3:80/ {DEFAULT_HEADERS}")
+        );
     }
 
     #[test]
@@ -310,7 +316,9 @@ mod tests {
         let from = target(r#"{"port":80,"path":"/a/b?q=1"}"#);
         let check = |location: &str, expected: Option<&str>| {
             assert_eq!(
-                from.led_on(location).map(|target| target.url()).as_deref(),
+                from.redirect(location)
+                    .map(|target| target.url())
+                    .as_deref(),
                 expected,
                 "{location}"
             );

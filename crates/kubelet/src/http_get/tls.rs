@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 
 /// The settings of all connections.
-pub(super) static SETTINGS: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
+pub(super) static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let schemes = provider
         .signature_verification_algorithms
@@ -15,7 +15,7 @@ pub(super) static SETTINGS: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the provider has suites for the protocol versions that are built in");
-    let verifier = Arc::new(BelieveAnybody { schemes });
+    let verifier = Arc::new(AcceptAnyCertificate { schemes });
     let mut settings = builder
         .dangerous()
         .with_custom_certificate_verifier(verifier)
@@ -26,11 +26,11 @@ pub(super) static SETTINGS: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
 
 /// Accepts any certificate, even a malformed one.
 #[derive(Debug)]
-struct BelieveAnybody {
+struct AcceptAnyCertificate {
     schemes: Vec<SignatureScheme>,
 }
 
-impl ServerCertVerifier for BelieveAnybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -16,11 +16,11 @@ const DEFAULT: &str = "index.docker.io";
 /// All credentials of a pod.
 #[derive(Default)]
 pub(crate) struct Keyring {
-    entries: Vec<(Place, AuthConfig)>,
+    entries: Vec<(RegistryPath, AuthConfig)>,
 }
 
 /// What a credential applies to.
-struct Place {
+struct RegistryPath {
     host: String,
     port: String,
     path: String,
@@ -37,24 +37,24 @@ impl Keyring {
         let json = data(".dockerconfigjson")
             .and_then(|mut config| config.get_mut("auths").map(Value::take));
         let entries = json.or_else(|| data(".dockercfg"));
-        for (place, entry) in entries.iter().filter_map(Value::as_object).flatten() {
+        for (path, entry) in entries.iter().filter_map(Value::as_object).flatten() {
             if let Some(auth) = auth(entry) {
-                self.entries.push((Place::parse(place), auth));
+                self.entries.push((RegistryPath::parse(path), auth));
             }
         }
 
         // Longer locations are more specific.
-        self.entries.sort_by_key(|(place, _)| {
-            std::cmp::Reverse((place.host.len() + place.path.len(), place.path.clone()))
+        self.entries.sort_by_key(|(path, _)| {
+            std::cmp::Reverse((path.host.len() + path.path.len(), path.path.clone()))
         });
     }
 
     /// The credentials that match an image, the most specific first.
     pub(super) fn lookup(&self, image: &str) -> Vec<AuthConfig> {
-        let image = Place::parse(&complete(image));
+        let image = RegistryPath::parse(&complete(image));
         self.entries
             .iter()
-            .filter(|(place, _)| place.covers(&image))
+            .filter(|(path, _)| path.covers(&image))
             .map(|(_, auth)| auth.clone())
             .collect()
     }
@@ -104,8 +104,8 @@ fn complete(image: &str) -> String {
     }
 }
 
-impl Place {
-    fn parse(text: &str) -> Place {
+impl RegistryPath {
+    fn parse(text: &str) -> RegistryPath {
         let text = text.split_once("://").map_or(text, |(_, rest)| rest);
         let (registry, path) = text.split_once('/').unwrap_or((text, ""));
         let (host, port) = registry.split_once(':').unwrap_or((registry, ""));
@@ -119,18 +119,21 @@ impl Place {
         };
 
         let host = if host == "docker.io" { DEFAULT } else { host };
-        Place {
+        RegistryPath {
             host: host.to_owned(),
             port: port.to_owned(),
             path: path.to_owned(),
         }
     }
 
-    fn covers(&self, image: &Place) -> bool {
+    fn covers(&self, image: &RegistryPath) -> bool {
         let labels = |host: &str| host.split('.').map(str::to_owned).collect::<Vec<_>>();
-        let (own, asked) = (labels(&self.host), labels(&image.host));
-        own.len() == asked.len()
-            && own.iter().zip(&asked).all(|(own, asked)| glob(own, asked))
+        let (own, image_name) = (labels(&self.host), labels(&image.host));
+        own.len() == image_name.len()
+            && own
+                .iter()
+                .zip(&image_name)
+                .all(|(own, image_name)| glob(own, image_name))
             && self.port == image.port
             && image.path.starts_with(&self.path)
     }

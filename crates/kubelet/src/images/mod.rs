@@ -1,6 +1,6 @@
 //! The image manager: finds or pulls the images of containers.
 //!
-//! [`Puller::ensure`] follows the container's pull policy. Pulls are serial, as upstream's default;
+//! [`ImageManager::ensure`] follows the container's pull policy. Pulls are serial, as upstream's default;
 //! a failed pull backs off. Credentials come from the pod's image pull secrets ([`keyring`]).
 
 mod keyring;
@@ -24,17 +24,17 @@ pub(crate) use keyring::Keyring;
 
 /// Pulls images for one node.
 #[derive(Default)]
-pub(crate) struct Puller {
+pub(crate) struct ImageManager {
     back_off: BackOff,
     /// The last error by back-off key.
     errors: Mutex<BTreeMap<String, String>>,
     /// Held during a pull: pulls are serial.
-    turn: tokio::sync::Mutex<()>,
+    pull_lock: tokio::sync::Mutex<()>,
 }
 
 /// An image on this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Present {
+pub(crate) struct PresentImage {
     /// Its ID in the runtime.
     pub(crate) reference: String,
     pub(crate) user: ImageUser,
@@ -42,13 +42,13 @@ pub(crate) struct Present {
 
 /// An image that is missing, and when the pull may be retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Absent {
+pub(crate) struct PullFailure {
     pub(crate) waiting: Waiting,
     pub(crate) until: Option<Timestamp>,
 }
 
 /// The container that needs the image.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ImageRequest<'a> {
     pub(crate) pod: &'a Pod,
     pub(crate) kind: Kind,
     pub(crate) container: &'a Container,
@@ -56,18 +56,22 @@ pub(crate) struct Wanted<'a> {
     pub(crate) keyring: &'a Keyring,
 }
 
-impl Puller {
+impl ImageManager {
     /// Ensures that the image of a container is present.
-    pub(crate) async fn ensure(&self, host: &Host, wanted: &Wanted<'_>) -> Result<Present, Absent> {
-        let asked = wanted.container.image.as_deref().unwrap_or_default();
-        let about = wanted
+    pub(crate) async fn ensure(
+        &self,
+        host: &Host,
+        request: &ImageRequest<'_>,
+    ) -> Result<PresentImage, PullFailure> {
+        let image_name = request.container.image.as_deref().unwrap_or_default();
+        let about = request
             .pod
-            .container_reference(wanted.kind, &wanted.container.name);
-        let Some(name) = ImageName::parse(asked) else {
+            .container_reference(request.kind, &request.container.name);
+        let Some(name) = ImageName::parse(image_name) else {
             let message = format!(
-                "Failed to apply default image tag {asked:?}: couldn't parse image name {asked:?}: invalid reference format"
+                "Failed to apply default image tag {image_name:?}: couldn't parse image name {image_name:?}: invalid reference format"
             );
-            return Err(refuse(
+            return Err(pull_failure(
                 host,
                 &about,
                 "InspectFailed",
@@ -76,14 +80,14 @@ impl Puller {
             ));
         };
 
-        let bare = name.tag.is_none() && name.digest.is_none();
-        let image = if bare {
-            format!("{asked}:latest")
+        let untagged = name.tag.is_none() && name.digest.is_none();
+        let image = if untagged {
+            format!("{image_name}:latest")
         } else {
-            asked.to_owned()
+            image_name.to_owned()
         };
 
-        let policy = wanted
+        let policy = request
             .container
             .image_pull_policy
             .as_deref()
@@ -92,14 +96,15 @@ impl Puller {
         if policy != "Always"
             && let Some(present) = self.find(host, &about, &image).await?
         {
-            host.events.normal(&about, "Pulled", already_there(asked));
+            host.events
+                .normal(&about, "Pulled", already_present(image_name));
             return Ok(present);
         }
 
         if policy == "Never" {
             let message =
-                format!("Container image {asked:?} is not present with pull policy of Never");
-            return Err(refuse(
+                format!("Container image {image_name:?} is not present with pull policy of Never");
+            return Err(pull_failure(
                 host,
                 &about,
                 "ErrImageNeverPull",
@@ -108,7 +113,7 @@ impl Puller {
             ));
         }
 
-        self.pull(host, wanted, &about, &image, asked).await
+        self.pull(host, request, &about, &image, image_name).await
     }
 
     /// Removes all state of a pod.
@@ -126,7 +131,7 @@ impl Puller {
         host: &Host,
         about: &ObjectReference,
         image: &str,
-    ) -> Result<Option<Present>, Absent> {
+    ) -> Result<Option<PresentImage>, PullFailure> {
         let spec = ImageSpec {
             image: image.to_owned(),
             ..Default::default()
@@ -138,10 +143,10 @@ impl Puller {
             .await
             .map_err(|error| {
                 let message = format!("Failed to inspect image {image:?}: {error}");
-                refuse(host, about, "InspectFailed", "ImageInspectError", message)
+                pull_failure(host, about, "InspectFailed", "ImageInspectError", message)
             })?;
 
-        Ok(found.image.map(|found| Present {
+        Ok(found.image.map(|found| PresentImage {
             user: match found.uid {
                 Some(uid) => ImageUser::Id(uid.value),
                 None if !found.username.is_empty() => ImageUser::Name(found.username),
@@ -154,14 +159,14 @@ impl Puller {
     async fn pull(
         &self,
         host: &Host,
-        wanted: &Wanted<'_>,
+        request: &ImageRequest<'_>,
         about: &ObjectReference,
         image: &str,
-        asked: &str,
-    ) -> Result<Present, Absent> {
-        let key = format!("{}_{asked}", wanted.pod.uid());
+        image_name: &str,
+    ) -> Result<PresentImage, PullFailure> {
+        let key = format!("{}_{image_name}", request.pod.uid());
         if let Some(waiting) = self.back_off.waiting_since_noted(&key, host.now()) {
-            let mut message = format!("Back-off pulling image {asked:?}");
+            let mut message = format!("Back-off pulling image {image_name:?}");
             host.events.normal(about, "BackOff", message.as_str());
 
             if let Some(error) = self
@@ -173,34 +178,34 @@ impl Puller {
                 message = format!("{message}: {error}");
             }
 
-            let absent = refuse(host, about, "Failed", "ImagePullBackOff", message);
-            return Err(Absent {
+            let absent = pull_failure(host, about, "Failed", "ImagePullBackOff", message);
+            return Err(PullFailure {
                 until: Some(waiting.until),
                 ..absent
             });
         }
 
         host.events
-            .normal(about, "Pulling", format!("Pulling image {asked:?}"));
-        host.note(wanted.pod.uid(), "pull", format!("{asked}: pulling"));
+            .normal(about, "Pulling", format!("Pulling image {image_name:?}"));
+        host.note(request.pod.uid(), "pull", format!("{image_name}: pulling"));
         let asked_at = tokio::time::Instant::now();
-        let turn = self.turn.lock().await;
+        let pull_lock = self.pull_lock.lock().await;
 
         let begun_at = tokio::time::Instant::now();
-        let pulled = self.pull_with_credentials(host, wanted, image).await;
-        drop(turn);
+        let pulled = self.pull_with_credentials(host, request, image).await;
+        drop(pull_lock);
         let found = match pulled {
             Ok(()) => self.find(host, about, image).await?,
-            Err(error) => return Err(self.failed(host, wanted, about, &key, asked, &error)),
+            Err(error) => return Err(self.failed(host, request, about, &key, image_name, &error)),
         };
 
         let Some(present) = found else {
             return Err(self.failed(
                 host,
-                wanted,
+                request,
                 about,
                 &key,
-                asked,
+                image_name,
                 "image not found after a successful pull",
             ));
         };
@@ -210,14 +215,14 @@ impl Puller {
 
         let alone = rounded(begun_at.elapsed());
         let message = format!(
-            "Successfully pulled image {asked:?} in {alone} ({whole} including waiting). Image size: {size} bytes."
+            "Successfully pulled image {image_name:?} in {alone} ({whole} including waiting). Image size: {size} bytes."
         );
         host.events.normal(about, "Pulled", message);
 
         host.note(
-            wanted.pod.uid(),
+            request.pod.uid(),
             "pull",
-            format!("{asked}: pulled in {alone}"),
+            format!("{image_name}: pulled in {alone}"),
         );
 
         Ok(present)
@@ -226,27 +231,27 @@ impl Puller {
     fn failed(
         &self,
         host: &Host,
-        wanted: &Wanted<'_>,
+        request: &ImageRequest<'_>,
         about: &ObjectReference,
         key: &str,
-        asked: &str,
+        image_name: &str,
         error: &str,
-    ) -> Absent {
+    ) -> PullFailure {
         let now = host.now();
         host.events.warning(
             about,
             "Failed",
-            format!("Failed to pull image {asked:?}: {error}"),
+            format!("Failed to pull image {image_name:?}: {error}"),
         );
 
-        host.note(wanted.pod.uid(), "pull", format!("{asked}: {error}"));
+        host.note(request.pod.uid(), "pull", format!("{image_name}: {error}"));
         self.back_off.note(key, now, now);
-        let (reason, message) = in_words(asked, error);
+        let (reason, message) = pull_error(image_name, error);
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         errors.insert(key.to_owned(), format!("{reason}: {message}"));
-        let absent = refuse(host, about, "Failed", reason, message);
+        let absent = pull_failure(host, about, "Failed", reason, message);
 
-        Absent {
+        PullFailure {
             until: self
                 .back_off
                 .waiting_since_noted(key, now)
@@ -259,7 +264,7 @@ impl Puller {
     async fn pull_with_credentials(
         &self,
         host: &Host,
-        wanted: &Wanted<'_>,
+        request: &ImageRequest<'_>,
         image: &str,
     ) -> Result<(), String> {
         let spec = || ImageSpec {
@@ -267,7 +272,12 @@ impl Puller {
             ..Default::default()
         };
 
-        let mut auths: Vec<_> = wanted.keyring.lookup(image).into_iter().map(Some).collect();
+        let mut auths: Vec<_> = request
+            .keyring
+            .lookup(image)
+            .into_iter()
+            .map(Some)
+            .collect();
         if auths.is_empty() {
             auths.push(None);
         }
@@ -276,7 +286,7 @@ impl Puller {
         for auth in auths {
             match host
                 .images
-                .pull_image(spec(), auth, Some(wanted.sandbox.clone()))
+                .pull_image(spec(), auth, Some(request.sandbox.clone()))
                 .await
             {
                 Ok(_) => return Ok(()),
@@ -304,31 +314,31 @@ impl Puller {
     }
 }
 
-fn already_there(image: &str) -> String {
+fn already_present(image: &str) -> String {
     format!("Container image {image:?} already present on machine and can be accessed by the pod")
 }
 
 /// Records events and returns the waiting state of the container.
-fn refuse(
+fn pull_failure(
     host: &Host,
     about: &ObjectReference,
     event: &str,
     reason: &'static str,
     message: String,
-) -> Absent {
+) -> PullFailure {
     if event != "Failed" {
         host.events.warning(about, event, message.as_str());
     }
     host.events
         .warning(about, "Failed", format!("Error: {reason}"));
-    Absent {
+    PullFailure {
         waiting: Waiting { reason, message },
         until: None,
     }
 }
 
 /// Runtimes prefix some errors with a reason.
-fn in_words(image: &str, error: &str) -> (&'static str, String) {
+fn pull_error(image: &str, error: &str) -> (&'static str, String) {
     let known = [
         ("RegistryUnavailable", "registry is unavailable"),
         ("SignatureValidationFailed", "signature validation failed"),

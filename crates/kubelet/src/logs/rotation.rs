@@ -26,7 +26,7 @@ pub struct LogRotation {
     pub max_size: u64,
     /// Files per container, including the current one; at least two.
     pub max_files: usize,
-    pub look_every: Duration,
+    pub check_interval: Duration,
 }
 
 impl Default for LogRotation {
@@ -35,7 +35,7 @@ impl Default for LogRotation {
         LogRotation {
             max_size: 10 << 20,
             max_files: 5,
-            look_every: Duration::from_secs(10),
+            check_interval: Duration::from_secs(10),
         }
     }
 }
@@ -59,12 +59,12 @@ pub(crate) async fn run(host: &Host, rotation: &LogRotation) {
     };
 
     loop {
-        tokio::time::sleep(rotation.look_every).await;
+        tokio::time::sleep(rotation.check_interval).await;
 
         match host.runtime.list_containers(filter.clone()).await {
             Ok(containers) => {
                 for container in containers {
-                    if let Err(error) = look_at(host, rotation, &container.id).await {
+                    if let Err(error) = rotate_if_large(host, rotation, &container.id).await {
                         tracing::warn!(container = container.id, %error, "cannot rotate container log");
                     }
                 }
@@ -74,7 +74,11 @@ pub(crate) async fn run(host: &Host, rotation: &LogRotation) {
     }
 }
 
-async fn look_at(host: &Host, rotation: &LogRotation, id: &str) -> Result<(), RotationError> {
+async fn rotate_if_large(
+    host: &Host,
+    rotation: &LogRotation,
+    id: &str,
+) -> Result<(), RotationError> {
     let status = host
         .runtime
         .container_status(id, false)
@@ -102,23 +106,23 @@ async fn look_at(host: &Host, rotation: &LogRotation, id: &str) -> Result<(), Ro
         Err(error) => return Err(failed(error)),
     }
 
-    let (log, most) = (path.clone(), rotation.max_files);
-    let made_room = tokio::task::spawn_blocking(move || make_room(&log, most)).await;
+    let (log, max_files) = (path.clone(), rotation.max_files);
+    let made_room = tokio::task::spawn_blocking(move || prune(&log, max_files)).await;
     made_room
         .map_err(|error| failed(error.into()))?
         .map_err(failed)?;
 
-    let aside = beside(&path, &stamp(host.now()));
-    if tokio::fs::try_exists(&aside).await.map_err(failed)? {
+    let rotated = with_suffix(&path, &stamp(host.now()));
+    if tokio::fs::try_exists(&rotated).await.map_err(failed)? {
         // Another rotation happened in the same second.
         return Ok(());
     }
 
-    tokio::fs::rename(&path, &aside).await.map_err(failed)?;
+    tokio::fs::rename(&path, &rotated).await.map_err(failed)?;
 
     if let Err(error) = host.runtime.reopen_container_log(id).await {
         // The container still writes to it: undo, and retry at the next check.
-        tokio::fs::rename(&aside, &path).await.map_err(failed)?;
+        tokio::fs::rename(&rotated, &path).await.map_err(failed)?;
         return Err(error.into());
     }
 
@@ -129,7 +133,7 @@ async fn look_at(host: &Host, rotation: &LogRotation, id: &str) -> Result<(), Ro
 pub(crate) async fn remove(log: &Path) {
     let log = log.to_owned();
     blocking(move || {
-        let names = names_beside(&log).unwrap_or_default();
+        let names = rotated_names(&log).unwrap_or_default();
         for path in names
             .iter()
             .map(|name| log.with_file_name(name))
@@ -142,8 +146,8 @@ pub(crate) async fn remove(log: &Path) {
 }
 
 /// Removes and compresses rotated logs to make place for one more.
-fn make_room(log: &Path, most: usize) -> io::Result<()> {
-    let plan = plan(&names_beside(log)?, most);
+fn prune(log: &Path, max_files: usize) -> io::Result<()> {
+    let plan = plan(&rotated_names(log)?, max_files);
     for name in &plan.remove {
         fs::remove_file(log.with_file_name(name))?;
     }
@@ -153,7 +157,7 @@ fn make_room(log: &Path, most: usize) -> io::Result<()> {
 }
 
 /// The names of files with the log's name and a dot as prefix.
-fn names_beside(log: &Path) -> io::Result<Vec<String>> {
+fn rotated_names(log: &Path) -> io::Result<Vec<String>> {
     let (Some(folder), Some(name)) = (log.parent(), log.file_name()) else {
         return Ok(Vec::new());
     };
@@ -171,7 +175,7 @@ struct Plan {
 }
 
 /// What to do with rotated logs before the next rotation.
-fn plan(names: &[String], most: usize) -> Plan {
+fn plan(names: &[String], max_files: usize) -> Plan {
     // Leftovers of an interrupted compression: a partial result, or its source.
     let is_done =
         |name: &String| name.ends_with(PART) || names.contains(&format!("{name}{COMPRESSED}"));
@@ -182,7 +186,7 @@ fn plan(names: &[String], most: usize) -> Plan {
     kept.sort();
 
     // One is the current log, one the log to rotate now.
-    let excess = kept.len().saturating_sub(most.saturating_sub(2));
+    let excess = kept.len().saturating_sub(max_files.saturating_sub(2));
     remove.extend(kept.drain(..excess));
     kept.retain(|name| !name.ends_with(COMPRESSED));
 
@@ -196,7 +200,10 @@ const COMPRESSED: &str = ".gz";
 const PART: &str = ".tmp";
 
 fn compress(log: &Path) -> io::Result<()> {
-    let (part, whole) = (beside(log, &PART[1..]), beside(log, &COMPRESSED[1..]));
+    let (part, whole) = (
+        with_suffix(log, &PART[1..]),
+        with_suffix(log, &COMPRESSED[1..]),
+    );
     let mut from = read::open_regular(log)?;
     let to = private::create(&part)?;
     to.set_permissions(from.metadata()?.permissions())?;
@@ -208,7 +215,7 @@ fn compress(log: &Path) -> io::Result<()> {
 }
 
 /// The path with a dot and a suffix.
-fn beside(log: &Path, ending: &str) -> PathBuf {
+fn with_suffix(log: &Path, ending: &str) -> PathBuf {
     let mut name = log.as_os_str().to_owned();
     name.push(".");
     name.push(ending);
@@ -231,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    fn check(names: &[&str], most: usize, remove: &[&str], compress: &[&str]) {
+    fn check(names: &[&str], max_files: usize, remove: &[&str], compress: &[&str]) {
         let owned = |names: &[&str]| {
             names
                 .iter()
@@ -245,9 +252,9 @@ mod tests {
         };
 
         assert_eq!(
-            plan(&owned(names), most),
+            plan(&owned(names), max_files),
             expected,
-            "{names:?}, at most {most}"
+            "{names:?}, at most {max_files}"
         );
     }
 
@@ -279,11 +286,11 @@ mod tests {
 
         for turn in 0..10 {
             fs::write(&log, format!("turn {turn}")).unwrap();
-            make_room(&log, 4).unwrap();
-            fs::rename(&log, beside(&log, &format!("2026010{turn}-000000"))).unwrap();
+            prune(&log, 4).unwrap();
+            fs::rename(&log, with_suffix(&log, &format!("2026010{turn}-000000"))).unwrap();
         }
 
-        let mut names = names_beside(&log).unwrap();
+        let mut names = rotated_names(&log).unwrap();
         names.sort();
 
         let expected = [

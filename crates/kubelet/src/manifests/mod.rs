@@ -1,11 +1,11 @@
 //! Static pods: pods from manifest files instead of the API server.
 //!
-//! The directory is read on changes (`watch.rs`) and periodically. An invalid manifest (`valid.rs`)
+//! The directory is read on changes (`watch.rs`) and periodically. An invalid manifest (`validation.rs`)
 //! is logged and skipped. Name and UID derive from the manifest, the node and the file: after a
 //! restart the same file yields the same pod.
 
 mod sys;
-mod valid;
+mod validation;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ fn read_all(place: &Path, node: &str, now: Timestamp) -> Manifests {
                 drop(pods.insert(pod.metadata.uid.clone().unwrap_or_default(), Arc::new(pod)))
             }
             Err(error) => {
-                let error = crate::worker::chain(&error);
+                let error = crate::pod_workers::chain(&error);
                 tracing::warn!(file = %file.display(), error, "cannot load static pod manifest");
             }
         }
@@ -138,12 +138,12 @@ fn read(text: &[u8], file: &Path, node: &str, now: Timestamp) -> Result<Pod, Man
     pod.object_mut("status").insert("phase", "Pending");
     let pod: Pod = typed::from_tree(&tree)?;
 
-    let complaints = valid::complaints(&pod);
-    if !complaints.is_empty() {
-        return Err(ManifestError::Invalid(complaints));
+    let errors = validation::validate(&pod);
+    if !errors.is_empty() {
+        return Err(ManifestError::Invalid(errors));
     }
 
-    match valid::api_object(&pod) {
+    match validation::api_object(&pod) {
         Some(what) => Err(ManifestError::NeedsApi(what)),
         None => Ok(pod),
     }

@@ -29,7 +29,7 @@ pub(crate) struct Machine {
 impl Machine {
     /// Reads the machine information; `data` is the directory that pods write to, `ceiling` the
     /// limits of the cgroups around pods.
-    pub(crate) fn look(data: &Path, ceiling: Ceiling) -> Machine {
+    pub(crate) fn read(data: &Path, ceiling: Ceiling) -> Machine {
         let line = |path: &str| {
             fs::read_to_string(path)
                 .unwrap_or_default()
@@ -148,7 +148,7 @@ mod tests {
             memory: Some(64 << 20),
             pids: Some(100),
         };
-        let machine = Machine::look(Path::new("/"), ceiling);
+        let machine = Machine::read(Path::new("/"), ceiling);
         assert_eq!((machine.memory, machine.pids), (64 << 20, 100));
     }
 
@@ -161,7 +161,7 @@ mod tests {
             pretty_name("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 13\"\n"),
             "Debian GNU/Linux 13"
         );
-        let machine = Machine::look(Path::new("/"), Ceiling::default());
+        let machine = Machine::read(Path::new("/"), Ceiling::default());
         assert!(machine.memory > 0 && machine.pids > 0);
     }
 }

@@ -33,7 +33,7 @@ struct CheckResponse {
 
 const SERVING: i32 = 1;
 
-pub(super) async fn ask(host: &str, port: u16, service: String, timeout: Duration) -> Outcome {
+pub(super) async fn probe(host: &str, port: u16, service: String, timeout: Duration) -> Outcome {
     let address = address_text(host, port);
     let deadline = tokio::time::Instant::now() + timeout;
     let Ok(endpoint) = Endpoint::from_shared(format!("http://{address}"))

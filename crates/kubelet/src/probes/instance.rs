@@ -7,7 +7,7 @@ use coracle_api::time::Timestamp;
 use coracle_client::Tasks;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, Probe};
 
-use crate::parts::ProbeKind;
+use super::ProbeKind;
 use crate::pod::{Kind, PodView as _};
 
 /// One instance of a container with probes.
@@ -18,14 +18,14 @@ pub(super) struct Instance {
     /// When it started.
     pub(super) since: Timestamp,
     /// The last result that reached its threshold.
-    answers: BTreeMap<ProbeKind, bool>,
+    results: BTreeMap<ProbeKind, bool>,
     /// Running probe tasks; dropping stops them.
     tasks: BTreeMap<ProbeKind, Tasks>,
 }
 
 impl Instance {
     /// The probes of a container.
-    pub(super) fn wanted(container: &Container) -> Vec<ProbeKind> {
+    pub(super) fn probes_of(container: &Container) -> Vec<ProbeKind> {
         let probes = [
             (ProbeKind::Startup, &container.startup_probe),
             (ProbeKind::Liveness, &container.liveness_probe),
@@ -49,12 +49,14 @@ impl Instance {
         since: Timestamp,
         pod: &Pod,
     ) -> Instance {
-        let mut answers = BTreeMap::new();
-        if let Some(told) = told(pod, &container.name).filter(|told| is_instance(told, &id)) {
-            if told.started == Some(true) {
-                answers.insert(ProbeKind::Startup, true);
+        let mut results = BTreeMap::new();
+        if let Some(reported) =
+            reported_status(pod, &container.name).filter(|reported| is_instance(reported, &id))
+        {
+            if reported.started == Some(true) {
+                results.insert(ProbeKind::Startup, true);
             }
-            answers.insert(ProbeKind::Readiness, told.ready);
+            results.insert(ProbeKind::Readiness, reported.ready);
         }
 
         Instance {
@@ -62,7 +64,7 @@ impl Instance {
             container,
             id,
             since,
-            answers,
+            results,
             tasks: BTreeMap::new(),
         }
     }
@@ -79,16 +81,16 @@ impl Instance {
     pub(super) fn due(&self, is_ending: bool) -> Vec<ProbeKind> {
         let is_due = |kind: &ProbeKind| match kind {
             _ if self.tasks.contains_key(kind) => false,
-            ProbeKind::Startup => !is_ending && !self.answers.contains_key(&ProbeKind::Startup),
+            ProbeKind::Startup => !is_ending && !self.results.contains_key(&ProbeKind::Startup),
             ProbeKind::Liveness => {
                 !is_ending
                     && self.is_started()
-                    && self.answers.get(&ProbeKind::Liveness) != Some(&false)
+                    && self.results.get(&ProbeKind::Liveness) != Some(&false)
             }
             ProbeKind::Readiness => self.is_started(),
         };
 
-        Instance::wanted(&self.container)
+        Instance::probes_of(&self.container)
             .into_iter()
             .filter(is_due)
             .collect()
@@ -113,23 +115,23 @@ impl Instance {
     }
 
     /// Stores a result; returns whether it has changed.
-    pub(super) fn keep(&mut self, kind: ProbeKind, passed: bool) -> bool {
+    pub(super) fn store(&mut self, kind: ProbeKind, passed: bool) -> bool {
         // Initial results: live, and not ready.
-        let usual = match kind {
+        let initial = match kind {
             ProbeKind::Startup => None,
             ProbeKind::Liveness => Some(true),
             ProbeKind::Readiness => Some(false),
         };
-        self.answers.insert(kind, passed).or(usual) != Some(passed)
+        self.results.insert(kind, passed).or(initial) != Some(passed)
     }
 
     pub(super) fn is_started(&self) -> bool {
         self.container.startup_probe.is_none()
-            || self.answers.get(&ProbeKind::Startup) == Some(&true)
+            || self.results.get(&ProbeKind::Startup) == Some(&true)
     }
 
     pub(super) fn is_ready(&self) -> bool {
-        let ready = self.answers.get(&ProbeKind::Readiness) == Some(&true);
+        let ready = self.results.get(&ProbeKind::Readiness) == Some(&true);
         self.is_started() && (self.container.readiness_probe.is_none() || ready)
     }
 
@@ -138,25 +140,25 @@ impl Instance {
         let asked = [ProbeKind::Startup, ProbeKind::Liveness];
         asked
             .into_iter()
-            .find(|kind| self.answers.get(kind) == Some(&false))
+            .find(|kind| self.results.get(kind) == Some(&false))
     }
 }
 
 /// The status of a container on the server.
-fn told<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
+fn reported_status<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
     let status = pod.pod_status();
     let all = status
         .container_statuses
         .iter()
         .chain(&status.init_container_statuses)
         .flatten();
-    let mut all = all.filter(|told| told.name == name);
+    let mut all = all.filter(|reported| reported.name == name);
     all.next()
 }
 
 /// `runtime://id`.
-fn is_instance(told: &ContainerStatus, id: &str) -> bool {
-    let named = told
+fn is_instance(reported: &ContainerStatus, id: &str) -> bool {
+    let named = reported
         .container_id
         .as_deref()
         .and_then(|named| named.split_once("://"));

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Probe;
 
-use crate::parts::ProbeKind;
+use super::ProbeKind;
 
 /// The outcome of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) enum Outcome {
     Warned(String),
     Failed(String),
     /// The probe could not be executed: it does not count.
-    Unasked {
+    Error {
         state: &'static str,
         reason: String,
     },
@@ -67,7 +67,7 @@ pub(super) fn event(kind: ProbeKind, outcome: &Outcome) -> Option<(&'static str,
         Outcome::Passed => None,
         Outcome::Warned(text) => Some(("ProbeWarning", format!("{kind} probe warning: {text}"))),
         Outcome::Failed(text) => Some(("Unhealthy", format!("{kind} probe failed: {text}"))),
-        Outcome::Unasked { state, reason } => Some((
+        Outcome::Error { state, reason } => Some((
             "Unhealthy",
             format!("{kind} probe errored and resulted in {state} state: {reason}"),
         )),
@@ -128,7 +128,7 @@ mod tests {
             )),
         );
 
-        let unasked = Outcome::Unasked {
+        let unasked = Outcome::Error {
             state: "unknown",
             reason: "rpc error".to_owned(),
         };

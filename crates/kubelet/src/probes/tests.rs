@@ -9,15 +9,15 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::http_get::tests::{ok, server};
-use crate::observed::{Sandbox, Seen};
+use crate::observed::{ObservedContainer, Sandbox};
 
 /// An unreachable runtime, for exec probes that fail.
 fn no_runtime() -> Arc<dyn Runtime> {
     Arc::new(coracle_cri::Client::new(Path::new("/no/such/socket")).unwrap())
 }
 
-async fn asked(probe: &str) -> Outcome {
-    let asked = Asked {
+async fn probed(probe: &str) -> Outcome {
+    let prober = Prober {
         runtime: no_runtime(),
         container: Container {
             name: "c".to_owned(),
@@ -27,7 +27,7 @@ async fn asked(probe: &str) -> Outcome {
         pod: "p_ns(u)".to_owned(),
         address: "127.0.0.1".to_owned(),
     };
-    asked.ask(&serde_json::from_str(probe).unwrap()).await
+    prober.probe(&serde_json::from_str(probe).unwrap()).await
 }
 
 fn failed(text: impl Into<String>) -> Outcome {
@@ -48,7 +48,7 @@ async fn an_http_probe_follows_the_response_status() {
     .await;
 
     let http = async |path: &str| {
-        asked(&format!(
+        probed(&format!(
             r#"{{"httpGet":{{"port":{port},"path":"{path}"}}}}"#
         ))
         .await
@@ -64,17 +64,17 @@ async fn an_http_probe_follows_the_response_status() {
     assert_eq!(http("/elsewhere").await, Outcome::Warned(warned));
     assert!(matches!(
         http("/half").await,
-        Outcome::Unasked {
+        Outcome::Error {
             state: "failure",
             ..
         }
     ));
 
-    let named = asked(r#"{"httpGet":{"port":"web"}}"#).await;
+    let named = probed(r#"{"httpGet":{"port":"web"}}"#).await;
     let reason = "strconv.Atoi: parsing \"web\": invalid syntax".to_owned();
     assert_eq!(
         named,
-        Outcome::Unasked {
+        Outcome::Error {
             state: "unknown",
             reason
         }
@@ -86,10 +86,10 @@ async fn a_tcp_probe_passes_if_it_connects() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let tcp = format!(r#"{{"tcpSocket":{{"port":{port}}}}}"#);
-    assert_eq!(asked(&tcp).await, Outcome::Passed);
+    assert_eq!(probed(&tcp).await, Outcome::Passed);
     drop(listener);
     assert_eq!(
-        asked(&tcp).await,
+        probed(&tcp).await,
         failed(format!(
             "dial tcp 127.0.0.1:{port}: connect: connection refused"
         ))
@@ -105,11 +105,11 @@ async fn a_grpc_probe_follows_the_health_status() {
         "timeout: failed to connect service \"127.0.0.1:{port}\" within 1s: context deadline exceeded"
     );
     drop(listener);
-    assert_eq!(asked(&grpc).await, failed(text));
+    assert_eq!(probed(&grpc).await, failed(text));
 
     let (port, _server) = health_server().await;
     let grpc = async |service: &str| {
-        asked(&format!(
+        probed(&format!(
             r#"{{"grpc":{{"port":{port},"service":"{service}"}}}}"#
         ))
         .await
@@ -188,11 +188,11 @@ async fn health_server() -> (u16, tokio::task::JoinSet<()>) {
 
 #[tokio::test]
 async fn a_probe_that_cannot_be_executed_has_an_error() {
-    let unasked = asked(r#"{"exec":{"command":["true"]}}"#).await;
+    let unasked = probed(r#"{"exec":{"command":["true"]}}"#).await;
     assert!(
         matches!(
             unasked,
-            Outcome::Unasked {
+            Outcome::Error {
                 state: "unknown",
                 ..
             }
@@ -200,11 +200,11 @@ async fn a_probe_that_cannot_be_executed_has_an_error() {
         "{unasked:?}"
     );
 
-    let unasked = asked("{}").await;
+    let unasked = probed("{}").await;
     let reason = "missing probe handler for p_ns(u):c".to_owned();
     assert_eq!(
         unasked,
-        Outcome::Unasked {
+        Outcome::Error {
             state: "unknown",
             reason
         }
@@ -213,7 +213,7 @@ async fn a_probe_that_cannot_be_executed_has_an_error() {
 
 /// The probe manager of a kubelet that started at `begun`, and a pod whose container has these
 /// probes.
-fn setting(probes: &str, begun: Timestamp) -> (ContainerProbes, ProbeResults, Arc<Pod>) {
+fn setting(probes: &str, begun: Timestamp) -> (ProbeManager, ProbeResults, Arc<Pod>) {
     let (results, heard) = mpsc::channel(WAITING);
     let shared = Shared {
         runtime: no_runtime(),
@@ -233,7 +233,7 @@ fn setting(probes: &str, begun: Timestamp) -> (ContainerProbes, ProbeResults, Ar
     let pod = Arc::new(serde_json::from_str(&pod).unwrap());
 
     (
-        ContainerProbes {
+        ProbeManager {
             shared: Arc::new(shared),
         },
         heard,
@@ -251,7 +251,7 @@ fn running(id: &str, since: Timestamp) -> Observed {
         host_network: false,
     };
 
-    let seen = Seen {
+    let seen = ObservedContainer {
         id: id.to_owned(),
         name: "c".to_owned(),
         attempt: 0,

@@ -37,7 +37,7 @@ pub enum ReferenceError {
     #[error("{kind} {} not found", Quoted(name))]
     NotFound { kind: &'static str, name: String },
     #[error("failed to sync {kind} cache: timed out waiting for the condition")]
-    NotHeard { kind: &'static str },
+    NotSynced { kind: &'static str },
     #[error("object {}/{} not registered", Quoted(namespace), Quoted(name))]
     NotRegistered { namespace: String, name: String },
 }
@@ -51,12 +51,12 @@ impl ReferenceError {
 impl References {
     /// A cache without watches, and its change notifications.
     pub fn new(client: &Client) -> (Arc<References>, ChangedPods) {
-        let (changed, heard) = mpsc::channel(WAITING);
+        let (changed, changes) = mpsc::channel(WAITING);
         let references = References {
             config_maps: Watched::new("configmap", client.clone(), changed.clone()),
             secrets: Watched::new("secret", client.clone(), changed),
         };
-        (Arc::new(references), heard)
+        (Arc::new(references), changes)
     }
 
     /// Sets the objects that a pod references.

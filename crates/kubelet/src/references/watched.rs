@@ -15,12 +15,12 @@ use tokio::sync::mpsc;
 use super::ReferenceError;
 
 /// How long a read waits for the first list of an object.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SYNC_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The objects of one kind that pods reference.
 pub(super) struct Watched<K> {
     /// The kind in messages.
-    word: &'static str,
+    kind: &'static str,
     client: Client,
     changed: mpsc::Sender<Text>,
     entries: Mutex<BTreeMap<ObjectKey, Entry<K>>>,
@@ -45,7 +45,7 @@ struct Watch {
 struct Users {
     uids: Mutex<BTreeSet<Text>>,
     /// A read has timed out: the pods are notified of the first list.
-    left_without: AtomicBool,
+    timed_out: AtomicBool,
 }
 
 impl<K> Watched<K>
@@ -54,12 +54,12 @@ where
     K::Scope: 'static,
 {
     pub(super) fn new(
-        word: &'static str,
+        kind: &'static str,
         client: Client,
         changed: mpsc::Sender<Text>,
     ) -> Watched<K> {
         Watched {
-            word,
+            kind,
             client,
             changed,
             entries: Mutex::default(),
@@ -95,17 +95,17 @@ where
             return Err(ReferenceError::NotRegistered { namespace, name });
         };
 
-        if tokio::time::timeout(PATIENCE, informer.synced())
+        if tokio::time::timeout(SYNC_TIMEOUT, informer.synced())
             .await
             .is_err()
         {
-            users.left_without.store(true, Ordering::Release);
-            return Err(ReferenceError::NotHeard { kind: self.word });
+            users.timed_out.store(true, Ordering::Release);
+            return Err(ReferenceError::NotSynced { kind: self.kind });
         }
 
         let found = informer.get(key);
         let found = found.ok_or_else(|| ReferenceError::NotFound {
-            kind: self.word,
+            kind: self.kind,
             name: key.name.to_string(),
         })?;
 
@@ -124,7 +124,11 @@ where
         let informers = Informers::new(self.client.clone(), tasks.clone());
         let informer = informers.of::<Typed<K>>(selection);
         let users = Arc::new(Users::default());
-        tasks.spawn(tell(informer.clone(), users.clone(), self.changed.clone()));
+        tasks.spawn(notify(
+            informer.clone(),
+            users.clone(),
+            self.changed.clone(),
+        ));
 
         Entry {
             users,
@@ -166,20 +170,20 @@ impl MayBeImmutable for k8s_openapi::api::core::v1::Secret {
 }
 
 /// Notifies the pods of an object of its changes.
-async fn tell<K: DeserializeOwned + Send + Sync + 'static>(
+async fn notify<K: DeserializeOwned + Send + Sync + 'static>(
     informer: Informer<Typed<K>>,
     users: Arc<Users>,
     changed: mpsc::Sender<Text>,
 ) {
     let mut changes = informer.subscribe();
     loop {
-        let concerns = match changes.next().await {
+        let affected = match changes.next().await {
             Change::Added { initial: true, .. } => false,
-            Change::Synced => users.left_without.swap(false, Ordering::AcqRel),
+            Change::Synced => users.timed_out.swap(false, Ordering::AcqRel),
             Change::Added { .. } | Change::Updated { .. } | Change::Deleted { .. } => true,
         };
 
-        let uids = if concerns {
+        let uids = if affected {
             lock(&users.uids).clone()
         } else {
             BTreeSet::new()

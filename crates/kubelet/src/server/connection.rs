@@ -61,7 +61,7 @@ pub(super) fn acceptor(certificate: Arc<dyn ResolvesServerCert>) -> Result<TlsAc
     let algorithms = provider.signature_verification_algorithms;
     let mut settings = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
-        .with_client_cert_verifier(Arc::new(AskOnly { algorithms }))
+        .with_client_cert_verifier(Arc::new(RequestCertificate { algorithms }))
         .with_cert_resolver(certificate);
     settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(settings)))
@@ -80,14 +80,14 @@ pub(super) async fn serve(
     loop {
         tokio::select! {
             biased;
-            () = told(&mut stop) => break,
+            () = stopped(&mut stop) => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match accepted {
                 Ok((_, address)) if connections.len() >= MOST_CONNECTIONS => {
                     debug!(%address, "too many connections; connection refused");
                 }
                 Ok((stream, _)) => {
-                    connections.spawn(converse(Arc::clone(server), stream, acceptor.clone(), stop.clone()));
+                    connections.spawn(serve_connection(Arc::clone(server), stream, acceptor.clone(), stop.clone()));
                 }
                 Err(error) => {
                     info!(%error, "cannot accept connection");
@@ -105,11 +105,11 @@ pub(super) async fn serve(
 }
 
 /// Resolves on shutdown, also if the sender was dropped.
-async fn told(stop: &mut watch::Receiver<bool>) {
+async fn stopped(stop: &mut watch::Receiver<bool>) {
     drop(stop.wait_for(|stop| *stop).await);
 }
 
-async fn converse(
+async fn serve_connection(
     server: Arc<Server>,
     stream: TcpStream,
     acceptor: TlsAcceptor,
@@ -156,7 +156,7 @@ async fn converse(
 
         tokio::select! {
             result = conversation.as_mut() => result,
-            () = told(&mut stop) => {
+            () = stopped(&mut stop) => {
                 conversation.as_mut().graceful_shutdown();
                 conversation.await
             }
@@ -171,7 +171,7 @@ async fn converse(
 
         tokio::select! {
             result = conversation.as_mut() => result,
-            () = told(&mut stop) => {
+            () = stopped(&mut stop) => {
                 conversation.as_mut().graceful_shutdown();
                 conversation.await
             }
@@ -185,11 +185,11 @@ async fn converse(
 
 /// Requests client certificates without requiring them; [`super::access`] verifies them.
 #[derive(Debug)]
-struct AskOnly {
+struct RequestCertificate {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl ClientCertVerifier for AskOnly {
+impl ClientCertVerifier for RequestCertificate {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

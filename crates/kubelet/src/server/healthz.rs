@@ -31,7 +31,7 @@ async fn serve(listener: TcpListener) {
     let connections = Tasks::new();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => connections.spawn(converse(stream)),
+            Ok((stream, _)) => connections.spawn(serve_connection(stream)),
             Err(error) => {
                 tracing::debug!(%error, "cannot accept connection");
                 tokio::time::sleep(AFTER_FAILURE).await;
@@ -40,7 +40,7 @@ async fn serve(listener: TcpListener) {
     }
 }
 
-async fn converse(stream: TcpStream) {
+async fn serve_connection(stream: TcpStream) {
     let respond = service_fn(|request: Request<Incoming>| {
         let answer = respond(
             request.uri().path(),

@@ -4,20 +4,20 @@
 //! A [`connection`] receives requests; each is authenticated and authorized ([`access`]), routed by
 //! its path ([`route`]), and answered from the [`PodManager`] and the runtime: pods, [`logs`],
 //! [`stats`], or, after an upgrade to SPDY or WebSocket, exec and attach ([`command`]) and port
-//! forwarding ([`ports`]). Status codes and texts are upstream's. [`healthz`] is served separately
+//! forwarding ([`port_forward`]). Status codes and texts are upstream's. [`healthz`] is served separately
 //! on plain HTTP.
 
 pub mod access;
 mod answer;
 mod command;
 mod connection;
-mod foreign;
 pub(crate) mod healthz;
 pub mod logs;
 mod metrics;
 mod pods;
-mod ports;
+mod port_forward;
 mod query;
+mod remote_runtime;
 mod route;
 mod run;
 mod stats;
@@ -33,13 +33,13 @@ pub use connection::{TlsError, certificate};
 
 use self::access::Access;
 use crate::host::Host;
-use crate::roster::Roster;
+use crate::pod_manager::PodManager;
 
 /// The kubelet API server.
 pub struct Server {
     pub node_name: String,
     pub runtime: Arc<dyn Runtime>,
-    pub roster: Roster,
+    pub pod_manager: PodManager,
     pub access: Access,
     pub world: World,
     /// Streams that outlive their request: exec, attach, port forwarding.
@@ -47,11 +47,11 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn new(host: &Host, roster: Roster, access: Access) -> Server {
+    pub fn new(host: &Host, pod_manager: PodManager, access: Access) -> Server {
         Server::over(
             &host.node_name,
             Arc::clone(&host.runtime),
-            roster,
+            pod_manager,
             access,
             host.world,
         )
@@ -61,7 +61,7 @@ impl Server {
     pub fn over(
         node_name: &str,
         runtime: Arc<dyn Runtime>,
-        roster: Roster,
+        pod_manager: PodManager,
         access: Access,
         world: World,
     ) -> Server {
@@ -69,7 +69,7 @@ impl Server {
         Server {
             node_name,
             runtime,
-            roster,
+            pod_manager,
             access,
             world,
             tasks: Tasks::new(),

@@ -23,8 +23,8 @@ use super::query::Query;
 use crate::pod::PodView as _;
 
 /// The desired pods.
-pub(super) fn wanted(server: &Server) -> Answer {
-    let pods = server.roster.list().into_iter().map(|entry| {
+pub(super) fn desired(server: &Server) -> Answer {
+    let pods = server.pod_manager.list().into_iter().map(|entry| {
         let mut pod = Pod::clone(&entry.pod);
         if let Some(status) = entry.status {
             pod.status = Some((*status).clone());
@@ -125,7 +125,7 @@ pub(super) async fn logs(
         }
     };
 
-    let Some(entry) = server.roster.find(namespace, pod) else {
+    let Some(entry) = server.pod_manager.find(namespace, pod) else {
         return answer::text(
             StatusCode::NOT_FOUND,
             format!("pod {} does not exist", Quoted(pod)),

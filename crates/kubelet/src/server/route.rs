@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use super::access::User;
 use super::answer::{self, Answer};
 use super::query::{Query, decode_segment};
-use super::{Server, command, metrics, pods, ports, run, stats};
+use super::{Server, command, metrics, pods, port_forward, run, stats};
 
 /// The route of a path.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,10 +24,10 @@ enum Route {
         container: String,
     },
     Command {
-        what: What,
-        place: Place,
+        kind: StreamKind,
+        target: ContainerPath,
     },
-    Run(Place),
+    Run(ContainerPath),
     Ports {
         namespace: String,
         pod: String,
@@ -35,18 +35,18 @@ enum Route {
     },
     /// The path exists for another method.
     WrongMethod,
-    Nothing,
+    NotFound,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum StreamKind {
     Exec,
     Attach,
 }
 
 /// A container of a pod. The UID is empty if it was not given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ContainerPath {
     pub(super) namespace: String,
     pub(super) pod: String,
     pub(super) uid: String,
@@ -82,7 +82,7 @@ pub(super) async fn answer(
     let query = Query::parse(request.uri().query().unwrap_or_default());
     match route(request.method(), &path) {
         Route::Health => answer::text(StatusCode::OK, "ok"),
-        Route::Pods => pods::wanted(&server),
+        Route::Pods => pods::desired(&server),
         Route::RunningPods => pods::running(&server).await,
         Route::Summary => stats::summary(&server, &query).await,
         Route::Metrics => metrics::answer(&server),
@@ -91,19 +91,19 @@ pub(super) async fn answer(
             pod,
             container,
         } => pods::logs(&server, &namespace, &pod, &container, &query).await,
-        Route::Command { what, place } => {
-            command::answer(&server, what, &place, &query, request).await
+        Route::Command { kind, target } => {
+            command::answer(&server, kind, &target, &query, request).await
         }
-        Route::Run(place) => run::answer(&server, &place, &query).await,
+        Route::Run(target) => run::answer(&server, &target, &query).await,
         Route::Ports {
             namespace,
             pod,
             uid,
-        } => ports::answer(&server, &namespace, &pod, &uid, &query, request).await,
+        } => port_forward::answer(&server, &namespace, &pod, &uid, &query, request).await,
         Route::WrongMethod => {
             answer::text(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed")
         }
-        Route::Nothing => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
+        Route::NotFound => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
 }
 
@@ -114,17 +114,17 @@ fn route(method: &Method, path: &str) -> Route {
         .map(decode_segment)
         .collect::<Option<Vec<_>>>()
     else {
-        return Route::Nothing;
+        return Route::NotFound;
     };
 
     let (is_get, is_post) = (*method == Method::GET, *method == Method::POST);
-    let place = |parts: &[String]| {
+    let target = |parts: &[String]| {
         let (container, uid) = (
             parts.last().cloned(),
             parts.get(2).filter(|_| parts.len() == 4).cloned(),
         );
 
-        Place {
+        ContainerPath {
             namespace: parts[0].clone(),
             pod: parts[1].clone(),
             uid: uid.unwrap_or_default(),
@@ -152,19 +152,19 @@ fn route(method: &Method, path: &str) -> Route {
         }
         ["exec", _, _, _] | ["exec", _, _, _, _] => (
             Route::Command {
-                what: What::Exec,
-                place: place(&parts[1..]),
+                kind: StreamKind::Exec,
+                target: target(&parts[1..]),
             },
             is_get || is_post,
         ),
         ["attach", _, _, _] | ["attach", _, _, _, _] => (
             Route::Command {
-                what: What::Attach,
-                place: place(&parts[1..]),
+                kind: StreamKind::Attach,
+                target: target(&parts[1..]),
             },
             is_get || is_post,
         ),
-        ["run", _, _, _] | ["run", _, _, _, _] => (Route::Run(place(&parts[1..])), is_post),
+        ["run", _, _, _] | ["run", _, _, _, _] => (Route::Run(target(&parts[1..])), is_post),
         ["portForward", namespace, pod, ref uid @ ..] if uid.len() < 2 => {
             let uid = uid.first().copied().unwrap_or_default();
             let [namespace, pod, uid] = [namespace, pod, uid].map(str::to_owned);
@@ -177,7 +177,7 @@ fn route(method: &Method, path: &str) -> Route {
                 is_get || is_post,
             )
         }
-        _ => return Route::Nothing,
+        _ => return Route::NotFound,
     };
 
     if allowed { found } else { Route::WrongMethod }
@@ -197,7 +197,7 @@ mod tests {
             );
         };
 
-        let place = |uid: &str| Place {
+        let target = |uid: &str| ContainerPath {
             namespace: "a".into(),
             pod: "b".into(),
             uid: uid.into(),
@@ -213,8 +213,8 @@ mod tests {
             "GET",
             "/exec/a/b/c",
             Route::Command {
-                what: What::Exec,
-                place: place(""),
+                kind: StreamKind::Exec,
+                target: target(""),
             },
         );
 
@@ -222,8 +222,8 @@ mod tests {
             "POST",
             "/exec/a/b/u/c",
             Route::Command {
-                what: What::Exec,
-                place: place("u"),
+                kind: StreamKind::Exec,
+                target: target("u"),
             },
         );
 
@@ -231,12 +231,12 @@ mod tests {
             "POST",
             "/attach/a/b/c",
             Route::Command {
-                what: What::Attach,
-                place: place(""),
+                kind: StreamKind::Attach,
+                target: target(""),
             },
         );
 
-        check("POST", "/run/a/b/c", Route::Run(place("")));
+        check("POST", "/run/a/b/c", Route::Run(target("")));
         check("GET", "/run/a/b/c", Route::WrongMethod);
 
         let ports = |uid: &str| Route::Ports {
@@ -247,7 +247,7 @@ mod tests {
         check("POST", "/portForward/a/b", ports(""));
 
         check("GET", "/portForward/a/b/u", ports("u"));
-        check("GET", "/portForward/a/b/u/x", Route::Nothing);
+        check("GET", "/portForward/a/b/u/x", Route::NotFound);
         check(
             "GET",
             "/containerLogs/a/b/c%20d",
@@ -258,8 +258,8 @@ mod tests {
             },
         );
 
-        check("GET", "/exec/a/b", Route::Nothing);
-        check("GET", "/%zz", Route::Nothing);
-        check("GET", "/", Route::Nothing);
+        check("GET", "/exec/a/b", Route::NotFound);
+        check("GET", "/%zz", Route::NotFound);
+        check("GET", "/", Route::NotFound);
     }
 }

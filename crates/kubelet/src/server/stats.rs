@@ -16,7 +16,7 @@ use super::answer::{self, Answer};
 use super::query::Query;
 use crate::observed::State;
 use crate::pod::PodView as _;
-use crate::roster::Entry;
+use crate::pod_manager::Entry;
 
 pub(super) async fn summary(server: &Server, query: &Query) -> Answer {
     let stats = match server
@@ -37,7 +37,7 @@ pub(super) async fn summary(server: &Server, query: &Query) -> Answer {
         .filter_map(|stats| Some((stats.attributes.as_ref()?.id.clone(), stats)))
         .collect();
 
-    let pods = server.roster.list();
+    let pods = server.pod_manager.list();
     let pods: Vec<Value> = pods
         .iter()
         .filter_map(|entry| pod(entry, &stats, with_files))

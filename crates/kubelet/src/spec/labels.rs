@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use k8s_openapi::api::core::v1::{Container, ContainerPort, LifecycleHandler, Pod};
 
-use crate::observed::Seen;
+use crate::observed::ObservedContainer;
 use crate::pod::PodView;
 
 pub const POD_NAME: &str = "io.kubernetes.pod.name";
@@ -106,7 +106,7 @@ pub fn hash_of(container: &Container) -> String {
     format!("{hash:x}")
 }
 
-impl Seen {
+impl ObservedContainer {
     /// The hash of the spec it was created from.
     pub fn hash(&self) -> Option<&str> {
         self.annotations.get(HASH).map(String::as_str)
@@ -121,7 +121,7 @@ impl Seen {
     }
 
     /// The termination message path, and whether the log is the fallback.
-    pub fn message_place(&self) -> (&str, bool) {
+    pub fn message_path(&self) -> (&str, bool) {
         let text = |name: &str| self.annotations.get(name).map_or("", String::as_str);
         (
             text(MESSAGE_PATH),

@@ -4,7 +4,7 @@ use coracle_api::typed;
 use coracle_api::{Map, Value};
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 
-use super::conditions::{OWNED, not_ready_when_over};
+use super::conditions::{OWNED, clear_ready_when_terminated};
 use super::is_terminal;
 use crate::pod::PodView;
 
@@ -44,7 +44,7 @@ pub fn merged(pod: &Pod, mut ours: PodStatus, may_run: bool) -> PodStatus {
         ours.message.clone_from(&theirs.message);
     }
 
-    not_ready_when_over(&mut ours);
+    clear_ready_when_terminated(&mut ours);
 
     ours
 }
@@ -99,13 +99,13 @@ fn changed(name: &str, old: Option<&Value>, new: &Value) -> Value {
     let (old, new) = (items(old), items(Some(new)));
 
     let named = |item: &Value| item.get(key).and_then(Value::as_str).map(str::to_owned);
-    let mut told: Vec<Value> = new
+    let mut inputs: Vec<Value> = new
         .iter()
         .filter(|item| !old.contains(item))
         .cloned()
         .collect();
 
-    for item in told.iter_mut() {
+    for item in inputs.iter_mut() {
         // Removed fields must be set to null.
         let before = old
             .iter()
@@ -132,8 +132,8 @@ fn changed(name: &str, old: Option<&Value>, new: &Value) -> Value {
         let mut removal = Map::new();
         removal.insert("$patch", "delete");
         removal.insert(key, gone);
-        told.push(Value::Object(removal));
+        inputs.push(Value::Object(removal));
     }
 
-    Value::Array(told)
+    Value::Array(inputs)
 }

@@ -19,7 +19,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, HostIP, Pod, PodIP, PodStatus}
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff;
 
-use crate::actions::Verdicts;
+use crate::actions::ProbeVerdicts;
 use crate::observed::Observed;
 use crate::pod::PodView;
 use crate::qos::Class;
@@ -34,17 +34,17 @@ pub struct Waiting {
 }
 
 /// The inputs of a status.
-pub struct Facts<'a> {
+pub struct StatusInputs<'a> {
     pub pod: &'a Pod,
     pub observed: &'a Observed,
-    pub verdicts: &'a Verdicts,
+    pub verdicts: &'a ProbeVerdicts,
     /// The previous status; the API's for a pod seen for the first time.
     pub before: &'a PodStatus,
     /// Waiting states by container name.
     pub waiting: &'a BTreeMap<String, Waiting>,
     pub host_addresses: &'a [IpAddr],
     /// The pod is finished: nothing in it is started again.
-    pub is_over: bool,
+    pub is_finished: bool,
     /// Why the pod failed, e.g. by eviction: reason and message.
     pub failed: Option<(&'a str, &'a str)>,
     /// Prefix of container IDs.
@@ -53,12 +53,12 @@ pub struct Facts<'a> {
 }
 
 /// Computes the status of a pod. Pure.
-pub fn pod_status(facts: &Facts<'_>) -> PodStatus {
-    let Facts { pod, before, .. } = facts;
+pub fn pod_status(inputs: &StatusInputs<'_>) -> PodStatus {
+    let StatusInputs { pod, before, .. } = inputs;
     let mut status = PodStatus {
-        container_statuses: containers::main(facts),
-        init_container_statuses: containers::init(facts),
-        ephemeral_container_statuses: containers::ephemeral(facts),
+        container_statuses: containers::main(inputs),
+        init_container_statuses: containers::init(inputs),
+        ephemeral_container_statuses: containers::ephemeral(inputs),
         qos_class: Some(Class::of(pod).as_str().to_owned()),
         observed_generation: pod.metadata.generation,
         nominated_node_name: pod.pod_status().nominated_node_name.clone(),
@@ -69,11 +69,11 @@ pub fn pod_status(facts: &Facts<'_>) -> PodStatus {
             .or_else(|| pod.pod_status().start_time.clone()),
         ..PodStatus::default()
     };
-    status.start_time.get_or_insert_with(|| time(facts.now));
+    status.start_time.get_or_insert_with(|| time(inputs.now));
 
-    addresses(facts, &mut status);
+    addresses(inputs, &mut status);
     let of_server = pod.pod_status();
-    let phase = phase::of(facts, &status);
+    let phase = phase::of(inputs, &status);
 
     // A terminal phase is final.
     let ended = [before, of_server]
@@ -91,7 +91,7 @@ pub fn pod_status(facts: &Facts<'_>) -> PodStatus {
 
     status.phase = Some(phase);
 
-    if let Some((reason, message)) = facts.failed {
+    if let Some((reason, message)) = inputs.failed {
         status.phase = Some("Failed".to_owned());
         status.reason = Some(reason.to_owned());
         status.message = Some(message.to_owned());
@@ -101,7 +101,7 @@ pub fn pod_status(facts: &Facts<'_>) -> PodStatus {
         status.phase.clone_from(&of_server.phase);
     }
 
-    conditions::set(facts, &mut status);
+    conditions::set(inputs, &mut status);
     normalize(pod, &mut status);
 
     status
@@ -135,8 +135,8 @@ pub fn time(at: Timestamp) -> Time {
 }
 
 /// Sets pod IPs, in the order of the node's address families, and host IPs.
-fn addresses(facts: &Facts<'_>, status: &mut PodStatus) {
-    let hosts: Vec<String> = facts
+fn addresses(inputs: &StatusInputs<'_>, status: &mut PodStatus) {
+    let hosts: Vec<String> = inputs
         .host_addresses
         .iter()
         .map(ToString::to_string)
@@ -145,22 +145,22 @@ fn addresses(facts: &Facts<'_>, status: &mut PodStatus) {
 
     status.host_ips = Some(hosts.iter().map(|ip| HostIP { ip: ip.clone() }).collect())
         .filter(|ips: &Vec<_>| !ips.is_empty());
-    let own = facts
+    let own = inputs
         .observed
         .ready_sandbox()
         .map(|sandbox| sandbox.addresses.clone())
         .unwrap_or_default();
 
-    let mut own = in_order(&own, facts.host_addresses);
+    let mut own = in_order(&own, inputs.host_addresses);
     if own.is_empty() {
         // A removed sandbox has no addresses; the reported ones stay.
-        let told = facts.before.pod_ips.iter().flatten();
-        own = told
+        let inputs = inputs.before.pod_ips.iter().flatten();
+        own = inputs
             .filter_map(|ip| Some(ip.ip.clone()).filter(|ip| !ip.is_empty()))
             .collect();
     }
 
-    if own.is_empty() && facts.pod.is_host_network() {
+    if own.is_empty() && inputs.pod.is_host_network() {
         own = hosts;
     }
 
@@ -191,11 +191,11 @@ pub fn in_order(addresses: &[String], node: &[IpAddr]) -> Vec<String> {
 }
 
 /// Total size limit of termination messages in a pod's status.
-const LAST_WORDS: usize = 12 * 1024;
+const MAX_MESSAGES: usize = 12 * 1024;
 
 fn normalize(pod: &Pod, status: &mut PodStatus) {
     let count = pod.lasting_containers().count() + pod.ephemeral_containers().len();
-    let each = LAST_WORDS / count.max(1);
+    let each = MAX_MESSAGES / count.max(1);
     let lists = [
         &mut status.container_statuses,
         &mut status.init_container_statuses,

@@ -7,8 +7,7 @@ use coracle_api::go_text::Quoted;
 use coracle_cri::v1::{Mount, MountPropagation};
 use k8s_openapi::api::core::v1::{Container, Pod, VolumeMount};
 
-use super::source::{self, Source};
-use super::subpath;
+use super::{plugin_of, subpath};
 use crate::env::expand_with;
 use crate::pod::PodView as _;
 
@@ -86,8 +85,8 @@ fn plan_one(
 ) -> Result<Planned, BindingError> {
     let mut volumes = pod.pod_spec().volumes.iter().flatten();
     let volume = volumes.find(|volume| volume.name == mount.name);
-    let source = volume
-        .and_then(|volume| source::of(volume).ok())
+    let plugin = volume
+        .and_then(|volume| plugin_of(volume).ok())
         .ok_or_else(|| BindingError::NoVolume {
             volume: mount.name.clone(),
             container: container.name.clone(),
@@ -98,15 +97,12 @@ fn plan_one(
         false => format!("/{}", mount.mount_path),
     };
 
-    // What the kubelet writes, nobody else does.
-    let always = !matches!(source, Source::EmptyDir(_) | Source::HostPath(_));
-
     Ok(Planned {
         volume: mount.name.clone(),
         container: container.name.clone(),
         target,
         sub_path: sub_path(mount, environment)?,
-        read_only: always || mount.read_only == Some(true),
+        read_only: !plugin.is_writable() || mount.read_only == Some(true),
         recursive_read_only: recursive(mount, supports_recursive)?,
         propagation: propagation(mount)?,
     })
@@ -201,7 +197,7 @@ impl Planned {
     pub(super) fn bind(
         self,
         volume: Option<PathBuf>,
-        place: &subpath::Place<'_>,
+        location: &subpath::Location<'_>,
     ) -> Result<Mount, BindingError> {
         let (name, container) = (self.volume.clone(), self.container.clone());
         let volume = volume.ok_or_else(|| BindingError::NoVolume {
@@ -211,9 +207,9 @@ impl Planned {
 
         let host_path = match self.sub_path.as_str() {
             "" => volume,
-            below => below_volume(&volume, &name, below, place).map_err(|error| {
+            below => below_volume(&volume, &name, below, location).map_err(|error| {
                 // Users must not learn which files the host has.
-                tracing::warn!(pod = place.uid, container, volume = name, %error, "cannot prepare subPath");
+                tracing::warn!(pod = location.uid, container, volume = name, %error, "cannot prepare subPath");
 
                 match error {
                     subpath::SubPathError::Create(_) => BindingError::Create {
@@ -243,10 +239,10 @@ fn below_volume(
     volume: &Path,
     name: &str,
     below: &str,
-    place: &subpath::Place<'_>,
+    location: &subpath::Location<'_>,
 ) -> Result<PathBuf, subpath::SubPathError> {
     subpath::ensure(volume, below).map_err(subpath::SubPathError::Create)?;
-    subpath::prepare(volume, name, below, place).map_err(subpath::SubPathError::Prepare)
+    subpath::prepare(volume, name, below, location).map_err(subpath::SubPathError::Prepare)
 }
 
 #[cfg(test)]

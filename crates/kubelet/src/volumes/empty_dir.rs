@@ -1,4 +1,4 @@
-//! Folders of a pod's own: on the disk, or in memory. Volumes of files stand on them too.
+//! `emptyDir` volumes: directories on disk or in memory. Volumes of files use them too.
 
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, Permissions};
@@ -7,19 +7,48 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::str::FromStr as _;
 
+use async_trait::async_trait;
 use coracle_api::go_text::Quoted;
 use coracle_api::quantity::Quantity;
 use coracle_files::remove_tree;
-use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Pod};
+use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Pod, Volume};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use super::mount_table::is_mount_point;
 use super::ownership::{Access, Group};
+use super::plugin::{Context, SetUp, SetUpError, VolumePlugin};
 use crate::downward::Amounts;
 use crate::pod::PodView as _;
 
-pub(super) const PLUGIN: &str = "kubernetes.io~empty-dir";
+/// Directory of its volumes.
+pub(super) const DIRECTORY: &str = "kubernetes.io~empty-dir";
+
+pub(super) struct EmptyDirPlugin;
+
+#[async_trait]
+impl VolumePlugin for EmptyDirPlugin {
+    fn can_support(&self, volume: &Volume) -> bool {
+        volume.empty_dir.is_some()
+    }
+
+    fn directory(&self) -> Option<&'static str> {
+        Some(DIRECTORY)
+    }
+
+    fn is_writable(&self) -> bool {
+        true
+    }
+
+    async fn prepare(&self, volume: &Volume, context: &Context<'_>) -> Result<SetUp, SetUpError> {
+        let source = volume.empty_dir.clone().unwrap_or_default();
+        let medium = Medium::of(&source, context.pod, &context.node)?;
+        Ok(SetUp::new(move |location| {
+            let (dir, marker) = (&location.dir, &location.marker);
+            Ok(set_up(dir, marker, &medium, location.group.as_ref())?)
+        }))
+    }
+}
 
 /// The storage medium.
 #[derive(Clone, Debug, PartialEq, Eq)]

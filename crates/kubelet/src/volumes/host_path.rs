@@ -1,10 +1,43 @@
-//! Paths of the host as volumes: nothing is made but what the type says, and nothing is ever taken
-//! away.
+//! `hostPath` volumes: nothing is created but what the type says, and nothing is ever removed.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
+
+use async_trait::async_trait;
+use k8s_openapi::api::core::v1::Volume;
+
+use super::plugin::{Context, SetUp, SetUpError, VolumePlugin};
+
+pub(super) struct HostPathPlugin;
+
+#[async_trait]
+impl VolumePlugin for HostPathPlugin {
+    fn can_support(&self, volume: &Volume) -> bool {
+        volume.host_path.is_some()
+    }
+
+    fn directory(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn host_path(&self, volume: &Volume) -> Option<PathBuf> {
+        Some(PathBuf::from(&volume.host_path.as_ref()?.path))
+    }
+
+    fn is_writable(&self) -> bool {
+        true
+    }
+
+    async fn prepare(&self, volume: &Volume, _: &Context<'_>) -> Result<SetUp, SetUpError> {
+        let source = volume.host_path.clone().unwrap_or_default();
+        let kind = source.type_.unwrap_or_default();
+        Ok(SetUp::new(move |_| {
+            Ok(check(Path::new(&source.path), &kind)?)
+        }))
+    }
+}
 
 /// Why a path cannot be used. The texts are upstream's.
 #[derive(Debug, thiserror::Error)]

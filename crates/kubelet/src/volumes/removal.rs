@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use coracle_files::remove_tree;
 
+use super::PLUGINS;
 use super::mount_table::{mounted_below, unmount_all};
-use super::source::PLUGINS;
 use crate::layout::Layout;
-use crate::roster::Roster;
+use crate::pod_manager::PodManager;
 
 /// Why something remains.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ pub(super) fn remove_volumes(layout: &Layout, uid: &str) -> Result<(), RemovalEr
     let volumes = layout.volumes(uid);
     let (known, foreign): (Vec<String>, Vec<String>) = names(&volumes)?
         .into_iter()
-        .partition(|plugin| PLUGINS.contains(&plugin.as_str()));
+        .partition(|name| is_plugin_directory(name));
     let mut ours = vec![layout.volume_subpaths(uid), layout.pod(uid).join("plugins")];
     ours.extend(known.iter().map(|plugin| volumes.join(plugin)));
     remove_trees(&layout.pod(uid), &ours)?;
@@ -42,6 +42,12 @@ pub(super) fn remove_volumes(layout: &Layout, uid: &str) -> Result<(), RemovalEr
     remove(&volumes)
 }
 
+fn is_plugin_directory(name: &str) -> bool {
+    PLUGINS
+        .iter()
+        .any(|plugin| plugin.directory() == Some(name))
+}
+
 /// Removes a pod's whole directory.
 pub(super) fn remove_pod(layout: &Layout, uid: &str) -> Result<(), RemovalError> {
     remove_volumes(layout, uid)?;
@@ -50,9 +56,15 @@ pub(super) fn remove_pod(layout: &Layout, uid: &str) -> Result<(), RemovalError>
 
 /// The pods on disk that are not in the pod manager. Directories are listed first, as a pod is
 /// added to the manager before it has a directory.
-pub(super) fn orphans(layout: &Layout, roster: &Roster) -> Result<Vec<String>, RemovalError> {
+pub(super) fn orphans(
+    layout: &Layout,
+    pod_manager: &PodManager,
+) -> Result<Vec<String>, RemovalError> {
     let there = names(&layout.pods())?;
-    Ok(there.into_iter().filter(|uid| !roster.knows(uid)).collect())
+    Ok(there
+        .into_iter()
+        .filter(|uid| !pod_manager.contains(uid))
+        .collect())
 }
 
 /// Unmounts and removes directory trees of a pod. Nothing is removed while anything is still
@@ -127,7 +139,7 @@ mod tests {
     fn a_deeply_nested_volume_is_removed() {
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
         let layout = Layout::below(folder.path());
-        let volume = layout.volume("uid", super::super::empty_dir::PLUGIN, "v");
+        let volume = layout.volume("uid", super::super::empty_dir::DIRECTORY, "v");
         fs::create_dir_all(&volume).unwrap();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
 

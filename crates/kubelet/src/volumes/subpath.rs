@@ -28,14 +28,14 @@ pub(super) enum SubPathError {
 }
 
 /// Identifies a mount of a container.
-pub(super) struct Place<'a> {
+pub(super) struct Location<'a> {
     pub(super) layout: &'a Layout,
     pub(super) uid: &'a str,
     pub(super) container: &'a str,
     pub(super) index: usize,
 }
 
-impl Place<'_> {
+impl Location<'_> {
     fn path(&self, volume: &str) -> PathBuf {
         self.layout
             .volume_subpaths(self.uid)
@@ -78,12 +78,12 @@ pub(super) fn prepare(
     volume: &Path,
     name: &str,
     below: &str,
-    place: &Place<'_>,
+    location: &Location<'_>,
 ) -> io::Result<PathBuf> {
     let part = open_part(volume, below)?;
     let found = fstat(&part)?;
 
-    let target = place.path(name);
+    let target = location.path(name);
     if is_mount_point(&target)? {
         let bound = fs::symlink_metadata(&target)?;
         if (bound.dev(), bound.ino()) == (found.st_dev, found.st_ino) {

@@ -17,7 +17,7 @@ use crate::references::ChangedPods;
 struct Setting {
     cluster: Cluster,
     client: Client,
-    volumes: PodVolumes,
+    volumes: VolumeManager,
     changed: ChangedPods,
     folder: tempfile::TempDir,
     _tasks: Tasks,
@@ -85,13 +85,13 @@ impl Setting {
 }
 
 /// A kubelet's volumes in a directory, as after a start.
-fn opened(client: &Client, folder: &Path) -> (PodVolumes, ChangedPods, Tasks) {
+fn opened(client: &Client, folder: &Path) -> (VolumeManager, ChangedPods, Tasks) {
     let tasks = Tasks::new();
     let informers = Informers::new(client.clone(), tasks.clone());
     let itself = Selection::all(&Resource::of::<Node>()).fields("metadata.name=n1");
 
     let (references, changed) = References::new(client);
-    let volumes = PodVolumes {
+    let volumes = VolumeManager {
         layout: Layout::below(folder),
         world: client.world(),
         references,
@@ -361,14 +361,14 @@ async fn after_a_restart_volumes_are_found_and_orphans_are_cleaned_up() {
 
     one.metadata.uid = Some("u-2".to_owned());
     again.mount(&one).await.unwrap();
-    let roster = Roster::default();
-    roster.want(Arc::new(one.clone()));
-    again.clean_up(&roster).await.unwrap();
+    let pod_manager = PodManager::default();
+    pod_manager.set(Arc::new(one.clone()));
+    again.clean_up(&pod_manager).await.unwrap();
     assert!(!setting.volumes.layout.pod("u-1").exists());
     assert_eq!(setting.mounted(), 2);
 
-    roster.forget("u-2");
-    again.clean_up(&roster).await.unwrap();
+    pod_manager.forget("u-2");
+    again.clean_up(&pod_manager).await.unwrap();
     assert_eq!(setting.mounted(), 0);
     assert_eq!(
         fs::read_dir(setting.volumes.layout.pods()).unwrap().count(),
@@ -391,7 +391,7 @@ async fn an_interrupted_setup_is_continued() {
     empty_dir::set_up(
         &dir,
         &setting.folder.path().join("elsewhere"),
-        &Medium::Memory { size: 1 << 20 },
+        &empty_dir::Medium::Memory { size: 1 << 20 },
         None,
     )
     .unwrap();
@@ -426,7 +426,10 @@ async fn subpaths_are_mounted_and_cannot_escape_the_volume() {
             .map_err(|error| error.to_string())
     };
 
-    let volume = setting.volumes.layout.volume("u-1", empty_dir::PLUGIN, "v");
+    let volume = setting
+        .volumes
+        .layout
+        .volume("u-1", empty_dir::DIRECTORY, "v");
     let made = bind("logs/$(POD)").await.unwrap();
     assert_eq!(
         made,

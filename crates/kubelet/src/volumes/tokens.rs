@@ -13,16 +13,16 @@ use k8s_openapi::api::core::v1::{Pod, ServiceAccount, ServiceAccountTokenProject
 use crate::pod::PodView as _;
 
 /// A token is renewed after this time, even if it is valid for longer.
-const LONGEST_USE: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The server's default.
-const USUAL_SECONDS: i64 = 3600;
+const DEFAULT_SECONDS: i64 = 3600;
 /// Jitter of renewals.
 const SPREAD_SECONDS: f64 = 10.0;
 
 /// The tokens of this node's pods, in memory only: they are requested again after a restart.
 pub(super) struct Tokens {
     client: Client,
-    kept: Mutex<BTreeMap<Key, Kept>>,
+    cached: Mutex<BTreeMap<Key, CachedToken>>,
 }
 
 /// Identifies a token.
@@ -35,7 +35,7 @@ struct Key {
 }
 
 #[derive(Clone, Debug)]
-struct Kept {
+struct CachedToken {
     token: Token,
     expires: Timestamp,
 }
@@ -60,7 +60,7 @@ impl Tokens {
     pub(super) fn new(client: Client) -> Tokens {
         Tokens {
             client,
-            kept: Mutex::default(),
+            cached: Mutex::default(),
         }
     }
 
@@ -86,12 +86,12 @@ impl Tokens {
         };
 
         let now = self.client.world().now();
-        let kept = self.lock().get(&key).cloned();
-        if let Some(kept) = kept.as_ref().filter(|kept| now < kept.token.renew_at) {
-            return Ok(kept.token.clone());
+        let cached = self.lock().get(&key).cloned();
+        if let Some(cached) = cached.as_ref().filter(|cached| now < cached.token.renew_at) {
+            return Ok(cached.token.clone());
         }
 
-        match (self.ask(pod, &key).await, kept) {
+        match (self.request_token(pod, &key).await, cached) {
             (Ok(fresh), _) => {
                 let token = fresh.token.clone();
                 self.lock().insert(key, fresh);
@@ -113,7 +113,7 @@ impl Tokens {
         self.lock().retain(|key, _| key.uid != uid);
     }
 
-    async fn ask(&self, pod: &Pod, key: &Key) -> Result<Kept, String> {
+    async fn request_token(&self, pod: &Pod, key: &Key) -> Result<CachedToken, String> {
         let accounts = self.client.resource(&Resource::of::<ServiceAccount>());
         let access = accounts.namespace(pod.namespace()).subresource("token");
         let answer = access.create_below(&key.account, &request(pod, key)).await;
@@ -122,8 +122,8 @@ impl Tokens {
         read(&answer, spread).ok_or_else(|| "the TokenRequest response has no token".to_owned())
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, CachedToken>> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -140,7 +140,7 @@ fn request(pod: &Pod, key: &Key) -> Value {
 }
 
 /// Parses a response: renewal is due after four fifths of the lifetime, or after a day.
-fn read(answer: &Value, spread: Duration) -> Option<Kept> {
+fn read(answer: &Value, spread: Duration) -> Option<CachedToken> {
     let text = answer.at(&["status", "token"])?.as_str()?.to_owned();
     let expires = Time::parse(answer.at(&["status", "expirationTimestamp"])?.as_str()?)
         .ok()?
@@ -149,11 +149,11 @@ fn read(answer: &Value, spread: Duration) -> Option<Kept> {
     let seconds = answer
         .at(&["spec", "expirationSeconds"])
         .and_then(Value::as_int)
-        .unwrap_or(USUAL_SECONDS);
+        .unwrap_or(DEFAULT_SECONDS);
     let issued = expires.plus_seconds(seconds.saturating_neg());
-    let renew_at = (issued + LONGEST_USE).min(expires.plus_seconds((seconds / 5).saturating_neg()));
+    let renew_at = (issued + MAX_AGE).min(expires.plus_seconds((seconds / 5).saturating_neg()));
 
-    Some(Kept {
+    Some(CachedToken {
         token: Token {
             text,
             renew_at: renew_at + spread.negated(),
@@ -178,8 +178,8 @@ mod tests {
             let answer = format!(
                 r#"{{"spec":{{"expirationSeconds":{seconds}}},"status":{{"token":"t","expirationTimestamp":"2026-03-10T00:00:00Z"}}}}"#
             );
-            let kept = read(&json::parse(answer.as_bytes()).unwrap(), Duration::ZERO).unwrap();
-            assert_eq!(Time(kept.token.renew_at).text(), expected, "{seconds}");
+            let cached = read(&json::parse(answer.as_bytes()).unwrap(), Duration::ZERO).unwrap();
+            assert_eq!(Time(cached.token.renew_at).text(), expected, "{seconds}");
         };
         check(600, "2026-03-09T23:58:00Z");
         check(3607, "2026-03-09T23:47:59Z");

@@ -1,6 +1,6 @@
 //! A cluster with one node: an API server in memory, a machine with a runtime, and a kubelet.
 
-mod forgetful;
+mod restarted_runtime;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use coracle_kubelet::{Config, Kubelet, LogRotation};
 use coracle_testkit::{Cluster, Machine, eventually, objects};
 use k8s_openapi::api::core::v1::{Event, Node, Pod, PodStatus};
 
-pub(crate) use forgetful::Forgetful;
+pub(crate) use restarted_runtime::RestartedRuntime;
 
 pub(crate) const NODE: &str = "n1";
 /// Address of `/healthz`; every test has its own network namespace.
@@ -185,7 +185,7 @@ impl World {
     }
 
     /// Sets the node's pod CIDR, as the cluster does.
-    pub(crate) async fn give_ranges(&self) {
+    pub(crate) async fn set_pod_cidr(&self) {
         let patch = objects::object("spec: {podCIDR: 10.244.0.0/24, podCIDRs: [10.244.0.0/24]}");
         let nodes = self.client.resource(&Resource::of::<Node>());
         nodes.patch(NODE, &Patch::Merge(patch)).await.unwrap();

@@ -10,13 +10,13 @@ use super::worker::Worker;
 use crate::{Attachment, Error, Pod};
 
 /// Receives the result.
-pub(super) type Answer<T> = oneshot::Sender<Result<T, Error>>;
+pub(super) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
 pub(super) enum Job {
-    Attach(Pod, Answer<Attachment>),
-    Detach(String, Answer<()>),
+    Attach(Pod, Reply<Attachment>),
+    Detach(String, Reply<()>),
     /// Any other operation, which sends its own result.
-    Deed(Box<dyn FnOnce(&mut Worker) + Send>),
+    Run(Box<dyn FnOnce(&mut Worker) + Send>),
 }
 
 /// Runs jobs until all senders are dropped.
@@ -24,10 +24,10 @@ pub(super) fn serve(worker: &mut Worker, incoming: &mut mpsc::Receiver<Job>) {
     let mut next = incoming.blocking_recv();
     while let Some(job) = next {
         next = match job {
-            Job::Attach(pod, answer) => attach(worker, (pod, answer), incoming),
-            Job::Detach(sandbox, answer) => detach(worker, (sandbox, answer), incoming),
-            Job::Deed(deed) => {
-                deed(worker);
+            Job::Attach(pod, reply) => attach(worker, (pod, reply), incoming),
+            Job::Detach(sandbox, reply) => detach(worker, (sandbox, reply), incoming),
+            Job::Run(operation) => {
+                operation(worker);
                 None
             }
         };
@@ -41,25 +41,25 @@ pub(super) fn serve(worker: &mut Worker, incoming: &mut mpsc::Receiver<Job>) {
 /// Attaches this pod and the adjacent queued ones; returns the first job of another type.
 fn attach(
     worker: &mut Worker,
-    first: (Pod, Answer<Attachment>),
+    first: (Pod, Reply<Attachment>),
     incoming: &mut mpsc::Receiver<Job>,
 ) -> Option<Job> {
-    let mut together = vec![first];
+    let mut batch = vec![first];
     let other = loop {
         match incoming.try_recv() {
-            Ok(Job::Attach(pod, answer)) => together.push((pod, answer)),
+            Ok(Job::Attach(pod, reply)) => batch.push((pod, reply)),
             other => break other.ok(),
         }
     };
 
-    let pods: Vec<&Pod> = together.iter().map(|(pod, _)| pod).collect();
+    let pods: Vec<&Pod> = batch.iter().map(|(pod, _)| pod).collect();
     let done = worker.attach_all(&pods);
 
     // A caller that no longer waits will detach the pod.
-    together
+    batch
         .into_iter()
         .zip(done)
-        .for_each(|((_, answer), done)| drop(answer.send(done)));
+        .for_each(|((_, reply), done)| drop(reply.send(done)));
 
     other
 }
@@ -67,26 +67,23 @@ fn attach(
 /// Detaches this sandbox and the adjacent queued ones; returns the first job of another type.
 fn detach(
     worker: &mut Worker,
-    first: (String, Answer<()>),
+    first: (String, Reply<()>),
     incoming: &mut mpsc::Receiver<Job>,
 ) -> Option<Job> {
-    let mut together = vec![first];
+    let mut batch = vec![first];
     let other = loop {
         match incoming.try_recv() {
-            Ok(Job::Detach(sandbox, answer)) => together.push((sandbox, answer)),
+            Ok(Job::Detach(sandbox, reply)) => batch.push((sandbox, reply)),
             other => break other.ok(),
         }
     };
 
-    let sandboxes: Vec<&str> = together
-        .iter()
-        .map(|(sandbox, _)| sandbox.as_str())
-        .collect();
+    let sandboxes: Vec<&str> = batch.iter().map(|(sandbox, _)| sandbox.as_str()).collect();
     let done = worker.detach_all(&sandboxes);
-    together
+    batch
         .into_iter()
         .zip(done)
-        .for_each(|((_, answer), done)| drop(answer.send(done)));
+        .for_each(|((_, reply), done)| drop(reply.send(done)));
 
     other
 }

@@ -41,7 +41,7 @@ pub struct BridgeConfig {
     /// Ranges that no interface has because nftables rules redirect them (Service CIDRs). The node
     /// gets a route to them through the bridge: without a default route, it could not send to them
     /// at all.
-    pub led_by_rules: Vec<IpNet>,
+    pub service_ranges: Vec<IpNet>,
 }
 
 /// The built-in network of one instance.
@@ -52,13 +52,13 @@ pub struct Bridge {
 }
 
 /// Bound of the job queue.
-const WAITING: usize = 64;
+const QUEUED: usize = 64;
 
 impl Bridge {
     /// Loads the records; creates the bridge if the ranges are known.
     pub async fn open(config: BridgeConfig) -> Result<Self, Error> {
-        let (jobs, mut incoming) = mpsc::channel::<Job>(WAITING);
-        let (tell, told) = oneshot::channel();
+        let (jobs, mut incoming) = mpsc::channel::<Job>(QUEUED);
+        let (reply, result) = oneshot::channel();
         let known = config.ranges.clone();
 
         // A thread inherits the namespace of its creator.
@@ -67,14 +67,14 @@ impl Bridge {
             .spawn(move || {
                 let mut worker = match Worker::open(config) {
                     Ok(worker) => worker,
-                    Err(error) => return drop(tell.send(Err(error))),
+                    Err(error) => return drop(reply.send(Err(error))),
                 };
-                drop(tell.send(Ok(())));
+                drop(reply.send(Ok(())));
                 jobs::serve(&mut worker, &mut incoming);
             });
         let thread = thread.map_err(Error::Thread)?;
 
-        told.await.map_err(|_| Error::Stopped)??;
+        result.await.map_err(|_| Error::Stopped)??;
 
         Ok(Self {
             jobs: Some(jobs),
@@ -86,7 +86,7 @@ impl Bridge {
     /// Sets the pod CIDRs of this node. Connected pods keep their addresses.
     pub async fn set_ranges(&self, ranges: Vec<IpNet>) -> Result<(), Error> {
         let known = Arc::clone(&self.ranges);
-        self.ask(move |worker| {
+        self.run(move |worker| {
             worker.set_ranges(&ranges)?;
             *known.lock().unwrap_or_else(PoisonError::into_inner) = ranges;
             Ok(())
@@ -96,32 +96,32 @@ impl Bridge {
 
     /// Releases what sandboxes hold that are not in `live`: at start, after a crash.
     pub async fn reclaim(&self, live: BTreeSet<String>) -> Result<(), Error> {
-        self.ask(move |worker| worker.reclaim(&live)).await
+        self.run(move |worker| worker.reclaim(&live)).await
     }
 
     /// Deletes the bridge, the table and all records, when the instance is removed from the node.
     pub async fn tear_down(&self) -> Result<(), Error> {
-        self.ask(Worker::tear_down).await
+        self.run(Worker::tear_down).await
     }
 
     /// # Cancellation
     /// The operation is completed even if the caller no longer waits.
-    async fn ask<T: Send + 'static>(
+    async fn run<T: Send + 'static>(
         &self,
-        deed: impl FnOnce(&mut Worker) -> Result<T, Error> + Send + 'static,
+        operation: impl FnOnce(&mut Worker) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        self.send(|tell| Job::Deed(Box::new(move |worker| drop(tell.send(deed(worker))))))
+        self.send(|reply| Job::Run(Box::new(move |worker| drop(reply.send(operation(worker))))))
             .await
     }
 
-    async fn send<T>(&self, job: impl FnOnce(jobs::Answer<T>) -> Job) -> Result<T, Error> {
-        let (tell, told) = oneshot::channel();
+    async fn send<T>(&self, job: impl FnOnce(jobs::Reply<T>) -> Job) -> Result<T, Error> {
+        let (reply, result) = oneshot::channel();
         let jobs = self
             .jobs
             .as_ref()
             .expect("the channel is closed only when the bridge is dropped");
-        jobs.send(job(tell)).await.map_err(|_| Error::Stopped)?;
-        told.await.map_err(|_| Error::Stopped)?
+        jobs.send(job(reply)).await.map_err(|_| Error::Stopped)?;
+        result.await.map_err(|_| Error::Stopped)?
     }
 }
 
@@ -146,11 +146,11 @@ impl PodNetwork for Bridge {
     }
 
     async fn attach(&self, pod: &Pod) -> Result<Attachment, Error> {
-        self.send(|tell| Job::Attach(pod.clone(), tell)).await
+        self.send(|reply| Job::Attach(pod.clone(), reply)).await
     }
 
     async fn detach(&self, pod: &Pod) -> Result<(), Error> {
-        self.send(|tell| Job::Detach(pod.sandbox.clone(), tell))
+        self.send(|reply| Job::Detach(pod.sandbox.clone(), reply))
             .await
     }
 }

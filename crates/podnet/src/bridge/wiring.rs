@@ -7,18 +7,18 @@ use ipnet::IpNet;
 
 use super::BridgeConfig;
 use crate::Error;
-use crate::netlink::{Connection, LONGEST_NAME, Mac, Peer, refuse_router_advertisements};
+use crate::netlink::{Connection, MAX_NAME, Mac, Peer, refuse_router_advertisements};
 use crate::pool::Pool;
 
 /// The name of a pod's interface; CRI clients expect it.
-const INSIDE: &str = "eth0";
+const POD_INTERFACE: &str = "eth0";
 
 /// Without a setting or a default route.
-const USUAL_MTU: u32 = 1500;
+const DEFAULT_MTU: u32 = 1500;
 
 /// Reconciles the bridge with the configuration; returns its index and MTU. `held` are the
 /// addresses of pods.
-pub(super) fn make_bridge(
+pub(super) fn reconcile_bridge(
     host: &mut Connection,
     config: &BridgeConfig,
     pools: &[Pool],
@@ -27,8 +27,8 @@ pub(super) fn make_bridge(
     let mtu = match config.mtu {
         Some(mtu) => mtu,
         None => match host.uplink()? {
-            Some(uplink) => host.mtu(uplink)?.unwrap_or(USUAL_MTU),
-            None => USUAL_MTU,
+            Some(uplink) => host.mtu(uplink)?.unwrap_or(DEFAULT_MTU),
+            None => DEFAULT_MTU,
         },
     };
 
@@ -44,7 +44,7 @@ pub(super) fn make_bridge(
     host.set_mtu(bridge, mtu)?;
     let wanted: Vec<IpNet> = pools
         .iter()
-        .map(|pool| on_the_bridge(pool, pool.gateway()))
+        .map(|pool| interface_address(pool, pool.gateway()))
         .collect();
 
     // The gateway of an earlier range stays while a pod uses it.
@@ -71,11 +71,11 @@ pub(super) fn make_bridge(
             .any(|own| own.addr().is_ipv4() == range.addr().is_ipv4())
     };
 
-    for range in config.led_by_rules.iter().filter(has_family) {
+    for range in config.service_ranges.iter().filter(has_family) {
         host.add_route(*range, bridge)?;
     }
 
-    forward_packets(&wanted)?;
+    enable_forwarding(&wanted)?;
 
     Ok((bridge, mtu))
 }
@@ -104,7 +104,7 @@ impl Wire<'_> {
             self.bridge,
             self.mtu,
             &Peer {
-                name: INSIDE,
+                name: POD_INTERFACE,
                 mac,
                 namespace,
             },
@@ -115,10 +115,10 @@ impl Wire<'_> {
         }
 
         let inside = pod
-            .link(INSIDE)?
-            .ok_or_else(|| Error::BridgeGone(INSIDE.to_owned()))?;
+            .link(POD_INTERFACE)?
+            .ok_or_else(|| Error::BridgeGone(POD_INTERFACE.to_owned()))?;
         for (pool, address) in self.pools.iter().zip(self.addresses) {
-            pod.add_address(inside, on_the_bridge(pool, *address))?;
+            pod.add_address(inside, interface_address(pool, *address))?;
         }
 
         pod.set_up(inside)?;
@@ -133,13 +133,10 @@ impl Wire<'_> {
 
 /// The name of a pod's port on the bridge: the prefix of the sandbox ID is unique enough.
 pub(super) fn name_of_port(sandbox: &str) -> String {
-    format!("veth{sandbox}")
-        .chars()
-        .take(LONGEST_NAME)
-        .collect()
+    format!("veth{sandbox}").chars().take(MAX_NAME).collect()
 }
 
-fn on_the_bridge(pool: &Pool, address: IpAddr) -> IpNet {
+fn interface_address(pool: &Pool, address: IpAddr) -> IpNet {
     IpNet::new(address, pool.range().prefix_len())
         .expect("a pool's addresses have the family of its range")
 }
@@ -157,7 +154,7 @@ fn mac_of(address: IpAddr) -> Mac {
 }
 
 /// Enables IP forwarding.
-fn forward_packets(addresses: &[IpNet]) -> Result<(), Error> {
+fn enable_forwarding(addresses: &[IpNet]) -> Result<(), Error> {
     let settings = [
         (true, "/proc/sys/net/ipv4/ip_forward"),
         (false, "/proc/sys/net/ipv6/conf/all/forwarding"),

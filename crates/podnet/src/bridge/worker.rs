@@ -9,7 +9,7 @@ use ipnet::IpNet;
 
 use super::BridgeConfig;
 use super::wiring::{self, Wire};
-use crate::host_ports::{self, Wanted};
+use crate::host_ports::{self, PortTable};
 use crate::ledger::Ledger;
 use crate::netlink::{Connection, is_name};
 use crate::pool::Pool;
@@ -64,10 +64,10 @@ impl Worker {
             .collect();
 
         for pool in &mut pools {
-            held.iter().for_each(|address| pool.retake(*address));
+            held.iter().for_each(|address| pool.reserve(*address));
         }
 
-        let (bridge, mtu) = wiring::make_bridge(&mut self.host, &self.config, &pools, &held)?;
+        let (bridge, mtu) = wiring::reconcile_bridge(&mut self.host, &self.config, &pools, &held)?;
         self.config.ranges = ranges.to_vec();
         self.network = Some(Network { bridge, mtu, pools });
 
@@ -113,11 +113,11 @@ impl Worker {
     fn attach(&mut self, pod: &Pod) -> Result<Attachment, Error> {
         // Remains of an incomplete attempt: start over.
         self.detach(&pod.sandbox)?;
-        self.refuse_taken_ports(&pod.ports)?;
+        self.check_ports(&pod.ports)?;
         let addresses = self.take_addresses()?;
         if let Err(error) = self.connect(pod, &addresses) {
             self.undo(&pod.sandbox);
-            self.give_back(&addresses);
+            self.release(&addresses);
             return Err(error);
         }
         Ok(Attachment { addresses })
@@ -187,7 +187,7 @@ impl Worker {
         };
         self.host.delete_link(&wiring::name_of_port(sandbox))?;
         self.ledger.remove(sandbox)?;
-        self.give_back(&record.addresses);
+        self.release(&record.addresses);
         Ok(())
     }
 
@@ -224,7 +224,7 @@ impl Worker {
                 Some(address) => taken.push(address),
                 None => {
                     let full = pool.range();
-                    self.give_back(&taken);
+                    self.release(&taken);
                     return Err(Error::Exhausted(full));
                 }
             }
@@ -233,21 +233,19 @@ impl Worker {
         Ok(taken)
     }
 
-    fn give_back(&mut self, addresses: &[IpAddr]) {
+    fn release(&mut self, addresses: &[IpAddr]) {
         for pool in self
             .network
             .iter_mut()
             .flat_map(|network| &mut network.pools)
         {
-            addresses
-                .iter()
-                .for_each(|address| pool.give_back(*address));
+            addresses.iter().for_each(|address| pool.release(*address));
         }
     }
 
-    fn refuse_taken_ports(&self, wanted: &[PortMapping]) -> Result<(), Error> {
+    fn check_ports(&self, table: &[PortMapping]) -> Result<(), Error> {
         for (holder, record) in self.ledger.iter() {
-            for port in wanted {
+            for port in table {
                 if record
                     .ports
                     .iter()
@@ -279,7 +277,7 @@ impl Worker {
             .iter()
             .filter(|(sandbox, _)| !without.contains(&sandbox.as_str()));
 
-        let wanted = Wanted {
+        let table = PortTable {
             table: &self.config.table,
             bridge: &self.config.name,
             ranges: &self.config.ranges,
@@ -289,7 +287,7 @@ impl Worker {
                 .collect(),
         };
 
-        if wanted.pods.iter().any(|(_, ports)| !ports.is_empty()) {
+        if table.pods.iter().any(|(_, ports)| !ports.is_empty()) {
             // Makes host ports reachable at 127.0.0.1 from the host; the table blocks other
             // sources.
             let setting = format!(
@@ -302,6 +300,6 @@ impl Worker {
             }
         }
 
-        Ok(host_ports::apply(&host_ports::compile(&wanted))?)
+        Ok(host_ports::apply(&host_ports::compile(&table))?)
     }
 }

@@ -136,9 +136,13 @@ fn path(folder: &Path, network: &str, sandbox: &str, interface: &str) -> PathBuf
         .join(format!("{network}-{sandbox}-{interface}"))
 }
 
-fn failed(deed: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {
     let path = path.to_owned();
-    move |source| LedgerError::Io { deed, path, source }
+    move |source| LedgerError::Io {
+        action,
+        path,
+        source,
+    }
 }
 
 /// Base64, as the format requires.

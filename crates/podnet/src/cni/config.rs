@@ -36,7 +36,7 @@ pub enum ConfigError {
     #[error("invalid JSON")]
     Json(#[from] serde_json::Error),
     #[error("{0}")]
-    Wrong(&'static str),
+    Invalid(&'static str),
 }
 
 impl NetworkList {
@@ -108,7 +108,7 @@ impl NetworkList {
                 .iter()
                 .map(Plugin::read)
                 .collect::<Result<Vec<_>, _>>()?,
-            Some(_) => return Err(ConfigError::Wrong("plugins is not a list")),
+            Some(_) => return Err(ConfigError::Invalid("plugins is not a list")),
             None => vec![Plugin::read(&Value::Object(whole.clone()))?],
         };
 
@@ -124,11 +124,13 @@ impl NetworkList {
             && name.as_bytes()[0].is_ascii_alphanumeric();
 
         if !is_file_name && !is_single_and_nameless {
-            return Err(ConfigError::Wrong("the network name is missing or invalid"));
+            return Err(ConfigError::Invalid(
+                "the network name is missing or invalid",
+            ));
         }
 
         if plugins.is_empty() {
-            return Err(ConfigError::Wrong("the plugin list is empty"));
+            return Err(ConfigError::Invalid("the plugin list is empty"));
         }
 
         let version = Some(field("cniVersion")).filter(|version| !version.is_empty());
@@ -146,7 +148,7 @@ impl NetworkList {
     /// Whether pods can be connected to it.
     pub(super) fn check_name(&self) -> Result<(), ConfigError> {
         if self.name.is_empty() {
-            Err(ConfigError::Wrong("missing network name"))
+            Err(ConfigError::Invalid("missing network name"))
         } else {
             Ok(())
         }
@@ -194,7 +196,7 @@ impl Plugin {
     fn read(value: &Value) -> Result<Self, ConfigError> {
         let settings = value
             .as_object()
-            .ok_or(ConfigError::Wrong("a plugin is not an object"))?;
+            .ok_or(ConfigError::Invalid("a plugin is not an object"))?;
         let kind = settings
             .get("type")
             .and_then(Value::as_str)
@@ -202,7 +204,9 @@ impl Plugin {
 
         // A program name, not a path.
         if kind.is_empty() || kind.contains('/') || kind == ".." {
-            return Err(ConfigError::Wrong("a plugin has a missing or invalid type"));
+            return Err(ConfigError::Invalid(
+                "a plugin has a missing or invalid type",
+            ));
         }
 
         Ok(Self {

@@ -18,21 +18,21 @@ pub(super) struct Call<'a> {
     pub(super) interface: &'a str,
     pub(super) arguments: Vec<(String, String)>,
     pub(super) plugins: &'a [PathBuf],
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
 }
 
 /// Why a plugin failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
     #[error("failed to find plugin {kind:?} in path {folders:?}")]
-    Absent { kind: String, folders: Vec<PathBuf> },
+    NotFound { kind: String, folders: Vec<PathBuf> },
     #[error("cannot run plugin {0:?}")]
     Run(PathBuf, #[source] io::Error),
-    #[error("plugin {kind:?} timed out after {patience:?}")]
-    Slow { kind: String, patience: Duration },
+    #[error("plugin {kind:?} timed out after {timeout:?}")]
+    Timeout { kind: String, timeout: Duration },
     #[error(
         "plugin type={kind:?} failed ({command}): {message}{}",
-        further(details)
+        with_details(details)
     )]
     Failed {
         kind: String,
@@ -42,10 +42,10 @@ pub enum PluginError {
         details: String,
     },
     #[error("plugin {kind:?} returned an invalid result: {text:?}")]
-    Nonsense { kind: String, text: String },
+    InvalidResult { kind: String, text: String },
 }
 
-fn further(details: &str) -> String {
+fn with_details(details: &str) -> String {
     if details.is_empty() {
         String::new()
     } else {
@@ -84,21 +84,21 @@ impl Call<'_> {
         let mut stdin = child.stdin.take().expect("stdin was piped");
 
         let input = input.to_string();
-        let talk = async {
+        let run = async {
             // A plugin that exits before reading its input reports the reason.
             drop(stdin.write_all(input.as_bytes()).await);
             drop(stdin);
             child.wait_with_output().await
         };
-        let output = tokio::time::timeout(self.patience, talk).await;
+        let output = tokio::time::timeout(self.timeout, run).await;
 
-        let slow = |_| PluginError::Slow {
+        let timed_out = |_| PluginError::Timeout {
             kind: kind.to_owned(),
-            patience: self.patience,
+            timeout: self.timeout,
         };
-        let output = output.map_err(slow)?.map_err(failed)?;
+        let output = output.map_err(timed_out)?.map_err(failed)?;
 
-        self.judge(
+        self.parse_output(
             kind,
             output.status.success(),
             &output.stdout,
@@ -106,7 +106,7 @@ impl Call<'_> {
         )
     }
 
-    fn judge(
+    fn parse_output(
         &self,
         kind: &str,
         success: bool,
@@ -114,7 +114,7 @@ impl Call<'_> {
         stderr: &[u8],
     ) -> Result<Option<Value>, PluginError> {
         #[derive(Deserialize)]
-        struct Told {
+        struct ErrorResult {
             #[serde(default)]
             code: u32,
             msg: String,
@@ -125,7 +125,7 @@ impl Call<'_> {
         let kind = kind.to_owned();
         if success {
             let is_empty = stdout.iter().all(u8::is_ascii_whitespace);
-            let nonsense = |_| PluginError::Nonsense {
+            let invalid = |_| PluginError::InvalidResult {
                 kind,
                 text: excerpt(stdout),
             };
@@ -133,18 +133,18 @@ impl Call<'_> {
             return if is_empty {
                 Ok(None)
             } else {
-                serde_json::from_slice(stdout).map(Some).map_err(nonsense)
+                serde_json::from_slice(stdout).map(Some).map_err(invalid)
             };
         }
 
         let command = self.command;
-        Err(match serde_json::from_slice::<Told>(stdout) {
-            Ok(told) => PluginError::Failed {
+        Err(match serde_json::from_slice::<ErrorResult>(stdout) {
+            Ok(result) => PluginError::Failed {
                 kind,
                 command,
-                code: told.code,
-                message: told.msg,
-                details: told.details,
+                code: result.code,
+                message: result.msg,
+                details: result.details,
             },
             Err(_) => {
                 let text = if stdout.is_empty() {
@@ -182,7 +182,7 @@ pub(super) fn find(kind: &str, folders: &[PathBuf]) -> Result<PathBuf, PluginErr
         .iter()
         .map(|folder| folder.join(kind))
         .find(|path| path.is_file());
-    found.ok_or_else(|| PluginError::Absent {
+    found.ok_or_else(|| PluginError::NotFound {
         kind: kind.to_owned(),
         folders: folders.to_vec(),
     })

@@ -39,7 +39,7 @@ pub struct CniConfig {
     /// Directory of stored results.
     pub cache: PathBuf,
     /// Timeout of a plugin.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// The network made by CNI plugins.
@@ -114,8 +114,8 @@ impl CniNetwork {
     }
 
     /// The list to disconnect a pod that `then` connected.
-    fn undoing(&self, then: NetworkList) -> NetworkList {
-        let is_there = |plugin: &Plugin| {
+    fn disconnect_list(&self, then: NetworkList) -> NetworkList {
+        let exists = |plugin: &Plugin| {
             plugin
                 .programs()
                 .all(|kind| exec::find(kind, &self.config.plugins).is_ok())
@@ -124,7 +124,7 @@ impl CniNetwork {
         let now = NetworkList::named(&self.config.configurations, &then.name)
             .ok()
             .flatten();
-        undo::undoing(then, now, is_there)
+        undo::disconnect_list(then, now, exists)
     }
 
     /// Runs one plugin.
@@ -144,7 +144,7 @@ impl CniNetwork {
             interface: INTERFACE,
             arguments: arguments(pod),
             plugins: &self.config.plugins,
-            patience: self.config.patience,
+            timeout: self.config.timeout,
         };
 
         Ok(call
@@ -230,13 +230,13 @@ impl PodNetwork for CniNetwork {
         let Some(cached) = Cached::find(&self.config.cache, &pod.sandbox, INTERFACE)? else {
             return Ok(());
         };
-        let list = self.undoing(NetworkList::read(&cached.config)?);
+        let list = self.disconnect_list(NetworkList::read(&cached.config)?);
 
         let result = Some(&cached.result).filter(|result| !result.is_null());
         self.delete(pod, &list, result)
             .await
             .map_err(|error| match error {
-                Error::Plugin(PluginError::Absent { kind, folders }) => Error::PluginGone {
+                Error::Plugin(PluginError::NotFound { kind, folders }) => Error::PluginGone {
                     kind,
                     folders,
                     network: list.name.clone(),

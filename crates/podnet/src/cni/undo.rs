@@ -5,18 +5,18 @@ use super::config::{NetworkList, Plugin};
 /// The list that connected the pod. If some of its plugins no longer exist, and the network's
 /// current configuration has only existing ones, the new plugins of that replace the first missing
 /// one. Otherwise pods of a network whose plugin was uninstalled could never be removed.
-pub(super) fn undoing(
+pub(super) fn disconnect_list(
     mut then: NetworkList,
     now: Option<NetworkList>,
-    is_there: impl Fn(&Plugin) -> bool,
+    exists: impl Fn(&Plugin) -> bool,
 ) -> NetworkList {
-    let Some(first_gone) = then.plugins.iter().position(|plugin| !is_there(plugin)) else {
+    let Some(first_gone) = then.plugins.iter().position(|plugin| !exists(plugin)) else {
         return then;
     };
-    let Some(now) = now.filter(|now| now.plugins.iter().all(&is_there)) else {
+    let Some(now) = now.filter(|now| now.plugins.iter().all(&exists)) else {
         return then;
     };
-    then.plugins.retain(&is_there);
+    then.plugins.retain(&exists);
 
     let new: Vec<Plugin> = now
         .plugins
@@ -52,10 +52,14 @@ mod tests {
     fn missing_plugins_are_replaced_by_the_current_configuration() {
         let check = |then: &[&str], now: Option<&[&str]>, expected: &[&str]| {
             let there = ["bridge", "macvlan", "portmap", "tuning", "host-local"];
-            let undoing = undoing(list(then), now.map(list), |plugin| {
+            let disconnect_list = disconnect_list(list(then), now.map(list), |plugin| {
                 plugin.programs().all(|program| there.contains(&program))
             });
-            assert_eq!(undoing.plugins, list(expected).plugins, "{then:?} {now:?}");
+            assert_eq!(
+                disconnect_list.plugins,
+                list(expected).plugins,
+                "{then:?} {now:?}"
+            );
         };
 
         // All plugins exist: the current configuration does not matter.

@@ -25,7 +25,7 @@ const BRPORT_MODE: u16 = 4;
 const NESTED: u16 = 0x8000;
 
 /// The kernel's limit of interface names.
-pub(crate) const LONGEST_NAME: usize = 15;
+pub(crate) const MAX_NAME: usize = 15;
 
 impl Connection {
     /// The index of an interface, if it exists.
@@ -177,7 +177,7 @@ fn fixed_part(family: u8, index: u32, up: u32) -> [u8; FIXED] {
 /// Whether the kernel accepts this interface name.
 pub(crate) fn is_name(name: &str) -> Result<(), Errno> {
     let good = !name.is_empty()
-        && name.len() <= LONGEST_NAME
+        && name.len() <= MAX_NAME
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');

@@ -15,11 +15,11 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-pub(crate) use links::{LONGEST_NAME, Mac, Peer, is_name};
+pub(crate) use links::{MAX_NAME, Mac, Peer, is_name};
 use message::{Message, answers};
 
 /// Size of the largest response.
-const LARGEST_ANSWER: usize = 64 * 1024;
+const MAX_RESPONSE: usize = 64 * 1024;
 
 pub(crate) struct Connection {
     socket: OwnedFd,
@@ -33,17 +33,17 @@ pub enum NetlinkError {
     Unreachable(#[source] std::io::Error),
     #[error("cannot enter the pod's network namespace")]
     Namespace(#[source] std::io::Error),
-    #[error("cannot {deed}")]
+    #[error("cannot {action}")]
     Refused {
-        deed: &'static str,
+        action: &'static str,
         source: std::io::Error,
     },
 }
 
 impl NetlinkError {
-    fn refused(deed: &'static str, errno: Errno) -> Self {
+    fn refused(action: &'static str, errno: Errno) -> Self {
         NetlinkError::Refused {
-            deed,
+            action,
             source: errno.into(),
         }
     }
@@ -101,19 +101,23 @@ impl Connection {
     }
 
     /// Requests a change and waits for the acknowledgement.
-    fn change(&mut self, deed: &'static str, message: Message) -> Result<(), NetlinkError> {
-        self.ask(deed, message).map(drop)
+    fn change(&mut self, action: &'static str, message: Message) -> Result<(), NetlinkError> {
+        self.ask(action, message).map(drop)
     }
 
     /// Sends a request and returns the bodies of all responses.
-    fn ask(&mut self, deed: &'static str, message: Message) -> Result<Vec<Vec<u8>>, NetlinkError> {
+    fn ask(
+        &mut self,
+        action: &'static str,
+        message: Message,
+    ) -> Result<Vec<Vec<u8>>, NetlinkError> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = message.sealed(self.sequence);
         rustix::net::send(&self.socket, &request, SendFlags::empty())
-            .map_err(|errno| NetlinkError::refused(deed, errno))?;
+            .map_err(|errno| NetlinkError::refused(action, errno))?;
         let mut found = Vec::new();
 
-        let mut buffer = vec![0; LARGEST_ANSWER];
+        let mut buffer = vec![0; MAX_RESPONSE];
         loop {
             let (length, _) =
                 rustix::net::recv(&self.socket, buffer.as_mut_slice(), RecvFlags::empty())
@@ -122,7 +126,9 @@ impl Connection {
                 answers(&buffer[..length]).filter(|answer| answer.sequence == self.sequence)
             {
                 match i32::from(answer.kind) {
-                    libc::NLMSG_ERROR => return end_of_answers(deed, answer.body).map(|()| found),
+                    libc::NLMSG_ERROR => {
+                        return end_of_answers(action, answer.body).map(|()| found);
+                    }
                     libc::NLMSG_DONE => return Ok(found),
                     _ => found.push(answer.body.to_vec()),
                 }
@@ -132,13 +138,16 @@ impl Connection {
 }
 
 /// The final status: a negative error number, or zero.
-fn end_of_answers(deed: &'static str, body: &[u8]) -> Result<(), NetlinkError> {
+fn end_of_answers(action: &'static str, body: &[u8]) -> Result<(), NetlinkError> {
     let code = body
         .first_chunk()
         .map_or(0, |four| i32::from_ne_bytes(*four));
     match code {
         0 => Ok(()),
-        code => Err(NetlinkError::refused(deed, Errno::from_raw_os_error(-code))),
+        code => Err(NetlinkError::refused(
+            action,
+            Errno::from_raw_os_error(-code),
+        )),
     }
 }
 

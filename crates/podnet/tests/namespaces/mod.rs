@@ -17,7 +17,7 @@ pub(crate) struct Namespace {
 impl Namespace {
     pub(crate) fn new() -> Self {
         let made = std::thread::spawn(|| {
-            sys::leave_the_network();
+            sys::enter_new_network_namespace();
             File::open("/proc/thread-self/ns/net").unwrap()
         });
         let namespace = Self {
@@ -33,12 +33,12 @@ impl Namespace {
     }
 
     /// Runs on a new thread in the namespace, which threads and processes created there inherit.
-    pub(crate) fn inside<T: Send>(&self, deed: impl FnOnce() -> T + Send) -> T {
+    pub(crate) fn inside<T: Send>(&self, body: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| {
             let entered = scope.spawn(|| {
                 move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))
                     .unwrap();
-                deed()
+                body()
             });
             entered
                 .join()

@@ -24,7 +24,7 @@ use coracle_proxy::{PodRanges, State};
 const CHANGES: usize = 50;
 
 fn main() {
-    sys::leave_the_network();
+    sys::enter_new_network_namespace();
     println!(
         "{:>9} {:>12} {:>12} {:>14} {:>14}",
         "services", "compile", "to kernel", "change: us", "change: kernel"

@@ -21,7 +21,7 @@ use crate::rules::{Family, Frontend, Protocol};
 
 /// A UDP port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Datagrams {
+pub struct UdpPort {
     /// Its frontends.
     pub frontends: Vec<Frontend>,
     /// The serving endpoints, regardless of traffic policies.
@@ -29,7 +29,7 @@ pub struct Datagrams {
 }
 
 /// The UDP ports of a Service that has endpoints.
-pub(crate) fn datagrams(service: &Service, slices: &[&Slice]) -> Vec<Datagrams> {
+pub(crate) fn udp_ports(service: &Service, slices: &[&Slice]) -> Vec<UdpPort> {
     let mut found = Vec::new();
     for port in service
         .ports
@@ -45,7 +45,7 @@ pub(crate) fn datagrams(service: &Service, slices: &[&Slice]) -> Vec<Datagrams> 
             if !serving.is_empty() {
                 let mut frontends = outside(service, port, family);
                 frontends.push(address(*cluster_ip, port));
-                found.push(Datagrams { frontends, serving });
+                found.push(UdpPort { frontends, serving });
             }
         }
     }
@@ -54,33 +54,33 @@ pub(crate) fn datagrams(service: &Service, slices: &[&Slice]) -> Vec<Datagrams> 
 }
 
 /// Deletes stale entries; returns how many.
-pub fn forget(astray: &[Datagrams]) -> Result<usize, ConntrackError> {
+pub fn delete_stale(ports: &[UdpPort]) -> Result<usize, ConntrackError> {
     let mut expected: BTreeMap<Frontend, &BTreeSet<SocketAddr>> = BTreeMap::new();
-    for datagrams in astray {
+    for udp_port in ports {
         expected.extend(
-            datagrams
+            udp_port
                 .frontends
                 .iter()
-                .map(|frontend| (*frontend, &datagrams.serving)),
+                .map(|frontend| (*frontend, &udp_port.serving)),
         );
     }
 
     let families: BTreeSet<Family> = expected.keys().map(Frontend::family).collect();
-    let mut forgotten = 0;
+    let mut deleted = 0;
     for family in families {
         let mut connection = Connection::open()?;
         for flow in connection.flows(family)? {
-            if is_astray(&flow, &expected) {
-                connection.forget(family, &flow)?;
-                forgotten += 1;
+            if is_stale(&flow, &expected) {
+                connection.delete(family, &flow)?;
+                deleted += 1;
             }
         }
     }
 
-    Ok(forgotten)
+    Ok(deleted)
 }
 
-fn is_astray(flow: &Flow, expected: &BTreeMap<Frontend, &BTreeSet<SocketAddr>>) -> bool {
+fn is_stale(flow: &Flow, expected: &BTreeMap<Frontend, &BTreeSet<SocketAddr>>) -> bool {
     let (ip, port) = (flow.sent_to.ip(), flow.sent_to.port());
     let at_address = Frontend::Address {
         ip,

@@ -17,9 +17,9 @@ use crate::rules::Family;
 pub enum ConntrackError {
     #[error("cannot use the conntrack netlink socket")]
     Unreachable(#[source] std::io::Error),
-    #[error("cannot {deed}")]
+    #[error("cannot {action}")]
     Refused {
-        deed: &'static str,
+        action: &'static str,
         source: std::io::Error,
     },
 }
@@ -38,7 +38,7 @@ pub(super) struct Connection {
 }
 
 /// Size of the largest response.
-const LARGEST_ANSWER: usize = 64 * 1024;
+const MAX_RESPONSE: usize = 64 * 1024;
 const HEADER: usize = 16;
 const FAMILY_PART: usize = 4;
 
@@ -79,14 +79,14 @@ impl Connection {
     /// All UDP flows of a family.
     pub(super) fn flows(&mut self, family: Family) -> Result<Vec<Flow>, ConntrackError> {
         let mut flows = Vec::new();
-        self.ask("list flows", GET, libc::NLM_F_DUMP, family, &[], |body| {
+        self.request("list flows", GET, libc::NLM_F_DUMP, family, &[], |body| {
             flows.extend(flow(body))
         })?;
         Ok(flows)
     }
 
     /// Deletes a flow. Idempotent.
-    pub(super) fn forget(&mut self, family: Family, flow: &Flow) -> Result<(), ConntrackError> {
+    pub(super) fn delete(&mut self, family: Family, flow: &Flow) -> Result<(), ConntrackError> {
         let mut attribute = Vec::with_capacity(flow.tuple.len() + 4);
         let length =
             u16::try_from(flow.tuple.len() + 4).expect("the kernel wrote it into 16 bits itself");
@@ -94,7 +94,7 @@ impl Connection {
         attribute.extend_from_slice(&(TUPLE_ORIGINAL | NESTED).to_ne_bytes());
         attribute.extend_from_slice(&flow.tuple);
 
-        match self.ask(
+        match self.request(
             "delete a flow",
             DELETE,
             libc::NLM_F_ACK,
@@ -111,9 +111,9 @@ impl Connection {
         }
     }
 
-    fn ask(
+    fn request(
         &mut self,
-        deed: &'static str,
+        action: &'static str,
         kind: u16,
         flags: i32,
         family: Family,
@@ -122,14 +122,14 @@ impl Connection {
     ) -> Result<(), ConntrackError> {
         self.sequence = self.sequence.wrapping_add(1);
         let refused = |errno: Errno| ConntrackError::Refused {
-            deed,
+            action,
             source: errno.into(),
         };
 
         let request = request(kind, flags, self.sequence, family, attributes);
         rustix::net::send(&self.socket, &request, SendFlags::empty()).map_err(refused)?;
 
-        let mut buffer = vec![0; LARGEST_ANSWER];
+        let mut buffer = vec![0; MAX_RESPONSE];
         loop {
             let (length, _) =
                 rustix::net::recv(&self.socket, buffer.as_mut_slice(), RecvFlags::empty())
@@ -214,15 +214,15 @@ fn find(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
 
 /// A flow, if it is UDP.
 fn flow(body: &[u8]) -> Option<Flow> {
-    let told = body.get(FAMILY_PART..)?;
-    let original = find(told, TUPLE_ORIGINAL)?;
+    let attributes = body.get(FAMILY_PART..)?;
+    let original = find(attributes, TUPLE_ORIGINAL)?;
     let protocol = find(find(original, TUPLE_PROTOCOL)?, PROTOCOL_NUMBER)?;
     if protocol.first() != Some(&UDP) {
         return None;
     }
 
     let sent_to = end(original, DESTINATIONS, DESTINATION_PORT)?;
-    let answered_by = end(find(told, TUPLE_REPLY)?, SOURCES, SOURCE_PORT)?;
+    let answered_by = end(find(attributes, TUPLE_REPLY)?, SOURCES, SOURCE_PORT)?;
 
     Some(Flow {
         sent_to,

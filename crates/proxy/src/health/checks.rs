@@ -54,7 +54,7 @@ impl Checks {
             }
             match self.listen(&key, &check, at).await {
                 Ok(open) => drop(self.open.insert(key, open)),
-                Err(error) => self.complain(&key, check.port, &error),
+                Err(error) => self.report_failure(&key, check.port, &error),
             }
         }
     }
@@ -81,7 +81,7 @@ impl Checks {
         })
     }
 
-    fn complain(&self, key: &ObjectKey, port: u16, error: &std::io::Error) {
+    fn report_failure(&self, key: &ObjectKey, port: u16, error: &std::io::Error) {
         let node = &self.node;
         let message =
             format!("node {node} failed to start healthcheck \"{key}\" on port {port}: {error}");

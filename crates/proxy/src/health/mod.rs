@@ -26,11 +26,11 @@ pub(crate) struct Health {
     timeout: Duration,
     families: Arc<[&'static str]>,
     world: World,
-    known: Arc<Mutex<Known>>,
+    state: Arc<Mutex<HealthState>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct HealthState {
     /// Since when a change waits.
     waiting: Option<Instant>,
     updated: Option<Timestamp>,
@@ -41,37 +41,37 @@ struct Known {
 impl Health {
     /// `families` are those with tables.
     pub(crate) fn new(timeout: Duration, families: &[&'static str], world: World) -> Health {
-        let known = Known {
+        let state = HealthState {
             updated: Some(world.now()),
-            ..Known::default()
+            ..HealthState::default()
         };
         Health {
             timeout,
             families: families.into(),
             world,
-            known: Arc::new(Mutex::new(known)),
+            state: Arc::new(Mutex::new(state)),
         }
     }
 
     /// A change waits for a sync.
     pub(crate) fn queued(&self) {
-        self.known().waiting.get_or_insert_with(Instant::now);
+        self.state().waiting.get_or_insert_with(Instant::now);
     }
 
     /// A sync has completed.
     pub(crate) fn updated(&self) {
         let now = self.world.now();
-        let mut known = self.known();
-        known.waiting = None;
-        known.updated = Some(now);
+        let mut state = self.state();
+        state.waiting = None;
+        state.updated = Some(now);
     }
 
     pub(crate) fn node(&self, eligible: bool) {
-        self.known().eligible = eligible;
+        self.state().eligible = eligible;
     }
 
     pub(crate) fn is_healthy(&self) -> bool {
-        self.known()
+        self.state()
             .waiting
             .is_none_or(|since| since.elapsed() < self.timeout)
     }
@@ -80,10 +80,10 @@ impl Health {
     pub(crate) fn answer(&self, path: &str) -> Answer {
         match path {
             "/healthz" => {
-                let eligible = self.known().eligible;
-                self.state(Some(eligible))
+                let eligible = self.state().eligible;
+                self.health_response(Some(eligible))
             }
-            "/livez" => self.state(None),
+            "/livez" => self.health_response(None),
             _ => Answer {
                 status: StatusCode::NOT_FOUND,
                 headers: vec![],
@@ -94,9 +94,9 @@ impl Health {
 
     /// Upstream reports the current time as the last update while healthy; old clients depend on
     /// it.
-    fn state(&self, eligible: Option<bool>) -> Answer {
+    fn health_response(&self, eligible: Option<bool>) -> Answer {
         let (healthy, now) = (self.is_healthy(), self.world.now());
-        let updated = self.known().updated.unwrap_or(now);
+        let updated = self.state().updated.unwrap_or(now);
         let good = healthy && eligible != Some(false);
 
         let last = if good { now } else { updated };
@@ -138,8 +138,8 @@ impl Health {
         }
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> std::sync::MutexGuard<'_, HealthState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

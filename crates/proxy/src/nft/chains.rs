@@ -64,11 +64,11 @@ pub(super) fn rules(dialect: &Dialect, chain: &Chain, body: &Body) -> Vec<String
                 number,
             };
 
-            vec![die(
-                (0..*count).map(|number| name(&Chain::Numbered(numbered(number))))
+            vec![select_random(
+                (0..*count).map(|number| name(&Chain::Numbered(numbered(number)))),
             )]
         }
-        (Chain::Numbered(numbered), _) => vec![lead(numbered)],
+        (Chain::Numbered(numbered), _) => vec![dnat_rule(numbered)],
         (
             Chain::Masqueraded {
                 family,
@@ -138,16 +138,16 @@ pub(super) fn rules(dialect: &Dialect, chain: &Chain, body: &Body) -> Vec<String
 }
 
 /// Selects one of the chains at random.
-fn die(chains: impl ExactSizeIterator<Item = String>) -> String {
+fn select_random(chains: impl ExactSizeIterator<Item = String>) -> String {
     let count = chains.len();
-    let sides: Vec<String> = chains
+    let cases: Vec<String> = chains
         .enumerate()
         .map(|(number, chain)| format!("{number} : goto {chain}"))
         .collect();
-    format!("numgen random mod {count} vmap {{ {} }}", sides.join(", "))
+    format!("numgen random mod {count} vmap {{ {} }}", cases.join(", "))
 }
 
-fn lead(numbered: &Numbered) -> String {
+fn dnat_rule(numbered: &Numbered) -> String {
     let ip = word(numbered.family);
     let key = match numbered.entrance {
         Entrance::Address => format!("{ip} daddr . meta l4proto . th dport"),
@@ -195,7 +195,7 @@ fn remembered(of: &Sticky, backends: &[SocketAddr]) -> Vec<String> {
         )
     };
 
-    let any = die(backends.iter().map(chain));
+    let any = select_random(backends.iter().map(chain));
     backends.iter().map(known).chain([any]).collect()
 }
 

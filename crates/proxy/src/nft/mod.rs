@@ -123,12 +123,12 @@ pub(crate) fn run(arguments: &[&str], input: &str) -> Result<String, FilterError
 
     let output = nft.wait_with_output().map_err(FilterError::Run)?;
     if !output.status.success() {
-        let said: String = String::from_utf8_lossy(&output.stderr)
+        let message: String = String::from_utf8_lossy(&output.stderr)
             .trim()
             .chars()
-            .take(SAID)
+            .take(MAX_ERROR)
             .collect();
-        return Err(FilterError::Refused(said));
+        return Err(FilterError::Refused(message));
     }
 
     sent.map_err(FilterError::Run)?;
@@ -137,4 +137,4 @@ pub(crate) fn run(arguments: &[&str], input: &str) -> Result<String, FilterError
 }
 
 /// Error messages are truncated: they quote whole lines, which may be long.
-const SAID: usize = 2000;
+const MAX_ERROR: usize = 2000;

@@ -45,7 +45,7 @@ fn hooks(dialect: &Dialect, family: Family) -> String {
         Family::V6 => "::1",
     };
 
-    let (mark, strangers) = (dialect.mark(), strangers(dialect, family));
+    let (mark, masquerade_external) = (dialect.mark(), masquerade_external(dialect, family));
     let node_port =
         format!("{ip} daddr != {loopback} {ip} daddr @node-port-ranges meta l4proto . th dport");
 
@@ -66,7 +66,7 @@ fn hooks(dialect: &Dialect, family: Family) -> String {
 \t\tjump guards
 \t}}
 \tchain services {{
-{strangers}\t\t{frontend} vmap @services
+{masquerade_external}\t\t{frontend} vmap @services
 \t\tfib daddr type local {node_port} vmap @node-ports
 \t}}
 \tchain prerouting {{
@@ -106,7 +106,7 @@ fn hooks(dialect: &Dialect, family: Family) -> String {
 
 /// Masquerades traffic to cluster IPs that does not come from local pods: replies must pass this
 /// node.
-fn strangers(dialect: &Dialect, family: Family) -> String {
+fn masquerade_external(dialect: &Dialect, family: Family) -> String {
     let (ip, masquerade) = (word(family), dialect.masquerade());
     let who = if dialect.masquerade_all {
         Some(String::new())

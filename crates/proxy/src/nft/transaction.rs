@@ -23,7 +23,7 @@ pub struct Writer {
 }
 
 /// Elements per command.
-const TOGETHER: usize = 500;
+const BATCH: usize = 500;
 
 impl Writer {
     pub fn new(dialect: Dialect) -> Writer {
@@ -112,7 +112,7 @@ impl Writer {
 
         for (item, body) in new {
             if let Item::Chain(chain) = item
-                && self.speaks(item.family())
+                && self.has_family(item.family())
             {
                 let (family, table, name) = (
                     word(item.family()),
@@ -138,7 +138,7 @@ impl Writer {
             _ => return,
         };
 
-        if self.speaks(item.family()) {
+        if self.has_family(item.family()) {
             let (family, table) = (word(item.family()), &self.dialect.table);
             line(
                 script,
@@ -149,7 +149,10 @@ impl Writer {
 
     fn elements(&self, script: &mut String, verb: &str, rules: &RuleSet) {
         let mut by_set: BTreeMap<(Family, String), Vec<String>> = BTreeMap::new();
-        for (item, body) in rules.iter().filter(|(item, _)| self.speaks(item.family())) {
+        for (item, body) in rules
+            .iter()
+            .filter(|(item, _)| self.has_family(item.family()))
+        {
             if let Some(Element { set, key, value }) = element(item, body) {
                 let text = value.map_or(key.clone(), |value| format!("{key} : {value}"));
                 by_set.entry((item.family(), set)).or_default().push(text);
@@ -158,7 +161,7 @@ impl Writer {
 
         let table = &self.dialect.table;
         for ((family, set), elements) in by_set {
-            for some in elements.chunks(TOGETHER) {
+            for some in elements.chunks(BATCH) {
                 let (family, some) = (word(family), some.join(", "));
                 line(
                     script,
@@ -168,7 +171,7 @@ impl Writer {
         }
     }
 
-    fn speaks(&self, family: Family) -> bool {
+    fn has_family(&self, family: Family) -> bool {
         self.dialect.families.contains(&family)
     }
 }

@@ -27,7 +27,7 @@ const NEW_TABLE: u16 = SUBSYSTEM;
 const DELETED_TABLE: u16 = SUBSYSTEM | 2;
 /// Offset of the name: after the header and four bytes with the family.
 const NAME: usize = 16 + 4 + 4;
-const LARGEST: usize = 64 * 1024;
+const MAX_MESSAGE: usize = 64 * 1024;
 
 impl Watch {
     /// In this thread's namespace.
@@ -47,13 +47,13 @@ impl Watch {
     ///
     /// # Cancellation
     /// A deletion may have to be detected again.
-    pub(crate) async fn gone(&self) {
+    pub(crate) async fn table_deleted(&self) {
         loop {
             let Ok(mut ready) = self.socket.readable().await else {
                 return std::future::pending().await;
             };
-            let told = ready.try_io(|socket| Ok(self.read(socket.get_ref())));
-            if let Ok(Ok(true)) = told {
+            let result = ready.try_io(|socket| Ok(self.read(socket.get_ref())));
+            if let Ok(Ok(true)) = result {
                 return;
             }
             ready.clear_ready();
@@ -63,23 +63,23 @@ impl Watch {
     /// Reads all pending messages; returns whether a table is deleted at the end.
     fn read(&self, socket: &OwnedFd) -> bool {
         let mut gone = false;
-        let mut buffer = vec![0; LARGEST];
+        let mut buffer = vec![0; MAX_MESSAGE];
         loop {
             match rustix::net::recv(socket, buffer.as_mut_slice(), RecvFlags::empty()) {
                 Ok((length, _)) => {
-                    if let Some(last) = last_word(&buffer[..length], self.dialect.table.as_bytes())
+                    if let Some(last) = last_state(&buffer[..length], self.dialect.table.as_bytes())
                     {
                         gone = last;
                     }
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::NOBUFS) => gone = !self.is_there(),
+                Err(Errno::NOBUFS) => gone = !self.exists(),
                 Err(_) => return gone,
             }
         }
     }
 
-    fn is_there(&self) -> bool {
+    fn exists(&self) -> bool {
         let tables = run(&["list", "tables"], "").unwrap_or_default();
         let listed = |family| {
             tables
@@ -92,7 +92,7 @@ impl Watch {
 
 /// Whether the last message about a table of this name is a deletion; none: there is no such
 /// message.
-fn last_word(mut bytes: &[u8], table: &[u8]) -> Option<bool> {
+fn last_state(mut bytes: &[u8], table: &[u8]) -> Option<bool> {
     let mut last = None;
     while let Some(length) = bytes.first_chunk().map(|four| u32::from_ne_bytes(*four)) {
         let Some(message) = usize::try_from(length)

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::compile::NodePortAddresses;
 use crate::config::Config;
-use crate::conntrack::{self, Datagrams};
+use crate::conntrack::{self, UdpPort};
 use crate::health::{Checks, Health, serve};
 use crate::nft::{self, FilterError, Watch, Writer};
 use crate::rules::Family;
@@ -41,7 +41,7 @@ enum SyncError {
     #[error(transparent)]
     Filter(#[from] FilterError),
     #[error("the nftables sync task panicked")]
-    Broken(#[from] tokio::task::JoinError),
+    Panicked(#[from] tokio::task::JoinError),
 }
 
 /// Runs until dropped. `ready` is called after the first sync. The rules stay afterwards.
@@ -50,8 +50,8 @@ enum SyncError {
 /// If the health port is in use, and `bind_hard_fail` is set.
 pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result<(), RunError> {
     let families = families();
-    let words: Vec<&'static str> = families.iter().map(|family| name(*family)).collect();
-    let health = Health::new(config.health_timeout, &words, client.world());
+    let names: Vec<&'static str> = families.iter().map(|family| name(*family)).collect();
+    let health = Health::new(config.health_timeout, &names, client.world());
 
     let tasks = Tasks::new();
     if let Some(address) = config.healthz {
@@ -59,7 +59,7 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
             Err(source) if config.bind_hard_fail => {
                 return Err(RunError::Listen { address, source });
             }
-            listener => tasks.spawn(answer_health(address, listener, health.clone())),
+            listener => tasks.spawn(serve_health(address, listener, health.clone())),
         }
     }
 
@@ -78,7 +78,7 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
         config: config.clone(),
         last: None,
         retry: FIRST_RETRY,
-        told: Told::default(),
+        last_error: LastError::default(),
     };
 
     let watch = watch(&config);
@@ -90,7 +90,7 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
         tokio::select! {
             biased;
             () = follower.next(&mut proxy.state) => {}
-            () = gone(watch.as_ref()), if follower.knows_all() && due.is_none() => {
+            () = table_deleted(watch.as_ref()), if follower.has_synced() && due.is_none() => {
                 tracing::warn!(table = config.table, "nftables table was deleted by another process; restoring it");
                 proxy.whole = true;
                 due = Some(proxy.next_sync());
@@ -103,7 +103,7 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
             }
         }
 
-        if follower.knows_all() && proxy.state.has_changed() && due.is_none() {
+        if follower.has_synced() && proxy.state.has_changed() && due.is_none() {
             due = Some(proxy.next_sync());
         }
     }
@@ -111,16 +111,16 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
 
 /// Serves health checks. If the port is in use, it is retried: an earlier process may still be
 /// stopping.
-async fn answer_health(
+async fn serve_health(
     address: SocketAddr,
     mut listener: std::io::Result<TcpListener>,
     health: Health,
 ) {
-    let mut told = Told::default();
+    let mut last_error = LastError::default();
     loop {
         match listener {
             Ok(listener) => return serve(listener, move |path| health.answer(path)).await,
-            Err(error) if told.is_news(&error) => {
+            Err(error) if last_error.is_new(&error) => {
                 tracing::warn!(%address, %error, "cannot listen on the health port; retrying");
             }
             Err(_) => {}
@@ -155,20 +155,20 @@ struct Proxy {
     /// When the last sync ended.
     last: Option<Instant>,
     retry: Duration,
-    told: Told,
+    last_error: LastError,
 }
 
 /// The last error, to log it only once.
 #[derive(Default)]
-struct Told(String);
+struct LastError(String);
 
-impl Told {
+impl LastError {
     /// Whether this error differs from the last one.
-    fn is_news(&mut self, error: &dyn std::error::Error) -> bool {
+    fn is_new(&mut self, error: &dyn std::error::Error) -> bool {
         let text = error.to_string();
-        let is_news = text != self.0;
+        let is_new = text != self.0;
         self.0 = text;
-        is_news
+        is_new
     }
 }
 
@@ -185,7 +185,7 @@ impl Proxy {
     async fn sync(&mut self) -> Option<Instant> {
         let node = self.state.node();
         self.health.node(!node.leaving && self.state.knows_node());
-        let (changes, astray) = self.state.compile();
+        let (changes, stale) = self.state.compile();
         let script = if self.whole {
             self.writer.whole(self.state.whole())
         } else {
@@ -193,12 +193,12 @@ impl Proxy {
         };
 
         let began = Instant::now();
-        let told = tell(script, astray).await;
+        let synced = apply(script, stale).await;
         self.last = Some(Instant::now());
 
-        if let Err(error) = told {
+        if let Err(error) = synced {
             let error: &dyn std::error::Error = &error;
-            if self.told.is_news(error) {
+            if self.last_error.is_new(error) {
                 tracing::error!(error, "nftables sync failed; retrying");
             }
             self.whole = true;
@@ -210,7 +210,7 @@ impl Proxy {
         tracing::debug!(whole = self.whole, removed = changes.gone.len(), added = changes.new.len(), took = ?began.elapsed(), "nftables synced");
         self.whole = false;
         self.retry = FIRST_RETRY;
-        self.told = Told::default();
+        self.last_error = LastError::default();
         self.health.updated();
 
         let at = match self.config.node_port_addresses {
@@ -224,13 +224,13 @@ impl Proxy {
 }
 
 /// Rules first: otherwise deleted entries would be created again with the old endpoint.
-async fn tell(script: String, astray: Vec<Datagrams>) -> Result<(), SyncError> {
+async fn apply(script: String, stale: Vec<UdpPort>) -> Result<(), SyncError> {
     let done = tokio::task::spawn_blocking(move || {
         if !script.is_empty() {
             nft::apply(&script)?;
         }
-        if !astray.is_empty() {
-            forget(&astray);
+        if !stale.is_empty() {
+            delete_stale(&stale);
         }
         Ok::<(), FilterError>(())
     });
@@ -238,8 +238,8 @@ async fn tell(script: String, astray: Vec<Datagrams>) -> Result<(), SyncError> {
 }
 
 /// Best effort: stale entries time out.
-fn forget(astray: &[Datagrams]) {
-    match conntrack::forget(astray) {
+fn delete_stale(stale: &[UdpPort]) {
+    match conntrack::delete_stale(stale) {
         Ok(0) => {}
         Ok(flows) => tracing::info!(flows, "deleted stale UDP conntrack entries"),
         Err(error) => {
@@ -274,9 +274,9 @@ fn watch(config: &Config) -> Option<Watch> {
         .ok()
 }
 
-async fn gone(watch: Option<&Watch>) {
+async fn table_deleted(watch: Option<&Watch>) {
     match watch {
-        Some(watch) => watch.gone().await,
+        Some(watch) => watch.table_deleted().await,
         None => std::future::pending().await,
     }
 }

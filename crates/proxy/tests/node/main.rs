@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 #![expect(clippy::disallowed_methods, reason = "the tests measure real time")]
 
-mod follows;
+mod api_changes;
 mod forwarding;
 mod packets;
 mod restarts;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::rig::{Namespace, Rig, Seen, Udp, ask, ask_from_port, dropped, refused};
+use crate::rig::{Namespace, Response, Rig, Udp, ask, ask_from_port, dropped, refused};
 
 pub(crate) const CLUSTER: &str = "clusterIPs: [10.96.0.10, 'fd96::10'], ports: [{port: 80}]";
 pub(crate) const HERE: [&str; 4] = [
@@ -321,8 +321,8 @@ fn spread(client: &Namespace, at: &str, times: usize) -> BTreeMap<String, usize>
     found
 }
 
-fn seen(by: &str, from: &str) -> Seen {
-    Seen {
+fn seen(by: &str, from: &str) -> Response {
+    Response {
         by: by.to_owned(),
         from: from.parse().unwrap(),
     }

@@ -57,9 +57,9 @@ impl Authorities {
         }
 
         let (_, certificate) = X509Certificate::from_der(own).ok()?;
-        let named = CertificateSubject::from_der(certificate.subject().as_raw());
-        match named.and_then(CertificateSubject::user) {
-            Ok(named) => named.map(
+        let subject = CertificateSubject::from_der(certificate.subject().as_raw());
+        match subject.and_then(CertificateSubject::user) {
+            Ok(subject) => subject.map(
                 |CertificateUser {
                      name,
                      uid,

@@ -4,8 +4,8 @@
 //! Authorization is a SubjectAccessReview. Results are cached for a short time.
 
 mod attributes;
+mod cache;
 mod certificate;
-mod kept;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 
+use cache::Cache;
 pub use certificate::{Authorities, BadAuthority};
-use kept::Kept;
 
 use self::attributes::{subresources, verb};
 
@@ -45,8 +45,8 @@ pub struct Access {
     authorities: Option<Authorities>,
     /// Whether anonymous requests are allowed.
     anonymous: bool,
-    tokens: Kept<String, Option<User>>,
-    verdicts: Kept<(User, &'static str, &'static str), bool>,
+    tokens: Cache<String, Option<User>>,
+    verdicts: Cache<(User, &'static str, &'static str), bool>,
 }
 
 /// Why a request is denied.
@@ -79,7 +79,7 @@ impl Access {
         authorities: Option<Authorities>,
         anonymous: bool,
     ) -> Access {
-        let (tokens, verdicts) = (Kept::default(), Kept::default());
+        let (tokens, verdicts) = (Cache::default(), Cache::default());
         Access {
             node_name: node_name.to_owned(),
             client,
@@ -98,10 +98,13 @@ impl Access {
         method: &Method,
         path: &str,
     ) -> Result<(), Denial> {
-        let user = self.user(certified, headers).await.ok_or(Denial::Unknown)?;
+        let user = self
+            .authenticate(certified, headers)
+            .await
+            .ok_or(Denial::Unknown)?;
         let (verb, subresources) = (verb(method), subresources(path));
         for subresource in subresources {
-            match self.may(&user, verb, subresource).await {
+            match self.authorize(&user, verb, subresource).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(error) => {
@@ -131,17 +134,17 @@ impl Access {
         self.authorities.as_ref()?.user(chain, now)
     }
 
-    async fn user(&self, certified: Option<&User>, headers: &HeaderMap) -> Option<User> {
+    async fn authenticate(&self, certified: Option<&User>, headers: &HeaderMap) -> Option<User> {
         if let Some(user) = certified {
             return Some(user.clone());
         }
 
-        let said = headers
+        let header = headers
             .get(header::AUTHORIZATION)
             .and_then(|value| value.to_str().ok());
-        match said.and_then(|said| said.split_once(' ')) {
+        match header.and_then(|header| header.split_once(' ')) {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
-                self.of_token(token.trim()).await
+                self.review_token(token.trim()).await
             }
             _ => self.anonymous.then(|| User {
                 name: "system:anonymous".to_owned(),
@@ -151,7 +154,7 @@ impl Access {
         }
     }
 
-    async fn of_token(&self, token: &str) -> Option<User> {
+    async fn review_token(&self, token: &str) -> Option<User> {
         if let Some(known) = self.tokens.get(&token.to_owned()) {
             return known;
         }
@@ -183,12 +186,13 @@ impl Access {
                 groups: user.groups.unwrap_or_default(),
                 extra: user.extra.unwrap_or_default(),
             });
-        self.tokens.keep(token.to_owned(), user.clone(), TOKEN_FOR);
+        self.tokens
+            .insert(token.to_owned(), user.clone(), TOKEN_FOR);
 
         user
     }
 
-    async fn may(
+    async fn authorize(
         &self,
         user: &User,
         verb: &'static str,
@@ -229,7 +233,7 @@ impl Access {
             .await?;
 
         let allowed = review.status.is_some_and(|status| status.allowed);
-        self.verdicts.keep(
+        self.verdicts.insert(
             question,
             allowed,
             if allowed { ALLOWED_FOR } else { DENIED_FOR },

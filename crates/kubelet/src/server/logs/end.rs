@@ -9,7 +9,7 @@ use super::line::Show;
 
 /// The output in the last `lines` lines of a log, limited to the last `bytes` bytes. Memory use
 /// does not depend on the length of the log.
-pub(crate) async fn end_of(path: &Path, lines: u64, bytes: usize) -> io::Result<Vec<u8>> {
+pub(crate) async fn tail_of(path: &Path, lines: u64, bytes: usize) -> io::Result<Vec<u8>> {
     let options = LogOptions {
         tail_lines: Some(lines),
         ..LogOptions::default()
@@ -52,7 +52,7 @@ mod tests {
             .map(|index| format!("2026-01-01T00:00:00.123456789Z stderr {}\n", line(index)))
             .collect();
         std::fs::write(&path, log).unwrap();
-        let end = end_of(&path, 80, 2048).await.unwrap();
+        let end = tail_of(&path, 80, 2048).await.unwrap();
         assert_eq!(String::from_utf8(end).unwrap(), expected, "{count} lines");
     }
 
@@ -101,9 +101,9 @@ mod tests {
         )
         .unwrap();
 
-        assert_eq!(end_of(&path, 80, 2048).await.unwrap(), b"one\ntw");
+        assert_eq!(tail_of(&path, 80, 2048).await.unwrap(), b"one\ntw");
         assert_eq!(
-            end_of(&folder.path().join("none"), 80, 2048)
+            tail_of(&folder.path().join("none"), 80, 2048)
                 .await
                 .unwrap_err()
                 .kind(),

@@ -18,7 +18,7 @@ use tokio_stream::StreamExt as _;
 
 /// What has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum LogChange {
     /// There may be more to read.
     Grown,
     /// The log was rotated: the rest of this file is read first.
@@ -38,7 +38,7 @@ pub(super) struct Follow {
     /// None: the runtime does not support events.
     events: Option<Events>,
     /// Whether the state of the container must be read: events before the subscription are unknown.
-    must_ask: bool,
+    must_check: bool,
 }
 
 impl Follow {
@@ -66,13 +66,13 @@ impl Follow {
             container: container.to_owned(),
             runtime,
             events,
-            must_ask: true,
+            must_check: true,
         })
     }
 
-    pub(super) async fn news(&mut self) -> io::Result<News> {
-        if std::mem::take(&mut self.must_ask) && !self.runs().await? {
-            return Ok(News::Ended);
+    pub(super) async fn next_change(&mut self) -> io::Result<LogChange> {
+        if std::mem::take(&mut self.must_check) && !self.is_running().await? {
+            return Ok(LogChange::Ended);
         }
 
         loop {
@@ -91,15 +91,15 @@ impl Follow {
                     Some(Ok(event)) if event.container_id != self.container => {}
                     Some(Ok(event)) => match event.container_event_type() {
                         ContainerEventType::ContainerStoppedEvent
-                        | ContainerEventType::ContainerDeletedEvent => return Ok(News::Ended),
+                        | ContainerEventType::ContainerDeletedEvent => return Ok(LogChange::Ended),
                         _ => {}
                     },
                     // Events were lost or the runtime restarted: read the state and subscribe
                     // again.
                     Some(Err(_)) | None => {
                         self.events = listen(&*self.runtime).await?;
-                        if !self.runs().await? {
-                            return Ok(News::Ended);
+                        if !self.is_running().await? {
+                            return Ok(LogChange::Ended);
                         }
                     }
                 },
@@ -107,7 +107,7 @@ impl Follow {
         }
     }
 
-    async fn runs(&mut self) -> io::Result<bool> {
+    async fn is_running(&mut self) -> io::Result<bool> {
         let (runtime, container) = (Arc::clone(&self.runtime), self.container.clone());
         match runtime.container_status(&container, false).await {
             Ok(answer) => Ok(answer
@@ -121,7 +121,7 @@ impl Follow {
     }
 
     /// Reads all pending inotify events; `None`: none concerns the file.
-    fn changes(&self) -> io::Result<Option<News>> {
+    fn changes(&self) -> io::Result<Option<LogChange>> {
         let mut space = [MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(self.watch.get_ref(), &mut space);
 
@@ -138,9 +138,9 @@ impl Follow {
                 .file_name()
                 .is_some_and(|name| name.to_bytes() == self.name.as_bytes());
             if overflowed || is_ours && event.events().contains(inotify::ReadFlags::MODIFY) {
-                news = news.or(Some(News::Grown));
+                news = news.or(Some(LogChange::Grown));
             } else if is_ours {
-                news = Some(News::Replaced);
+                news = Some(LogChange::Replaced);
             }
         }
     }

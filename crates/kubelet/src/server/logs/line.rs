@@ -6,7 +6,7 @@
 use coracle_api::time::{Time, Timestamp};
 use serde::Deserialize;
 
-use super::options::{LogOptions, Which};
+use super::options::{LogOptions, LogStream};
 
 /// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
@@ -91,9 +91,9 @@ impl Show {
 
     fn show(&mut self, line: &Line<'_>, out: &mut Vec<u8>) {
         let wanted = match self.options.stream {
-            Which::All => true,
-            Which::Stdout => line.stream == "stdout",
-            Which::Stderr => line.stream == "stderr",
+            LogStream::All => true,
+            LogStream::Stdout => line.stream == "stdout",
+            LogStream::Stderr => line.stream == "stderr",
         };
 
         if !wanted || self.options.since.is_some_and(|since| line.when < since) {
@@ -185,7 +185,7 @@ mod tests {
 
         check(
             LogOptions {
-                stream: Which::Stderr,
+                stream: LogStream::Stderr,
                 ..all()
             },
             "two\n",

@@ -1,16 +1,16 @@
 //! Container logs for the kubelet API.
 //!
-//! [`options`] parses the query, [`which`] finds the container instance, [`file`] reads lines,
+//! [`options`] parses the query, [`instance`] finds the container instance, [`file`] reads lines,
 //! [`line`] prints them, [`follow`] waits for more. [`end`] is the fallback for termination
 //! messages.
 
 mod end;
 mod file;
 mod follow;
+mod instance;
 mod line;
 pub mod options;
 mod sys;
-mod which;
 
 use std::io;
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coracle_cri::Runtime;
-pub(crate) use end::end_of;
+pub(crate) use end::tail_of;
 use file::LogFile;
-use follow::{Follow, News};
+use follow::{Follow, LogChange};
+pub(super) use instance::instance;
 use line::Show;
 pub use options::LogOptions;
-pub(super) use which::instance;
 
 /// Output is sent in chunks of this size.
 const CHUNK: usize = 32 << 10;
@@ -92,12 +92,12 @@ impl Log {
             if std::mem::take(&mut self.replaced) {
                 self.open_next().await?;
             } else if self.ended {
-                return Ok(self.last_words());
+                return Ok(self.incomplete_line());
             } else if let Some(follow) = &mut self.follow {
-                match follow.news().await? {
-                    News::Grown => {}
-                    News::Replaced => self.replaced = true,
-                    News::Ended => self.ended = true,
+                match follow.next_change().await? {
+                    LogChange::Grown => {}
+                    LogChange::Replaced => self.replaced = true,
+                    LogChange::Ended => self.ended = true,
                 }
             }
         }
@@ -114,7 +114,7 @@ impl Log {
     }
 
     /// An incomplete last line.
-    fn last_words(&mut self) -> Option<Bytes> {
+    fn incomplete_line(&mut self) -> Option<Bytes> {
         let rest = self.file.rest();
         let mut out = Vec::new();
         if !rest.is_empty() {

@@ -17,11 +17,11 @@ pub struct LogOptions {
     pub since: Option<Timestamp>,
     pub tail_lines: Option<u64>,
     pub limit_bytes: Option<u64>,
-    pub stream: Which,
+    pub stream: LogStream,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Which {
+pub enum LogStream {
     #[default]
     All,
     Stdout,
@@ -68,21 +68,21 @@ impl LogOptions {
         };
 
         let stream = match query.get("stream") {
-            None | Some("" | "All") => Which::All,
-            Some("Stdout") => Which::Stdout,
-            Some("Stderr") => Which::Stderr,
+            None | Some("" | "All") => LogStream::All,
+            Some("Stdout") => LogStream::Stdout,
+            Some("Stderr") => LogStream::Stderr,
             Some(_) => return Err(OptionError::Invalid),
         };
 
         let tail_lines = at_least(0, number(tail)?)?;
-        if stream != Which::All && tail_lines.is_some() {
+        if stream != LogStream::All && tail_lines.is_some() {
             return Err(OptionError::Invalid);
         }
 
         Ok(LogOptions {
-            follow: truth(query.get("follow")),
-            previous: truth(query.get("previous")),
-            timestamps: truth(query.get("timestamps")),
+            follow: parse_bool(query.get("follow")),
+            previous: parse_bool(query.get("previous")),
+            timestamps: parse_bool(query.get("timestamps")),
             since: since_time.or(since_seconds.map(|seconds| now.plus_seconds(-seconds))),
             tail_lines,
             limit_bytes: at_least(1, number(query.get("limitBytes"))?)?,
@@ -111,7 +111,7 @@ fn time(text: &str) -> Result<Timestamp, OptionError> {
 }
 
 /// Upstream's boolean query parameters: present and not a word for false.
-fn truth(text: Option<&str>) -> bool {
+fn parse_bool(text: Option<&str>) -> bool {
     text.is_some_and(|text| !matches!(text.to_ascii_lowercase().as_str(), "false" | "0"))
 }
 
@@ -185,7 +185,7 @@ mod tests {
         check(
             "stream=Stderr&limitBytes=3",
             &Ok(LogOptions {
-                stream: Which::Stderr,
+                stream: LogStream::Stderr,
                 limit_bytes: Some(3),
                 ..none()
             }),

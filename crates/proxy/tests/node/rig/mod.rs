@@ -13,7 +13,7 @@ use coracle_proxy::rules::Family;
 use coracle_proxy::{PodRanges, State, conntrack};
 
 pub(crate) use namespace::Namespace;
-pub(crate) use servers::{Seen, Server, Udp, ask, ask_from_port, dropped, refused};
+pub(crate) use servers::{Response, Server, Udp, ask, ask_from_port, dropped, refused};
 
 /// The node `here` (192.0.2.1, fd02::1), its pods (10.70.0.2, fd70::2 and on) and an external
 /// client (192.0.2.2, fd02::2), which routes everything through the node.
@@ -23,7 +23,7 @@ pub(crate) struct Rig {
     pub(crate) pods: Vec<Namespace>,
     state: State,
     writer: Writer,
-    told: bool,
+    synced: bool,
 }
 
 impl Rig {
@@ -89,24 +89,24 @@ impl Rig {
             pods,
             state,
             writer: Writer::new(dialect),
-            told: false,
+            synced: false,
         }
     }
 
     /// Syncs the kernel; returns the number of changed items.
     pub(crate) fn sync(&mut self) -> usize {
-        let (changes, astray) = self.state.compile();
-        let script = match self.told {
+        let (changes, stale) = self.state.compile();
+        let script = match self.synced {
             true => self.writer.changes(&changes),
             false => self.writer.whole(self.state.whole()),
         };
 
-        self.told = true;
+        self.synced = true;
         self.node.inside(|| {
             if let Err(error) = nft::apply(&script) {
                 panic!("{error}\n{script}");
             }
-            conntrack::forget(&astray).unwrap();
+            conntrack::delete_stale(&stale).unwrap();
         });
 
         changes.gone.len() + changes.new.len()
@@ -114,7 +114,7 @@ impl Rig {
 
     /// Like a restarted process without knowledge of the kernel's rules.
     pub(crate) fn restart(&mut self) {
-        self.told = false;
+        self.synced = false;
     }
 
     /// Sets a Service and its endpoints: the rest of its spec, and of each endpoint, in YAML.

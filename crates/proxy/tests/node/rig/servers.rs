@@ -7,13 +7,13 @@ use std::time::Duration;
 use super::Namespace;
 
 /// Timeout that even a busy machine does not reach.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout after which a packet counts as dropped.
 const SILENCE: Duration = Duration::from_millis(1500);
 
 /// A server's response.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Seen {
+pub(crate) struct Response {
     /// The server.
     pub(crate) by: String,
     /// The client's address, as the server sees it.
@@ -66,11 +66,11 @@ impl Udp {
 }
 
 /// Queries over TCP.
-pub(crate) fn ask(client: &Namespace, at: &str) -> io::Result<Seen> {
+pub(crate) fn ask(client: &Namespace, at: &str) -> io::Result<Response> {
     let at: SocketAddr = at.parse().unwrap();
     client.inside(|| {
-        let mut stream = TcpStream::connect_timeout(&at, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut stream = TcpStream::connect_timeout(&at, TIMEOUT)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         let mut said = Vec::new();
 
         let mut byte = [0];
@@ -84,11 +84,11 @@ pub(crate) fn ask(client: &Namespace, at: &str) -> io::Result<Seen> {
 }
 
 /// Queries over UDP, always from the same port.
-pub(crate) fn ask_from_port(client: &Namespace, from: &str, at: &str) -> io::Result<Seen> {
+pub(crate) fn ask_from_port(client: &Namespace, from: &str, at: &str) -> io::Result<Response> {
     let at: SocketAddr = at.parse().unwrap();
     client.inside(|| {
         let socket = bind_again(from)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(TIMEOUT))?;
         socket.connect(at)?;
         socket.send(b"?")?;
         let mut buffer = [0; 64];
@@ -123,13 +123,13 @@ pub(crate) fn dropped(client: &Namespace, at: &str) -> bool {
     matches!(answer, Err(error) if error.kind() == io::ErrorKind::TimedOut)
 }
 
-fn read(said: &[u8]) -> io::Result<Seen> {
+fn read(said: &[u8]) -> io::Result<Response> {
     let said = String::from_utf8_lossy(said);
     let (by, from) = said
         .trim()
         .split_once(' ')
         .ok_or(io::ErrorKind::InvalidData)?;
-    Ok(Seen {
+    Ok(Response {
         by: by.to_owned(),
         from: from.parse().map_err(|_| io::ErrorKind::InvalidData)?,
     })

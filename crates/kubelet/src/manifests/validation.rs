@@ -16,46 +16,46 @@ use crate::pod::PodView as _;
 use crate::references::names as referred;
 
 /// Validates a pod.
-pub(super) fn complaints(pod: &Pod) -> FieldErrors {
+pub(super) fn validate(pod: &Pod) -> FieldErrors {
     let mut errors = FieldErrors::default();
     let root = Path::Root;
     let metadata = root.field("metadata");
 
     let own = pod.metadata.name.as_deref().unwrap_or_default();
-    name(
+    validate_name(
         &metadata.field("name"),
         own,
         names::dns1123_subdomain,
         &mut errors,
     );
 
-    name(
+    validate_name(
         &metadata.field("namespace"),
         pod.namespace(),
         names::dns1123_label,
         &mut errors,
     );
 
-    let (spec, there) = (root.field("spec"), pod.pod_spec());
-    if there.containers.is_empty() {
+    let (spec, pod_spec) = (root.field("spec"), pod.pod_spec());
+    if pod_spec.containers.is_empty() {
         errors.push(FieldError::required(&spec.field("containers"), ""));
     }
 
     let mut seen = BTreeSet::new();
-    containers(
+    validate_containers(
         &spec.field("containers"),
-        &there.containers,
+        &pod_spec.containers,
         &mut seen,
         &mut errors,
     );
 
-    let init = there.init_containers.as_deref().unwrap_or_default();
-    containers(&spec.field("initContainers"), init, &mut seen, &mut errors);
+    let init = pod_spec.init_containers.as_deref().unwrap_or_default();
+    validate_containers(&spec.field("initContainers"), init, &mut seen, &mut errors);
 
     errors
 }
 
-fn containers<'a>(
+fn validate_containers<'a>(
     path: &Path<'_>,
     all: &'a [Container],
     seen: &mut BTreeSet<&'a str>,
@@ -63,7 +63,7 @@ fn containers<'a>(
 ) {
     for (index, container) in all.iter().enumerate() {
         let path = path.index(index);
-        name(
+        validate_name(
             &path.field("name"),
             &container.name,
             names::dns1123_label,
@@ -87,7 +87,7 @@ fn containers<'a>(
     }
 }
 
-fn name(path: &Path<'_>, name: &str, rule: Rule, errors: &mut FieldErrors) {
+fn validate_name(path: &Path<'_>, name: &str, rule: Rule, errors: &mut FieldErrors) {
     if name.is_empty() {
         return errors.push(FieldError::required(path, ""));
     }

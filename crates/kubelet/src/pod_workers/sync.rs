@@ -6,15 +6,15 @@ use coracle_api::time::{Duration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::Instant;
 
-use super::files::Folders;
-use super::{Next, RESYNC, Settled, Stage, Worker};
+use super::files::PodDirectories;
+use super::{Next, PodWorker, RESYNC_INTERVAL, Stage, SyncedState};
 use crate::actions::{Actions, pod_actions};
 use crate::cgroups::blocking;
 use crate::images;
 use crate::observed::Observed;
-use crate::parts::VolumeError;
 use crate::pod::{Kind, PodView};
 use crate::status::is_terminal;
+use crate::volumes::VolumeError;
 
 /// Why a sync failed.
 #[derive(Debug, thiserror::Error)]
@@ -26,28 +26,28 @@ pub(super) enum SyncError {
     #[error("cannot create the pod's cgroup")]
     Group(#[from] coracle_cgroup::Error),
     #[error("error making pod data directories")]
-    Folders(#[from] std::io::Error),
+    PodDirectories(#[from] std::io::Error),
     #[error("cannot mount the pod's volumes")]
     Volumes(#[from] VolumeError),
     #[error(transparent)]
     Spec(#[from] crate::spec::SpecError),
     /// The pod must terminate.
     #[error("the pod is terminating")]
-    Ending,
+    Terminating,
 }
 
 /// Retry delay while the network is not ready.
-const NETWORK: std::time::Duration = std::time::Duration::from_secs(1);
+const NETWORK_RETRY: std::time::Duration = std::time::Duration::from_secs(1);
 
-impl Worker {
+impl PodWorker {
     /// One sync. Its effect is read from the runtime, not remembered.
     pub(super) async fn sync(&mut self) -> Next {
-        if self.must_end() {
-            return Next::Stage(Stage::Ending);
+        if self.is_terminating() {
+            return Next::Stage(Stage::Terminating);
         }
 
-        let pod = self.orders().pod;
-        let observed = match self.look(&pod).await {
+        let pod = self.request().pod;
+        let observed = match self.observe(&pod).await {
             Ok(observed) => observed,
             Err(error) => {
                 let text = format!("error determining status: {error}");
@@ -55,21 +55,21 @@ impl Worker {
                     .host
                     .events
                     .warning(&pod.reference(), "FailedSync", text);
-                return Next::Wait(self.later());
+                return Next::Wait(self.retry_time());
             }
         };
         self.shared.probes.follow(&pod, &observed);
 
         let verdicts = self.verdicts(&pod, &observed);
-        if let Some(settled) = self.settled.take()
-            && settled.still_holds(&pod, &observed, &verdicts)
+        if let Some(synced) = self.synced.take()
+            && synced.is_current(&pod, &observed, &verdicts)
         {
-            if settled.pod.metadata.resource_version != pod.metadata.resource_version {
+            if synced.pod.metadata.resource_version != pod.metadata.resource_version {
                 // Conditions of others affect the Ready condition.
                 self.report(&pod, &observed, &verdicts, false);
             }
-            let wake = self.wake_at(&pod, settled.due);
-            self.settled = Some(Settled { pod, ..settled });
+            let wake = self.wake_at(&pod, synced.due);
+            self.synced = Some(SyncedState { pod, ..synced });
             return Next::Wait(wake);
         }
 
@@ -77,42 +77,42 @@ impl Worker {
         let actions = pod_actions(&pod, &observed, &verdicts);
         match actions.is_empty() {
             true => self.report(&pod, &observed, &verdicts, false),
-            false => self.report_meanwhile(&pod, &observed, &verdicts),
+            false => self.report_intermediate(&pod, &observed, &verdicts),
         }
 
         if is_terminal(self.status.phase.as_deref()) {
-            self.mailbox.end_within(super::grace_of(&pod));
-            return Next::Stage(Stage::Ending);
+            self.mailbox.terminate_within(super::grace_period(&pod));
+            return Next::Stage(Stage::Terminating);
         }
 
-        let done = self.make(&pod, &observed, &actions).await;
-        self.settle(&pod, &observed, done).await
+        let done = self.apply(&pod, &observed, &actions).await;
+        self.finish_sync(&pod, &observed, done).await
     }
 
     /// Reads the new state, reports it, and returns when to sync again: at once if there is more to
     /// do.
-    async fn settle(
+    async fn finish_sync(
         &mut self,
         pod: &Arc<Pod>,
         before: &Observed,
         done: Result<Option<Timestamp>, SyncError>,
     ) -> Next {
-        let observed = self.look(pod).await;
+        let observed = self.observe(pod).await;
         if let Ok(observed) = &observed {
             self.shared.probes.follow(pod, observed);
             let verdicts = self.verdicts(pod, observed);
             self.report(pod, observed, &verdicts, false);
 
             if let Ok(due) = done {
-                let is_over = is_terminal(self.status.phase.as_deref());
+                let is_finished = is_terminal(self.status.phase.as_deref());
                 if observed != before
-                    && (is_over || !pod_actions(pod, observed, &verdicts).is_empty())
+                    && (is_finished || !pod_actions(pod, observed, &verdicts).is_empty())
                 {
                     return Next::Wait(Instant::now());
                 }
 
                 let observed = observed.clone();
-                self.settled = Some(Settled {
+                self.synced = Some(SyncedState {
                     pod: pod.clone(),
                     observed,
                     verdicts,
@@ -123,19 +123,19 @@ impl Worker {
 
         match done {
             Ok(wake) if observed.is_ok() => Next::Wait(self.wake_at(pod, wake)),
-            Ok(_) => Next::Wait(self.later()),
-            Err(SyncError::Ending) => Next::Stage(Stage::Ending),
-            Err(SyncError::Network(_)) => Next::Wait(Instant::now() + NETWORK),
+            Ok(_) => Next::Wait(self.retry_time()),
+            Err(SyncError::Terminating) => Next::Stage(Stage::Terminating),
+            Err(SyncError::Network(_)) => Next::Wait(Instant::now() + NETWORK_RETRY),
             Err(error) => {
                 self.shared.host.note(pod.uid(), "sync", chain(&error));
                 tracing::info!(pod = %pod.id(), error = chain(&error), "pod sync failed; retrying");
-                Next::Wait(self.later())
+                Next::Wait(self.retry_time())
             }
         }
     }
 
     /// Executes the actions; returns when a retry is due.
-    async fn make(
+    async fn apply(
         &mut self,
         pod: &Arc<Pod>,
         observed: &Observed,
@@ -144,7 +144,7 @@ impl Worker {
         self.check_network(pod)?;
         let shared = self.shared.clone();
         let about = pod.reference();
-        self.make_ground(pod).await?;
+        self.create_cgroup_and_directories(pod).await?;
         let mounted = self.mount(pod).await?;
         let keyring = images::keyring(&shared.host, &shared.references, pod).await;
 
@@ -158,7 +158,7 @@ impl Worker {
             if !actions.create_sandbox {
                 return Ok(None);
             }
-            self.purge_init(pod, observed).await?;
+            self.remove_init_containers(pod, observed).await?;
         }
 
         for kill in &actions.kill {
@@ -172,10 +172,10 @@ impl Worker {
     /// Mounts the pod's volumes, unless the pod terminates meanwhile; returns when they must be
     /// mounted again.
     async fn mount(&self, pod: &Pod) -> Result<Option<Timestamp>, SyncError> {
-        let mut ending = self.mailbox.ending.subscribe();
+        let mut termination = self.mailbox.termination.subscribe();
         let mounted = tokio::select! {
             mounted = self.shared.volumes.mount(pod) => mounted,
-            _ = ending.wait_for(Option::is_some) => return Err(SyncError::Ending),
+            _ = termination.wait_for(Option::is_some) => return Err(SyncError::Terminating),
         };
 
         match mounted {
@@ -212,12 +212,12 @@ impl Worker {
     }
 
     /// Creates the pod's cgroup and directories.
-    async fn make_ground(&self, pod: &Pod) -> Result<(), SyncError> {
-        let ensure_group = self.shared.groups.ensure(pod);
-        let folders = Folders::of(&self.shared.host.layout, pod);
+    async fn create_cgroup_and_directories(&self, pod: &Pod) -> Result<(), SyncError> {
+        let ensure_group = self.shared.cgroups.ensure(pod);
+        let directories = PodDirectories::of(&self.shared.host.layout, pod);
         let made = blocking(move || {
             ensure_group()?;
-            Ok(folders.make()?)
+            Ok(directories.create()?)
         });
 
         let about = pod.reference();
@@ -260,7 +260,7 @@ impl Worker {
 
     /// The earliest of the next retry, the pod's deadline and the sync interval.
     fn wake_at(&self, pod: &Pod, due: Option<Timestamp>) -> Instant {
-        let resync = RESYNC.mul_f64(1.0 + 0.5 * self.shared.host.world.fraction());
+        let resync = RESYNC_INTERVAL.mul_f64(1.0 + 0.5 * self.shared.host.world.fraction());
         let now = self.shared.host.now();
         let until = |due: Timestamp| {
             due.since(now)
@@ -279,7 +279,11 @@ impl Worker {
     }
 
     /// Init containers of an old sandbox would be taken for those of the new one.
-    async fn purge_init(&self, pod: &Pod, observed: &Observed) -> Result<(), SyncError> {
+    async fn remove_init_containers(
+        &self,
+        pod: &Pod,
+        observed: &Observed,
+    ) -> Result<(), SyncError> {
         let init: Vec<&str> = pod
             .lasting_containers()
             .filter(|(kind, _)| *kind != Kind::Main)

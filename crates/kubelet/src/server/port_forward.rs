@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 
 use super::answer::{self, Answer};
 use super::query::Query;
-use super::{Server, foreign};
+use super::{Server, remote_runtime};
 use crate::pod::PodView as _;
 
 /// Ports of one request over numbered channels: there are 256 channels, two per port.
@@ -42,7 +42,7 @@ pub(super) async fn answer(
         Err(text) => return answer::text(StatusCode::BAD_REQUEST, text),
     };
 
-    let Some(entry) = server.roster.find(namespace, pod) else {
+    let Some(entry) = server.pod_manager.find(namespace, pod) else {
         return answer::text(StatusCode::NOT_FOUND, "pod does not exist");
     };
     if !uid.is_empty() && entry.pod.uid() != uid {
@@ -151,19 +151,19 @@ impl Ports for PortsOfPod {
         match self.runtime.port_forward(&self.sandbox, port).await {
             Ok(PortStream::Connection(connection)) => Ok(connection),
             Ok(PortStream::Address(address)) => {
-                let (inside, carried) = foreign::port(&address, port)
+                let (inside, carried) = remote_runtime::port(&address, port)
                     .await
                     .map_err(|error| unreachable(error.to_string()))?;
                 self.carriers.spawn(carried);
                 Ok(Box::pin(inside))
             }
-            Err(error) => Err(unreachable(in_words(&error))),
+            Err(error) => Err(unreachable(user_message(&error))),
         }
     }
 }
 
 /// The runtime's errors are about sandboxes; users forward ports of pods.
-fn in_words(error: &coracle_cri::Error) -> String {
+fn user_message(error: &coracle_cri::Error) -> String {
     match error {
         coracle_cri::Error::NotFound(_) | coracle_cri::Error::FailedPrecondition(_) => {
             "the pod has ended or was deleted since the forwarding began".to_owned()

@@ -9,15 +9,15 @@ use k8s_openapi::api::core::v1::{Container, Pod, Probe};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::Worker;
+use super::PodWorker;
 use super::sync::SyncError;
 use crate::actions::Kill;
 use crate::observed::Observed;
-use crate::parts::ProbeKind;
 use crate::pod::{Kind, PodView};
+use crate::probes::ProbeKind;
 
 /// The least time between the signal and the kill.
-const LEAST: Duration = Duration::from_secs(2);
+const MIN_GRACE: Duration = Duration::from_secs(2);
 
 /// The grace period of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,40 +47,42 @@ impl Grace {
 }
 
 /// Termination order: sidecars stop after the main containers, the last of them first.
-pub(super) struct Turns {
-    left: watch::Sender<BTreeMap<usize, usize>>,
+pub(super) struct TerminationOrder {
+    finished: watch::Sender<BTreeMap<usize, usize>>,
 }
 
-impl Turns {
-    fn new(turns: impl Iterator<Item = usize>) -> Turns {
-        let mut left = BTreeMap::new();
-        turns.for_each(|turn| *left.entry(turn).or_default() += 1);
-        Turns {
-            left: watch::channel(left).0,
+impl TerminationOrder {
+    fn new(order: impl Iterator<Item = usize>) -> TerminationOrder {
+        let mut finished = BTreeMap::new();
+        order.for_each(|position| *finished.entry(position).or_default() += 1);
+        TerminationOrder {
+            finished: watch::channel(finished).0,
         }
     }
 
     /// Waits until all earlier containers have stopped, or the timeout.
-    async fn wait(&self, turn: usize, patience: Duration) {
-        let mut left = self.left.subscribe();
-        let free = |left: &BTreeMap<usize, usize>| left.range(..turn).all(|(_, count)| *count == 0);
+    async fn wait(&self, position: usize, patience: Duration) {
+        let mut finished = self.finished.subscribe();
+        let free = |finished: &BTreeMap<usize, usize>| {
+            finished.range(..position).all(|(_, count)| *count == 0)
+        };
         // On a timeout it is this container's turn as well.
-        timeout(patience, left.wait_for(free))
+        timeout(patience, finished.wait_for(free))
             .await
             .map(drop)
             .unwrap_or_default();
     }
 
-    fn over(&self, turn: usize) {
-        self.left.send_modify(|left| {
-            if let Some(count) = left.get_mut(&turn) {
+    fn finished(&self, position: usize) {
+        self.finished.send_modify(|finished| {
+            if let Some(count) = finished.get_mut(&position) {
                 *count -= 1;
             }
         });
     }
 }
 
-fn turn_of(pod: &Pod, name: &str) -> usize {
+fn position_of(pod: &Pod, name: &str) -> usize {
     let sidecars: Vec<&str> = pod
         .lasting_containers()
         .filter(|(kind, _)| *kind == Kind::Sidecar)
@@ -93,7 +95,7 @@ fn turn_of(pod: &Pod, name: &str) -> usize {
         .map_or(0, |place| place + 1)
 }
 
-impl Worker {
+impl PodWorker {
     /// Stops all containers of a pod, and its sandboxes. `grace` overrides the pod's own grace
     /// period.
     pub(super) async fn kill_pod(
@@ -107,7 +109,7 @@ impl Worker {
             .iter()
             .filter(|seen| seen.state.is_alive())
             .collect();
-        let turns = Turns::new(alive.iter().map(|seen| turn_of(pod, &seen.name)));
+        let order = TerminationOrder::new(alive.iter().map(|seen| position_of(pod, &seen.name)));
 
         let addresses = observed
             .ready_sandbox()
@@ -115,10 +117,10 @@ impl Worker {
             .unwrap_or_default();
 
         let stops = alive.iter().map(|seen| {
-            let (turns, addresses) = (&turns, &addresses);
+            let (order, addresses) = (&order, &addresses);
             async move {
                 // A container that the spec no longer has is stopped as a main container.
-                let unnamed = || {
+                let unknown = || {
                     (
                         Kind::Main,
                         Container {
@@ -127,7 +129,7 @@ impl Worker {
                         },
                     )
                 };
-                let (kind, container) = pod.container(&seen.name).unwrap_or_else(unnamed);
+                let (kind, container) = pod.container(&seen.name).unwrap_or_else(unknown);
                 let grace = grace.unwrap_or_else(|| Grace::of(pod, &container, None));
 
                 let text = format!("Stopping container {}", seen.name);
@@ -139,7 +141,7 @@ impl Worker {
                     &text,
                     grace,
                     addresses,
-                    Some(turns),
+                    Some(order),
                 )
                 .await
             }
@@ -205,42 +207,45 @@ impl Worker {
         message: &str,
         grace: Grace,
         addresses: &[String],
-        turns: Option<&Turns>,
+        order: Option<&TerminationOrder>,
     ) -> Result<(), coracle_cri::Error> {
         let host = &self.shared.host;
         let about = pod.container_reference(kind, &container.name);
         host.events.normal(&about, "Killing", message);
         let until = Instant::now() + grace.0;
-        let left = || until.saturating_duration_since(Instant::now());
+        let finished = || until.saturating_duration_since(Instant::now());
         let hook = container
             .lifecycle
             .as_ref()
             .is_some_and(|lifecycle| lifecycle.pre_stop.is_some());
 
         if hook && !grace.0.is_zero() {
-            let ran = timeout(
-                left(),
+            let restarts = timeout(
+                finished(),
                 self.shared
                     .hooks
                     .run_pre_stop(pod, container, id, addresses),
             )
             .await;
 
-            if matches!(ran, Ok(Err(_))) {
+            if matches!(restarts, Ok(Err(_))) {
                 host.events
                     .warning(&about, "FailedPreStopHook", "PreStopHook failed");
             }
         }
 
-        let turn = turn_of(pod, &container.name);
-        if let Some(turns) = turns {
-            turns.wait(turn, left()).await;
+        let position = position_of(pod, &container.name);
+        if let Some(order) = order {
+            order.wait(position, finished()).await;
         }
 
-        let stopped = host.runtime.stop_container(id, left().max(LEAST)).await;
+        let stopped = host
+            .runtime
+            .stop_container(id, finished().max(MIN_GRACE))
+            .await;
 
-        if let Some(turns) = turns {
-            turns.over(turn);
+        if let Some(order) = order {
+            order.finished(position);
         }
 
         match stopped {
@@ -320,13 +325,13 @@ mod tests {
             ..Pod::default()
         };
 
-        let turns: Vec<usize> = ["main", "second", "first"]
+        let order: Vec<usize> = ["main", "second", "first"]
             .iter()
-            .map(|name| turn_of(&pod, name))
+            .map(|name| position_of(&pod, name))
             .collect();
-        assert_eq!(turns, [0, 1, 2]);
+        assert_eq!(order, [0, 1, 2]);
 
-        let order = Turns::new(turns.into_iter());
+        let order = TerminationOrder::new(order.into_iter());
         order.wait(0, Duration::ZERO).await;
         assert!(
             timeout(
@@ -337,7 +342,7 @@ mod tests {
             .is_err()
         );
 
-        order.over(0);
+        order.finished(0);
         order.wait(1, Duration::from_secs(60)).await;
 
         // Waiting is bounded by the grace period.

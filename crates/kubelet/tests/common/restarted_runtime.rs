@@ -10,31 +10,31 @@ use coracle_cri::v1::*;
 use coracle_cri::{Events, Result, Runtime};
 
 /// Time to set up the network: longer than a kubelet takes to sync its pods.
-const TAKES: Duration = Duration::from_millis(500);
+const SETUP_TIME: Duration = Duration::from_millis(500);
 
 /// Has no network until it receives pod CIDRs.
-pub(crate) struct Forgetful {
-    below: Arc<dyn Runtime>,
+pub(crate) struct RestartedRuntime {
+    inner: Arc<dyn Runtime>,
     /// Whether its network is ready then.
     recovers: bool,
-    is_told: AtomicBool,
+    has_config: AtomicBool,
 }
 
-impl Forgetful {
-    pub(crate) fn over(below: Arc<dyn Runtime>, recovers: bool) -> Forgetful {
-        Forgetful {
-            below,
+impl RestartedRuntime {
+    pub(crate) fn over(inner: Arc<dyn Runtime>, recovers: bool) -> RestartedRuntime {
+        RestartedRuntime {
+            inner,
             recovers,
-            is_told: AtomicBool::new(false),
+            has_config: AtomicBool::new(false),
         }
     }
 }
 
 #[async_trait]
-impl Runtime for Forgetful {
+impl Runtime for RestartedRuntime {
     async fn status(&self, verbose: bool) -> Result<StatusResponse> {
-        let mut answer = self.below.status(verbose).await?;
-        if !(self.recovers && self.is_told.load(Ordering::Acquire)) {
+        let mut answer = self.inner.status(verbose).await?;
+        if !(self.recovers && self.has_config.load(Ordering::Acquire)) {
             let conditions = answer
                 .status
                 .iter_mut()
@@ -49,29 +49,29 @@ impl Runtime for Forgetful {
     }
 
     async fn update_runtime_config(&self, _config: RuntimeConfig) -> Result<()> {
-        tokio::time::sleep(TAKES).await;
-        self.is_told.store(true, Ordering::Release);
+        tokio::time::sleep(SETUP_TIME).await;
+        self.has_config.store(true, Ordering::Release);
         Ok(())
     }
 
     async fn version(&self) -> Result<VersionResponse> {
-        self.below.version().await
+        self.inner.version().await
     }
 
     async fn cgroup_driver(&self) -> Result<CgroupDriver> {
-        self.below.cgroup_driver().await
+        self.inner.cgroup_driver().await
     }
 
     async fn run_pod_sandbox(&self, config: PodSandboxConfig, handler: &str) -> Result<String> {
-        self.below.run_pod_sandbox(config, handler).await
+        self.inner.run_pod_sandbox(config, handler).await
     }
 
     async fn stop_pod_sandbox(&self, sandbox: &str) -> Result<()> {
-        self.below.stop_pod_sandbox(sandbox).await
+        self.inner.stop_pod_sandbox(sandbox).await
     }
 
     async fn remove_pod_sandbox(&self, sandbox: &str) -> Result<()> {
-        self.below.remove_pod_sandbox(sandbox).await
+        self.inner.remove_pod_sandbox(sandbox).await
     }
 
     async fn pod_sandbox_status(
@@ -79,11 +79,11 @@ impl Runtime for Forgetful {
         sandbox: &str,
         verbose: bool,
     ) -> Result<PodSandboxStatusResponse> {
-        self.below.pod_sandbox_status(sandbox, verbose).await
+        self.inner.pod_sandbox_status(sandbox, verbose).await
     }
 
     async fn list_pod_sandbox(&self, filter: PodSandboxFilter) -> Result<Vec<PodSandbox>> {
-        self.below.list_pod_sandbox(filter).await
+        self.inner.list_pod_sandbox(filter).await
     }
 
     async fn update_pod_sandbox_resources(
@@ -92,7 +92,7 @@ impl Runtime for Forgetful {
         overhead: Option<LinuxContainerResources>,
         resources: Option<LinuxContainerResources>,
     ) -> Result<()> {
-        self.below
+        self.inner
             .update_pod_sandbox_resources(sandbox, overhead, resources)
             .await
     }
@@ -103,21 +103,21 @@ impl Runtime for Forgetful {
         config: ContainerConfig,
         sandbox_config: PodSandboxConfig,
     ) -> Result<String> {
-        self.below
+        self.inner
             .create_container(sandbox, config, sandbox_config)
             .await
     }
 
     async fn start_container(&self, container: &str) -> Result<()> {
-        self.below.start_container(container).await
+        self.inner.start_container(container).await
     }
 
     async fn stop_container(&self, container: &str, grace: Duration) -> Result<()> {
-        self.below.stop_container(container, grace).await
+        self.inner.stop_container(container, grace).await
     }
 
     async fn remove_container(&self, container: &str) -> Result<()> {
-        self.below.remove_container(container).await
+        self.inner.remove_container(container).await
     }
 
     async fn container_status(
@@ -125,11 +125,11 @@ impl Runtime for Forgetful {
         container: &str,
         verbose: bool,
     ) -> Result<ContainerStatusResponse> {
-        self.below.container_status(container, verbose).await
+        self.inner.container_status(container, verbose).await
     }
 
     async fn list_containers(&self, filter: ContainerFilter) -> Result<Vec<Container>> {
-        self.below.list_containers(filter).await
+        self.inner.list_containers(filter).await
     }
 
     async fn update_container_resources(
@@ -137,13 +137,13 @@ impl Runtime for Forgetful {
         container: &str,
         resources: LinuxContainerResources,
     ) -> Result<()> {
-        self.below
+        self.inner
             .update_container_resources(container, resources)
             .await
     }
 
     async fn reopen_container_log(&self, container: &str) -> Result<()> {
-        self.below.reopen_container_log(container).await
+        self.inner.reopen_container_log(container).await
     }
 
     async fn exec_sync(
@@ -152,44 +152,44 @@ impl Runtime for Forgetful {
         command: Vec<String>,
         timeout: Option<Duration>,
     ) -> Result<ExecSyncResponse> {
-        self.below.exec_sync(container, command, timeout).await
+        self.inner.exec_sync(container, command, timeout).await
     }
 
     async fn exec(&self, request: ExecRequest) -> Result<Streaming> {
-        self.below.exec(request).await
+        self.inner.exec(request).await
     }
 
     async fn attach(&self, request: AttachRequest) -> Result<Streaming> {
-        self.below.attach(request).await
+        self.inner.attach(request).await
     }
 
     async fn port_forward(&self, sandbox: &str, port: u16) -> Result<PortStream> {
-        self.below.port_forward(sandbox, port).await
+        self.inner.port_forward(sandbox, port).await
     }
 
     async fn container_stats(&self, container: &str) -> Result<ContainerStats> {
-        self.below.container_stats(container).await
+        self.inner.container_stats(container).await
     }
 
     async fn list_container_stats(
         &self,
         filter: ContainerStatsFilter,
     ) -> Result<Vec<ContainerStats>> {
-        self.below.list_container_stats(filter).await
+        self.inner.list_container_stats(filter).await
     }
 
     async fn pod_sandbox_stats(&self, sandbox: &str) -> Result<PodSandboxStats> {
-        self.below.pod_sandbox_stats(sandbox).await
+        self.inner.pod_sandbox_stats(sandbox).await
     }
 
     async fn list_pod_sandbox_stats(
         &self,
         filter: PodSandboxStatsFilter,
     ) -> Result<Vec<PodSandboxStats>> {
-        self.below.list_pod_sandbox_stats(filter).await
+        self.inner.list_pod_sandbox_stats(filter).await
     }
 
     async fn container_events(&self) -> Result<Events> {
-        self.below.container_events().await
+        self.inner.container_events().await
     }
 }

@@ -9,12 +9,12 @@
 //! A worker is controlled through its [`Mailbox`]: the newest spec replaces older ones, and a
 //! termination cannot be revoked; its grace period can only be shortened.
 
-mod end;
 mod files;
 mod kill;
-mod launch;
 mod sandbox;
+mod start;
 mod sync;
+mod terminate;
 
 pub(crate) use sync::chain;
 
@@ -30,97 +30,97 @@ use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::actions::Verdicts;
+use crate::actions::ProbeVerdicts;
 use crate::kubelet::Shared;
 use crate::observe::observe_with_messages;
 use crate::observed::Observed;
 use crate::pod::PodView;
-use crate::publish::Report;
-use crate::status::{self, Facts, Waiting};
+use crate::status::{self, StatusInputs, Waiting};
+use crate::status_manager::Report;
 
 /// All pod workers of a node. Clones share state.
 #[derive(Clone)]
-pub(crate) struct Workers {
+pub(crate) struct PodWorkers {
     shared: Arc<Shared>,
     mailboxes: Arc<Mutex<BTreeMap<Text, Arc<Mailbox>>>>,
     /// Notified when a worker has finished.
-    left: Arc<Notify>,
+    finished: Arc<Notify>,
     tasks: Tasks,
 }
 
 /// The inputs of a worker.
 struct Mailbox {
-    orders: Mutex<Orders>,
+    request: Mutex<WorkerRequest>,
     changed: Notify,
     /// The pod must be synced even if nothing seems to have changed.
-    is_stale: AtomicBool,
+    must_sync: AtomicBool,
     /// The grace period of the termination in seconds; none: the pod is not terminating.
-    ending: watch::Sender<Option<i64>>,
+    termination: watch::Sender<Option<i64>>,
 }
 
 #[derive(Clone)]
-struct Orders {
+struct WorkerRequest {
     pod: Arc<Pod>,
     /// The object was deleted.
-    is_gone: bool,
+    is_deleted: bool,
     /// It was not admitted: reason and message.
     rejected: Option<(String, String)>,
 }
 
-impl Workers {
-    pub(crate) fn new(shared: Arc<Shared>, tasks: Tasks) -> Workers {
-        Workers {
+impl PodWorkers {
+    pub(crate) fn new(shared: Arc<Shared>, tasks: Tasks) -> PodWorkers {
+        PodWorkers {
             shared,
             mailboxes: Arc::default(),
-            left: Arc::default(),
+            finished: Arc::default(),
             tasks,
         }
     }
 
     /// Adds or updates a pod.
     pub(crate) fn update(&self, pod: &Arc<Pod>) {
-        self.tell(pod, None);
+        self.send(pod, None);
     }
 
     /// Adds a pod that was not admitted: reason and message.
     pub(crate) fn reject(&self, pod: &Arc<Pod>, reason: &str, message: &str) {
-        self.tell(pod, Some((reason.to_owned(), message.to_owned())));
+        self.send(pod, Some((reason.to_owned(), message.to_owned())));
     }
 
-    fn tell(&self, pod: &Arc<Pod>, rejected: Option<(String, String)>) {
+    fn send(&self, pod: &Arc<Pod>, rejected: Option<(String, String)>) {
         let uid = Text::new(pod.uid());
         let mut mailboxes = lock(&self.mailboxes);
 
         let mailbox = mailboxes.entry(uid.clone()).or_insert_with(|| {
-            let orders = Orders {
+            let request = WorkerRequest {
                 pod: pod.clone(),
-                is_gone: false,
+                is_deleted: false,
                 rejected,
             };
 
             let mailbox = Arc::new(Mailbox {
-                orders: Mutex::new(orders),
+                request: Mutex::new(request),
                 changed: Notify::new(),
-                is_stale: AtomicBool::new(false),
-                ending: watch::channel(None).0,
+                must_sync: AtomicBool::new(false),
+                termination: watch::channel(None).0,
             });
-            let worker = Worker::new(self.shared.clone(), mailbox.clone(), pod);
+            let worker = PodWorker::new(self.shared.clone(), mailbox.clone(), pod);
 
-            let (mailboxes, left) = (self.mailboxes.clone(), self.left.clone());
+            let (mailboxes, finished) = (self.mailboxes.clone(), self.finished.clone());
             self.tasks.spawn(async move {
                 worker.run().await;
                 lock(&mailboxes).remove(&uid);
-                left.notify_one();
+                finished.notify_one();
             });
 
             mailbox
         });
-        lock(&mailbox.orders).pod = pod.clone();
+        lock(&mailbox.request).pod = pod.clone();
 
         if pod.is_being_deleted() {
-            mailbox.end_within(pod.metadata.deletion_grace_period_seconds.unwrap_or(0));
+            mailbox.terminate_within(pod.metadata.deletion_grace_period_seconds.unwrap_or(0));
         } else if pod.has_terminal_phase() {
-            mailbox.end_within(grace_of(pod));
+            mailbox.terminate_within(grace_period(pod));
         }
 
         mailbox.changed.notify_one();
@@ -130,22 +130,22 @@ impl Workers {
     pub(crate) fn remove(&self, uid: &str) {
         if let Some(mailbox) = lock(&self.mailboxes).get(uid) {
             let grace = {
-                let mut orders = lock(&mailbox.orders);
-                orders.is_gone = true;
-                orders
+                let mut request = lock(&mailbox.request);
+                request.is_deleted = true;
+                request
                     .pod
                     .metadata
                     .deletion_grace_period_seconds
-                    .unwrap_or_else(|| grace_of(&orders.pod))
+                    .unwrap_or_else(|| grace_period(&request.pod))
             };
-            mailbox.end_within(grace);
+            mailbox.terminate_within(grace);
 
             mailbox.changed.notify_one();
         }
     }
 
     /// Wakes the worker of a pod.
-    pub(crate) fn poke(&self, uid: &str) {
+    pub(crate) fn wake(&self, uid: &str) {
         if let Some(mailbox) = lock(&self.mailboxes).get(uid) {
             mailbox.changed.notify_one();
         }
@@ -154,45 +154,45 @@ impl Workers {
     /// Syncs a pod whose ConfigMaps or Secrets have changed.
     pub(crate) fn refresh(&self, uid: &str) {
         if let Some(mailbox) = lock(&self.mailboxes).get(uid) {
-            mailbox.is_stale.store(true, Ordering::Relaxed);
+            mailbox.must_sync.store(true, Ordering::Relaxed);
             mailbox.changed.notify_one();
         }
     }
 
-    pub(crate) fn poke_all(&self) {
+    pub(crate) fn wake_all(&self) {
         lock(&self.mailboxes)
             .values()
             .for_each(|mailbox| mailbox.changed.notify_one());
     }
 
-    pub(crate) fn knows(&self, uid: &str) -> bool {
+    pub(crate) fn contains(&self, uid: &str) -> bool {
         lock(&self.mailboxes).contains_key(uid)
     }
 
     /// Whether another pod of the same name has a worker.
-    pub(crate) fn has_namesake(&self, pod: &Pod) -> bool {
+    pub(crate) fn has_other_of_name(&self, pod: &Pod) -> bool {
         let named = |other: &Pod| {
             (other.namespace(), &other.metadata.name) == (pod.namespace(), &pod.metadata.name)
         };
         lock(&self.mailboxes)
             .iter()
-            .any(|(uid, mailbox)| uid != pod.uid() && named(&lock(&mailbox.orders).pod))
+            .any(|(uid, mailbox)| uid != pod.uid() && named(&lock(&mailbox.request).pod))
     }
 
     /// Resolves when a worker has finished.
-    pub(crate) async fn one_left(&self) {
-        self.left.notified().await;
+    pub(crate) async fn worker_finished(&self) {
+        self.finished.notified().await;
     }
 }
 
 impl Mailbox {
     /// Starts termination, or shortens its grace period.
-    fn end_within(&self, seconds: i64) {
+    fn terminate_within(&self, seconds: i64) {
         let seconds = seconds.max(1);
-        self.ending.send_if_modified(|ending| {
-            let sooner = ending.is_none_or(|before| seconds < before);
+        self.termination.send_if_modified(|termination| {
+            let sooner = termination.is_none_or(|before| seconds < before);
             if sooner {
-                *ending = Some(seconds);
+                *termination = Some(seconds);
             }
             sooner
         });
@@ -200,7 +200,7 @@ impl Mailbox {
 }
 
 /// The default grace period of a pod.
-fn grace_of(pod: &Pod) -> i64 {
+fn grace_period(pod: &Pod) -> i64 {
     pod.pod_spec()
         .termination_grace_period_seconds
         .unwrap_or(30)
@@ -210,8 +210,8 @@ fn grace_of(pod: &Pod) -> i64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Syncing,
-    Ending,
-    Ended,
+    Terminating,
+    Terminated,
     Finished,
 }
 
@@ -222,7 +222,7 @@ enum Next {
     Stage(Stage),
 }
 
-struct Worker {
+struct PodWorker {
     shared: Arc<Shared>,
     mailbox: Arc<Mailbox>,
     stage: Stage,
@@ -233,68 +233,68 @@ struct Worker {
     /// Why the pod failed: reason and message.
     failed: Option<(String, String)>,
     /// The state after the last sync, which need not be repeated while the state is the same.
-    settled: Option<Settled>,
+    synced: Option<SyncedState>,
 }
 
-struct Settled {
+struct SyncedState {
     pod: Arc<Pod>,
     observed: Observed,
-    verdicts: Verdicts,
+    verdicts: ProbeVerdicts,
     /// When a retry is due.
     due: Option<Timestamp>,
 }
 
-impl Settled {
+impl SyncedState {
     /// Whether there is nothing to do for a pod in this state. Changes of its status need no sync.
-    fn still_holds(&self, pod: &Pod, observed: &Observed, verdicts: &Verdicts) -> bool {
+    fn is_current(&self, pod: &Pod, observed: &Observed, verdicts: &ProbeVerdicts) -> bool {
         let (before, now) = (&self.pod, pod);
-        let same_wishes = before.spec == now.spec
+        let same_spec = before.spec == now.spec
             && before.metadata.labels == now.metadata.labels
             && before.metadata.annotations == now.metadata.annotations;
-        same_wishes && self.observed == *observed && self.verdicts == *verdicts
+        same_spec && self.observed == *observed && self.verdicts == *verdicts
     }
 }
 
-impl Worker {
-    fn new(shared: Arc<Shared>, mailbox: Arc<Mailbox>, pod: &Pod) -> Worker {
-        let failed = lock(&mailbox.orders).rejected.clone();
-        Worker {
+impl PodWorker {
+    fn new(shared: Arc<Shared>, mailbox: Arc<Mailbox>, pod: &Pod) -> PodWorker {
+        let failed = lock(&mailbox.request).rejected.clone();
+        PodWorker {
             shared,
             mailbox,
             stage: Stage::Syncing,
             status: Arc::new(pod.pod_status().clone()),
             waiting: BTreeMap::new(),
             failed,
-            settled: None,
+            synced: None,
         }
     }
 
     async fn run(mut self) {
         if let Some((reason, message)) = &self.failed {
-            let pod = self.orders().pod;
+            let pod = self.request().pod;
             self.status = Arc::new(status::rejected(
                 &pod,
                 reason,
                 message,
                 self.shared.host.now(),
             ));
-            self.stage = Stage::Ended;
+            self.stage = Stage::Terminated;
         }
 
         loop {
             let mailbox = self.mailbox.clone();
             let changed = mailbox.changed.notified();
 
-            if mailbox.is_stale.swap(false, Ordering::Relaxed) {
-                self.settled = None;
+            if mailbox.must_sync.swap(false, Ordering::Relaxed) {
+                self.synced = None;
             }
 
             let next = match self.stage {
                 Stage::Syncing => self.sync().await,
-                Stage::Ending => self.end().await,
-                Stage::Ended => self.give_back().await,
-                Stage::Finished if self.orders().is_gone => return self.leave_nothing().await,
-                Stage::Finished => self.tell_once_more(),
+                Stage::Terminating => self.terminate().await,
+                Stage::Terminated => self.release_resources().await,
+                Stage::Finished if self.request().is_deleted => return self.clean_up().await,
+                Stage::Finished => self.republish(),
             };
 
             match next {
@@ -302,35 +302,35 @@ impl Worker {
                 Next::Wait(until) => {
                     tokio::select! {
                         () = changed => {}
-                        () = tokio::time::sleep_until(until) => self.settled = None,
+                        () = tokio::time::sleep_until(until) => self.synced = None,
                     }
                 }
             }
         }
     }
 
-    fn orders(&self) -> Orders {
-        lock(&self.mailbox.orders).clone()
+    fn request(&self) -> WorkerRequest {
+        lock(&self.mailbox.request).clone()
     }
 
-    fn must_end(&self) -> bool {
-        self.mailbox.ending.borrow().is_some()
+    fn is_terminating(&self) -> bool {
+        self.mailbox.termination.borrow().is_some()
     }
 
     /// Reads the pod's state from the runtime into the pod manager.
-    async fn look(&self, pod: &Pod) -> Result<Observed, coracle_cri::Error> {
+    async fn observe(&self, pod: &Pod) -> Result<Observed, coracle_cri::Error> {
         let host = &self.shared.host;
         let observed =
             observe_with_messages(host.runtime.as_ref(), &host.layout, pod.uid()).await?;
         self.shared
-            .roster
-            .observe(pod.uid(), Arc::new(observed.clone()));
+            .pod_manager
+            .set_observed(pod.uid(), Arc::new(observed.clone()));
         Ok(observed)
     }
 
-    fn verdicts(&self, pod: &Pod, observed: &Observed) -> Verdicts {
+    fn verdicts(&self, pod: &Pod, observed: &Observed) -> ProbeVerdicts {
         let (probes, uid) = (&self.shared.probes, pod.uid());
-        let mut verdicts = Verdicts::default();
+        let mut verdicts = ProbeVerdicts::default();
         for seen in observed.running() {
             if let Some(kind) = probes.has_failed(uid, &seen.id) {
                 verdicts.failed.insert(seen.id.clone(), kind);
@@ -347,32 +347,43 @@ impl Worker {
     }
 
     /// Computes the status and publishes it.
-    fn report(&mut self, pod: &Arc<Pod>, observed: &Observed, verdicts: &Verdicts, is_over: bool) {
-        self.report_as(pod, observed, verdicts, is_over, false);
-    }
-
-    /// The same for an intermediate status during pod start.
-    fn report_meanwhile(&mut self, pod: &Arc<Pod>, observed: &Observed, verdicts: &Verdicts) {
-        self.report_as(pod, observed, verdicts, false, true);
-    }
-
-    fn report_as(
+    fn report(
         &mut self,
         pod: &Arc<Pod>,
         observed: &Observed,
-        verdicts: &Verdicts,
-        is_over: bool,
-        is_passing: bool,
+        verdicts: &ProbeVerdicts,
+        is_finished: bool,
+    ) {
+        self.report_status(pod, observed, verdicts, is_finished, false);
+    }
+
+    /// The same for an intermediate status during pod start.
+    fn report_intermediate(
+        &mut self,
+        pod: &Arc<Pod>,
+        observed: &Observed,
+        verdicts: &ProbeVerdicts,
+    ) {
+        self.report_status(pod, observed, verdicts, false, true);
+    }
+
+    fn report_status(
+        &mut self,
+        pod: &Arc<Pod>,
+        observed: &Observed,
+        verdicts: &ProbeVerdicts,
+        is_finished: bool,
+        is_intermediate: bool,
     ) {
         let host = &self.shared.host;
-        let status = status::pod_status(&Facts {
+        let status = status::pod_status(&StatusInputs {
             pod,
             observed,
             verdicts,
             before: &self.status,
             waiting: &self.waiting,
             host_addresses: &host.addresses,
-            is_over,
+            is_finished,
             failed: self
                 .failed
                 .as_ref()
@@ -386,22 +397,24 @@ impl Worker {
         }
 
         self.status = Arc::new(status);
-        let report = self.tell(pod, !is_over, false);
-        match is_passing && self.status.phase.as_deref() == Some("Pending") {
-            true => self.shared.publisher.publish_meanwhile(report),
-            false => self.shared.publisher.publish(report),
+        let report = self.build_report(pod, !is_finished, false);
+        match is_intermediate && self.status.phase.as_deref() == Some("Pending") {
+            true => self.shared.status_manager.publish_delayed(report),
+            false => self.shared.status_manager.publish(report),
         }
     }
 
     fn publish(&self, pod: &Arc<Pod>, may_run: bool, is_finished: bool) {
         self.shared
-            .publisher
-            .publish(self.tell(pod, may_run, is_finished));
+            .status_manager
+            .publish(self.build_report(pod, may_run, is_finished));
     }
 
     /// Updates the pod manager, and builds the report for the status manager.
-    fn tell(&self, pod: &Arc<Pod>, may_run: bool, is_finished: bool) -> Report {
-        self.shared.roster.report(pod.uid(), self.status.clone());
+    fn build_report(&self, pod: &Arc<Pod>, may_run: bool, is_finished: bool) -> Report {
+        self.shared
+            .pod_manager
+            .set_status(pod.uid(), self.status.clone());
         Report {
             pod: pod.clone(),
             status: self.status.clone(),
@@ -411,14 +424,14 @@ impl Worker {
     }
 
     /// Retry time after a failure: ten to fifteen seconds.
-    fn later(&self) -> Instant {
-        Instant::now() + AFTER_FAILURE.mul_f64(1.0 + 0.5 * self.shared.host.world.fraction())
+    fn retry_time(&self) -> Instant {
+        Instant::now() + RETRY_DELAY.mul_f64(1.0 + 0.5 * self.shared.host.world.fraction())
     }
 }
 
-const AFTER_FAILURE: Duration = Duration::from_secs(10);
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 /// Sync interval without changes; up to half as long again.
-const RESYNC: Duration = Duration::from_secs(60);
+const RESYNC_INTERVAL: Duration = Duration::from_secs(60);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

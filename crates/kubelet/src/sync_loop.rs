@@ -7,36 +7,36 @@ use coracle_client::{Cached, Change, Informer, ObjectKey, Subscription, Tasks, T
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::Notify;
 
-use crate::admit::{Place, Refusal, admit};
+use crate::admit::{NodeState, Refusal, admit};
+use crate::housekeeping;
 use crate::kubelet::Shared;
 use crate::manifests::{Changes, Manifests};
-use crate::mirrors::{Mirrors, is_mirror};
-use crate::orphans;
-use crate::parts::ProbeResults;
+use crate::mirror_pods::{MirrorPods, is_mirror};
 use crate::pod::PodView;
+use crate::pod_manager::{Entry, PodManager};
+use crate::pod_workers::PodWorkers;
+use crate::probes::ProbeResults;
 use crate::references::ChangedPods;
-use crate::roster::{Entry, Roster};
 use crate::status::{is_terminal, rejected};
-use crate::worker::Workers;
 
 /// All sources of pods, and their consumers.
-pub(crate) struct Sources {
+pub(crate) struct SyncLoop {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) workers: Workers,
-    pub(crate) mirrors: Mirrors,
+    pub(crate) workers: PodWorkers,
+    pub(crate) mirrors: MirrorPods,
     /// The Node object.
     pub(crate) node: Informer<Whole>,
     pub(crate) tasks: Tasks,
     /// Notified when pods were added or removed.
-    pub(crate) others_are_here: Arc<Notify>,
+    pub(crate) pods_changed: Arc<Notify>,
     /// The current static pods.
     pub(crate) manifests: Manifests,
-    pub(crate) api_is_known: bool,
-    pub(crate) files_are_known: bool,
+    pub(crate) api_synced: bool,
+    pub(crate) files_synced: bool,
 }
 
 /// The inputs of the sync loop.
-pub(crate) struct News {
+pub(crate) struct Inputs {
     pub(crate) api: Subscription<Typed<Pod>>,
     pub(crate) files: Option<Changes>,
     pub(crate) probes: ProbeResults,
@@ -44,69 +44,69 @@ pub(crate) struct News {
     pub(crate) changed: ChangedPods,
 }
 
-impl Sources {
+impl SyncLoop {
     /// Runs forever.
-    pub(crate) async fn run(mut self, news: News) {
-        let News {
+    pub(crate) async fn run(mut self, inputs: Inputs) {
+        let Inputs {
             mut api,
             mut files,
             mut probes,
             mut changed,
-        } = news;
+        } = inputs;
 
         if files.is_none() {
-            self.mirrors.want(&self.manifests);
+            self.mirrors.set_static_pods(&self.manifests);
         }
 
         let workers = self.workers.clone();
-        let (shared, others_are_here) = (self.shared.clone(), self.others_are_here.clone());
+        let (shared, pods_changed) = (self.shared.clone(), self.pods_changed.clone());
         self.tasks
-            .spawn(async move { keep_sharing(&shared, &others_are_here).await });
+            .spawn(async move { update_cpu_shares(&shared, &pods_changed).await });
 
         loop {
             tokio::select! {
-                change = api.next() => self.heard(change),
-                Some(manifests) = read(files.as_mut()) => self.read(manifests),
-                Some(result) = probes.recv() => self.workers.poke(&result.uid),
+                change = api.next() => self.handle_change(change),
+                Some(manifests) = read(files.as_mut()) => self.handle_manifests(manifests),
+                Some(result) = probes.recv() => self.workers.wake(&result.uid),
                 Some(uid) = changed.recv() => self.workers.refresh(&uid),
-                () = workers.one_left() => self.start_statics(),
+                () = workers.worker_finished() => self.start_static_pods(),
             }
         }
     }
 
-    fn heard(&mut self, change: Change<Typed<Pod>>) {
+    fn handle_change(&mut self, change: Change<Typed<Pod>>) {
         match change {
             Change::Added { object, .. } | Change::Updated { new: object, .. } => {
                 if is_mirror(&object.object) {
-                    self.heard_of_mirror(&object);
+                    self.handle_mirror(&object);
                     return;
                 }
                 let pod = Arc::new(object.object.0.clone());
-                self.take(&pod);
+                self.dispatch(&pod);
             }
             Change::Deleted { object, .. } if is_mirror(&object.object) => {
-                self.heard_of_mirror(&object)
+                self.handle_mirror(&object)
             }
             Change::Deleted { object, .. } => {
                 self.workers.remove(&object.uid);
-                self.share();
+                self.notify_pods_changed();
             }
             Change::Synced => {
-                self.api_is_known = true;
+                self.api_synced = true;
                 self.clean_up();
             }
         }
     }
 
-    fn heard_of_mirror(&self, mirror: &Cached<Typed<Pod>>) {
-        self.mirrors.heard(&mirror.key);
+    fn handle_mirror(&self, mirror: &Cached<Typed<Pod>>) {
+        self.mirrors.enqueue(&mirror.key);
         if let Some(pod) = self.mirrors.static_pod(&mirror.key) {
-            self.shared.publisher.again(pod.uid());
+            self.shared.status_manager.requeue(pod.uid());
         }
     }
 
     /// The manifest directory has changed.
-    fn read(&mut self, manifests: Manifests) {
+    fn handle_manifests(&mut self, manifests: Manifests) {
         let before = std::mem::replace(&mut self.manifests, manifests);
         for gone in before
             .keys()
@@ -115,37 +115,37 @@ impl Sources {
             self.workers.remove(gone);
         }
 
-        self.mirrors.want(&self.manifests);
-        self.start_statics();
+        self.mirrors.set_static_pods(&self.manifests);
+        self.start_static_pods();
 
-        if !self.files_are_known {
-            self.files_are_known = true;
+        if !self.files_synced {
+            self.files_synced = true;
             self.clean_up();
         }
     }
 
     /// Starts new static pods, unless a pod of the same name is still terminating.
-    fn start_statics(&mut self) {
+    fn start_static_pods(&mut self) {
         let new = self
             .manifests
             .values()
-            .filter(|pod| !self.workers.knows(pod.uid()));
+            .filter(|pod| !self.workers.contains(pod.uid()));
         let free: Vec<Arc<Pod>> = new
-            .filter(|pod| !self.workers.has_namesake(pod))
+            .filter(|pod| !self.workers.has_other_of_name(pod))
             .cloned()
             .collect();
-        free.iter().for_each(|pod| self.take(pod));
+        free.iter().for_each(|pod| self.dispatch(pod));
     }
 
     /// Adds or updates a pod; a new one must be admitted.
-    fn take(&self, pod: &Arc<Pod>) {
-        let refusal = if self.workers.knows(pod.uid()) {
+    fn dispatch(&self, pod: &Arc<Pod>) {
+        let refusal = if self.workers.contains(pod.uid()) {
             None
         } else {
             self.refusal(pod)
         };
 
-        self.shared.roster.want(pod.clone());
+        self.shared.pod_manager.set(pod.clone());
 
         match refusal {
             Some(Refusal { reason, message }) => {
@@ -155,13 +155,15 @@ impl Sources {
                     .warning(&pod.reference(), &reason, message.as_str());
                 // Set before the next pod is admitted: a rejected pod uses no resources.
                 let refused = rejected(pod, &reason, &message, self.shared.host.now());
-                self.shared.roster.report(pod.uid(), Arc::new(refused));
+                self.shared
+                    .pod_manager
+                    .set_status(pod.uid(), Arc::new(refused));
                 self.workers.reject(pod, &reason, &message);
             }
             None => self.workers.update(pod),
         }
 
-        self.share();
+        self.notify_pods_changed();
     }
 
     /// Why a new pod is not admitted. A pod that has started was admitted before, whatever has
@@ -175,11 +177,11 @@ impl Sources {
         let node = self
             .node
             .get(&ObjectKey::cluster(&self.shared.host.node_name))?;
-        let pods = active(&self.shared.roster);
+        let pods = active(&self.shared.pod_manager);
 
         admit(
             pod,
-            &Place {
+            &NodeState {
                 node: &node.object,
                 pods: &pods,
                 sysctls: &self.shared.sysctls,
@@ -189,44 +191,48 @@ impl Sources {
     }
 
     /// Updates the CPU shares of the QoS classes.
-    fn share(&self) {
-        self.others_are_here.notify_one();
+    fn notify_pods_changed(&self) {
+        self.pods_changed.notify_one();
     }
 
     /// Removes orphans once all sources have synced.
     fn clean_up(&self) {
-        if !(self.api_is_known && self.files_are_known) {
+        if !(self.api_synced && self.files_synced) {
             return;
         }
         let shared = self.shared.clone();
         self.tasks
-            .spawn(async move { orphans::clean_up(&shared).await });
+            .spawn(async move { housekeeping::clean_up(&shared).await });
     }
 }
 
 /// Pods that have not terminated.
-fn active(roster: &Roster) -> Vec<Arc<Pod>> {
-    let over = |entry: &Entry| {
-        let told = entry
+fn active(pod_manager: &PodManager) -> Vec<Arc<Pod>> {
+    let finished = |entry: &Entry| {
+        let reported = entry
             .status
             .as_ref()
             .and_then(|status| status.phase.as_deref());
-        entry.pod.has_terminal_phase() || is_terminal(told)
+        entry.pod.has_terminal_phase() || is_terminal(reported)
     };
 
-    roster
+    pod_manager
         .list()
         .into_iter()
-        .filter(|entry| !over(entry))
+        .filter(|entry| !finished(entry))
         .map(|entry| entry.pod)
         .collect()
 }
 
 /// Updates the CPU shares of the QoS classes, once for all changes since the last update.
-async fn keep_sharing(shared: &Shared, others_are_here: &Notify) {
+async fn update_cpu_shares(shared: &Shared, pods_changed: &Notify) {
     loop {
-        others_are_here.notified().await;
-        if let Err(error) = shared.groups.share(&active(&shared.roster)).await {
+        pods_changed.notified().await;
+        if let Err(error) = shared
+            .cgroups
+            .update_cpu_shares(&active(&shared.pod_manager))
+            .await
+        {
             tracing::warn!(%error, "cannot update CPU shares of QoS cgroups");
         }
     }

@@ -18,7 +18,7 @@ use coracle_client::{
 };
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 
-use crate::mirrors::{is_mirror, is_static, reflects};
+use crate::mirror_pods::{is_mirror, is_static, reflects};
 use crate::pod::PodView;
 use crate::status::{is_terminal, merge};
 
@@ -29,7 +29,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// How long an intermediate status is delayed.
-const MEANWHILE: Duration = Duration::from_millis(250);
+const INTERMEDIATE_DELAY: Duration = Duration::from_millis(250);
 
 /// The status of a pod, from its worker.
 #[derive(Clone)]
@@ -44,7 +44,7 @@ pub(crate) struct Report {
 
 /// Writes statuses. Clones share state.
 #[derive(Clone)]
-pub(crate) struct Publisher {
+pub(crate) struct StatusManager {
     shared: Arc<Shared>,
 }
 
@@ -54,55 +54,57 @@ struct Shared {
     queue: WorkQueue<Text>,
     reports: Mutex<BTreeMap<Text, Report>>,
     /// The server's last response; it may be newer than the informer.
-    answered: Mutex<BTreeMap<Text, Arc<Pod>>>,
+    acknowledged: Mutex<BTreeMap<Text, Arc<Pod>>>,
 }
 
-impl Publisher {
-    pub(crate) fn new(client: &Client, pods: Informer<Typed<Pod>>, tasks: &Tasks) -> Publisher {
+impl StatusManager {
+    pub(crate) fn new(client: &Client, pods: Informer<Typed<Pod>>, tasks: &Tasks) -> StatusManager {
         let limiter = ExponentialLimiter::new(FIRST_PAUSE, LONGEST_PAUSE);
-        let publisher = Publisher {
+        let status_manager = StatusManager {
             shared: Arc::new(Shared {
                 access: client.resource(&Resource::of::<Pod>()),
                 pods,
                 queue: WorkQueue::with_limiter("pod-status", Box::new(limiter)),
                 reports: Mutex::default(),
-                answered: Mutex::default(),
+                acknowledged: Mutex::default(),
             }),
         };
 
         for _ in 0..WRITERS {
-            let writer = publisher.clone();
+            let writer = status_manager.clone();
             tasks.spawn(async move { writer.write().await });
         }
 
-        publisher
+        status_manager
     }
 
     /// Queues a status, and replaces an unsent one of the same pod.
     pub(crate) fn publish(&self, report: Report) {
-        self.shared.queue.add(self.keep(report));
+        self.shared.queue.add(self.store(report));
     }
 
     /// Queues an intermediate status: it is sent after a delay, unless another one replaces it.
-    pub(crate) fn publish_meanwhile(&self, report: Report) {
-        self.shared.queue.add_after(self.keep(report), MEANWHILE);
+    pub(crate) fn publish_delayed(&self, report: Report) {
+        self.shared
+            .queue
+            .add_after(self.store(report), INTERMEDIATE_DELAY);
     }
 
-    fn keep(&self, report: Report) -> Text {
+    fn store(&self, report: Report) -> Text {
         let uid = Text::new(report.pod.uid());
         lock(&self.shared.reports).insert(uid.clone(), report);
         uid
     }
 
     /// Queues the last status again, when the pod's object has changed.
-    pub(crate) fn again(&self, uid: &str) {
+    pub(crate) fn requeue(&self, uid: &str) {
         self.shared.queue.add(Text::new(uid));
     }
 
     /// Removes a deleted pod.
     pub(crate) fn forget(&self, uid: &str) {
         lock(&self.shared.reports).remove(uid);
-        lock(&self.shared.answered).remove(uid);
+        lock(&self.shared.acknowledged).remove(uid);
         self.shared.queue.forget(&Text::new(uid));
     }
 
@@ -123,33 +125,37 @@ impl Publisher {
     }
 
     async fn send(&self, report: &Report) -> Result<(), Error> {
-        let Some(mut there) = self.newest(&report.pod) else {
+        let Some(mut existing) = self.newest(&report.pod) else {
             return Ok(());
         };
-        let access = self.shared.access.clone().namespace(there.namespace());
-        let name = PodView::name(there.as_ref()).to_owned();
+        let access = self.shared.access.clone().namespace(existing.namespace());
+        let name = PodView::name(existing.as_ref()).to_owned();
 
-        let wanted = merge::merged(&there, PodStatus::clone(&report.status), report.may_run);
-        if let Some(patch) = merge::patch(&there, &wanted) {
+        let wanted = merge::merged(&existing, PodStatus::clone(&report.status), report.may_run);
+        if let Some(patch) = merge::patch(&existing, &wanted) {
             let sent = access
                 .clone()
                 .subresource("status")
                 .patch(&name, &Patch::Strategic(patch))
                 .await;
 
-            there = match sent {
-                Ok(answer) => self.remember(&answer)?,
+            existing = match sent {
+                Ok(answer) => self.store_acknowledged(&answer)?,
                 // It was deleted, or replaced by another of its name.
                 Err(error) if error.is_not_found() => return Ok(()),
                 Err(error) => return Err(error),
             };
         }
 
-        let is_over = is_terminal(there.pod_status().phase.as_deref());
-        if report.is_finished && is_over && there.is_being_deleted() && !is_mirror(&there) {
+        let is_terminated = is_terminal(existing.pod_status().phase.as_deref());
+        if report.is_finished
+            && is_terminated
+            && existing.is_being_deleted()
+            && !is_mirror(&existing)
+        {
             let options = DeleteOptions {
                 grace_period_seconds: Some(0),
-                ..DeleteOptions::only(there.uid())
+                ..DeleteOptions::only(existing.uid())
             };
 
             // If another pod has the name by now, the informer reports it before the next retry.
@@ -165,27 +171,27 @@ impl Publisher {
     /// The newest known version of the pod; none: it was deleted.
     fn newest(&self, pod: &Pod) -> Option<Arc<Pod>> {
         let key = ObjectKey::new(pod.namespace(), PodView::name(pod));
-        let is_it = |heard: &Pod| match is_static(pod) {
-            true => reflects(heard, pod),
-            false => heard.uid() == pod.uid(),
+        let is_it = |cached: &Pod| match is_static(pod) {
+            true => reflects(cached, pod),
+            false => cached.uid() == pod.uid(),
         };
 
-        let heard = self
+        let cached = self
             .shared
             .pods
             .get(&key)
-            .filter(|heard| is_it(&heard.object))?;
-        let answered = lock(&self.shared.answered).get(&heard.uid).cloned();
-        let newer = answered.filter(|answered| version(answered) > heard.version);
+            .filter(|cached| is_it(&cached.object))?;
+        let acknowledged = lock(&self.shared.acknowledged).get(&cached.uid).cloned();
+        let newer = acknowledged.filter(|acknowledged| version(acknowledged) > cached.version);
 
-        Some(newer.unwrap_or_else(|| Arc::new(heard.object.0.clone())))
+        Some(newer.unwrap_or_else(|| Arc::new(cached.object.0.clone())))
     }
 
-    fn remember(&self, answer: &coracle_api::Value) -> Result<Arc<Pod>, Error> {
+    fn store_acknowledged(&self, answer: &coracle_api::Value) -> Result<Arc<Pod>, Error> {
         let pod: Pod =
             typed::from_tree(answer).map_err(|error| Error::Answer(error.to_string()))?;
         let pod = Arc::new(pod);
-        lock(&self.shared.answered).insert(Text::new(pod.uid()), pod.clone());
+        lock(&self.shared.acknowledged).insert(Text::new(pod.uid()), pod.clone());
         Ok(pod)
     }
 }

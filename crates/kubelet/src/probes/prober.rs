@@ -11,14 +11,14 @@ use k8s_openapi::api::core::v1::{Container, ExecAction, HTTPGetAction, Probe, TC
 use super::grpc;
 use super::outcome::Outcome;
 use crate::env::expand_all;
-use crate::http_get::{self, HttpError, LONGEST_BODY, Target, address_text, resolve_port};
+use crate::http_get::{self, HttpError, MAX_BODY, Target, address_text, resolve_port};
 
 /// A probe that cannot be executed is retried at once, up to this number of attempts.
-const TRIES: usize = 3;
+const MAX_TRIES: usize = 3;
 
 /// The target of a probe.
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct Prober {
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) container: Container,
     pub(super) container_id: String,
@@ -28,20 +28,20 @@ pub(super) struct Asked {
     pub(super) address: String,
 }
 
-impl Asked {
+impl Prober {
     /// Probes, up to three times if the probe cannot be executed.
-    pub(super) async fn ask(&self, probe: &Probe) -> Outcome {
-        let mut outcome = self.ask_once(probe).await;
-        for _ in 1..TRIES {
-            if !matches!(outcome, Outcome::Unasked { .. }) {
+    pub(super) async fn probe(&self, probe: &Probe) -> Outcome {
+        let mut outcome = self.probe_once(probe).await;
+        for _ in 1..MAX_TRIES {
+            if !matches!(outcome, Outcome::Error { .. }) {
                 break;
             }
-            outcome = self.ask_once(probe).await;
+            outcome = self.probe_once(probe).await;
         }
         outcome
     }
 
-    async fn ask_once(&self, probe: &Probe) -> Outcome {
+    async fn probe_once(&self, probe: &Probe) -> Outcome {
         let seconds = probe
             .timeout_seconds
             .and_then(|seconds| u64::try_from(seconds).ok())
@@ -50,26 +50,26 @@ impl Asked {
 
         let timeout = Duration::from_secs(seconds);
         if let Some(action) = &probe.exec {
-            self.by_command(action, timeout).await
+            self.probe_exec(action, timeout).await
         } else if let Some(action) = &probe.http_get {
-            self.by_http(action, timeout).await
+            self.probe_http(action, timeout).await
         } else if let Some(action) = &probe.tcp_socket {
-            self.by_connection(action, timeout).await
+            self.probe_tcp(action, timeout).await
         } else if let Some(action) = &probe.grpc {
             let service = action.service.clone().unwrap_or_default();
             match u16::try_from(action.port) {
-                Ok(port) => grpc::ask(&self.address, port, service, timeout).await,
-                Err(_) => unknown(format!("invalid port number: {}", action.port)),
+                Ok(port) => grpc::probe(&self.address, port, service, timeout).await,
+                Err(_) => execution_error(format!("invalid port number: {}", action.port)),
             }
         } else {
-            unknown(format!(
+            execution_error(format!(
                 "missing probe handler for {}:{}",
                 self.pod, self.container.name
             ))
         }
     }
 
-    async fn by_command(&self, action: &ExecAction, timeout: Duration) -> Outcome {
+    async fn probe_exec(&self, action: &ExecAction, timeout: Duration) -> Outcome {
         // Upstream expands literal values only.
         let literal = self.container.env.iter().flatten();
         let literal: Vec<_> = literal
@@ -97,14 +97,14 @@ impl Asked {
                     Quoted(&command)
                 ))
             }
-            Err(error) => unknown(error.to_string()),
+            Err(error) => execution_error(error.to_string()),
         }
     }
 
-    async fn by_http(&self, action: &HTTPGetAction, timeout: Duration) -> Outcome {
+    async fn probe_http(&self, action: &HTTPGetAction, timeout: Duration) -> Outcome {
         let target = match Target::of(action, &self.container, &self.address, "probe") {
             Ok(target) => target,
-            Err(error) => return unknown(error.to_string()),
+            Err(error) => return execution_error(error.to_string()),
         };
 
         match http_get::get(&target, Some(timeout)).await {
@@ -118,17 +118,17 @@ impl Asked {
                 status => Outcome::Failed(format!("HTTP probe failed with statuscode: {status}")),
             },
             Err(error @ HttpError::Failed { .. }) => Outcome::Failed(error.to_string()),
-            Err(HttpError::Body(reason)) => Outcome::Unasked {
+            Err(HttpError::Body(reason)) => Outcome::Error {
                 state: "failure",
                 reason,
             },
         }
     }
 
-    async fn by_connection(&self, action: &TCPSocketAction, timeout: Duration) -> Outcome {
+    async fn probe_tcp(&self, action: &TCPSocketAction, timeout: Duration) -> Outcome {
         let port = match resolve_port(&action.port, &self.container) {
             Ok(port) => port,
-            Err(error) => return unknown(error.to_string()),
+            Err(error) => return execution_error(error.to_string()),
         };
 
         let host = action
@@ -148,8 +148,8 @@ impl Asked {
     }
 }
 
-fn unknown(reason: String) -> Outcome {
-    Outcome::Unasked {
+fn execution_error(reason: String) -> Outcome {
+    Outcome::Error {
         state: "unknown",
         reason,
     }
@@ -157,6 +157,6 @@ fn unknown(reason: String) -> Outcome {
 
 /// The output of a command, stdout before stderr, truncated.
 fn printed(out: &[u8], err: &[u8]) -> String {
-    let all: Vec<u8> = out.iter().chain(err).copied().take(LONGEST_BODY).collect();
+    let all: Vec<u8> = out.iter().chain(err).copied().take(MAX_BODY).collect();
     String::from_utf8_lossy(&all).into_owned()
 }

@@ -7,9 +7,9 @@ use coracle_proxy::rules::{
     Body, Chain, Family, Frontend, Item, Numbered, Outside, Pool, Refusal, RuleSet,
 };
 
-use super::{Fate, Packet, Sender};
+use super::{Outcome, Packet, Sender};
 
-pub(crate) fn fate(rules: &RuleSet, packet: &Packet) -> Fate {
+pub(crate) fn outcome(rules: &RuleSet, packet: &Packet) -> Outcome {
     let (ip, port, protocol) = (packet.to.ip(), packet.to.port(), packet.protocol);
     let guarded = rules.contains_key(&Item::Guarded { ip, protocol, port });
     let allowed = rules.keys().any(|item| match item {
@@ -23,7 +23,7 @@ pub(crate) fn fate(rules: &RuleSet, packet: &Packet) -> Fate {
     });
 
     if guarded && !allowed {
-        return Fate::Dropped;
+        return Outcome::Dropped;
     }
 
     let is_cluster_ip = rules.contains_key(&Item::ClusterIp(ip));
@@ -50,22 +50,22 @@ pub(crate) fn fate(rules: &RuleSet, packet: &Packet) -> Fate {
 
     for frontend in frontends.iter().flatten() {
         match rules.get(&Item::Unserved(*frontend)) {
-            Some(Body::Refuse(Refusal::Reject)) => return Fate::Rejected,
-            Some(Body::Refuse(Refusal::Drop)) => return Fate::Dropped,
+            Some(Body::Refuse(Refusal::Reject)) => return Outcome::Rejected,
+            Some(Body::Refuse(Refusal::Drop)) => return Outcome::Dropped,
             _ => {}
         }
     }
 
     match is_cluster_ip {
-        true => Fate::Rejected,
+        true => Outcome::Rejected,
         false
             if rules
                 .keys()
                 .any(|item| matches!(item, Item::ServiceRange(net) if net.contains(&ip))) =>
         {
-            Fate::Dropped
+            Outcome::Dropped
         }
-        false => Fate::Untouched,
+        false => Outcome::Untouched,
     }
 }
 
@@ -74,7 +74,7 @@ fn arrive(
     packet: &Packet,
     any_of: BTreeSet<SocketAddr>,
     masqueraded: bool,
-) -> Fate {
+) -> Outcome {
     let hairpin = |backend: &SocketAddr| {
         backend.ip() == packet.from
             && rules.contains_key(&Item::Hairpin {
@@ -89,7 +89,7 @@ fn arrive(
         .copied()
         .collect();
 
-    Fate::To {
+    Outcome::To {
         any_of,
         masqueraded,
     }

@@ -153,15 +153,15 @@ async fn start(cluster: &Cluster) -> Tasks {
     };
 
     let client = cluster.client_as("system:kube-proxy", &["system:authenticated"]);
-    let (tell, told) = tokio::sync::oneshot::channel();
+    let (ready, synced) = tokio::sync::oneshot::channel();
     let tasks = Tasks::new();
     tasks.spawn(async move {
-        coracle_proxy::run(config, client, || tell.send(()).unwrap())
+        coracle_proxy::run(config, client, || ready.send(()).unwrap())
             .await
             .unwrap();
     });
 
-    told.await.unwrap();
+    synced.await.unwrap();
 
     tasks
 }
@@ -181,7 +181,7 @@ async fn create(cluster: &Cluster, group: &str, plural: &str, text: &str) {
 }
 
 /// Runs in the node's namespace, with an API server.
-fn on_node(rig: &Rig, deed: impl AsyncFnOnce(&Cluster) + Send) {
+fn on_node(rig: &Rig, body: impl AsyncFnOnce(&Cluster) + Send) {
     rig.node.inside(|| {
         // Several threads: the tests block on responses of servers in this runtime.
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -192,7 +192,7 @@ fn on_node(rig: &Rig, deed: impl AsyncFnOnce(&Cluster) + Send) {
 
         runtime.block_on(async {
             let cluster = Cluster::start().await;
-            deed(&cluster).await;
+            body(&cluster).await;
             cluster.stop().await;
         });
     });
@@ -202,12 +202,11 @@ fn on_node(rig: &Rig, deed: impl AsyncFnOnce(&Cluster) + Send) {
 fn http(at: &str, path: &str) -> String {
     use std::io::{Read, Write};
 
-    let patience = Duration::from_secs(30);
-    let Ok(mut stream) = std::net::TcpStream::connect_timeout(&at.parse().unwrap(), patience)
-    else {
+    let timeout = Duration::from_secs(30);
+    let Ok(mut stream) = std::net::TcpStream::connect_timeout(&at.parse().unwrap(), timeout) else {
         return String::new();
     };
-    stream.set_read_timeout(Some(patience)).unwrap();
+    stream.set_read_timeout(Some(timeout)).unwrap();
 
     write!(
         stream,

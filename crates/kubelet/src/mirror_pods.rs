@@ -27,7 +27,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// The mirror pods of one node. Clones share state.
 #[derive(Clone)]
-pub(crate) struct Mirrors {
+pub(crate) struct MirrorPods {
     shared: Arc<Shared>,
 }
 
@@ -41,16 +41,16 @@ struct Shared {
     statics: Mutex<Option<BTreeMap<ObjectKey, Arc<Pod>>>>,
 }
 
-impl Mirrors {
+impl MirrorPods {
     pub(crate) fn new(
         client: &Client,
         node_name: &str,
         pods: Informer<Typed<Pod>>,
         node: Informer<Whole>,
         tasks: &Tasks,
-    ) -> Mirrors {
+    ) -> MirrorPods {
         let limiter = ExponentialLimiter::new(FIRST_PAUSE, LONGEST_PAUSE);
-        let mirrors = Mirrors {
+        let mirrors = MirrorPods {
             shared: Arc::new(Shared {
                 access: client.resource(&Resource::of::<Pod>()),
                 pods,
@@ -61,14 +61,14 @@ impl Mirrors {
             }),
         };
 
-        let keeper = mirrors.clone();
-        tasks.spawn(async move { keeper.keep().await });
+        let runner = mirrors.clone();
+        tasks.spawn(async move { runner.run().await });
 
         mirrors
     }
 
     /// Sets the current static pods.
-    pub(crate) fn want(&self, manifests: &Manifests) {
+    pub(crate) fn set_static_pods(&self, manifests: &Manifests) {
         let now: BTreeMap<ObjectKey, Arc<Pod>> = manifests
             .values()
             .map(|pod| (key_of(pod), pod.clone()))
@@ -77,8 +77,8 @@ impl Mirrors {
         let before = lock(&self.shared.statics)
             .replace(now.clone())
             .unwrap_or_default();
-        let there = self.shared.pods.list();
-        let mirrors = there
+        let existing = self.shared.pods.list();
+        let mirrors = existing
             .iter()
             .filter(|pod| is_mirror(&pod.object))
             .map(|pod| pod.key.clone());
@@ -91,7 +91,7 @@ impl Mirrors {
     }
 
     /// Queues a mirror pod that has changed.
-    pub(crate) fn heard(&self, key: &ObjectKey) {
+    pub(crate) fn enqueue(&self, key: &ObjectKey) {
         self.shared.queue.add(key.clone());
     }
 
@@ -100,7 +100,7 @@ impl Mirrors {
         lock(&self.shared.statics).as_ref()?.get(key).cloned()
     }
 
-    async fn keep(&self) {
+    async fn run(&self) {
         while let Some(job) = self.shared.queue.take().await {
             let key: ObjectKey = (*job).clone();
             match self.reconcile(&key).await {
@@ -119,12 +119,12 @@ impl Mirrors {
             Some(statics) => statics.get(key).cloned(),
         };
 
-        let there = self.shared.pods.get(key);
-        let mirror = there.as_ref().filter(|pod| is_mirror(&pod.object));
+        let existing = self.shared.pods.get(key);
+        let mirror = existing.as_ref().filter(|pod| is_mirror(&pod.object));
 
         let access = self.shared.access.clone().namespace(&key.namespace);
         match (wanted, mirror) {
-            (Some(wanted), None) if there.is_none() => self.create(&access, &wanted).await,
+            (Some(wanted), None) if existing.is_none() => self.create(&access, &wanted).await,
             (Some(wanted), Some(mirror)) if reflects(&mirror.object, &wanted) => Ok(()),
             (_, Some(mirror)) => {
                 let options = DeleteOptions {

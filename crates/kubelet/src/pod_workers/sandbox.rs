@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coracle_cri::v1::PodSandboxConfig;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::Worker;
+use super::PodWorker;
 use super::sync::SyncError;
 use crate::actions::Actions;
 use crate::observed::Observed;
@@ -15,21 +15,21 @@ use crate::spec::{SpecError, sandbox};
 use crate::status::in_order;
 
 /// An existing sandbox.
-pub(super) struct Home {
+pub(super) struct PodSandbox {
     pub(super) id: String,
     pub(super) config: PodSandboxConfig,
     /// The pod's addresses; the host's on the host network.
     pub(super) addresses: Vec<String>,
 }
 
-impl Worker {
+impl PodWorker {
     /// The pod's sandbox, created if needed.
-    pub(super) async fn home(
+    pub(super) async fn sandbox(
         &mut self,
         pod: &Arc<Pod>,
         observed: &Observed,
         actions: &Actions,
-    ) -> Result<Home, SyncError> {
+    ) -> Result<PodSandbox, SyncError> {
         let host = self.shared.host.clone();
         let config = self
             .sandbox_config(pod, actions.attempt)
@@ -72,7 +72,7 @@ impl Worker {
             false => in_order(&own, &host.addresses),
         };
 
-        Ok(Home {
+        Ok(PodSandbox {
             id,
             config,
             addresses,
@@ -89,7 +89,7 @@ impl Worker {
         let id = match host.runtime.run_pod_sandbox(config.clone(), &handler).await {
             Ok(id) => id,
             // For a terminating pod the failure does not matter.
-            Err(_) if self.must_end() => return Err(SyncError::Ending),
+            Err(_) if self.is_terminating() => return Err(SyncError::Terminating),
             Err(error) => {
                 let text = format!("Failed to create pod sandbox: {error}");
                 host.events
@@ -101,9 +101,9 @@ impl Worker {
         host.note(pod.uid(), "sandbox", "");
 
         // Reported before images are pulled, which may take long.
-        if let Ok(observed) = self.look(pod).await {
+        if let Ok(observed) = self.observe(pod).await {
             let verdicts = self.verdicts(pod, &observed);
-            self.report_meanwhile(pod, &observed, &verdicts);
+            self.report_intermediate(pod, &observed, &verdicts);
         }
 
         Ok(id)
@@ -126,15 +126,15 @@ impl Worker {
         }
 
         if resolver.misses_cluster {
-            let whom = format!("{}_{}({})", PodView::name(pod), pod.namespace(), pod.uid());
+            let pod_text = format!("{}_{}({})", PodView::name(pod), pod.namespace(), pod.uid());
             let text = format!(
-                "pod: {whom:?}. kubelet does not have ClusterDNS IP configured and cannot create Pod using \"ClusterFirst\" policy. Falling back to \"Default\" policy."
+                "pod: {pod_text:?}. kubelet does not have ClusterDNS IP configured and cannot create Pod using \"ClusterFirst\" policy. Falling back to \"Default\" policy."
             );
             host.events
                 .warning(&pod.reference(), "MissingClusterDNS", text);
         }
 
-        let parent = self.shared.groups.parent_of(pod);
+        let parent = self.shared.cgroups.parent_of(pod);
         sandbox::config(
             pod,
             attempt,

@@ -12,7 +12,7 @@ use crate::pod::PodView;
 
 /// All pods of this node. Clones share state.
 #[derive(Clone, Default)]
-pub struct Roster {
+pub struct PodManager {
     pods: Arc<Mutex<BTreeMap<Text, Entry>>>,
 }
 
@@ -27,9 +27,9 @@ pub struct Entry {
     pub status: Option<Arc<PodStatus>>,
 }
 
-impl Roster {
+impl PodManager {
     /// Adds or updates a pod.
-    pub fn want(&self, pod: Arc<Pod>) {
+    pub fn set(&self, pod: Arc<Pod>) {
         let mut pods = self.lock();
         match pods.get_mut(pod.uid()) {
             Some(entry) => entry.pod = pod,
@@ -48,14 +48,14 @@ impl Roster {
     }
 
     /// Sets the observed state of a known pod.
-    pub fn observe(&self, uid: &str, observed: Arc<Observed>) {
+    pub fn set_observed(&self, uid: &str, observed: Arc<Observed>) {
         if let Some(entry) = self.lock().get_mut(uid) {
             entry.observed = observed;
         }
     }
 
     /// Sets the status of a known pod.
-    pub fn report(&self, uid: &str, status: Arc<PodStatus>) {
+    pub fn set_status(&self, uid: &str, status: Arc<PodStatus>) {
         if let Some(entry) = self.lock().get_mut(uid) {
             entry.status = Some(status);
         }
@@ -65,7 +65,7 @@ impl Roster {
         self.lock().remove(uid);
     }
 
-    pub fn knows(&self, uid: &str) -> bool {
+    pub fn contains(&self, uid: &str) -> bool {
         self.lock().contains_key(uid)
     }
 

@@ -6,29 +6,29 @@ use std::sync::Arc;
 use coracle_api::time::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-use super::Worker;
+use super::PodWorker;
 use super::files::ContainerFiles;
 use super::kill::Grace;
-use super::sandbox::Home;
+use super::sandbox::PodSandbox;
 use super::sync::SyncError;
 use crate::actions::Actions;
 use crate::cgroups::blocking;
-use crate::images::{Absent, Keyring, Present, Wanted};
+use crate::images::{ImageRequest, Keyring, PresentImage, PullFailure};
 use crate::logs::{self, rotation};
-use crate::observed::{Observed, Seen, State};
+use crate::observed::{Observed, ObservedContainer, State};
 use crate::pod::{Kind, PodView};
 use crate::spec::{container, security};
 use crate::status::Waiting;
 
 /// A container that could not be started: its waiting state, and when to retry.
-struct NotStarted {
+struct StartFailure {
     waiting: Waiting,
     due: Option<Timestamp>,
 }
 
-impl NotStarted {
-    fn because(reason: &'static str, message: impl Into<String>) -> NotStarted {
-        NotStarted {
+impl StartFailure {
+    fn because(reason: &'static str, message: impl Into<String>) -> StartFailure {
+        StartFailure {
             waiting: Waiting {
                 reason,
                 message: message.into(),
@@ -39,9 +39,9 @@ impl NotStarted {
 }
 
 /// Seconds for which a failed pull is reported as ErrImagePull before ImagePullBackOff.
-const SHOWN: i64 = 2;
+const PULL_ERROR_SECONDS: i64 = 2;
 
-impl Worker {
+impl PodWorker {
     /// Starts containers: ephemeral ones regardless of the others, init containers in order, main
     /// containers independently. Returns when the first retry is due.
     pub(super) async fn start_all(
@@ -58,7 +58,7 @@ impl Worker {
             return Ok(None);
         }
 
-        let home = self.home(pod, observed, actions).await?;
+        let sandbox = self.sandbox(pod, observed, actions).await?;
         let mut due: Option<Timestamp> = None;
         let lists = [
             &actions.start_ephemeral,
@@ -67,15 +67,15 @@ impl Worker {
         ];
 
         for name in lists.into_iter().flatten() {
-            if self.must_end() {
-                return Err(SyncError::Ending);
+            if self.is_terminating() {
+                return Err(SyncError::Terminating);
             }
 
             let Some((kind, container)) = pod.container(name) else {
                 continue;
             };
             match self
-                .start(pod, observed, &home, keyring, kind, &container)
+                .start(pod, observed, &sandbox, keyring, kind, &container)
                 .await
             {
                 Ok(()) => drop(self.waiting.remove(name)),
@@ -107,7 +107,7 @@ impl Worker {
     }
 
     fn retry_at(&self) -> Timestamp {
-        let seconds = super::AFTER_FAILURE.mul_f64(1.0 + 0.5 * self.shared.host.world.fraction());
+        let seconds = super::RETRY_DELAY.mul_f64(1.0 + 0.5 * self.shared.host.world.fraction());
         self.shared.host.now() + seconds.into()
     }
 
@@ -115,53 +115,53 @@ impl Worker {
         &self,
         pod: &Arc<Pod>,
         observed: &Observed,
-        home: &Home,
+        sandbox: &PodSandbox,
         keyring: &Keyring,
         kind: Kind,
         container: &Container,
-    ) -> Result<(), NotStarted> {
+    ) -> Result<(), StartFailure> {
         let host = &self.shared.host;
         self.check_back_off(pod, observed, kind, container)?;
-        let wanted = Wanted {
+        let wanted = ImageRequest {
             pod,
             kind,
             container,
-            sandbox: &home.config,
+            sandbox: &sandbox.config,
             keyring,
         };
 
-        let mut ending = self.mailbox.ending.subscribe();
+        let mut termination = self.mailbox.termination.subscribe();
         let image = tokio::select! {
-            image = self.shared.puller.ensure(host, &wanted) => image,
-            _ = ending.wait_for(Option::is_some) => return Err(NotStarted::because("ContainerCreating", "")),
+            image = self.shared.image_manager.ensure(host, &wanted) => image,
+            _ = termination.wait_for(Option::is_some) => return Err(StartFailure::because("ContainerCreating", "")),
         };
 
-        let image = image.map_err(|Absent { waiting, until }| {
-            let soon = host.now().plus_seconds(SHOWN);
+        let image = image.map_err(|PullFailure { waiting, until }| {
+            let soon = host.now().plus_seconds(PULL_ERROR_SECONDS);
             let due = if waiting.reason == "ImagePullBackOff" {
                 until
             } else {
                 until.map(|_| soon)
             };
-            NotStarted { waiting, due }
+            StartFailure { waiting, due }
         })?;
 
         let about = pod.container_reference(kind, &container.name);
         let failed = |reason: &'static str, text: String| {
             host.events
                 .warning(&about, "Failed", format!("Error: {text}"));
-            NotStarted::because(reason, text)
+            StartFailure::because(reason, text)
         };
 
         let config = self
-            .configure(pod, observed, home, kind, container, &image)
+            .configure(pod, observed, sandbox, kind, container, &image)
             .await;
         let config = config.map_err(|text| failed("CreateContainerConfigError", text))?;
-        let log = Path::new(&home.config.log_directory).join(&config.log_path);
+        let log = Path::new(&sandbox.config.log_directory).join(&config.log_path);
 
         let made = host
             .runtime
-            .create_container(&home.id, config, home.config.clone())
+            .create_container(&sandbox.id, config, sandbox.config.clone())
             .await;
         let id = made.map_err(|error| failed("CreateContainerError", error.to_string()))?;
 
@@ -173,17 +173,17 @@ impl Worker {
         self.link_log(pod, container, &id, &log).await;
         self.prune(observed, &container.name).await;
 
-        self.post_start(pod, home, kind, container, &id).await
+        self.post_start(pod, sandbox, kind, container, &id).await
     }
 
     async fn post_start(
         &self,
         pod: &Arc<Pod>,
-        home: &Home,
+        sandbox: &PodSandbox,
         kind: Kind,
         container: &Container,
         id: &str,
-    ) -> Result<(), NotStarted> {
+    ) -> Result<(), StartFailure> {
         if container
             .lifecycle
             .as_ref()
@@ -192,13 +192,13 @@ impl Worker {
             return Ok(());
         }
 
-        let mut ending = self.mailbox.ending.subscribe();
-        let ran = tokio::select! {
-            ran = self.shared.hooks.run_post_start(pod, container, id, &home.addresses) => ran,
+        let mut termination = self.mailbox.termination.subscribe();
+        let restarts = tokio::select! {
+            restarts = self.shared.hooks.run_post_start(pod, container, id, &sandbox.addresses) => restarts,
             // The termination of the pod stops the container.
-            _ = ending.wait_for(Option::is_some) => return Ok(()),
+            _ = termination.wait_for(Option::is_some) => return Ok(()),
         };
-        let Err(error) = ran else { return Ok(()) };
+        let Err(error) = restarts else { return Ok(()) };
 
         let about = pod.container_reference(kind, &container.name);
         self.shared
@@ -214,13 +214,16 @@ impl Worker {
             id,
             "FailedPostStartHook",
             grace,
-            &home.addresses,
+            &sandbox.addresses,
             None,
         )
         .await
         .ok();
 
-        Err(NotStarted::because("PostStartHookError", error.to_string()))
+        Err(StartFailure::because(
+            "PostStartHookError",
+            error.to_string(),
+        ))
     }
 
     /// Fails if a restarted container is in back-off.
@@ -230,7 +233,7 @@ impl Worker {
         observed: &Observed,
         kind: Kind,
         container: &Container,
-    ) -> Result<(), NotStarted> {
+    ) -> Result<(), StartFailure> {
         let ended = observed
             .containers
             .iter()
@@ -251,12 +254,12 @@ impl Worker {
             return Ok(());
         };
 
-        let (name, whom) = (&container.name, pod_in_words(pod));
-        let text = format!("Back-off restarting failed container {name} in pod {whom}");
+        let (name, pod_text) = (&container.name, pod_text(pod));
+        let text = format!("Back-off restarting failed container {name} in pod {pod_text}");
         host.events
             .warning(&pod.container_reference(kind, name), "BackOff", text);
         let message = format!(
-            "back-off {} restarting failed container={name} pod={whom}",
+            "back-off {} restarting failed container={name} pod={pod_text}",
             waiting.wait
         );
 
@@ -265,7 +268,7 @@ impl Worker {
             message,
         };
 
-        Err(NotStarted {
+        Err(StartFailure {
             waiting: waiting_for,
             due: Some(waiting.until),
         })
@@ -275,15 +278,15 @@ impl Worker {
         &self,
         pod: &Pod,
         observed: &Observed,
-        home: &Home,
+        sandbox: &PodSandbox,
         kind: Kind,
         container: &Container,
-        image: &Present,
+        image: &PresentImage,
     ) -> Result<coracle_cri::v1::ContainerConfig, String> {
         let shared = &self.shared;
         let environment = shared
-            .environments
-            .environment(pod, container, &home.addresses)
+            .environment
+            .variables(pod, container, &sandbox.addresses)
             .await;
         let environment = environment.map_err(|error| error.to_string())?;
 
@@ -291,19 +294,19 @@ impl Worker {
         let mounts = shared.volumes.bind(pod, container, &environment).await;
         let mounts = mounts.map_err(|error| error.to_string())?;
 
-        let files = ContainerFiles::of(&shared.host, pod, container, &home.addresses)?;
-        let (mounts, ran) = blocking(move || {
+        let files = ContainerFiles::of(&shared.host, pod, container, &sandbox.addresses)?;
+        let (mounts, restarts) = blocking(move || {
             files
-                .make()
-                .map(|(more, ran)| ([mounts, more].concat(), ran))
+                .create()
+                .map(|(more, restarts)| ([mounts, more].concat(), restarts))
         })
         .await?;
 
-        let made = container::Made {
+        let made = container::ContainerInputs {
             // From the runtime, or else from the logs.
             restarts: observed
                 .newest(&container.name)
-                .map_or(ran, |seen| seen.restarts() + 1),
+                .map_or(restarts, |seen| seen.restarts() + 1),
             image_ref: &image.reference,
             image_user: &image.user,
             environment: &environment,
@@ -332,7 +335,9 @@ impl Worker {
 
     /// Removes exited instances except the newest, which is kept for `kubectl logs --previous`.
     async fn prune(&self, observed: &Observed, name: &str) {
-        let ended = |seen: &&Seen| seen.name == name && matches!(seen.state, State::Exited { .. });
+        let ended = |seen: &&ObservedContainer| {
+            seen.name == name && matches!(seen.state, State::Exited { .. })
+        };
         for seen in observed.containers.iter().filter(ended).skip(1) {
             if let Err(error) = self.shared.host.runtime.remove_container(&seen.id).await {
                 tracing::debug!(container = seen.id, %error, "cannot remove exited container");
@@ -388,6 +393,6 @@ fn back_off_key(pod: &Pod, container: &Container) -> String {
 }
 
 /// `name_namespace(uid)`, upstream's format.
-fn pod_in_words(pod: &Pod) -> String {
+fn pod_text(pod: &Pod) -> String {
     format!("{}_{}({})", PodView::name(pod), pod.namespace(), pod.uid())
 }

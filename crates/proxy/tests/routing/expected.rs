@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use coracle_proxy::facts::{Endpoint, Node, Service, ServicePort, Slice};
 use ipnet::IpNet;
 
-use super::{Fate, NODE, Packet, SERVICES, Sender};
+use super::{NODE, Outcome, Packet, SERVICES, Sender};
 
 /// How a Service is reached.
 #[derive(Clone, Copy, PartialEq)]
@@ -15,9 +15,14 @@ enum By {
     Outside,
 }
 
-pub(crate) fn fate(services: &[Service], slices: &[Slice], node: &Node, packet: &Packet) -> Fate {
-    if is_fenced_off(services, packet) {
-        return Fate::Dropped;
+pub(crate) fn outcome(
+    services: &[Service],
+    slices: &[Slice],
+    node: &Node,
+    packet: &Packet,
+) -> Outcome {
+    if is_excluded(services, packet) {
+        return Outcome::Dropped;
     }
 
     let mut reached = Vec::new();
@@ -37,12 +42,12 @@ pub(crate) fn fate(services: &[Service], slices: &[Slice], node: &Node, packet: 
         .collect();
 
     if let Some(case) = cases.iter().find(|case| case.leads()) {
-        return match case.fate(packet) {
-            Some(fate) => fate,
+        return match case.outcome(packet) {
+            Some(outcome) => outcome,
             None => cases
                 .iter()
                 .find_map(Case::refusal)
-                .unwrap_or(Fate::Untouched),
+                .unwrap_or(Outcome::Untouched),
         };
     }
 
@@ -56,16 +61,16 @@ pub(crate) fn fate(services: &[Service], slices: &[Slice], node: &Node, packet: 
             .iter()
             .any(|service| service.cluster_ips.contains(&ip)) =>
         {
-            Fate::Rejected
+            Outcome::Rejected
         }
-        ip if range.contains(&ip) => Fate::Dropped,
-        _ => Fate::Untouched,
+        ip if range.contains(&ip) => Outcome::Dropped,
+        _ => Outcome::Untouched,
     }
 }
 
 /// Whether source ranges exclude a packet to a load balancer IP. Any Service with the IP may
 /// restrict it.
-fn is_fenced_off(services: &[Service], packet: &Packet) -> bool {
+fn is_excluded(services: &[Service], packet: &Packet) -> bool {
     let named = |service: &&Service| {
         service.load_balancer_ips.contains(&packet.to.ip())
             && service
@@ -78,11 +83,11 @@ fn is_fenced_off(services: &[Service], packet: &Packet) -> bool {
                 .iter()
                 .all(|range| range.prefix_len() > 0)
     };
-    let mut fences = services.iter().filter(named).peekable();
+    let mut restrictions = services.iter().filter(named).peekable();
 
     let own: IpAddr = NODE.parse().unwrap();
-    fences.peek().is_some()
-        && !fences.any(|service| {
+    restrictions.peek().is_some()
+        && !restrictions.any(|service| {
             let from = |ip: &IpAddr| service.source_ranges.iter().any(|range| range.contains(ip));
             from(&packet.from) || (from(&own) && packet.from == packet.to.ip())
         })
@@ -212,7 +217,7 @@ impl Case {
         }
     }
 
-    fn refusal(&self) -> Option<Fate> {
+    fn refusal(&self) -> Option<Outcome> {
         let pool = if self.pool_is_local() {
             &self.local
         } else {
@@ -220,13 +225,13 @@ impl Case {
         };
         let anywhere = !self.cluster.is_empty() || !self.local.is_empty();
         pool.is_empty().then_some(if anywhere {
-            Fate::Dropped
+            Outcome::Dropped
         } else {
-            Fate::Rejected
+            Outcome::Rejected
         })
     }
 
-    fn fate(&self, packet: &Packet) -> Option<Fate> {
+    fn outcome(&self, packet: &Packet) -> Option<Outcome> {
         let (any_of, hidden) = match (self.by, packet.sender) {
             (By::ClusterIp, sender) => (
                 if self.internal_local {
@@ -255,7 +260,7 @@ impl Case {
             .copied()
             .collect();
 
-        Some(Fate::To {
+        Some(Outcome::To {
             any_of: any_of.clone(),
             masqueraded,
         })

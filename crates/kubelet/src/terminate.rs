@@ -10,26 +10,26 @@ use k8s_openapi::api::core::v1::{Container, Lifecycle, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::time::{Instant, timeout_at};
 
+use crate::hooks::HookRunner;
 use crate::observe::observe;
-use crate::observed::{Observed, Seen};
-use crate::parts::Hooks;
+use crate::observed::{Observed, ObservedContainer};
 use crate::pod::PodView as _;
 use crate::spec::labels::{POD_NAME, POD_NAMESPACE, POD_UID};
 
 /// Lower bound of a non-zero grace period, so that a container can handle the signal.
-const LEAST: Duration = Duration::from_secs(2);
+const MIN_GRACE: Duration = Duration::from_secs(2);
 
 /// Upper bound of every grace period.
-const LONGEST: Duration = Duration::from_hours(24);
+const MAX_GRACE: Duration = Duration::from_hours(24);
 
 /// Terminates containers.
-pub(crate) struct Ending<'a> {
+pub(crate) struct Terminator<'a> {
     pub(crate) runtime: &'a dyn Runtime,
-    pub(crate) hooks: &'a dyn Hooks,
+    pub(crate) hooks: &'a HookRunner,
     /// Grace period of a container whose pod does not set one.
-    pub(crate) usual: Duration,
+    pub(crate) default_grace: Duration,
     /// Upper bound of grace periods; zero: containers are killed at once.
-    pub(crate) most: Duration,
+    pub(crate) max_grace: Duration,
 }
 
 /// The pods in the runtime that have a kubelet's labels, with the metadata that these hold.
@@ -60,7 +60,7 @@ fn pod(sandbox: &PodSandbox) -> Option<Pod> {
 
 impl Terminator<'_> {
     /// Terminates the containers of a pod, all at the same time. The sandboxes stay.
-    pub(crate) async fn end_containers(&self, pod: &Pod) -> Result<Observed, Error> {
+    pub(crate) async fn terminate_containers(&self, pod: &Pod) -> Result<Observed, Error> {
         let observed = observe(self.runtime, pod.uid()).await?;
         let addresses = observed
             .ready_sandbox()
@@ -69,7 +69,7 @@ impl Terminator<'_> {
 
         let stops = observed
             .running()
-            .map(|seen| self.end_container(pod, seen, &addresses));
+            .map(|seen| self.terminate_container(pod, seen, &addresses));
         for stopped in join_all(stops).await {
             stopped?;
         }
@@ -77,16 +77,16 @@ impl Terminator<'_> {
         Ok(observed)
     }
 
-    async fn end_container(
+    async fn terminate_container(
         &self,
         pod: &Pod,
-        seen: &Seen,
+        seen: &ObservedContainer,
         addresses: &[String],
     ) -> Result<(), Error> {
         let grace = self.grace(seen);
         let until = Instant::now() + grace;
         if !grace.is_zero() {
-            let container = remembered(seen);
+            let container = container_of(seen);
             let ran = self
                 .hooks
                 .run_pre_stop(pod, &container, &seen.id, addresses);
@@ -98,23 +98,25 @@ impl Terminator<'_> {
 
         let left = until
             .saturating_duration_since(Instant::now())
-            .max(LEAST.min(grace));
+            .max(MIN_GRACE.min(grace));
         match self.runtime.stop_container(&seen.id, left).await {
             Err(Error::NotFound(_)) => Ok(()),
             other => other,
         }
     }
 
-    fn grace(&self, seen: &Seen) -> Duration {
+    fn grace(&self, seen: &ObservedContainer) -> Duration {
         let own = seen
             .grace()
             .map(|seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or_default()));
-        own.unwrap_or(self.usual).min(self.most).min(LONGEST)
+        own.unwrap_or(self.default_grace)
+            .min(self.max_grace)
+            .min(MAX_GRACE)
     }
 }
 
 /// The container as the hook needs it.
-fn remembered(seen: &Seen) -> Container {
+fn container_of(seen: &ObservedContainer) -> Container {
     Container {
         name: seen.name.clone(),
         ports: seen.ports(),
@@ -157,17 +159,17 @@ mod tests {
         };
         let annotations = labels::annotations(&Pod::default(), &container, 0);
 
-        let seen = Seen::of(&ContainerStatus {
+        let seen = ObservedContainer::of(&ContainerStatus {
             annotations,
             ..ContainerStatus::default()
         });
         container.name = seen.name.clone();
 
-        assert_eq!(remembered(&seen), container);
+        assert_eq!(container_of(&seen), container);
 
-        let nothing = Seen::of(&ContainerStatus::default());
+        let nothing = ObservedContainer::of(&ContainerStatus::default());
         assert_eq!(
-            remembered(&nothing),
+            container_of(&nothing),
             Container {
                 name: nothing.name.clone(),
                 ..Container::default()

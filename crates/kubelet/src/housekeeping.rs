@@ -14,15 +14,15 @@ use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::cgroups::blocking;
-use crate::ending::{Ending, pods};
 use crate::kubelet::Shared;
 use crate::layout::Layout;
 use crate::logs;
 use crate::pod::PodView;
-use crate::roster::Roster;
+use crate::pod_manager::PodManager;
+use crate::terminate::{Terminator, pods};
 
 /// Grace period of a container whose pod does not set one.
-const GRACE: Duration = Duration::from_secs(2);
+const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 
 /// Retry delays.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -31,34 +31,34 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// Removes orphans, and retries until none remain.
 pub(crate) async fn clean_up(shared: &Arc<Shared>) {
     let mut pause = FIRST_PAUSE;
-    while !is_clean(shared).await {
+    while !remove_orphans(shared).await {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
 /// Removes what it can; returns whether nothing remains. A failure does not stop the rest.
-async fn is_clean(shared: &Arc<Shared>) -> bool {
+async fn remove_orphans(shared: &Arc<Shared>) -> bool {
     let mut clean = true;
-    if let Err(error) = end_pods(shared).await {
+    if let Err(error) = terminate_orphans(shared).await {
         tracing::warn!(%error, "cannot terminate orphaned pods; retrying");
         clean = false;
     }
 
     for uid in shared
-        .groups
+        .cgroups
         .pods()
         .await
         .iter()
-        .filter(|uid| !shared.roster.knows(uid))
+        .filter(|uid| !shared.pod_manager.contains(uid))
     {
-        if let Err(error) = shared.groups.remove(uid).await {
+        if let Err(error) = shared.cgroups.remove(uid).await {
             tracing::warn!(uid, %error, "cannot remove cgroup of orphaned pod; retrying");
             clean = false;
         }
     }
 
-    if let Err(error) = shared.volumes.clean_up(&shared.roster).await {
+    if let Err(error) = shared.volumes.clean_up(&shared.pod_manager).await {
         tracing::warn!(%error, "cannot remove volumes of orphaned pods; retrying");
         clean = false;
     }
@@ -66,26 +66,28 @@ async fn is_clean(shared: &Arc<Shared>) -> bool {
     remove_logs(shared).await && clean
 }
 
-async fn end_pods(shared: &Arc<Shared>) -> coracle_cri::Result<()> {
+async fn terminate_orphans(shared: &Arc<Shared>) -> coracle_cri::Result<()> {
     let known = pods(shared.host.runtime.as_ref()).await?;
-    let orphans = known.iter().filter(|pod| !shared.roster.knows(pod.uid()));
-    join_all(orphans.map(|pod| end_pod(shared, pod)))
+    let orphans = known
+        .iter()
+        .filter(|pod| !shared.pod_manager.contains(pod.uid()));
+    join_all(orphans.map(|pod| terminate_orphan(shared, pod)))
         .await
         .into_iter()
         .collect()
 }
 
-async fn end_pod(shared: &Arc<Shared>, pod: &Pod) -> coracle_cri::Result<()> {
+async fn terminate_orphan(shared: &Arc<Shared>, pod: &Pod) -> coracle_cri::Result<()> {
     tracing::info!(pod = %pod.id(), "terminating orphaned pod");
     let runtime = shared.host.runtime.as_ref();
-    let ending = Ending {
+    let terminator = Terminator {
         runtime,
-        hooks: shared.hooks.as_ref(),
-        usual: GRACE,
-        most: Duration::MAX,
+        hooks: &shared.hooks,
+        default_grace: DEFAULT_GRACE,
+        max_grace: Duration::MAX,
     };
 
-    for sandbox in ending.end_containers(pod).await?.sandboxes {
+    for sandbox in terminator.terminate_containers(pod).await?.sandboxes {
         runtime.remove_pod_sandbox(&sandbox.id).await?;
     }
 
@@ -94,9 +96,9 @@ async fn end_pod(shared: &Arc<Shared>, pod: &Pod) -> coracle_cri::Result<()> {
 
 /// Returns whether nothing remains.
 async fn remove_logs(shared: &Shared) -> bool {
-    let (layout, roster) = (shared.host.layout.clone(), shared.roster.clone());
+    let (layout, pod_manager) = (shared.host.layout.clone(), shared.pod_manager.clone());
     blocking(move || {
-        let removed = remove_logs_of_unknown(&layout, &roster);
+        let removed = remove_orphaned_logs(&layout, &pod_manager);
         let unlinked = logs::remove_dangling(&layout);
         if let Err(error) = &unlinked {
             tracing::warn!(%error, "cannot remove container log links");
@@ -106,7 +108,7 @@ async fn remove_logs(shared: &Shared) -> bool {
     .await
 }
 
-fn remove_logs_of_unknown(layout: &Layout, roster: &Roster) -> bool {
+fn remove_orphaned_logs(layout: &Layout, pod_manager: &PodManager) -> bool {
     let mut all = true;
     for entry in std::fs::read_dir(layout.pod_logs())
         .into_iter()
@@ -115,7 +117,7 @@ fn remove_logs_of_unknown(layout: &Layout, roster: &Roster) -> bool {
     {
         let name = entry.file_name().to_string_lossy().into_owned();
         let uid = name.rsplit('_').next().unwrap_or_default();
-        if !roster.knows(uid)
+        if !pod_manager.contains(uid)
             && let Err(error) = remove_tree(&entry.path())
         {
             tracing::warn!(path = %entry.path().display(), %error, "cannot remove logs of orphaned pod");

@@ -34,14 +34,14 @@ pub(super) async fn follow(
             continue;
         }
 
-        tell(host, &ranges).await;
+        send(host, &ranges).await;
         known = ranges;
         told.send_replace(());
     }
 }
 
 /// Sends the CIDRs until the runtime accepts them.
-pub(super) async fn tell(host: &Host, ranges: &str) {
+pub(super) async fn send(host: &Host, ranges: &str) {
     let config = RuntimeConfig {
         network_config: Some(NetworkConfig {
             pod_cidr: ranges.to_owned(),

@@ -2,8 +2,8 @@
 //! and packets.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
+mod expected;
 mod interpret;
-mod look_up;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -35,7 +35,7 @@ pub(crate) struct Packet {
 
 /// What happens to a packet.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Fate {
+pub(crate) enum Outcome {
     /// It goes to one of these, of which some see it masqueraded.
     To {
         any_of: BTreeSet<SocketAddr>,
@@ -78,8 +78,8 @@ proptest! {
         rules.extend(node_rules(&NodePortAddresses::Primary, &pods, &ranges, &node));
 
         for packet in packets {
-            let found = interpret::fate(&rules, &packet);
-            let right = look_up::fate(&services, &slices, &node, &packet);
+            let found = interpret::outcome(&rules, &packet);
+            let right = expected::outcome(&services, &slices, &node, &packet);
             prop_assert_eq!(found, right, "{:?}", packet);
         }
     }

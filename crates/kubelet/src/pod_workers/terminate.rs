@@ -9,89 +9,94 @@ use tokio::time::Instant;
 
 use super::kill::Grace;
 use super::sync::{SyncError, chain};
-use super::{Next, RESYNC, Stage, Worker};
-use crate::actions::Verdicts;
+use super::{Next, PodWorker, RESYNC_INTERVAL, Stage};
+use crate::actions::ProbeVerdicts;
 use crate::cgroups::blocking;
 use crate::logs;
-use crate::mirrors::is_static;
+use crate::mirror_pods::is_static;
 use crate::observed::Observed;
 use crate::pod::PodView;
 use crate::status::is_terminal;
 
-impl Worker {
+impl PodWorker {
     /// Stops everything within the grace period. If that is shortened meanwhile, it starts again
     /// with the shorter one.
-    pub(super) async fn end(&mut self) -> Next {
-        let pod = self.orders().pod;
-        let grace = self.mailbox.ending.borrow().unwrap_or(1);
-        let observed = match self.look(&pod).await {
+    pub(super) async fn terminate(&mut self) -> Next {
+        let pod = self.request().pod;
+        let grace = self.mailbox.termination.borrow().unwrap_or(1);
+        let observed = match self.observe(&pod).await {
             Ok(observed) => observed,
-            Err(error) => return self.failed_to_end(&pod, &error.into()),
+            Err(error) => return self.termination_failed(&pod, &error.into()),
         };
 
         self.waiting.clear();
         let verdicts = self.verdicts(&pod, &observed);
-        self.report_ending(&pod, &observed, &verdicts);
+        self.report_terminating(&pod, &observed, &verdicts);
         self.shared.probes.end(pod.uid());
 
         self.shared
             .host
             .note(pod.uid(), "end", format!("within {grace} s"));
-        let mut ending = self.mailbox.ending.subscribe();
+        let mut termination = self.mailbox.termination.subscribe();
         let killed = tokio::select! {
             killed = self.kill_pod(&pod, &observed, Some(Grace::seconds(grace))) => killed,
-            _ = ending.wait_for(|now| now.is_some_and(|now| now < grace)) => return Next::Stage(Stage::Ending),
+            _ = termination.wait_for(|now| now.is_some_and(|now| now < grace)) => return Next::Stage(Stage::Terminating),
         };
 
         if let Err(error) = killed {
-            return self.failed_to_end(&pod, &error);
+            return self.termination_failed(&pod, &error);
         }
 
         self.shared.probes.forget(pod.uid());
 
-        match self.look(&pod).await {
+        match self.observe(&pod).await {
             Ok(stopped) if stopped.running().next().is_none() => {
                 self.report(
                     &pod,
-                    &keeping_addresses(stopped, &observed),
-                    &Verdicts::default(),
+                    &with_addresses(stopped, &observed),
+                    &ProbeVerdicts::default(),
                     true,
                 );
-                Next::Stage(Stage::Ended)
+                Next::Stage(Stage::Terminated)
             }
-            Ok(_) => Next::Wait(self.later()),
-            Err(error) => self.failed_to_end(&pod, &error.into()),
+            Ok(_) => Next::Wait(self.retry_time()),
+            Err(error) => self.termination_failed(&pod, &error.into()),
         }
     }
 
     /// Reports the status while containers terminate.
-    fn report_ending(&mut self, pod: &Arc<Pod>, observed: &Observed, verdicts: &Verdicts) {
+    fn report_terminating(
+        &mut self,
+        pod: &Arc<Pod>,
+        observed: &Observed,
+        verdicts: &ProbeVerdicts,
+    ) {
         self.report(pod, observed, verdicts, false);
     }
 
-    fn failed_to_end(&self, pod: &Pod, error: &SyncError) -> Next {
+    fn termination_failed(&self, pod: &Pod, error: &SyncError) -> Next {
         let text = format!("error killing pod: {}", chain(error));
         self.shared
             .host
             .events
             .warning(&pod.reference(), "FailedKillPod", text);
-        Next::Wait(self.later())
+        Next::Wait(self.retry_time())
     }
 
     /// Nothing runs: removes volumes and cgroup, and reports the terminal status.
-    pub(super) async fn give_back(&mut self) -> Next {
-        let pod = self.orders().pod;
+    pub(super) async fn release_resources(&mut self) -> Next {
+        let pod = self.request().pod;
         if let Err(error) = self.shared.volumes.unmount(pod.uid()).await {
             tracing::warn!(pod = %pod.id(), %error, "cannot unmount volumes; retrying");
-            return Next::Wait(self.later());
+            return Next::Wait(self.retry_time());
         }
 
-        if let Err(error) = self.shared.groups.remove(pod.uid()).await {
+        if let Err(error) = self.shared.cgroups.remove(pod.uid()).await {
             tracing::warn!(pod = %pod.id(), error = chain(&error), "cannot remove pod cgroup; retrying");
-            return Next::Wait(self.later());
+            return Next::Wait(self.retry_time());
         }
 
-        self.status = Arc::new(over(&pod, PodStatus::clone(&self.status)));
+        self.status = Arc::new(final_status(&pod, PodStatus::clone(&self.status)));
         self.publish(&pod, false, true);
         self.shared.host.note(
             pod.uid(),
@@ -104,47 +109,47 @@ impl Worker {
 
     /// Publishes the final status again: the object may be marked for deletion only now, and must
     /// then be deleted. Repeated periodically; it costs nothing if the server has it.
-    pub(super) fn tell_once_more(&self) -> Next {
-        self.publish(&self.orders().pod, false, true);
-        Next::Wait(Instant::now() + RESYNC)
+    pub(super) fn republish(&self) -> Next {
+        self.publish(&self.request().pod, false, true);
+        Next::Wait(Instant::now() + RESYNC_INTERVAL)
     }
 
     /// The object was deleted: removes everything else.
-    pub(super) async fn leave_nothing(&mut self) {
-        let pod = self.orders().pod;
+    pub(super) async fn clean_up(&mut self) {
+        let pod = self.request().pod;
         while let Err(error) = self.remove_all(&pod).await {
             tracing::warn!(pod = %pod.id(), error = chain(&error), "pod cleanup incomplete; retrying");
-            tokio::time::sleep_until(self.later()).await;
+            tokio::time::sleep_until(self.retry_time()).await;
         }
         let shared = &self.shared;
-        shared.roster.forget(pod.uid());
-        shared.publisher.forget(pod.uid());
-        shared.puller.forget(pod.uid());
+        shared.pod_manager.forget(pod.uid());
+        shared.status_manager.forget(pod.uid());
+        shared.image_manager.forget(pod.uid());
         shared.crashes.forget(&format!("{}/", pod.uid()));
     }
 
     async fn remove_all(&self, pod: &Pod) -> Result<(), SyncError> {
         let host = &self.shared.host;
-        let observed = self.look(pod).await?;
+        let observed = self.observe(pod).await?;
         for sandbox in &observed.sandboxes {
             host.runtime.remove_pod_sandbox(&sandbox.id).await?;
         }
 
         let layout = host.layout.clone();
-        let (id, logs, folder) = (pod.id(), layout.logs_of(&pod.id()), layout.pod(pod.uid()));
+        let (id, logs, directory) = (pod.id(), layout.logs_of(&pod.id()), layout.pod(pod.uid()));
 
         Ok(blocking(move || {
             logs::remove_links(&layout, &id.name, &id.namespace, &logs)?;
-            [logs, folder]
+            [logs, directory]
                 .iter()
-                .try_for_each(|folder| remove_tree(folder))
+                .try_for_each(|directory| remove_tree(directory))
         })
         .await?)
     }
 }
 
 /// A stopped sandbox has no addresses; the pod's status keeps them.
-fn keeping_addresses(mut stopped: Observed, before: &Observed) -> Observed {
+fn with_addresses(mut stopped: Observed, before: &Observed) -> Observed {
     for sandbox in stopped
         .sandboxes
         .iter_mut()
@@ -164,7 +169,7 @@ fn keeping_addresses(mut stopped: Observed, before: &Observed) -> Observed {
 
 /// The final status of a pod: containers that did not terminate are reported as lost, and the phase
 /// is terminal.
-fn over(pod: &Pod, mut status: PodStatus) -> PodStatus {
+fn final_status(pod: &Pod, mut status: PodStatus) -> PodStatus {
     let initialized = pod
         .pod_spec()
         .init_containers
@@ -172,19 +177,19 @@ fn over(pod: &Pod, mut status: PodStatus) -> PodStatus {
         .flatten()
         .next()
         .is_none()
-        || status.container_statuses.iter().flatten().any(has_begun);
+        || status.container_statuses.iter().flatten().any(has_started);
 
     if initialized {
         status
             .container_statuses
             .iter_mut()
             .flatten()
-            .for_each(end_somehow);
+            .for_each(mark_lost);
     }
 
     if let Some(all) = status.init_container_statuses.as_mut() {
-        let last = all.iter().rposition(has_begun).unwrap_or(0);
-        all.iter_mut().take(last + 1).for_each(end_somehow);
+        let last = all.iter().rposition(has_started).unwrap_or(0);
+        all.iter_mut().take(last + 1).for_each(mark_lost);
     }
 
     if !is_terminal(status.phase.as_deref()) && !is_static(pod) {
@@ -194,7 +199,7 @@ fn over(pod: &Pod, mut status: PodStatus) -> PodStatus {
     status
 }
 
-fn has_begun(status: &ContainerStatus) -> bool {
+fn has_started(status: &ContainerStatus) -> bool {
     let waits = status
         .state
         .as_ref()
@@ -206,7 +211,7 @@ fn has_begun(status: &ContainerStatus) -> bool {
             .is_some_and(|state| state.terminated.is_some())
 }
 
-fn end_somehow(status: &mut ContainerStatus) {
+fn mark_lost(status: &mut ContainerStatus) {
     if status
         .state
         .as_ref()

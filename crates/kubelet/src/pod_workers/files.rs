@@ -16,30 +16,30 @@ use crate::pod::PodView as _;
 use crate::spec::{hosts, names};
 
 /// The directories of a pod.
-pub(super) struct Folders {
+pub(super) struct PodDirectories {
     private: [PathBuf; 2],
     logs: PathBuf,
 }
 
-impl Folders {
-    pub(super) fn of(layout: &Layout, pod: &Pod) -> Folders {
-        Folders {
+impl PodDirectories {
+    pub(super) fn of(layout: &Layout, pod: &Pod) -> PodDirectories {
+        PodDirectories {
             private: [layout.volumes(pod.uid()), layout.plugins(pod.uid())],
             logs: layout.logs_of(&pod.id()),
         }
     }
 
-    pub(super) fn make(&self) -> io::Result<()> {
-        for folder in &self.private {
+    pub(super) fn create(&self) -> io::Result<()> {
+        for directory in &self.private {
             // Only the kubelet and administrators may enter them.
-            private::folder_for(folder, ADMINISTRATORS)?;
+            private::folder_for(directory, DIRECTORY_MODE)?;
         }
         fs::create_dir_all(&self.logs)
     }
 }
 
 /// Mode of a pod's directories.
-const ADMINISTRATORS: u32 = 0o750;
+const DIRECTORY_MODE: u32 = 0o750;
 
 /// The files of a container instance besides volumes.
 pub(super) struct ContainerFiles {
@@ -75,12 +75,10 @@ impl ContainerFiles {
             .filter(|place| !place.is_empty());
 
         // Each instance has its own file.
-        let words = format!("{:08x}", (host.world.random)() >> 32);
+        let file = format!("{:08x}", (host.world.random)() >> 32);
         let message = message.map(|place| {
             (
-                host.layout
-                    .container(pod.uid(), &container.name)
-                    .join(words),
+                host.layout.container(pod.uid(), &container.name).join(file),
                 place.to_owned(),
             )
         });
@@ -88,14 +86,14 @@ impl ContainerFiles {
         Ok(ContainerFiles {
             container: container.name.clone(),
             logs: host.layout.logs_of(&pod.id()).join(&container.name),
-            hosts: wanted_hosts(host, pod, container, addresses)?
+            hosts: hosts_of(host, pod, container, addresses)?
                 .map(|hosts| (host.layout.hosts_file(pod.uid()), hosts)),
             message,
         })
     }
 
     /// Creates them; returns their mounts, and the restart count according to the logs.
-    pub(super) fn make(&self) -> Result<(Vec<Mount>, u32), String> {
+    pub(super) fn create(&self) -> Result<(Vec<Mount>, u32), String> {
         let mut mounts = Vec::new();
         if let Some((path, hosts)) = &self.hosts {
             let text = match hosts {
@@ -109,22 +107,22 @@ impl ContainerFiles {
         }
 
         if let Some((path, place)) = &self.message {
-            make_message(path).map_err(|error| error.to_string())?;
+            create_message_file(path).map_err(|error| error.to_string())?;
             mounts.push(mount(path, place));
         }
 
-        let ran = attempts(&self.logs).map_err(|error| {
+        let restarts = attempts(&self.logs).map_err(|error| {
             format!(
                 "create container log directory for container {} failed: {error}",
                 self.container
             )
         })?;
 
-        Ok((mounts, ran))
+        Ok((mounts, restarts))
     }
 }
 
-fn wanted_hosts(
+fn hosts_of(
     host: &Host,
     pod: &Pod,
     container: &Container,
@@ -165,25 +163,26 @@ fn write_hosts(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Writable by any user of the container.
-fn make_message(path: &Path) -> io::Result<()> {
-    path.parent()
-        .map_or(Ok(()), |folder| private::folder_for(folder, ADMINISTRATORS))?;
+fn create_message_file(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |directory| {
+        private::folder_for(directory, DIRECTORY_MODE)
+    })?;
     fs::File::create(path)?.set_permissions(Permissions::from_mode(0o666))
 }
 
 /// Creates a log directory, if it is missing. Returns the attempt number after that of the newest
 /// log.
-fn attempts(folder: &Path) -> io::Result<u32> {
-    match fs::create_dir(folder) {
+fn attempts(directory: &Path) -> io::Result<u32> {
+    match fs::create_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(folder)?;
+            fs::create_dir_all(directory)?;
             return Ok(0);
         }
         made => return made.map(|()| 0),
     }
 
-    let entries = fs::read_dir(folder)?.flatten();
+    let entries = fs::read_dir(directory)?.flatten();
     let number = |name: &str| name.split('.').next()?.parse::<u32>().ok();
     Ok(entries
         .filter_map(|entry| number(entry.file_name().to_str()?))
@@ -205,8 +204,8 @@ mod tests {
 
     #[test]
     fn the_restart_count_is_derived_from_the_logs() {
-        let folder = tempfile::tempdir().unwrap();
-        let logs = folder.path().join("pod/c");
+        let directory = tempfile::tempdir().unwrap();
+        let logs = directory.path().join("pod/c");
         assert_eq!(attempts(&logs).unwrap(), 0);
         assert_eq!(attempts(&logs).unwrap(), 0);
 
@@ -223,9 +222,9 @@ mod tests {
 
     #[test]
     fn the_termination_message_file_is_world_writable() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("c/1234");
-        make_message(&path).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("c/1234");
+        create_message_file(&path).unwrap();
         assert_eq!(
             fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o666
