@@ -6,7 +6,7 @@
 //! chosen node is assumed in the cache at once and bound in the API by another task; a pod without
 //! a node is reported as unschedulable and waits for an event ([`events`]) that may help according
 //! to one of the plugins that rejected it. Namespaces, Services and budgets are in
-//! [`surroundings`]; the configuration is in [`config`].
+//! [`related`]; the configuration is in [`config`].
 //!
 //! Everything but the event loop ([`run`]) is pure: time, random numbers and objects are arguments,
 //! and nothing waits.
@@ -14,6 +14,7 @@
 pub mod cache;
 pub mod config;
 pub mod cycle;
+mod event_loop;
 pub mod events;
 pub mod framework;
 pub mod labels;
@@ -21,11 +22,10 @@ pub mod node;
 pub mod plugins;
 pub mod pod;
 pub mod queue;
+pub mod related;
 pub mod resources;
-mod shell;
-pub mod surroundings;
 pub mod taints;
 #[cfg(test)]
 mod testing;
 
-pub use shell::{RunError, run, run_with};
+pub use event_loop::{RunError, run, run_with};

@@ -5,7 +5,7 @@ use coracle_api::{Map, Text, Value};
 
 use crate::labels::Labels;
 use crate::resources::{Amounts, PODS, Resources};
-use crate::taints::OwnTaint;
+use crate::taints::OwnedTaint;
 
 /// The fields of one Node object. Its pods are in [`crate::cache::NodeInfo`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Node {
     pub name: Text,
     pub labels: Labels,
     pub annotations: Labels,
-    pub taints: Vec<OwnTaint>,
+    pub taints: Vec<OwnedTaint>,
     pub unschedulable: bool,
     pub allocatable: Resources,
     /// The most pods on the node.
@@ -41,7 +41,7 @@ impl Node {
             taints: spec
                 .items("taints")
                 .iter()
-                .map(OwnTaint::from_value)
+                .map(OwnedTaint::from_value)
                 .collect(),
             unschedulable: spec.flag("unschedulable"),
             allocatable: allocatable.rounded(),

@@ -15,16 +15,16 @@ const COMPARISONS: bool = false;
 
 /// A taint of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnTaint {
+pub struct OwnedTaint {
     key: Text,
     value: Text,
     effect: Text,
 }
 
-impl OwnTaint {
-    pub(crate) fn from_value(taint: &Value) -> OwnTaint {
+impl OwnedTaint {
+    pub(crate) fn from_value(taint: &Value) -> OwnedTaint {
         let taint = Taint::from_value(taint);
-        OwnTaint {
+        OwnedTaint {
             key: Text::new(taint.key),
             value: Text::new(taint.value),
             effect: Text::new(taint.effect),
@@ -42,17 +42,17 @@ impl OwnTaint {
 
 /// A toleration of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnToleration {
+pub struct OwnedToleration {
     key: Text,
     operator: TolerationOperator,
     value: Text,
     effect: Text,
 }
 
-impl OwnToleration {
-    pub(crate) fn from_value(toleration: &Value) -> OwnToleration {
+impl OwnedToleration {
+    pub(crate) fn from_value(toleration: &Value) -> OwnedToleration {
         let toleration = Toleration::from_value(toleration);
-        OwnToleration {
+        OwnedToleration {
             key: Text::new(toleration.key),
             operator: toleration.operator,
             value: Text::new(toleration.value),
@@ -78,17 +78,17 @@ impl OwnToleration {
 }
 
 /// Whether a toleration matches the taint.
-pub fn tolerated(tolerations: &[OwnToleration], taint: &Taint<'_>) -> bool {
+pub fn tolerated(tolerations: &[OwnedToleration], taint: &Taint<'_>) -> bool {
     tolerations
         .iter()
         .any(|toleration| toleration.tolerates(taint))
 }
 
 /// Whether all taints that matter are tolerated.
-pub fn lets_on(taints: &[OwnTaint], tolerations: &[OwnToleration]) -> bool {
+pub fn are_tolerated(taints: &[OwnedTaint], tolerations: &[OwnedToleration]) -> bool {
     taints
         .iter()
-        .map(OwnTaint::view)
+        .map(OwnedTaint::view)
         .filter(Taint::repels)
         .all(|taint| tolerated(tolerations, &taint))
 }

@@ -162,7 +162,7 @@ fn text(value: &Value, path: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn pods_spread_over_nodes_and_are_told_of() {
+async fn pods_spread_over_nodes_and_are_reported() {
     let cluster = Scheduled::start().await;
     for node in ["n1", "n2", "n3"] {
         cluster.node(node, "4").await;
@@ -220,7 +220,7 @@ async fn pods_spread_over_nodes_and_are_told_of() {
 }
 
 #[tokio::test]
-async fn a_pending_pod_says_why_and_goes_when_that_changes() {
+async fn a_pending_pod_reports_why_and_is_scheduled_when_that_changes() {
     let cluster = Scheduled::start().await;
     cluster.pod("early", "").await;
     assert_eq!(
@@ -364,7 +364,7 @@ async fn an_important_pod_takes_the_place_of_a_lesser_one() {
 }
 
 #[tokio::test]
-async fn when_room_comes_the_most_important_get_it() {
+async fn free_resources_go_to_the_highest_priority() {
     let cluster = Scheduled::start().await;
     cluster.priority_class("high", "PreemptLowerPriority").await;
 
@@ -409,7 +409,7 @@ async fn when_room_comes_the_most_important_get_it() {
 }
 
 #[tokio::test]
-async fn who_has_ended_takes_no_room_and_who_is_ending_still_does() {
+async fn ended_pods_use_no_resources_and_terminating_ones_do() {
     let cluster = Scheduled::start().await;
     cluster.node("n1", "1").await;
     cluster.pod("first", "").await;
@@ -456,7 +456,7 @@ async fn who_has_ended_takes_no_room_and_who_is_ending_still_does() {
 }
 
 #[tokio::test]
-async fn a_victim_has_its_time_and_the_room_is_only_promised_meanwhile() {
+async fn a_victim_keeps_its_grace_period_while_the_pod_is_nominated() {
     let cluster = Scheduled::start().await;
     cluster.priority_class("high", "PreemptLowerPriority").await;
     cluster.node("n1", "1").await;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use coracle_api::Text;
 
-pub use counters::{Carried, CarriedKind, Counts, Sort, spread_counts};
+pub use counters::{Counts, ExistingTerm, ExistingTermKind, PodClass, spread_counts};
 pub use node_info::{NodeInfo, Ports, Slot};
 pub use topology::{Column, Domain};
 
@@ -27,16 +27,16 @@ use counters::Counters;
 
 use crate::node::Node;
 use crate::pod::Pod;
-use crate::surroundings::Surroundings;
+use crate::related::RelatedObjects;
 
 /// Nodes and pods.
 #[derive(Debug, Default)]
 pub struct Cache {
-    nodes: Vec<Option<Entry>>,
+    nodes: Vec<Option<NodeEntry>>,
     free: Vec<Slot>,
     by_name: HashMap<Text, Slot>,
     /// Pods by their UID.
-    pods: HashMap<Text, Whereabouts>,
+    pods: HashMap<Text, PodEntry>,
     /// Existing nodes, with zones interleaved.
     order: Vec<Slot>,
     order_is_stale: bool,
@@ -45,31 +45,31 @@ pub struct Cache {
     /// Computed on first use by a cycle, hence the cells.
     columns: RefCell<HashMap<Text, Arc<Column>>>,
     counters: RefCell<Counters>,
-    surroundings: Surroundings,
+    related: RelatedObjects,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct NodeEntry {
     info: NodeInfo,
     /// `false`: there is no Node object, but pods name it.
     exists: bool,
 }
 
 #[derive(Clone, Debug)]
-struct Whereabouts {
+struct PodEntry {
     slot: Slot,
     assumed: bool,
 }
 
 impl Cache {
-    pub fn surroundings(&self) -> &Surroundings {
-        &self.surroundings
+    pub fn related(&self) -> &RelatedObjects {
+        &self.related
     }
 
     /// Changes the related objects. `change` returns whether labels of namespaces changed, because
     /// they decide which pods an affinity term matches.
-    pub fn change_surroundings(&mut self, change: impl FnOnce(&mut Surroundings) -> bool) {
-        if change(&mut self.surroundings) {
+    pub fn change_related(&mut self, change: impl FnOnce(&mut RelatedObjects) -> bool) {
+        if change(&mut self.related) {
             self.counters.get_mut().namespaces_changed();
         }
     }
@@ -126,7 +126,7 @@ impl Cache {
 
         self.counters
             .get_mut()
-            .pod_removed(slot, &pod, &self.surroundings);
+            .pod_removed(slot, &pod, &self.related);
         self.drop_if_empty(slot);
 
         Some(pod)
@@ -222,16 +222,16 @@ impl Cache {
     }
 
     /// How many pods of a class each node has.
-    pub fn counts(&self, sort: &Sort) -> Arc<Counts> {
+    pub fn counts(&self, class: &PodClass) -> Arc<Counts> {
         let nodes = self.nodes.iter().flatten().map(|entry| &entry.info);
         self.counters
             .borrow_mut()
-            .counts(sort, nodes, &self.surroundings)
+            .counts(class, nodes, &self.related)
     }
 
     /// Visits the affinity terms of existing pods that concern incoming pods, with the number of
     /// such pods on each node. `visit` must not call [`Cache::counts`].
-    pub fn for_each_carried(&self, mut visit: impl FnMut(&Carried, &Counts)) {
+    pub fn for_each_existing_term(&self, mut visit: impl FnMut(&ExistingTerm, &Counts)) {
         self.counters
             .borrow()
             .carried()
@@ -241,10 +241,8 @@ impl Cache {
     fn insert(&mut self, pod: Arc<Pod>, assumed: bool) {
         let slot = self.slot_of(&pod.node_name);
         self.pods
-            .insert(pod.uid.clone(), Whereabouts { slot, assumed });
-        self.counters
-            .get_mut()
-            .pod_added(slot, &pod, &self.surroundings);
+            .insert(pod.uid.clone(), PodEntry { slot, assumed });
+        self.counters.get_mut().pod_added(slot, &pod, &self.related);
         self.nodes[slot.index()]
             .as_mut()
             .expect("slot_of makes it")
@@ -263,7 +261,7 @@ impl Cache {
             Slot(u32::try_from(self.nodes.len() - 1).expect("fewer nodes than four billion"))
         });
         let info = NodeInfo::new(slot, Arc::new(Node::unknown(name)));
-        self.nodes[slot.index()] = Some(Entry {
+        self.nodes[slot.index()] = Some(NodeEntry {
             info,
             exists: false,
         });

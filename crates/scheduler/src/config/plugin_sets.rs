@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::plugins::PLUGINS;
+
 /// An extension point, by its name in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Point {
@@ -42,12 +44,12 @@ pub struct PluginSets {
 
 impl Default for PluginSets {
     fn default() -> PluginSets {
-        let enabled = |(name, weight): &(&str, i64)| Enabled {
+        let enabled = PLUGINS.iter().map(|(name, weight, _)| Enabled {
             name: String::from(*name),
             weight: *weight,
-        };
+        });
         PluginSets {
-            multi_point: DEFAULTS.iter().map(enabled).collect(),
+            multi_point: enabled.collect(),
             points: BTreeMap::new(),
         }
     }
@@ -124,27 +126,3 @@ impl PluginSets {
         all
     }
 }
-
-/// The default plugins, with the weights of their scores.
-const DEFAULTS: &[(&str, i64)] = &[
-    ("SchedulingGates", 0),
-    ("PrioritySort", 0),
-    ("NodeUnschedulable", 0),
-    ("NodeName", 0),
-    ("TaintToleration", 3),
-    ("NodeAffinity", 2),
-    ("NodePorts", 0),
-    ("NodeResourcesFit", 1),
-    ("VolumeRestrictions", 0),
-    ("NodeVolumeLimits", 0),
-    ("VolumeBinding", 0),
-    ("VolumeZone", 0),
-    ("PodTopologySpread", 2),
-    ("InterPodAffinity", 2),
-    ("DynamicResources", 2),
-    ("DefaultPreemption", 0),
-    ("NodeResourcesBalancedAllocation", 1),
-    ("ImageLocality", 1),
-    ("DefaultBinder", 0),
-    ("NodeDeclaredFeatures", 0),
-];

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use coracle_api::Text;
 
 use crate::cache::NodeInfo;
-use crate::framework::{Cycle, Filter, Prepared, Profile, Refusal, Verdict};
+use crate::framework::{Cycle, Filter, PreFilterResult, Profile, Refusal, Verdict};
 use crate::pod::Pod;
 
 /// The filters of a cycle, in order.
@@ -14,7 +14,7 @@ pub struct Filters<'c> {
 }
 
 /// The result of all PreFilter plugins.
-pub(crate) struct Opening<'c> {
+pub(crate) struct PreFiltered<'c> {
     pub(crate) filters: Filters<'c>,
     /// The only nodes to evaluate.
     pub(crate) only: Option<BTreeSet<Text>>,
@@ -25,7 +25,7 @@ pub(crate) struct Opening<'c> {
 }
 
 /// No node needs to be evaluated.
-pub(crate) struct Closed {
+pub(crate) struct PreFilterRejected {
     /// `None`: several plugins together, see `named_by`.
     pub(crate) plugin: Option<&'static str>,
     pub(crate) named_by: BTreeSet<&'static str>,
@@ -33,11 +33,14 @@ pub(crate) struct Closed {
 }
 
 impl<'c> Filters<'c> {
-    pub(crate) fn prepare(profile: &'c Profile, cycle: Cycle<'c>) -> Result<Opening<'c>, Closed> {
+    pub(crate) fn pre_filter(
+        profile: &'c Profile,
+        cycle: Cycle<'c>,
+    ) -> Result<PreFiltered<'c>, PreFilterRejected> {
         let filters = Filters {
             list: Vec::with_capacity(profile.filters.len()),
         };
-        let mut opening = Opening {
+        let mut opening = PreFiltered {
             filters,
             only: None,
             named_by: BTreeSet::new(),
@@ -45,10 +48,10 @@ impl<'c> Filters<'c> {
         };
 
         for filter in &profile.filters {
-            match filter.part.prepare(cycle) {
-                Ok(Prepared::Nothing) => {}
-                Ok(Prepared::Ask(ask)) => opening.filters.list.push((filter.plugin, ask)),
-                Ok(Prepared::AskOnly(names, ask)) => {
+            match filter.inner.pre_filter(cycle) {
+                Ok(PreFilterResult::Skip) => {}
+                Ok(PreFilterResult::All(ask)) => opening.filters.list.push((filter.plugin, ask)),
+                Ok(PreFilterResult::Only(names, ask)) => {
                     opening.filters.list.push((filter.plugin, ask));
                     opening.narrow(filter.plugin, names)?;
                 }
@@ -57,9 +60,9 @@ impl<'c> Filters<'c> {
                 }
                 Err(Refusal::Failed(error)) => {
                     let error = format!("running PreFilter plugin \"{}\": {error}", filter.plugin);
-                    return Err(Closed::by(filter.plugin, Refusal::Failed(error)));
+                    return Err(PreFilterRejected::by(filter.plugin, Refusal::Failed(error)));
                 }
-                Err(refusal) => return Err(Closed::by(filter.plugin, refusal)),
+                Err(refusal) => return Err(PreFilterRejected::by(filter.plugin, refusal)),
             }
         }
 
@@ -136,8 +139,8 @@ impl<'c> Filters<'c> {
     }
 }
 
-impl Opening<'_> {
-    fn narrow(&mut self, plugin: &'static str, names: Vec<Text>) -> Result<(), Closed> {
+impl PreFiltered<'_> {
+    fn narrow(&mut self, plugin: &'static str, names: Vec<Text>) -> Result<(), PreFilterRejected> {
         self.named_by.insert(plugin);
         let names: BTreeSet<Text> = names.into_iter().collect();
         let only = match self.only.take() {
@@ -159,7 +162,7 @@ impl Opening<'_> {
             ),
         };
 
-        Err(Closed {
+        Err(PreFilterRejected {
             plugin: None,
             named_by: std::mem::take(&mut self.named_by),
             refusal: Refusal::never(reason),
@@ -167,9 +170,9 @@ impl Opening<'_> {
     }
 }
 
-impl Closed {
-    fn by(plugin: &'static str, refusal: Refusal) -> Closed {
-        Closed {
+impl PreFilterRejected {
+    fn by(plugin: &'static str, refusal: Refusal) -> PreFilterRejected {
+        PreFilterRejected {
             plugin: Some(plugin),
             named_by: BTreeSet::new(),
             refusal,

@@ -11,9 +11,9 @@ mod filters;
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
-    reason = "a slow evaluation computes as upstream does"
+    reason = "a reference evaluation computes as upstream does"
 )]
-mod slow;
+mod reference;
 #[cfg(test)]
 mod tests;
 
@@ -21,11 +21,12 @@ use coracle_api::Text;
 
 pub use diagnosis::{Diagnosis, Rejected};
 pub use filters::Filters;
-use filters::{Closed, Opening};
+use filters::{PreFilterRejected, PreFiltered};
 
 use crate::cache::{NodeInfo, Slot};
 use crate::framework::{
-    BEST, Cycle, Profile, Reason, Refusal, Room, RoomAnswer, Verdict, Weighted,
+    Cycle, MAX_SCORE, PostFilterResult, Preemption, Profile, Reason, Refusal, Verdict,
+    WeightedScore,
 };
 
 /// The node chosen for a pod.
@@ -40,7 +41,7 @@ pub struct Placement {
 
 /// Why a pod gets no node now.
 #[derive(Debug)]
-pub enum Unplaced {
+pub enum Unschedulable {
     NoNodes,
     Unfit(Box<Unfit>),
     /// A plugin failed.
@@ -53,7 +54,7 @@ pub struct Unfit {
     pub diagnosis: Diagnosis,
     pub nomination: Nomination,
     /// The preemption that makes the pod fit.
-    pub room: Option<Room>,
+    pub preemption: Option<Preemption>,
 }
 
 /// What happens to the pod's nominated node.
@@ -80,23 +81,23 @@ pub fn schedule(
     profile: &Profile,
     cycle: Cycle<'_>,
     search: &mut Search,
-    dice: &mut fastrand::Rng,
-) -> Result<Placement, Unplaced> {
+    rng: &mut fastrand::Rng,
+) -> Result<Placement, Unschedulable> {
     if cycle.cache.order().is_empty() {
-        return Err(Unplaced::NoNodes);
+        return Err(Unschedulable::NoNodes);
     }
 
     let mut diagnosis = Diagnosis::new(cycle.cache.order().len());
-    let opening = match Filters::prepare(profile, cycle) {
+    let opening = match Filters::pre_filter(profile, cycle) {
         Ok(opening) => opening,
-        Err(closed) => return Err(closed_unfit(profile, cycle, closed, diagnosis, dice)),
+        Err(closed) => return Err(rejected_unfit(profile, cycle, closed, diagnosis, rng)),
     };
     diagnosis.rejectors.clone_from(&opening.named_by);
 
     if let Some((plugin, refusal)) = opening.refused {
         diagnosis.rejectors.insert(plugin);
         put_refusal(&mut diagnosis, refusal);
-        return Err(unfit(profile, cycle, &opening.filters, diagnosis, dice));
+        return Err(unfit(profile, cycle, &opening.filters, diagnosis, rng));
     }
 
     let feasible = match nominated_node(cycle, &opening.filters) {
@@ -106,10 +107,10 @@ pub fn schedule(
     let evaluated = feasible.len() + diagnosis.rejected.len();
 
     let node = match feasible.as_slice() {
-        [] => return Err(unfit(profile, cycle, &opening.filters, diagnosis, dice)),
+        [] => return Err(unfit(profile, cycle, &opening.filters, diagnosis, rng)),
         // A single node needs no score.
         [node] => node,
-        several => best(profile, cycle, several, dice).map_err(Unplaced::Failed)?,
+        several => best(profile, cycle, several, rng).map_err(Unschedulable::Failed)?,
     };
 
     Ok(Placement {
@@ -135,7 +136,7 @@ fn nominated_node<'c>(cycle: Cycle<'c>, filters: &Filters<'c>) -> Option<&'c Nod
 fn find_feasible<'c>(
     profile: &Profile,
     cycle: Cycle<'c>,
-    opening: &Opening<'c>,
+    opening: &PreFiltered<'c>,
     diagnosis: &mut Diagnosis,
     search: &mut Search,
 ) -> Vec<&'c NodeInfo> {
@@ -195,12 +196,12 @@ fn best<'c>(
     profile: &Profile,
     cycle: Cycle<'c>,
     nodes: &[&'c NodeInfo],
-    dice: &mut fastrand::Rng,
+    rng: &mut fastrand::Rng,
 ) -> Result<&'c NodeInfo, String> {
     let totals = score(profile, cycle, nodes)?;
     let highest = totals.iter().max().copied().unwrap_or_default();
     let equals = totals.iter().filter(|total| **total == highest).count();
-    let chosen = dice.usize(0..equals);
+    let chosen = rng.usize(0..equals);
     let mut winners = nodes
         .iter()
         .zip(&totals)
@@ -219,14 +220,14 @@ pub(crate) fn score(
     }
 
     let mut totals = vec![0; nodes.len()];
-    for Weighted {
+    for WeightedScore {
         plugin,
         weight,
-        part,
+        inner,
     } in &profile.scores
     {
-        let prepared = part
-            .prepare_scores(cycle, nodes)
+        let prepared = inner
+            .pre_score(cycle, nodes)
             .map_err(|refusal| match refusal {
                 Refusal::Failed(error) => format!("running PreScore plugin \"{plugin}\": {error}"),
                 Refusal::NotNow(reasons) | Refusal::Never(reasons) => {
@@ -242,9 +243,9 @@ pub(crate) fn score(
         prepared.normalize(&mut scores);
 
         for (total, score) in totals.iter_mut().zip(scores) {
-            if !(0..=BEST).contains(&score) {
+            if !(0..=MAX_SCORE).contains(&score) {
                 return Err(format!(
-                    "plugin \"{plugin}\" returns an invalid score {score}, it should in the range of [0, {BEST}] after normalizing"
+                    "plugin \"{plugin}\" returns an invalid score {score}, it should in the range of [0, {MAX_SCORE}] after normalizing"
                 ));
             }
             *total += weight * score;
@@ -256,8 +257,11 @@ pub(crate) fn score(
 
 /// Evaluates all nodes: the names of those that fit, with their total scores.
 #[cfg(test)]
-pub(crate) fn survey(profile: &Profile, cycle: Cycle<'_>) -> Result<Vec<(String, i64)>, String> {
-    let Ok(opening) = Filters::prepare(profile, cycle) else {
+pub(crate) fn evaluate_all(
+    profile: &Profile,
+    cycle: Cycle<'_>,
+) -> Result<Vec<(String, i64)>, String> {
+    let Ok(opening) = Filters::pre_filter(profile, cycle) else {
         return Ok(Vec::new());
     };
     let allowed = |node: &&NodeInfo| {
@@ -288,20 +292,20 @@ fn put_refusal(diagnosis: &mut Diagnosis, refusal: Refusal) {
     diagnosis.others = others;
 }
 
-fn closed_unfit(
+fn rejected_unfit(
     profile: &Profile,
     cycle: Cycle<'_>,
-    closed: Closed,
+    closed: PreFilterRejected,
     mut diagnosis: Diagnosis,
-    dice: &mut fastrand::Rng,
-) -> Unplaced {
+    rng: &mut fastrand::Rng,
+) -> Unschedulable {
     if let Refusal::Failed(error) = closed.refusal {
-        return Unplaced::Failed(error);
+        return Unschedulable::Failed(error);
     }
     diagnosis.rejectors = closed.named_by;
     diagnosis.rejectors.extend(closed.plugin);
     put_refusal(&mut diagnosis, closed.refusal);
-    unfit(profile, cycle, &Filters::none(), diagnosis, dice)
+    unfit(profile, cycle, &Filters::none(), diagnosis, rng)
 }
 
 /// No node fits: runs the PostFilter plugins, and adds their result.
@@ -310,24 +314,24 @@ fn unfit<'c>(
     cycle: Cycle<'c>,
     filters: &Filters<'c>,
     mut diagnosis: Diagnosis,
-    dice: &mut fastrand::Rng,
-) -> Unplaced {
+    rng: &mut fastrand::Rng,
+) -> Unschedulable {
     let mut nomination = if profile.post_filters.is_empty() {
         Nomination::Clear
     } else {
         Nomination::Keep
     };
 
-    let (mut room, mut said) = (None, Vec::new());
+    let (mut preemption, mut said) = (None, Vec::new());
     for plugin in &profile.post_filters {
-        match plugin.part.make_room(cycle, filters, &diagnosis, dice) {
-            RoomAnswer::Found(found) => {
+        match plugin.inner.post_filter(cycle, filters, &diagnosis, rng) {
+            PostFilterResult::Found(found) => {
                 nomination = Nomination::Set(found.node.clone());
-                room = Some(found);
+                preemption = Some(found);
                 said.clear();
                 break;
             }
-            RoomAnswer::None { message, withdraw } => {
+            PostFilterResult::None { message, withdraw } => {
                 said.push(message);
                 if withdraw {
                     nomination = Nomination::Clear;
@@ -338,10 +342,10 @@ fn unfit<'c>(
 
     diagnosis.after = Some(said.join(", "));
 
-    Unplaced::Unfit(Box::new(Unfit {
+    Unschedulable::Unfit(Box::new(Unfit {
         diagnosis,
         nomination,
-        room,
+        preemption,
     }))
 }
 

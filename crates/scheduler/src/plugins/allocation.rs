@@ -3,7 +3,7 @@
 use coracle_api::Text;
 
 use crate::cache::NodeInfo;
-use crate::framework::{BEST, Score};
+use crate::framework::{MAX_SCORE, Score};
 use crate::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, Resources, is_scalar};
 
 /// How utilization becomes a score.
@@ -181,7 +181,7 @@ impl<'c> Allocation<'c> {
     fn balanced(&self, node: &NodeInfo) -> i64 {
         let with = balance(self.fills(node).map(|fill| (fill.with_pod, fill.has)));
         let without = balance(self.fills(node).map(|fill| (fill.used, fill.has)));
-        BEST / 2 + (BEST / 2 + with - without) / 2
+        MAX_SCORE / 2 + (MAX_SCORE / 2 + with - without) / 2
     }
 }
 
@@ -192,12 +192,12 @@ impl Score for Allocation<'_> {
                 if fill.with_pod > fill.has {
                     0
                 } else {
-                    (fill.has - fill.with_pod) * BEST / fill.has
+                    (fill.has - fill.with_pod) * MAX_SCORE / fill.has
                 }
             }),
-            StrategyKind::MostAllocated => {
-                self.weighted_mean(node, |fill| fill.with_pod.min(fill.has) * BEST / fill.has)
-            }
+            StrategyKind::MostAllocated => self.weighted_mean(node, |fill| {
+                fill.with_pod.min(fill.has) * MAX_SCORE / fill.has
+            }),
             StrategyKind::RequestedToCapacityRatio(points) => self.by_line(node, points),
             StrategyKind::Balanced => self.balanced(node),
         }
@@ -240,5 +240,5 @@ fn balance(fills: impl Iterator<Item = (i64, i64)> + Clone) -> i64 {
         _ => 0.0,
     };
 
-    ((1.0 - deviation) * BEST as f64) as i64
+    ((1.0 - deviation) * MAX_SCORE as f64) as i64
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::framework::{Bind, Parts};
+use super::{Args, Handle, args};
+use crate::framework::Extensions;
 
-pub(super) const NAME: &str = "DefaultBinder";
+pub(super) fn create(handle: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    args::none(args)?;
 
-/// The binder is passed in by the event loop.
-pub(super) fn parts(binder: Arc<dyn Bind>) -> Parts {
-    Parts {
-        bind: Some(binder),
-        ..Parts::default()
-    }
+    Ok(Extensions {
+        bind: Some(Arc::clone(&handle.binder)),
+        ..Extensions::default()
+    })
 }

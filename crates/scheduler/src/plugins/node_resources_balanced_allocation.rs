@@ -3,26 +3,23 @@
 use std::sync::Arc;
 
 use super::allocation::{Allocation, Requested, Strategy};
+use super::{Args, Handle, args};
 use crate::cache::NodeInfo;
-use crate::framework::{Cycle, Parts, PreScore, Refusal, Score};
+use crate::framework::{Cycle, Extensions, PreScore, Refusal, Score};
 
-pub(super) const NAME: &str = "NodeResourcesBalancedAllocation";
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    Ok(Extensions {
+        score: Some(Arc::new(args::balanced_allocation(args)?)),
+        ..Extensions::default()
+    })
+}
 
 pub(super) struct BalancedAllocation {
     pub(super) strategy: Strategy,
 }
 
-impl BalancedAllocation {
-    pub(super) fn parts(self) -> Parts {
-        Parts {
-            score: Some(Arc::new(self)),
-            ..Parts::default()
-        }
-    }
-}
-
 impl PreScore for BalancedAllocation {
-    fn prepare_scores<'c>(
+    fn pre_score<'c>(
         &'c self,
         cycle: Cycle<'c>,
         _nodes: &[&'c NodeInfo],

@@ -1,6 +1,6 @@
 //! Scales raw scores to 0..=100.
 
-use crate::framework::BEST;
+use crate::framework::MAX_SCORE;
 
 /// The greatest becomes 100 and the others proportionally less; `reversed`: the greatest becomes 0.
 pub(super) fn by_greatest(scores: &mut [i64], reversed: bool) {
@@ -9,12 +9,12 @@ pub(super) fn by_greatest(scores: &mut [i64], reversed: bool) {
         let share = if greatest == 0 {
             *score
         } else {
-            BEST * *score / greatest
+            MAX_SCORE * *score / greatest
         };
 
         *score = match (reversed, greatest) {
-            (true, 0) => BEST,
-            (true, _) => BEST - share,
+            (true, 0) => MAX_SCORE,
+            (true, _) => MAX_SCORE - share,
             (false, _) => share,
         };
     }

@@ -10,16 +10,26 @@ use coracle_api::Text;
 use coracle_api::selector::LabelSelector;
 
 use super::node_affinity::node_matches;
-use crate::cache::{Cache, Column, Counts, NodeInfo, Slot, Sort, spread_counts};
+use super::{Args, Handle, args};
+use crate::cache::{Cache, Column, Counts, NodeInfo, PodClass, Slot, spread_counts};
 use crate::events::Event;
 use crate::framework::{
-    BEST, Cycle, Filter, Parts, PreFilter, PreScore, Prepared, Refusal, Score, Verdict, Wake,
+    Cycle, Extensions, Filter, MAX_SCORE, PreFilter, PreFilterResult, PreScore, QueueingHint,
+    Refusal, Score, Verdict,
 };
 use crate::node::Node;
 use crate::pod::{Pod, SpreadConstraint};
-use crate::taints::lets_on;
+use crate::taints::are_tolerated;
 
-pub(super) const NAME: &str = "PodTopologySpread";
+pub(super) fn create(_: &Handle, args: Args<'_>) -> Result<Extensions, String> {
+    let plugin = Arc::new(args::pod_topology_spread(args)?);
+    Ok(Extensions {
+        filter: Some(plugin.clone()),
+        score: Some(plugin.clone()),
+        queueing_hint: Some(plugin),
+        ..Extensions::default()
+    })
+}
 
 pub(super) struct PodTopologySpread {
     /// For pods without their own. Their selectors are not used.
@@ -47,16 +57,6 @@ pub(super) fn system_defaults() -> Vec<SpreadConstraint> {
 }
 
 impl PodTopologySpread {
-    pub(super) fn parts(self) -> Parts {
-        let plugin = Arc::new(self);
-        Parts {
-            filter: Some(plugin.clone()),
-            score: Some(plugin.clone()),
-            wake: Some(plugin),
-            ..Parts::default()
-        }
-    }
-
     /// The hard or soft constraints of a pod.
     fn constraints(&self, cycle: Cycle<'_>, hard: bool) -> Vec<SpreadConstraint> {
         let pod = cycle.pod;
@@ -79,7 +79,7 @@ impl PodTopologySpread {
             return Vec::new();
         }
 
-        let selector = cycle.cache.surroundings().companions(pod);
+        let selector = cycle.cache.related().default_selector(pod);
         if selector.is_everything() {
             return Vec::new();
         }
@@ -103,21 +103,21 @@ fn has_all_labels(node: &Node, constraints: &[SpreadConstraint]) -> bool {
 /// Whether the pods of a node count for a constraint.
 fn counts_node(constraint: &SpreadConstraint, pod: &Pod, node: &Node) -> bool {
     (!constraint.honors_affinity || node_matches(pod, node))
-        && (!constraint.honors_taints || lets_on(&node.taints, &pod.tolerations))
+        && (!constraint.honors_taints || are_tolerated(&node.taints, &pod.tolerations))
 }
 
 fn counts_of(cache: &Cache, pod: &Pod, constraint: &SpreadConstraint) -> Arc<Counts> {
-    cache.counts(&Sort::Selected {
+    cache.counts(&PodClass::Selected {
         namespace: pod.namespace.clone(),
         selector: constraint.selector.clone(),
     })
 }
 
 impl PreFilter for PodTopologySpread {
-    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
+    fn pre_filter<'c>(&'c self, cycle: Cycle<'c>) -> Result<PreFilterResult<'c>, Refusal> {
         let constraints = self.constraints(cycle, true);
         if constraints.is_empty() {
-            return Ok(Prepared::Nothing);
+            return Ok(PreFilterResult::Skip);
         }
 
         let (cache, pod) = (cycle.cache, &**cycle.pod);
@@ -131,7 +131,7 @@ impl PreFilter for PodTopologySpread {
             .map(|constraint| Domains::count(cache, pod, constraint, &nodes))
             .collect();
 
-        Ok(Prepared::Ask(Box::new(Even {
+        Ok(PreFilterResult::All(Box::new(SpreadFilter {
             pod,
             constraints: Arc::new(constraints),
             domains,
@@ -202,13 +202,13 @@ impl Domains {
 }
 
 #[derive(Clone)]
-struct Even<'c> {
+struct SpreadFilter<'c> {
     pod: &'c Pod,
     constraints: Arc<Vec<SpreadConstraint>>,
     domains: Vec<Domains>,
 }
 
-impl Even<'_> {
+impl SpreadFilter<'_> {
     fn change(&mut self, other: &Pod, node: &NodeInfo, by: i64) {
         if other.deleting
             || other.namespace != self.pod.namespace
@@ -227,7 +227,7 @@ impl Even<'_> {
     }
 }
 
-impl<'c> Filter<'c> for Even<'c> {
+impl<'c> Filter<'c> for SpreadFilter<'c> {
     fn check(&self, node: &NodeInfo) -> Verdict {
         for (constraint, domains) in self.constraints.iter().zip(&self.domains) {
             let Some(domain) = domains.column.domain(node.slot) else {
@@ -260,7 +260,7 @@ impl<'c> Filter<'c> for Even<'c> {
 }
 
 impl PreScore for PodTopologySpread {
-    fn prepare_scores<'c>(
+    fn pre_score<'c>(
         &'c self,
         cycle: Cycle<'c>,
         nodes: &[&'c NodeInfo],
@@ -278,18 +278,21 @@ impl PreScore for PodTopologySpread {
             .filter(|node| !left_out(node))
             .collect();
 
-        let crowds = constraints
-            .iter()
-            .map(|constraint| Crowd::count(cycle, constraint, &kept, |node| !left_out(node)));
-        let crowds = crowds.collect();
+        let constraints = constraints.iter().map(|constraint| {
+            SoftConstraintCounts::count(cycle, constraint, &kept, |node| !left_out(node))
+        });
+        let constraints = constraints.collect();
         let left_out = nodes.iter().map(|node| left_out(node)).collect();
 
-        Ok(Some(Box::new(Crowds { crowds, left_out })))
+        Ok(Some(Box::new(SpreadScore {
+            constraints,
+            left_out,
+        })))
     }
 }
 
 /// The number of pods per domain of one soft constraint.
-struct Crowd {
+struct SoftConstraintCounts {
     column: Arc<Column>,
     pods: Pods,
     max_skew: i64,
@@ -304,21 +307,21 @@ enum Pods {
     Domains(Vec<i64>),
 }
 
-impl Crowd {
+impl SoftConstraintCounts {
     #[expect(clippy::cast_precision_loss, reason = "upstream computes it in floats")]
     fn count(
         cycle: Cycle<'_>,
         constraint: &SpreadConstraint,
         kept: &[&NodeInfo],
         counted: impl Fn(&NodeInfo) -> bool,
-    ) -> Crowd {
+    ) -> SoftConstraintCounts {
         let (cache, pod) = (cycle.cache, cycle.pod);
         let (column, pods) = (
             cache.column(&constraint.topology_key),
             counts_of(cache, pod, constraint),
         );
 
-        let crowd = |pods, size: usize| Crowd {
+        let counts_of_one = |pods, size: usize| SoftConstraintCounts {
             column: Arc::clone(&column),
             pods,
             max_skew: constraint.max_skew,
@@ -326,7 +329,7 @@ impl Crowd {
         };
 
         if constraint.topology_key == HOSTNAME {
-            return crowd(Pods::Hosts(pods), kept.len());
+            return counts_of_one(Pods::Hosts(pods), kept.len());
         }
 
         // Nodes without the label are one more domain, if they are not excluded.
@@ -347,7 +350,7 @@ impl Crowd {
             }
         }
 
-        crowd(
+        counts_of_one(
             Pods::Domains(numbers),
             present.iter().filter(|present| **present).count(),
         )
@@ -366,21 +369,21 @@ impl Crowd {
     }
 }
 
-struct Crowds {
-    crowds: Vec<Crowd>,
+struct SpreadScore {
+    constraints: Vec<SoftConstraintCounts>,
     /// In the order of the scored nodes: those that lack a label.
     left_out: Vec<bool>,
 }
 
-impl Score for Crowds {
+impl Score for SpreadScore {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "upstream computes it in floats"
     )]
     fn score(&self, node: &NodeInfo) -> i64 {
-        self.crowds
+        self.constraints
             .iter()
-            .map(|crowd| crowd.score(node.slot))
+            .map(|counts_of_one| counts_of_one.score(node.slot))
             .sum::<f64>()
             .round() as i64
     }
@@ -400,14 +403,14 @@ impl Score for Crowds {
         for (score, left_out) in scores.iter_mut().zip(&self.left_out) {
             *score = match (left_out, most) {
                 (true, _) => 0,
-                (false, 0) => BEST,
-                (false, most) => BEST * (most + least - *score) / most,
+                (false, 0) => MAX_SCORE,
+                (false, most) => MAX_SCORE * (most + least - *score) / most,
             };
         }
     }
 }
 
-impl Wake for PodTopologySpread {
+impl QueueingHint for PodTopologySpread {
     fn may_help(&self, pod: &Pod, event: &Event) -> bool {
         // Default constraints depend on related objects, which are not available here: any event
         // may help.

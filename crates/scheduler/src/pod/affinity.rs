@@ -6,7 +6,7 @@ use coracle_api::{Map, Text, Value};
 
 use crate::labels::Labels;
 use crate::pod::Pod;
-use crate::surroundings::Surroundings;
+use crate::related::RelatedObjects;
 
 /// The pods that an affinity term matches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,15 +18,15 @@ pub struct Peers {
 }
 
 impl Peers {
-    pub fn include(&self, pod: &Pod, surroundings: &Surroundings) -> bool {
-        self.selector.matches(&pod.labels) && self.includes_namespace(&pod.namespace, surroundings)
+    pub fn include(&self, pod: &Pod, related: &RelatedObjects) -> bool {
+        self.selector.matches(&pod.labels) && self.includes_namespace(&pod.namespace, related)
     }
 
-    fn includes_namespace(&self, namespace: &Text, surroundings: &Surroundings) -> bool {
+    fn includes_namespace(&self, namespace: &Text, related: &RelatedObjects) -> bool {
         self.namespaces.binary_search(namespace).is_ok()
             || self
                 .namespace_selector
-                .matches(surroundings.namespace_labels(namespace))
+                .matches(related.namespace_labels(namespace))
     }
 }
 

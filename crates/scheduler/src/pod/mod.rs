@@ -17,7 +17,7 @@ pub use affinity::{AffinityTerm, Peers, PodAffinity, SpreadConstraint, WeightedT
 pub use requests::Requests;
 
 use crate::labels::Labels;
-use crate::taints::OwnToleration;
+use crate::taints::OwnedToleration;
 
 /// The fields of one Pod object.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub struct Pod {
     pub requests: Requests,
     pub node_affinity: NodeAffinity,
     pub affinity: PodAffinity,
-    pub tolerations: Vec<OwnToleration>,
+    pub tolerations: Vec<OwnedToleration>,
     pub spread: Vec<SpreadConstraint>,
     pub host_ports: Vec<HostPort>,
     pub images: Images,
@@ -156,7 +156,7 @@ impl Pod {
             tolerations: spec
                 .items("tolerations")
                 .iter()
-                .map(OwnToleration::from_value)
+                .map(OwnedToleration::from_value)
                 .collect(),
             spread: spread.unwrap_or_default(),
             host_ports: host_ports(spec),

@@ -97,7 +97,7 @@ fn a_container_without_a_request_counts_in_scores_only() {
 }
 
 #[test]
-fn what_the_pod_declares_goes_before_its_containers() {
+fn pod_level_resources_replace_those_of_containers() {
     let spec = json!({"resources": {"requests": {"cpu": "2"}}, "containers": [container("500m"), {"name": "b"}]});
     // The score uses containers only, as upstream does.
     check(spec, 2000, 2000, 600);

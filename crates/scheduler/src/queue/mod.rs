@@ -30,7 +30,7 @@ pub const NO_NODES: &str = "no nodes";
 
 /// How long pods wait.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct Delays {
     pub backoff: Backoff,
     /// A parked pod is retried after this time even without an event.
     pub parked: Duration,
@@ -39,15 +39,15 @@ pub struct Patience {
 /// All pods that wait for a node.
 pub struct Queue {
     profiles: Vec<Arc<Profile>>,
-    patience: Patience,
+    delays: Delays,
     pods: HashMap<Text, Waiting>,
-    active: BTreeSet<(Rank, Ticket)>,
-    backing_off: BTreeSet<(Moment, Rank, Ticket)>,
-    after_errors: BTreeSet<(Moment, Ticket)>,
+    active: BTreeSet<(Rank, Sequence)>,
+    backing_off: BTreeSet<(Moment, Rank, Sequence)>,
+    after_errors: BTreeSet<(Moment, Sequence)>,
     /// By the time they were parked.
-    parked: BTreeSet<(Moment, Ticket)>,
-    gated: BTreeSet<Ticket>,
-    tickets: BTreeMap<Ticket, Text>,
+    parked: BTreeSet<(Moment, Sequence)>,
+    gated: BTreeSet<Sequence>,
+    tickets: BTreeMap<Sequence, Text>,
     last_ticket: u64,
     in_flight: HashMap<Text, InFlight>,
     /// Events since the oldest pod in flight was taken, each with its number.
@@ -58,16 +58,16 @@ pub struct Queue {
 
 /// Orders pods that are otherwise equal by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Ticket(u64);
+struct Sequence(u64);
 
 struct Waiting {
     queued: QueuedPod,
-    ticket: Ticket,
-    place: Place,
+    sequence: Sequence,
+    place: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum State {
     Active(Rank),
     BackingOff(Moment, Rank),
     AfterError(Moment),
@@ -85,7 +85,7 @@ struct InFlight {
 
 /// The queue that a pod was moved to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whereto {
+pub enum Destination {
     Active,
     BackingOff,
     Parked,
@@ -102,10 +102,10 @@ pub struct Lengths {
 }
 
 impl Queue {
-    pub fn new(profiles: Vec<Arc<Profile>>, patience: Patience) -> Queue {
+    pub fn new(profiles: Vec<Arc<Profile>>, delays: Delays) -> Queue {
         Queue {
             profiles,
-            patience,
+            delays,
             pods: HashMap::new(),
             active: BTreeSet::new(),
             backing_off: BTreeSet::new(),
@@ -133,7 +133,7 @@ impl Queue {
     }
 
     /// Adds or updates a pod without a node.
-    pub fn set(&mut self, pod: Arc<Pod>, now: Moment) -> Option<Whereto> {
+    pub fn set(&mut self, pod: Arc<Pod>, now: Moment) -> Option<Destination> {
         if let Some(flight) = self.in_flight.get_mut(&pod.uid) {
             let old = flight.latest.replace(Arc::clone(&pod));
             if let Some(old) = old {
@@ -148,12 +148,12 @@ impl Queue {
         };
         let old = std::mem::replace(&mut waiting.queued.pod, Arc::clone(&pod));
 
-        if !matches!(waiting.place, Place::Parked(_) | Place::Gated) {
+        if !matches!(waiting.place, State::Parked(_) | State::Gated) {
             return None;
         }
 
         let uid = pod.uid.clone();
-        self.move_on(&uid, &Event::PodChanged { old, new: pod }, now)
+        self.requeue(&uid, &Event::PodChanged { old, new: pod }, now)
     }
 
     /// Removes a pod that was deleted or got a node.
@@ -168,10 +168,11 @@ impl Queue {
     /// The next pod to try. It is in flight until [`Queue::fail`] or [`Queue::done`].
     pub fn pop(&mut self, now: Moment) -> Option<QueuedPod> {
         self.flush(now);
-        let active = self.active.first().map(|(_, ticket)| *ticket);
-        let ticket = active.or_else(|| self.backing_off.first().map(|(_, _, ticket)| *ticket))?;
-        let uid = self.tickets[&ticket].clone();
-        let mut queued = self.take(&uid).expect("who has a ticket waits");
+        let active = self.active.first().map(|(_, sequence)| *sequence);
+        let sequence =
+            active.or_else(|| self.backing_off.first().map(|(_, _, sequence)| *sequence))?;
+        let uid = self.tickets[&sequence].clone();
+        let mut queued = self.take(&uid).expect("who has a sequence waits");
         queued.attempts += 1;
         queued.rejectors.clear();
         queued.gate = None;
@@ -190,7 +191,7 @@ impl Queue {
     }
 
     /// Whether [`Queue::pop`] returns a pod.
-    pub fn is_anybody_in_line(&self) -> bool {
+    pub fn has_active(&self) -> bool {
         !self.active.is_empty() || !self.backing_off.is_empty()
     }
 
@@ -243,7 +244,7 @@ impl Queue {
         if hope {
             self.add(queued, now);
         } else {
-            let parked = Place::Parked(queued.since);
+            let parked = State::Parked(queued.since);
             self.place(queued, parked);
         }
 
@@ -251,24 +252,29 @@ impl Queue {
     }
 
     /// Handles an event: requeues the pods that it may help.
-    pub fn happened(&mut self, event: &Event, now: Moment) {
-        self.happened_for(event, now, |_| true);
+    pub fn handle_event(&mut self, event: &Event, now: Moment) {
+        self.handle_event_for(event, now, |_| true);
     }
 
     /// The same, for some pods only.
-    pub fn happened_for(&mut self, event: &Event, now: Moment, concerns: impl Fn(&Pod) -> bool) {
+    pub fn handle_event_for(
+        &mut self,
+        event: &Event,
+        now: Moment,
+        concerns: impl Fn(&Pod) -> bool,
+    ) {
         self.record(event);
         let waiting = self
             .parked
             .iter()
-            .map(|(_, ticket)| *ticket)
+            .map(|(_, sequence)| *sequence)
             .chain(self.gated.iter().copied());
 
-        let tickets: Vec<Ticket> = waiting.collect();
-        for ticket in tickets {
-            let uid = self.tickets[&ticket].clone();
+        let tickets: Vec<Sequence> = waiting.collect();
+        for sequence in tickets {
+            let uid = self.tickets[&sequence].clone();
             if concerns(&self.pods[&uid].queued.pod) {
-                self.move_on(&uid, event, now);
+                self.requeue(&uid, event, now);
             }
         }
     }
@@ -279,32 +285,32 @@ impl Queue {
             .backing_off
             .iter()
             .take_while(|(at, ..)| *at <= now)
-            .map(|(_, _, ticket)| *ticket);
+            .map(|(_, _, sequence)| *sequence);
 
         let after_errors = self
             .after_errors
             .iter()
             .take_while(|(at, _)| *at <= now)
-            .map(|(_, ticket)| *ticket);
+            .map(|(_, sequence)| *sequence);
 
-        let ready: Vec<Ticket> = ready.chain(after_errors).collect();
-        for ticket in ready {
-            let uid = self.tickets[&ticket].clone();
-            let queued = self.take(&uid).expect("who has a ticket waits");
+        let ready: Vec<Sequence> = ready.chain(after_errors).collect();
+        for sequence in ready {
+            let uid = self.tickets[&sequence].clone();
+            let queued = self.take(&uid).expect("who has a sequence waits");
             self.activate(queued);
         }
 
-        let long = |parked: &&(Moment, Ticket)| now > parked.0 + self.patience.parked;
-        let long: Vec<Ticket> = self
+        let long = |parked: &&(Moment, Sequence)| now > parked.0 + self.delays.parked;
+        let long: Vec<Sequence> = self
             .parked
             .iter()
             .take_while(long)
-            .map(|(_, ticket)| *ticket)
+            .map(|(_, sequence)| *sequence)
             .collect();
 
-        for ticket in long {
-            let uid = self.tickets[&ticket].clone();
-            self.move_on(&uid, &Event::Anything, now);
+        for sequence in long {
+            let uid = self.tickets[&sequence].clone();
+            self.requeue(&uid, &Event::Anything, now);
         }
     }
 
@@ -316,7 +322,7 @@ impl Queue {
         let parked = self
             .parked
             .first()
-            .map(|(since, _)| *since + self.patience.parked + Duration::from_millis(1));
+            .map(|(since, _)| *since + self.delays.parked + Duration::from_millis(1));
         [backing_off, after_errors, parked]
             .into_iter()
             .flatten()
@@ -338,7 +344,7 @@ impl Queue {
     }
 
     /// Requeues a parked or gated pod, if the event may help it.
-    fn move_on(&mut self, uid: &str, event: &Event, now: Moment) -> Option<Whereto> {
+    fn requeue(&mut self, uid: &str, event: &Event, now: Moment) -> Option<Destination> {
         let queued = &self.pods.get(uid)?.queued;
         if !self.may_help(queued, event) {
             return None;
@@ -377,38 +383,35 @@ impl Queue {
     }
 
     /// Adds a pod: gated, backing off or active.
-    fn add(&mut self, mut queued: QueuedPod, now: Moment) -> Whereto {
+    fn add(&mut self, mut queued: QueuedPod, now: Moment) -> Destination {
         if let Some(gate) = self.gate_of(&queued.pod) {
             queued.gate = Some(gate);
             queued.rejectors = vec![gate];
-            self.place(queued, Place::Gated);
-            return Whereto::Gated;
+            self.place(queued, State::Gated);
+            return Destination::Gated;
         }
 
         queued.gate = None;
 
-        match queued
-            .ready_at(self.patience.backoff)
-            .filter(|at| *at > now)
-        {
+        match queued.ready_at(self.delays.backoff).filter(|at| *at > now) {
             None => self.activate(queued),
             Some(at) => {
                 let rank = self.rank(&queued);
                 let place = if queued.errors > 0 {
-                    Place::AfterError(at)
+                    State::AfterError(at)
                 } else {
-                    Place::BackingOff(at, rank)
+                    State::BackingOff(at, rank)
                 };
                 self.place(queued, place);
-                Whereto::BackingOff
+                Destination::BackingOff
             }
         }
     }
 
-    fn activate(&mut self, queued: QueuedPod) -> Whereto {
+    fn activate(&mut self, queued: QueuedPod) -> Destination {
         let rank = self.rank(&queued);
-        self.place(queued, Place::Active(rank));
-        Whereto::Active
+        self.place(queued, State::Active(rank));
+        Destination::Active
     }
 
     fn gate_of(&self, pod: &Pod) -> Option<&'static str> {
@@ -418,7 +421,7 @@ impl Queue {
             .unwrap_or_default();
         gates
             .iter()
-            .find(|gate| gate.part.gate(pod).is_some())
+            .find(|gate| gate.inner.gate(pod).is_some())
             .map(|gate| gate.plugin)
     }
 
@@ -429,25 +432,25 @@ impl Queue {
         })
     }
 
-    fn place(&mut self, queued: QueuedPod, place: Place) {
+    fn place(&mut self, queued: QueuedPod, place: State) {
         self.last_ticket += 1;
-        let ticket = Ticket(self.last_ticket);
+        let sequence = Sequence(self.last_ticket);
         let uid = queued.pod.uid.clone();
 
         match place {
-            Place::Active(rank) => self.active.insert((rank, ticket)),
-            Place::BackingOff(at, rank) => self.backing_off.insert((at, rank, ticket)),
-            Place::AfterError(at) => self.after_errors.insert((at, ticket)),
-            Place::Parked(since) => self.parked.insert((since, ticket)),
-            Place::Gated => self.gated.insert(ticket),
+            State::Active(rank) => self.active.insert((rank, sequence)),
+            State::BackingOff(at, rank) => self.backing_off.insert((at, rank, sequence)),
+            State::AfterError(at) => self.after_errors.insert((at, sequence)),
+            State::Parked(since) => self.parked.insert((since, sequence)),
+            State::Gated => self.gated.insert(sequence),
         };
 
-        self.tickets.insert(ticket, uid.clone());
+        self.tickets.insert(sequence, uid.clone());
         self.pods.insert(
             uid,
             Waiting {
                 queued,
-                ticket,
+                sequence,
                 place,
             },
         );
@@ -456,17 +459,17 @@ impl Queue {
     fn take(&mut self, uid: &str) -> Option<QueuedPod> {
         let Waiting {
             queued,
-            ticket,
+            sequence,
             place,
         } = self.pods.remove(uid)?;
-        self.tickets.remove(&ticket);
+        self.tickets.remove(&sequence);
 
         match place {
-            Place::Active(rank) => self.active.remove(&(rank, ticket)),
-            Place::BackingOff(at, rank) => self.backing_off.remove(&(at, rank, ticket)),
-            Place::AfterError(at) => self.after_errors.remove(&(at, ticket)),
-            Place::Parked(since) => self.parked.remove(&(since, ticket)),
-            Place::Gated => self.gated.remove(&ticket),
+            State::Active(rank) => self.active.remove(&(rank, sequence)),
+            State::BackingOff(at, rank) => self.backing_off.remove(&(at, rank, sequence)),
+            State::AfterError(at) => self.after_errors.remove(&(at, sequence)),
+            State::Parked(since) => self.parked.remove(&(since, sequence)),
+            State::Gated => self.gated.remove(&sequence),
         };
 
         Some(queued)

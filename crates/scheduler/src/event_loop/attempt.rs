@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::binding::Binding;
-use super::report::Why;
-use super::{Loop, eviction};
-use crate::cycle::{Nomination, Placement, Unfit, Unplaced, schedule};
+use super::report::FailureReport;
+use super::{EventLoop, eviction};
+use crate::cycle::{Nomination, Placement, Unfit, Unschedulable, schedule};
 use crate::framework::{Cycle, Permission, Profile, Refusal};
 use crate::queue::{NO_NODES, QueuedPod};
 
-impl Loop {
+impl EventLoop {
     /// Takes the next pod and tries to schedule it.
     pub(super) fn attempt(&mut self) {
         let Some(queued) = self.queue.pop(self.now()) else {
@@ -36,32 +36,39 @@ impl Loop {
             nominations: &self.queue.nominations,
         };
 
-        match schedule(&profile, cycle, &mut self.search, &mut self.dice) {
+        match schedule(&profile, cycle, &mut self.search, &mut self.rng) {
             Ok(placement) => self.place(&profile, queued, &placement),
-            Err(Unplaced::NoNodes) => {
-                let why = Why::unschedulable(String::from("no nodes available to schedule pods"));
+            Err(Unschedulable::NoNodes) => {
+                let why = FailureReport::unschedulable(String::from(
+                    "no nodes available to schedule pods",
+                ));
                 self.refuse(queued, vec![NO_NODES], &why, &Nomination::Clear);
             }
-            Err(Unplaced::Failed(error)) => {
-                self.refuse(queued, Vec::new(), &Why::error(error), &Nomination::Clear);
+            Err(Unschedulable::Failed(error)) => {
+                self.refuse(
+                    queued,
+                    Vec::new(),
+                    &FailureReport::error(error),
+                    &Nomination::Clear,
+                );
             }
-            Err(Unplaced::Unfit(unfit)) => self.unfit(queued, *unfit),
+            Err(Unschedulable::Unfit(unfit)) => self.unfit(queued, *unfit),
         }
     }
 
     fn unfit(&mut self, queued: QueuedPod, unfit: Unfit) {
         let rejectors: Vec<_> = unfit.diagnosis.rejectors.iter().copied().collect();
-        let why = Why::unschedulable(unfit.diagnosis.message());
-        match unfit.room {
+        let why = FailureReport::unschedulable(unfit.diagnosis.message());
+        match unfit.preemption {
             None => self.refuse(queued, rejectors, &why, &unfit.nomination),
-            Some(room) => {
-                let lesser = self.queue.nominations.on(&room.node).iter();
+            Some(preemption) => {
+                let lesser = self.queue.nominations.on(&preemption.node).iter();
                 let lesser = lesser
                     .filter(|other| other.priority < queued.pod.priority)
                     .cloned()
                     .collect();
 
-                self.queue.nominations.set(&queued.pod, &room.node);
+                self.queue.nominations.set(&queued.pod, &preemption.node);
                 self.reporter.failed(&queued.pod, &why, &unfit.nomination);
 
                 // It stays in flight: the deletion of the victims must not be missed before the pod
@@ -69,7 +76,7 @@ impl Loop {
                 let eviction = eviction::Eviction {
                     queued,
                     rejectors,
-                    room,
+                    preemption,
                     lesser,
                 };
                 self.evict(eviction);
@@ -82,7 +89,7 @@ impl Loop {
         &mut self,
         queued: QueuedPod,
         rejectors: Vec<&'static str>,
-        why: &Why,
+        why: &FailureReport,
         nomination: &Nomination,
     ) {
         let Some(pod) = self.queue.fail(queued, rejectors, self.now()) else {
@@ -104,17 +111,17 @@ impl Loop {
         self.reporter.placed(&pod, placement);
 
         for reserve in &profile.reserves {
-            if let Err(refusal) = reserve.part.reserve(&pod, &placement.node) {
-                return self.unplace(profile, queued, reserve.plugin, refusal);
+            if let Err(refusal) = reserve.inner.reserve(&pod, &placement.node) {
+                return self.undo_placement(profile, queued, reserve.plugin, refusal);
             }
         }
 
         let mut waits = Vec::new();
         for permit in &profile.permits {
-            match permit.part.permit(&pod, &placement.node) {
+            match permit.inner.permit(&pod, &placement.node) {
                 Permission::Granted => {}
                 Permission::Denied(reason) => {
-                    return self.unplace(
+                    return self.undo_placement(
                         profile,
                         queued,
                         permit.plugin,
@@ -138,7 +145,7 @@ impl Loop {
     }
 
     /// The chosen node failed after all.
-    pub(super) fn unplace(
+    pub(super) fn undo_placement(
         &mut self,
         profile: &Profile,
         queued: QueuedPod,
@@ -151,7 +158,7 @@ impl Loop {
                 .reserves
                 .iter()
                 .rev()
-                .for_each(|reserve| reserve.part.unreserve(&pod, &pod.node_name));
+                .for_each(|reserve| reserve.inner.unreserve(&pod, &pod.node_name));
         }
 
         self.forget(&uid);
@@ -161,10 +168,10 @@ impl Loop {
                 let reasons = reasons.join(", ");
                 (
                     vec![plugin],
-                    Why::unschedulable(format!("0/1 nodes are available: 1 {reasons}.")),
+                    FailureReport::unschedulable(format!("0/1 nodes are available: 1 {reasons}.")),
                 )
             }
-            Refusal::Failed(error) => (Vec::new(), Why::error(error)),
+            Refusal::Failed(error) => (Vec::new(), FailureReport::error(error)),
         };
         self.refuse(queued, rejectors, &why, &Nomination::Clear);
     }

@@ -13,18 +13,18 @@ use serde_json::{Value as Json, json};
 use crate::cache::Cache;
 use crate::node::Node;
 use crate::pod::{AffinityTerm, Pod, SpreadConstraint};
-use crate::surroundings::{Group, Surroundings};
-use crate::taints::{UNSCHEDULABLE, lets_on, tolerated};
+use crate::related::{Group, RelatedObjects};
+use crate::taints::{UNSCHEDULABLE, are_tolerated, tolerated};
 use crate::testing::{default_profile, node, pod, scores, tree};
 
 /// The cluster as plain lists.
-struct Slow<'a> {
+struct Reference<'a> {
     nodes: &'a BTreeMap<String, Arc<Node>>,
     pods: &'a BTreeMap<String, Arc<Pod>>,
-    around: &'a Surroundings,
+    related: &'a RelatedObjects,
 }
 
-impl Slow<'_> {
+impl Reference<'_> {
     fn pods_on(&self, node: &Node) -> impl Iterator<Item = &Arc<Pod>> {
         self.pods
             .values()
@@ -44,14 +44,14 @@ impl Slow<'_> {
 
     fn fits(&self, pod: &Pod, node: &Node) -> bool {
         let welcome = (!node.unschedulable || tolerated(&pod.tolerations, &UNSCHEDULABLE))
-            && lets_on(&node.taints, &pod.tolerations)
+            && are_tolerated(&node.taints, &pod.tolerations)
             && Self::matches_affinity(pod, node);
         let pods: Vec<_> = self.pods_on(node).collect();
         let cpu: i64 = pods.iter().map(|other| other.requests.used.milli_cpu).sum();
         let memory: i64 = pods.iter().map(|other| other.requests.used.memory).sum();
 
         let wanted = &pod.requests.fit;
-        let room = i64::try_from(pods.len()).unwrap() < node.allowed_pods
+        let preemption = i64::try_from(pods.len()).unwrap() < node.allowed_pods
             && (wanted.milli_cpu == 0 || cpu + wanted.milli_cpu <= node.allocatable.milli_cpu)
             && (wanted.memory == 0 || memory + wanted.memory <= node.allocatable.memory);
         let ports = pod.host_ports.iter().all(|port| {
@@ -62,7 +62,11 @@ impl Slow<'_> {
             })
         });
 
-        welcome && room && ports && self.spreads(pod, node) && self.is_in_company(pod, node)
+        welcome
+            && preemption
+            && ports
+            && self.spreads(pod, node)
+            && self.satisfies_required_affinity(pod, node)
     }
 
     fn spread_count(&self, pod: &Pod, constraint: &SpreadConstraint, node: &Node) -> i64 {
@@ -77,7 +81,7 @@ impl Slow<'_> {
 
     fn counts(pod: &Pod, constraint: &SpreadConstraint, node: &Node) -> bool {
         (!constraint.honors_affinity || Self::matches_affinity(pod, node))
-            && (!constraint.honors_taints || lets_on(&node.taints, &pod.tolerations))
+            && (!constraint.honors_taints || are_tolerated(&node.taints, &pod.tolerations))
     }
 
     fn spreads(&self, pod: &Pod, node: &Node) -> bool {
@@ -126,7 +130,7 @@ impl Slow<'_> {
         let namespace = peers.namespaces.contains(&other.namespace)
             || peers
                 .namespace_selector
-                .matches(self.around.namespace_labels(&other.namespace));
+                .matches(self.related.namespace_labels(&other.namespace));
         namespace && peers.selector.matches(&other.labels)
     }
 
@@ -137,20 +141,20 @@ impl Slow<'_> {
             .filter_map(|pod| Some((pod, self.nodes.get(pod.node_name.as_str())?)))
     }
 
-    fn same_place(one: &Node, other: &Node, key: &str) -> bool {
+    fn same_domain(one: &Node, other: &Node, key: &str) -> bool {
         one.labels
             .get(key)
             .is_some_and(|place| other.labels.get(key) == Some(place))
     }
 
-    fn is_in_company(&self, pod: &Pod, node: &Node) -> bool {
+    fn satisfies_required_affinity(&self, pod: &Pod, node: &Node) -> bool {
         let near = &pod.affinity.required;
         let all = |other: &Pod| near.iter().all(|term| self.about(term, other));
         let friends: Vec<_> = self.placed().filter(|(other, _)| all(other)).collect();
         let with_all = near.iter().all(|term| {
             friends
                 .iter()
-                .any(|(_, place)| Self::same_place(place, node, &term.topology_key))
+                .any(|(_, place)| Self::same_domain(place, node, &term.topology_key))
         });
 
         let labelled = near
@@ -165,14 +169,14 @@ impl Slow<'_> {
 
         let apart = pod.affinity.required_anti.iter().all(|term| {
             !self.placed().any(|(other, place)| {
-                self.about(term, other) && Self::same_place(place, node, &term.topology_key)
+                self.about(term, other) && Self::same_domain(place, node, &term.topology_key)
             })
         });
 
         let left_alone = self.placed().all(|(other, place)| {
             let mut terms = other.affinity.required_anti.iter();
             !terms.any(|term| {
-                self.about(term, pod) && Self::same_place(place, node, &term.topology_key)
+                self.about(term, pod) && Self::same_domain(place, node, &term.topology_key)
             })
         });
 
@@ -192,7 +196,7 @@ impl Slow<'_> {
             (1, self.least_allocated(pod, &nodes)),
             (1, self.balanced(pod, &nodes)),
             (2, self.spread_scores(pod, &nodes)),
-            (2, self.company_scores(pod, &nodes)),
+            (2, self.affinity_score_totals(pod, &nodes)),
         ];
 
         let total = |index: usize| {
@@ -332,7 +336,7 @@ impl Slow<'_> {
                 .collect();
         }
 
-        let selector = self.around.companions(pod);
+        let selector = self.related.default_selector(pod);
         if selector == LabelSelector::everything() {
             return Vec::new();
         }
@@ -423,12 +427,12 @@ impl Slow<'_> {
         rounded.iter().map(normal).collect()
     }
 
-    fn company_scores(&self, pod: &Pod, nodes: &[&Arc<Node>]) -> Vec<i64> {
+    fn affinity_score_totals(&self, pod: &Pod, nodes: &[&Arc<Node>]) -> Vec<i64> {
         let raw = |node: &Node| {
             let mut sum = 0;
             for (other, place) in self.placed() {
                 let mut pull = |term: &AffinityTerm, about: &Pod, weight: i64| {
-                    if self.about(term, about) && Self::same_place(place, node, &term.topology_key)
+                    if self.about(term, about) && Self::same_domain(place, node, &term.topology_key)
                     {
                         sum += weight;
                     }
@@ -483,12 +487,12 @@ impl Slow<'_> {
     }
 }
 
-fn chance(dice: &mut fastrand::Rng, percent: u8) -> bool {
-    dice.u8(0..100) < percent
+fn chance(rng: &mut fastrand::Rng, percent: u8) -> bool {
+    rng.u8(0..100) < percent
 }
 
-fn one_of<'t>(dice: &mut fastrand::Rng, texts: &[&'t str]) -> &'t str {
-    texts[dice.usize(0..texts.len())]
+fn one_of<'t>(rng: &mut fastrand::Rng, texts: &[&'t str]) -> &'t str {
+    texts[rng.usize(0..texts.len())]
 }
 
 const APPS: [&str; 3] = ["web", "db", "cache"];
@@ -498,26 +502,26 @@ const KEYS: [&str; 3] = [
     "rack",
 ];
 
-fn random_node(dice: &mut fastrand::Rng, name: &str) -> Arc<Node> {
+fn random_node(rng: &mut fastrand::Rng, name: &str) -> Arc<Node> {
     let mut labels = json!({"kubernetes.io/hostname": name});
-    if chance(dice, 80) {
-        labels["topology.kubernetes.io/zone"] = json!(one_of(dice, &["a", "b", "c"]));
+    if chance(rng, 80) {
+        labels["topology.kubernetes.io/zone"] = json!(one_of(rng, &["a", "b", "c"]));
     }
-    if chance(dice, 60) {
-        labels["rack"] = json!(one_of(dice, &["1", "2"]));
+    if chance(rng, 60) {
+        labels["rack"] = json!(one_of(rng, &["1", "2"]));
     }
 
     let taint = |effect: &str| json!({"key": "t", "value": "v", "effect": effect});
     let mut taints = Vec::new();
-    if chance(dice, 10) {
+    if chance(rng, 10) {
         taints.push(taint("NoSchedule"));
     }
-    if chance(dice, 25) {
+    if chance(rng, 25) {
         taints.push(taint("PreferNoSchedule"));
     }
 
-    let allocatable = json!({"cpu": format!("{}", dice.u8(2..9)), "memory": format!("{}Gi", dice.u8(2..17)), "pods": format!("{}", dice.u8(2..20))});
-    let spec = json!({"taints": taints, "unschedulable": chance(dice, 5)});
+    let allocatable = json!({"cpu": format!("{}", rng.u8(2..9)), "memory": format!("{}Gi", rng.u8(2..17)), "pods": format!("{}", rng.u8(2..20))});
+    let spec = json!({"taints": taints, "unschedulable": chance(rng, 5)});
 
     node(
         name,
@@ -525,20 +529,20 @@ fn random_node(dice: &mut fastrand::Rng, name: &str) -> Arc<Node> {
     )
 }
 
-fn random_selector(dice: &mut fastrand::Rng) -> Json {
-    match dice.u8(0..8) {
+fn random_selector(rng: &mut fastrand::Rng) -> Json {
+    match rng.u8(0..8) {
         0 => json!({}),
         1 => {
-            json!({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": [one_of(dice, &APPS)]}]})
+            json!({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": [one_of(rng, &APPS)]}]})
         }
-        _ => json!({"matchLabels": {"app": one_of(dice, &APPS)}}),
+        _ => json!({"matchLabels": {"app": one_of(rng, &APPS)}}),
     }
 }
 
-fn random_term(dice: &mut fastrand::Rng) -> Json {
+fn random_term(rng: &mut fastrand::Rng) -> Json {
     let mut term =
-        json!({"labelSelector": random_selector(dice), "topologyKey": one_of(dice, &KEYS)});
-    match dice.u8(0..6) {
+        json!({"labelSelector": random_selector(rng), "topologyKey": one_of(rng, &KEYS)});
+    match rng.u8(0..6) {
         0 => term["namespaces"] = json!(["other"]),
         1 => term["namespaceSelector"] = json!({"matchLabels": {"team": "x"}}),
         2 => term["namespaceSelector"] = json!({}),
@@ -547,77 +551,77 @@ fn random_term(dice: &mut fastrand::Rng) -> Json {
     term
 }
 
-fn random_affinity(dice: &mut fastrand::Rng) -> Json {
+fn random_affinity(rng: &mut fastrand::Rng) -> Json {
     let mut affinity = json!({});
     for kind in ["podAffinity", "podAntiAffinity"] {
-        if chance(dice, 25) {
+        if chance(rng, 25) {
             affinity[kind]["requiredDuringSchedulingIgnoredDuringExecution"] =
-                json!([random_term(dice)]);
+                json!([random_term(rng)]);
         }
-        if chance(dice, 25) {
+        if chance(rng, 25) {
             affinity[kind]["preferredDuringSchedulingIgnoredDuringExecution"] =
-                json!([{"weight": dice.u8(1..100), "podAffinityTerm": random_term(dice)}]);
+                json!([{"weight": rng.u8(1..100), "podAffinityTerm": random_term(rng)}]);
         }
     }
 
-    let expression = |dice: &mut fastrand::Rng| json!({"matchExpressions": [{"key": "rack", "operator": "In", "values": [one_of(dice, &["1", "2"])]}]});
-    if chance(dice, 15) {
+    let expression = |rng: &mut fastrand::Rng| json!({"matchExpressions": [{"key": "rack", "operator": "In", "values": [one_of(rng, &["1", "2"])]}]});
+    if chance(rng, 15) {
         affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
-            json!({"nodeSelectorTerms": [expression(dice)]});
+            json!({"nodeSelectorTerms": [expression(rng)]});
     }
 
-    if chance(dice, 20) {
+    if chance(rng, 20) {
         affinity["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] =
-            json!([{"weight": dice.u8(1..100), "preference": expression(dice)}]);
+            json!([{"weight": rng.u8(1..100), "preference": expression(rng)}]);
     }
 
     affinity
 }
 
-fn random_spread(dice: &mut fastrand::Rng) -> Json {
+fn random_spread(rng: &mut fastrand::Rng) -> Json {
     let mut constraint = json!({
-        "maxSkew": dice.u8(1..4),
-        "topologyKey": one_of(dice, &KEYS),
-        "whenUnsatisfiable": one_of(dice, &["DoNotSchedule", "ScheduleAnyway"]),
-        "labelSelector": random_selector(dice),
-        "nodeTaintsPolicy": one_of(dice, &["Honor", "Ignore"]),
-        "nodeAffinityPolicy": one_of(dice, &["Honor", "Ignore"]),
+        "maxSkew": rng.u8(1..4),
+        "topologyKey": one_of(rng, &KEYS),
+        "whenUnsatisfiable": one_of(rng, &["DoNotSchedule", "ScheduleAnyway"]),
+        "labelSelector": random_selector(rng),
+        "nodeTaintsPolicy": one_of(rng, &["Honor", "Ignore"]),
+        "nodeAffinityPolicy": one_of(rng, &["Honor", "Ignore"]),
     });
 
-    if constraint["whenUnsatisfiable"] == "DoNotSchedule" && chance(dice, 30) {
-        constraint["minDomains"] = json!(dice.u8(1..5));
+    if constraint["whenUnsatisfiable"] == "DoNotSchedule" && chance(rng, 30) {
+        constraint["minDomains"] = json!(rng.u8(1..5));
     }
 
     constraint
 }
 
-fn random_pod(dice: &mut fastrand::Rng, name: &str, node: &str) -> Arc<Pod> {
+fn random_pod(rng: &mut fastrand::Rng, name: &str, node: &str) -> Arc<Pod> {
     let mut container = json!({"name": "c", "image": "i"});
-    if chance(dice, 70) {
-        container["resources"]["requests"]["cpu"] = json!(format!("{}m", dice.u16(0..2000)));
+    if chance(rng, 70) {
+        container["resources"]["requests"]["cpu"] = json!(format!("{}m", rng.u16(0..2000)));
     }
-    if chance(dice, 50) {
-        container["resources"]["requests"]["memory"] = json!(format!("{}Mi", dice.u16(0..2000)));
+    if chance(rng, 50) {
+        container["resources"]["requests"]["memory"] = json!(format!("{}Mi", rng.u16(0..2000)));
     }
 
-    if chance(dice, 10) {
+    if chance(rng, 10) {
         container["ports"] =
-            json!([{"hostPort": dice.u8(80..83), "hostIP": one_of(dice, &["", "10.0.0.1"])}]);
+            json!([{"hostPort": rng.u8(80..83), "hostIP": one_of(rng, &["", "10.0.0.1"])}]);
     }
 
-    let mut spec = json!({"schedulerName": "default-scheduler", "containers": [container], "nodeName": node, "affinity": random_affinity(dice)});
-    if chance(dice, 30) {
-        spec["tolerations"] = json!([{"key": "t", "operator": "Exists", "effect": one_of(dice, &["", "NoSchedule", "PreferNoSchedule"])}]);
+    let mut spec = json!({"schedulerName": "default-scheduler", "containers": [container], "nodeName": node, "affinity": random_affinity(rng)});
+    if chance(rng, 30) {
+        spec["tolerations"] = json!([{"key": "t", "operator": "Exists", "effect": one_of(rng, &["", "NoSchedule", "PreferNoSchedule"])}]);
     }
-    if chance(dice, 30) {
-        spec["topologySpreadConstraints"] = json!([random_spread(dice)]);
+    if chance(rng, 30) {
+        spec["topologySpreadConstraints"] = json!([random_spread(rng)]);
     }
 
-    let mut meta = json!({"labels": {"app": one_of(dice, &APPS)}, "namespace": one_of(dice, &["default", "default", "other"])});
-    if chance(dice, 10) {
+    let mut meta = json!({"labels": {"app": one_of(rng, &APPS)}, "namespace": one_of(rng, &["default", "default", "other"])});
+    if chance(rng, 10) {
         meta["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     }
-    if chance(dice, 50) {
+    if chance(rng, 50) {
         meta["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u", "controller": true}]);
     }
 
@@ -626,16 +630,16 @@ fn random_pod(dice: &mut fastrand::Rng, name: &str, node: &str) -> Arc<Pod> {
 
 /// A random change, to the cache and to the lists.
 fn change(
-    dice: &mut fastrand::Rng,
+    rng: &mut fastrand::Rng,
     cache: &mut Cache,
     nodes: &mut BTreeMap<String, Arc<Node>>,
     pods: &mut BTreeMap<String, Arc<Pod>>,
 ) {
-    let name = format!("n{}", dice.u8(0..8));
-    let pod_name = format!("p{}", dice.u8(0..30));
-    match dice.u8(0..10) {
+    let name = format!("n{}", rng.u8(0..8));
+    let pod_name = format!("p{}", rng.u8(0..30));
+    match rng.u8(0..10) {
         0..=2 => {
-            let node = random_node(dice, &name);
+            let node = random_node(rng, &name);
             cache.set_node(Arc::clone(&node));
             nodes.insert(name, node);
         }
@@ -648,26 +652,26 @@ fn change(
             pods.remove(&pod_name);
         }
         5 => {
-            let labels = if dice.bool() {
+            let labels = if rng.bool() {
                 json!({"team": "x"})
             } else {
                 json!({})
             };
             let namespace = tree(&json!({"metadata": {"name": "other", "labels": labels}}));
-            cache.change_surroundings(|around| around.set_namespace("other", Some(&namespace)));
+            cache.change_related(|around| around.set_namespace("other", Some(&namespace)));
         }
         6 => {
             let set =
-                tree(&json!({"spec": {"selector": {"matchLabels": {"app": one_of(dice, &APPS)}}}}));
-            let set = dice.bool().then_some(set);
-            cache.change_surroundings(|around| {
+                tree(&json!({"spec": {"selector": {"matchLabels": {"app": one_of(rng, &APPS)}}}}));
+            let set = rng.bool().then_some(set);
+            cache.change_related(|around| {
                 around.set_group(Group::ReplicaSet, "default", "rs", set.as_ref());
                 false
             });
         }
         _ => {
-            let pod = random_pod(dice, &pod_name, &name);
-            if dice.bool() {
+            let pod = random_pod(rng, &pod_name, &name);
+            if rng.bool() {
                 cache.assume(Arc::clone(&pod))
             } else {
                 drop(cache.set_pod(Arc::clone(&pod)))
@@ -682,25 +686,25 @@ fn fast_and_slow_agree_on_random_clusters_as_they_change() {
     let profile = default_profile();
     let (mut compared, mut scored) = (0, 0);
     for seed in 0..150 {
-        let mut dice = fastrand::Rng::with_seed(seed);
+        let mut rng = fastrand::Rng::with_seed(seed);
         let (mut cache, mut nodes, mut pods) = (Cache::default(), BTreeMap::new(), BTreeMap::new());
         for step in 0..60 {
-            change(&mut dice, &mut cache, &mut nodes, &mut pods);
+            change(&mut rng, &mut cache, &mut nodes, &mut pods);
 
             if step % 3 != 0 {
                 continue;
             }
 
             cache.refresh();
-            let pod = random_pod(&mut dice, "new", "");
+            let pod = random_pod(&mut rng, "new", "");
 
-            let slow = Slow {
+            let reference = Reference {
                 nodes: &nodes,
                 pods: &pods,
-                around: cache.surroundings(),
+                related: cache.related(),
             };
 
-            let expected = slow.scores(&pod);
+            let expected = reference.scores(&pod);
             assert_eq!(
                 scores(&profile, &cache, &pod),
                 expected,

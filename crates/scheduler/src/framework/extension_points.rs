@@ -1,12 +1,12 @@
-//! The extension points: small traits, each one question that a plugin may have an answer to.
+//! The extension points: small traits that plugins implement.
 //!
-//! In the order a pod meets them: [`PreEnqueue`] (may it wait in line at all), [`QueueSort`] (who
-//! is first), [`PreFilter`] (is there anything to ask; it makes the [`Filter`] that is then asked
-//! of nodes), [`PostFilter`] (no node will do: what now), [`PreScore`] (makes the [`Score`]),
-//! [`Reserve`], [`Permit`], [`PreBind`], [`Bind`], [`PostBind`]. [`Wake`] tells which changes are
-//! worth another try of a pod that the plugin refused. A state that a plugin computes once per pod
-//! and needs for every node is the `Filter` or `Score` itself: it is made for a cycle and dies with
-//! it.
+//! In the order in which a pod meets them: [`PreEnqueue`] (may it enter the active queue),
+//! [`QueueSort`] (the order of the active queue), [`PreFilter`] (which nodes to filter; it creates
+//! the [`Filter`]), [`PostFilter`] (no node fits: preemption), [`PreScore`] (creates the
+//! [`Score`]), [`Reserve`], [`Permit`], [`PreBind`], [`Bind`], [`PostBind`]. [`QueueingHint`]
+//! decides which events are worth another attempt of a pod that the plugin rejected. State that a
+//! plugin computes once per pod and needs for every node is the `Filter` or `Score` itself: it is
+//! created for a cycle and dropped with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,20 +45,20 @@ pub trait QueueSort: Send + Sync {
 pub type Rank = (i64, Duration);
 
 /// Which nodes a plugin filters for one pod.
-pub enum Prepared<'c> {
+pub enum PreFilterResult<'c> {
     /// None: every node fits.
-    Nothing,
+    Skip,
     /// All nodes.
-    Ask(Box<dyn Filter<'c> + 'c>),
+    All(Box<dyn Filter<'c> + 'c>),
     /// Only these nodes; no others fit.
-    AskOnly(Vec<Text>, Box<dyn Filter<'c> + 'c>),
+    Only(Vec<Text>, Box<dyn Filter<'c> + 'c>),
 }
 
 /// Inspects a pod before nodes are filtered.
 pub trait PreFilter: Send + Sync {
     /// # Errors
     /// If no node can fit, or the plugin fails.
-    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal>;
+    fn pre_filter<'c>(&'c self, cycle: Cycle<'c>) -> Result<PreFilterResult<'c>, Refusal>;
 }
 
 /// Decides for each node whether the pod fits.
@@ -77,25 +77,25 @@ pub trait Filter<'c> {
 
 /// Makes room for a pod that fits no node.
 pub trait PostFilter: Send + Sync {
-    fn make_room<'c>(
+    fn post_filter<'c>(
         &self,
         cycle: Cycle<'c>,
         filters: &Filters<'c>,
         diagnosis: &Diagnosis,
-        dice: &mut fastrand::Rng,
-    ) -> RoomAnswer;
+        rng: &mut fastrand::Rng,
+    ) -> PostFilterResult;
 }
 
-/// Room that can be made by evicting pods.
+/// A node on which a pod fits once its victims are evicted.
 #[derive(Clone, Debug)]
-pub struct Room {
+pub struct Preemption {
     pub node: Text,
     /// The pods to evict, the most important first.
     pub victims: Vec<Arc<Pod>>,
 }
 
-pub enum RoomAnswer {
-    Found(Room),
+pub enum PostFilterResult {
+    Found(Preemption),
     /// No room can be made, for this reason. `withdraw`: clears an earlier nomination.
     None {
         message: String,
@@ -109,7 +109,7 @@ pub trait PreScore: Send + Sync {
     ///
     /// # Errors
     /// If the plugin fails.
-    fn prepare_scores<'c>(
+    fn pre_score<'c>(
         &'c self,
         cycle: Cycle<'c>,
         nodes: &[&'c NodeInfo],
@@ -120,25 +120,25 @@ pub trait PreScore: Send + Sync {
 pub trait Score {
     fn score(&self, node: &NodeInfo) -> i64;
 
-    /// Scales the scores of all nodes to 0..=100. They are in the order of `nodes` of the
-    /// preparation.
+    /// Scales the scores of all nodes to 0..=100. They are in the order of `nodes` of
+    /// [`PreScore::pre_score`].
     fn normalize(&self, _scores: &mut [i64]) {}
 }
 
 /// The highest score of a plugin.
-pub const BEST: i64 = 100;
+pub const MAX_SCORE: i64 = 100;
 
-/// Keeps something for the pod on the chosen node, in memory.
+/// Reserves something for the pod on the chosen node, in memory.
 pub trait Reserve: Send + Sync {
     /// # Errors
-    /// If it is not to be had after all.
+    /// If it cannot be reserved.
     fn reserve(&self, pod: &Pod, node: &str) -> Result<(), Refusal>;
 
-    /// Gives it back. May be called without [`Reserve::reserve`], and twice.
+    /// Releases the reservation. May be called without [`Reserve::reserve`], and twice.
     fn unreserve(&self, pod: &Pod, node: &str);
 }
 
-/// Says whether a pod may be bound now.
+/// Decides whether a pod may be bound now.
 pub trait Permit: Send + Sync {
     fn permit(&self, pod: &Pod, node: &str) -> Permission;
 }
@@ -147,16 +147,16 @@ pub trait Permit: Send + Sync {
 pub enum Permission {
     Granted,
     Denied(Reason),
-    /// Somebody will say so.
+    /// Decided later.
     Wait(Wait),
 }
 
-/// What is waited for.
+/// A pending permission.
 #[derive(Debug)]
 pub struct Wait {
     /// After this time it is denied; [`Wait::LONGEST`] at most.
     pub at_most: Duration,
-    /// The plugin keeps the other end.
+    /// Receives the decision; the plugin keeps the sender.
     pub decided: oneshot::Receiver<Result<(), Reason>>,
 }
 
@@ -164,7 +164,7 @@ impl Wait {
     pub const LONGEST: Duration = Duration::from_secs(15 * 60);
 }
 
-/// Makes ready what the pod needs on its node, which may take long.
+/// Prepares what the pod needs on its node, which may take long.
 #[async_trait]
 pub trait PreBind: Send + Sync {
     async fn pre_bind(&self, pod: &Pod, node: &str) -> Result<(), Refusal>;
@@ -180,15 +180,15 @@ pub trait Bind: Send + Sync {
 pub enum Bound {
     Done,
     /// This plugin does not handle the pod: the next one is asked.
-    NotMine,
+    Skip,
 }
 
-/// Hears that a pod was bound.
+/// Called after a pod was bound.
 pub trait PostBind: Send + Sync {
     fn post_bind(&self, pod: &Pod, node: &str);
 }
 
 /// Decides which events may help a pod that the plugin rejected.
-pub trait Wake: Send + Sync {
+pub trait QueueingHint: Send + Sync {
     fn may_help(&self, pod: &Pod, event: &Event) -> bool;
 }

@@ -24,8 +24,8 @@ use crate::cache::Cache;
 use crate::config::{Config, ConfigError};
 use crate::cycle::Search;
 use crate::framework::{Bind, Profile};
-use crate::plugins::Registry;
-use crate::queue::{Backoff, Moment, Patience, Queue};
+use crate::plugins::{Handle, Registry};
+use crate::queue::{Backoff, Delays, Moment, Queue};
 use binding::ApiBinder;
 use report::Reporter;
 use watches::Watches;
@@ -37,11 +37,11 @@ pub enum RunError {
     Config(#[from] ConfigError),
 }
 
-/// Schedules pods with the plugins of the house until `stop` says so. `journal` is told what
-/// becomes of each pod.
+/// Schedules pods with the built-in plugins until `stop` is set. `journal` records the decisions on
+/// each pod.
 ///
 /// # Errors
-/// If the configuration names what there is not.
+/// If the configuration is invalid.
 pub async fn run(
     config: &Config,
     client: &Client,
@@ -52,10 +52,10 @@ pub async fn run(
     run_with(config, client, host, journal, stop, |registry| registry).await
 }
 
-/// The same with plugins of somebody else, which `add` registers.
+/// The same with out-of-tree plugins, which `add` registers.
 ///
 /// # Errors
-/// If the configuration names what there is not.
+/// If the configuration is invalid.
 pub async fn run_with(
     config: &Config,
     client: &Client,
@@ -66,19 +66,19 @@ pub async fn run_with(
 ) -> Result<(), RunError> {
     let tasks = Tasks::new();
     let binder: Arc<dyn Bind> = Arc::new(ApiBinder::new(client));
-    let profiles = add(Registry::of_the_house(&binder)).profiles(config)?;
+    let profiles = add(Registry::built_in(Handle { binder })).profiles(config)?;
     let profiles = profiles.into_iter().map(Arc::new).collect();
     let informers = Informers::new(client.clone(), tasks.clone());
     let mut watches = Watches::new(&informers);
-    let (told, mut news) = mpsc::channel(NEWS);
+    let (result_sender, mut results) = mpsc::channel(RESULTS_CAPACITY);
     let recorder = SeriesRecorder::new(client, "default-scheduler", host, &tasks);
     let reporter = Reporter::new(client, recorder, journal, tasks.clone());
 
-    let mut scheduler = Loop::new(config, profiles, reporter, tasks.clone(), told);
+    let mut scheduler = EventLoop::new(config, profiles, reporter, tasks.clone(), result_sender);
     tokio::select! {
         biased;
         () = stopped(&mut stop) => {}
-        () = scheduler.work(&mut watches, &mut news) => {}
+        () = scheduler.work(&mut watches, &mut results) => {}
     }
 
     tasks.stop().await;
@@ -94,53 +94,53 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 }
 
 /// The state of the event loop.
-struct Loop {
+struct EventLoop {
     cache: Cache,
     queue: Queue,
     search: Search,
-    dice: fastrand::Rng,
+    rng: fastrand::Rng,
     began: Instant,
     reporter: Reporter,
     tasks: Tasks,
-    told: mpsc::Sender<News>,
+    result_sender: mpsc::Sender<TaskResult>,
 }
 
 /// A result that a task sends to the loop.
-enum News {
-    /// The plugins let the pod be bound: it is no longer in flight.
+enum TaskResult {
+    /// All plugins permit the binding: the pod is no longer in flight.
     Permitted(binding::Permitted),
     Bound(Box<binding::Outcome>),
     Evicted(Box<eviction::Outcome>),
 }
 
-impl Loop {
+impl EventLoop {
     fn new(
         config: &Config,
         profiles: Vec<Arc<Profile>>,
         reporter: Reporter,
         tasks: Tasks,
-        told: mpsc::Sender<News>,
-    ) -> Loop {
+        result_sender: mpsc::Sender<TaskResult>,
+    ) -> EventLoop {
         let backoff = Backoff {
             initial: config.initial_backoff,
             most: config.max_backoff,
         };
 
-        let patience = Patience {
+        let delays = Delays {
             backoff,
             parked: config.unschedulable_for,
         };
 
         let seed = reporter.random();
-        Loop {
+        EventLoop {
             cache: Cache::default(),
-            queue: Queue::new(profiles, patience),
+            queue: Queue::new(profiles, delays),
             search: Search::default(),
-            dice: fastrand::Rng::with_seed(seed),
+            rng: fastrand::Rng::with_seed(seed),
             began: Instant::now(),
             reporter,
             tasks,
-            told,
+            result_sender,
         }
     }
 
@@ -148,11 +148,11 @@ impl Loop {
         self.began.elapsed()
     }
 
-    async fn work(&mut self, watches: &mut Watches, news: &mut mpsc::Receiver<News>) {
+    async fn work(&mut self, watches: &mut Watches, results: &mut mpsc::Receiver<TaskResult>) {
         // With half of the nodes unknown, the first pods would all go to the other half.
         while !watches.are_synced() {
-            let seen = watches.next().await;
-            self.see(seen);
+            let change = watches.next().await;
+            self.handle_change(change);
         }
 
         tracing::info!(pods = self.cache.pod_count(), "scheduler started");
@@ -161,10 +161,10 @@ impl Loop {
             let flush = self.queue.next_flush();
             tokio::select! {
                 biased;
-                seen = watches.next() => self.see(seen),
-                Some(news) = news.recv() => self.hear(news),
+                change = watches.next() => self.handle_change(change),
+                Some(results) = results.recv() => self.handle_result(results),
                 () = at(self.began, flush) => self.queue.flush(self.now()),
-                () = std::future::ready(()), if self.queue.is_anybody_in_line() => {
+                () = std::future::ready(()), if self.queue.has_active() => {
                     self.attempt();
                     tokio::task::yield_now().await;
                 }
@@ -172,11 +172,11 @@ impl Loop {
         }
     }
 
-    fn hear(&mut self, news: News) {
-        match news {
-            News::Permitted(permitted) => self.queue.done(&permitted.uid),
-            News::Bound(outcome) => self.bound(*outcome),
-            News::Evicted(outcome) => self.evicted(*outcome),
+    fn handle_result(&mut self, results: TaskResult) {
+        match results {
+            TaskResult::Permitted(permitted) => self.queue.done(&permitted.uid),
+            TaskResult::Bound(outcome) => self.bound(*outcome),
+            TaskResult::Evicted(outcome) => self.evicted(*outcome),
         }
     }
 }
@@ -189,4 +189,4 @@ async fn at(began: Instant, moment: Option<Duration>) {
 }
 
 /// Results that wait for the loop; senders block beyond that.
-const NEWS: usize = 1024;
+const RESULTS_CAPACITY: usize = 1024;

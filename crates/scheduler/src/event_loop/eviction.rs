@@ -5,9 +5,9 @@ use std::sync::Arc;
 use coracle_api::Text;
 
 use super::report::Writer;
-use super::{Loop, News};
+use super::{EventLoop, TaskResult};
 use crate::events::Event;
-use crate::framework::Room;
+use crate::framework::Preemption;
 use crate::pod::Pod;
 use crate::queue::QueuedPod;
 
@@ -15,7 +15,7 @@ use crate::queue::QueuedPod;
 pub(super) struct Eviction {
     pub(super) queued: QueuedPod,
     pub(super) rejectors: Vec<&'static str>,
-    pub(super) room: Room,
+    pub(super) preemption: Preemption,
     /// Less important pods nominated to the same node: their nominations are cleared.
     pub(super) lesser: Vec<Arc<Pod>>,
 }
@@ -27,24 +27,24 @@ pub(super) struct Outcome {
     all_told: bool,
 }
 
-impl Loop {
+impl EventLoop {
     pub(super) fn evict(&mut self, eviction: Eviction) {
         for lesser in &eviction.lesser {
             self.queue.nominations.remove(&lesser.uid);
         }
 
-        let (writer, told) = (self.reporter.writer(), self.told.clone());
+        let (writer, result_sender) = (self.reporter.writer(), self.result_sender.clone());
         self.tasks.spawn(async move {
             let Eviction {
                 queued,
                 rejectors,
-                room,
+                preemption,
                 lesser,
             } = eviction;
 
-            let all_told = evict(&writer, &queued.pod, &room, &lesser).await;
-            if told
-                .send(News::Evicted(Box::new(Outcome {
+            let all_told = evict(&writer, &queued.pod, &preemption, &lesser).await;
+            if result_sender
+                .send(TaskResult::Evicted(Box::new(Outcome {
                     queued,
                     rejectors,
                     all_told,
@@ -68,18 +68,18 @@ impl Loop {
         if !outcome.all_told {
             // The victims may stay: a retry is better than waiting for them.
             self.queue
-                .happened_for(&Event::Anything, now, |other| other.uid == uid);
+                .handle_event_for(&Event::Anything, now, |other| other.uid == uid);
         }
     }
 }
 
-async fn evict(writer: &Writer, pod: &Pod, room: &Room, lesser: &[Arc<Pod>]) -> bool {
+async fn evict(writer: &Writer, pod: &Pod, preemption: &Preemption, lesser: &[Arc<Pod>]) -> bool {
     for other in lesser {
         writer.clear_nomination(other).await;
     }
     let mut all_told = true;
-    for victim in room.victims.iter().filter(|victim| !victim.deleting) {
-        all_told &= writer.evict(victim, pod, &room.node).await;
+    for victim in preemption.victims.iter().filter(|victim| !victim.deleting) {
+        all_told &= writer.evict(victim, pod, &preemption.node).await;
     }
     all_told
 }

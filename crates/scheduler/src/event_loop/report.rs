@@ -3,30 +3,30 @@
 use coracle_api::time::Time;
 use coracle_api::{Map, Text, Value};
 use coracle_client::{
-    Access, Client, DeleteOptions, Error, EventType, Happening, Journal, ObjectReference, Patch,
-    Resource, SeriesRecorder, Stage, Tasks, World,
+    Access, Client, DeleteOptions, Error, EventType, Journal, ObjectReference, Patch, Resource,
+    SeriesEvent, SeriesRecorder, Stage, Tasks, World,
 };
 
 use crate::cycle::{Nomination, Placement};
 use crate::pod::{Condition, Pod};
 
 /// Why a pod has no node.
-pub(super) struct Why {
+pub(super) struct FailureReport {
     /// The reason of the condition.
     reason: &'static str,
     message: String,
 }
 
-impl Why {
-    pub(super) fn unschedulable(message: String) -> Why {
-        Why {
+impl FailureReport {
+    pub(super) fn unschedulable(message: String) -> FailureReport {
+        FailureReport {
             reason: "Unschedulable",
             message,
         }
     }
 
-    pub(super) fn error(message: String) -> Why {
-        Why {
+    pub(super) fn error(message: String) -> FailureReport {
+        FailureReport {
             reason: "SchedulerError",
             message,
         }
@@ -71,7 +71,7 @@ impl Reporter {
         let message = format!("skip schedule deleting pod: {}/{}", pod.namespace, pod.name);
         self.writer
             .recorder_of(pod)
-            .say(&failure(&reference(pod)), message);
+            .record(&failure(&reference(pod)), message);
     }
 
     pub(super) fn placed(&self, pod: &Pod, placement: &Placement) {
@@ -93,23 +93,23 @@ impl Reporter {
             pod.namespace, pod.name, pod.node_name
         );
 
-        let happening = Happening {
+        let event = SeriesEvent {
             about: &reference(pod),
             related: None,
             kind: EventType::Normal,
             reason: "Scheduled",
             action: "Binding",
         };
-        self.writer.recorder_of(pod).say(&happening, message);
+        self.writer.recorder_of(pod).record(&event, message);
 
         self.note(pod, "bind", pod.node_name.to_string());
         tracing::debug!(pod = %pod.name, namespace = %pod.namespace, node = %pod.node_name, "pod bound");
     }
 
-    pub(super) fn failed(&self, pod: &Pod, why: &Why, nomination: &Nomination) {
+    pub(super) fn failed(&self, pod: &Pod, why: &FailureReport, nomination: &Nomination) {
         self.writer
             .recorder_of(pod)
-            .say(&failure(&reference(pod)), shortened(&why.message));
+            .record(&failure(&reference(pod)), shortened(&why.message));
         self.note(pod, "schedule", why.message.clone());
         let condition = Condition {
             status: Text::const_new("False"),
@@ -139,9 +139,9 @@ impl Reporter {
 }
 
 /// The event of a pod without a node.
-fn failure(about: &ObjectReference) -> Happening<'_> {
+fn failure(about: &ObjectReference) -> SeriesEvent<'_> {
     let (reason, action) = ("FailedScheduling", "Scheduling");
-    Happening {
+    SeriesEvent {
         about,
         related: None,
         kind: EventType::Warning,
@@ -307,14 +307,14 @@ impl Writer {
 
         let message = format!("Preempted by pod {} on node {node}", for_whom.uid);
 
-        let happening = Happening {
+        let event = SeriesEvent {
             about: &reference(victim),
             related: Some(&reference(for_whom)),
             kind: EventType::Normal,
             reason: "Preempted",
             action: "Preempting",
         };
-        self.recorder_of(for_whom).say(&happening, message);
+        self.recorder_of(for_whom).record(&event, message);
 
         told
     }

@@ -4,58 +4,58 @@ use std::sync::Arc;
 
 use coracle_client::Change;
 
-use super::Loop;
-use super::watches::{Seen, Slim, before_and_after};
+use super::EventLoop;
+use super::watches::{Trimmed, WatchEvent, before_and_after};
 use crate::events::Event;
 use crate::node::Node;
 use crate::pod::Pod;
-use crate::surroundings::Surroundings;
+use crate::related::RelatedObjects;
 
-impl Loop {
-    pub(super) fn see(&mut self, seen: Seen) {
-        match seen {
-            Seen::Pod(change) => {
+impl EventLoop {
+    pub(super) fn handle_change(&mut self, change: WatchEvent) {
+        match change {
+            WatchEvent::Pod(change) => {
                 let (old, new) = before_and_after(change);
-                self.see_pod(old.map(|old| old.0.clone()), new.map(|new| new.0.clone()));
+                self.handle_pod(old.map(|old| old.0.clone()), new.map(|new| new.0.clone()));
             }
-            Seen::Node(change) => {
+            WatchEvent::Node(change) => {
                 let (old, new) = before_and_after(change);
-                self.see_node(old.map(|old| old.0.clone()), new.map(|new| new.0.clone()));
+                self.handle_node(old.map(|old| old.0.clone()), new.map(|new| new.0.clone()));
             }
-            Seen::Namespace(change) => {
-                let changed = self.see_around(change, |around, _, name, object| {
-                    around.set_namespace(name, object)
+            WatchEvent::Namespace(change) => {
+                let changed = self.handle_related(change, |related, _, name, object| {
+                    related.set_namespace(name, object)
                 });
                 if changed {
                     // Affinity terms with namespace selectors may match now.
-                    self.queue.happened(&Event::Anything, self.now());
+                    self.queue.handle_event(&Event::Anything, self.now());
                 }
             }
-            Seen::Service(change) => {
-                self.see_around(change, |around, namespace, name, object| {
-                    around.set_service(namespace, name, object);
+            WatchEvent::Service(change) => {
+                self.handle_related(change, |related, namespace, name, object| {
+                    related.set_service(namespace, name, object);
                     false
                 });
             }
-            Seen::Group(group, change) => {
-                self.see_around(change, |around, namespace, name, object| {
-                    around.set_group(group, namespace, name, object);
+            WatchEvent::Group(group, change) => {
+                self.handle_related(change, |related, namespace, name, object| {
+                    related.set_group(group, namespace, name, object);
                     false
                 });
             }
-            Seen::Budget(change) => {
-                self.see_around(change, |around, namespace, name, object| {
-                    around.set_budget(namespace, name, object);
+            WatchEvent::Budget(change) => {
+                self.handle_related(change, |related, namespace, name, object| {
+                    related.set_budget(namespace, name, object);
                     false
                 });
             }
         }
     }
 
-    fn see_around(
+    fn handle_related(
         &mut self,
-        change: Change<Slim>,
-        set: impl FnOnce(&mut Surroundings, &str, &str, Option<&coracle_api::Value>) -> bool,
+        change: Change<Trimmed>,
+        set: impl FnOnce(&mut RelatedObjects, &str, &str, Option<&coracle_api::Value>) -> bool,
     ) -> bool {
         let (old, new) = before_and_after(change);
         let Some(key) = new
@@ -68,49 +68,50 @@ impl Loop {
 
         let object = new.as_ref().map(|object| &object.0);
         let mut namespaces_changed = false;
-        self.cache.change_surroundings(|around| {
-            namespaces_changed = set(around, &key.namespace, &key.name, object);
+        self.cache.change_related(|related| {
+            namespaces_changed = set(related, &key.namespace, &key.name, object);
             namespaces_changed
         });
 
         namespaces_changed
     }
 
-    fn see_node(&mut self, old: Option<Arc<Node>>, new: Option<Arc<Node>>) {
+    fn handle_node(&mut self, old: Option<Arc<Node>>, new: Option<Arc<Node>>) {
         let now = self.now();
         match (old, new) {
             // Heartbeats change nothing here.
             (Some(old), Some(new)) if old == new => {}
             (Some(old), Some(new)) => {
                 self.cache.set_node(Arc::clone(&new));
-                self.queue.happened(&Event::NodeChanged { old, new }, now);
+                self.queue
+                    .handle_event(&Event::NodeChanged { old, new }, now);
             }
             (None, Some(new)) => {
                 self.cache.set_node(Arc::clone(&new));
-                self.queue.happened(&Event::NodeAdded(new), now);
+                self.queue.handle_event(&Event::NodeAdded(new), now);
             }
             (Some(old), None) => {
                 self.cache.remove_node(&old.name);
-                self.queue.happened(&Event::NodeRemoved(old), now);
+                self.queue.handle_event(&Event::NodeRemoved(old), now);
             }
             (None, None) => {}
         }
     }
 
-    fn see_pod(&mut self, old: Option<Arc<Pod>>, new: Option<Arc<Pod>>) {
+    fn handle_pod(&mut self, old: Option<Arc<Pod>>, new: Option<Arc<Pod>>) {
         match (old, new) {
             (Some(old), Some(new)) if old.uid != new.uid => {
-                self.pod_gone(&old);
-                self.pod_there(None, new);
+                self.pod_removed(&old);
+                self.pod_assigned(None, new);
             }
-            (old, Some(new)) if new.terminal => self.pod_gone(&old.unwrap_or(new)),
-            (old, Some(new)) => self.pod_there(old, new),
-            (Some(old), None) => self.pod_gone(&old),
+            (old, Some(new)) if new.terminal => self.pod_removed(&old.unwrap_or(new)),
+            (old, Some(new)) => self.pod_assigned(old, new),
+            (Some(old), None) => self.pod_removed(&old),
             (None, None) => {}
         }
     }
 
-    fn pod_there(&mut self, old: Option<Arc<Pod>>, new: Arc<Pod>) {
+    fn pod_assigned(&mut self, old: Option<Arc<Pod>>, new: Arc<Pod>) {
         let now = self.now();
         if new.is_assigned() {
             self.queue.remove(&new.uid);
@@ -119,7 +120,7 @@ impl Loop {
                 Some(old) => Event::PodChanged { old, new },
                 None => Event::PodAdded(new),
             };
-            self.queue.happened(&event, now);
+            self.queue.handle_event(&event, now);
             return;
         }
 
@@ -143,19 +144,19 @@ impl Loop {
         if let Some(old) = promise_ended {
             let priority = old.priority;
             self.queue
-                .happened_for(&Event::PodRemoved(old), now, |pod| pod.priority <= priority);
+                .handle_event_for(&Event::PodRemoved(old), now, |pod| pod.priority <= priority);
         }
     }
 
-    fn pod_gone(&mut self, pod: &Arc<Pod>) {
+    fn pod_removed(&mut self, pod: &Arc<Pod>) {
         let now = self.now();
         self.queue.remove(&pod.uid);
         if let Some(known) = self.cache.remove_pod(&pod.uid) {
-            self.queue.happened(&Event::PodRemoved(known), now);
+            self.queue.handle_event(&Event::PodRemoved(known), now);
         } else if pod.is_placed() {
             let priority = pod.priority;
             self.queue
-                .happened_for(&Event::PodRemoved(Arc::clone(pod)), now, |other| {
+                .handle_event_for(&Event::PodRemoved(Arc::clone(pod)), now, |other| {
                     other.priority <= priority
                 });
         }
@@ -164,7 +165,7 @@ impl Loop {
     /// Removes an assumed pod, and wakes pods that could use its resources.
     pub(super) fn forget(&mut self, uid: &str) {
         if let Some(pod) = self.cache.forget(uid) {
-            self.queue.happened(&Event::PodRemoved(pod), self.now());
+            self.queue.handle_event(&Event::PodRemoved(pod), self.now());
         }
     }
 }

@@ -14,7 +14,7 @@ pub type Key = (Text, Text);
 
 /// All related objects, by kind.
 #[derive(Debug, Default)]
-pub struct Surroundings {
+pub struct RelatedObjects {
     namespaces: HashMap<Text, Labels>,
     /// By namespace, because they are searched for every pod.
     services: HashMap<Text, HashMap<Text, LabelSelector>>,
@@ -41,7 +41,7 @@ pub struct Budget {
     pub disrupted: Vec<Text>,
 }
 
-impl Surroundings {
+impl RelatedObjects {
     /// The labels of a namespace; empty if it is unknown.
     pub fn namespace_labels(&self, name: &str) -> &Labels {
         self.namespaces.get(name).unwrap_or(&self.empty)
@@ -108,7 +108,7 @@ impl Surroundings {
 
     /// The selector of the pods that belong together with this one: those selected by its Services
     /// and its controller. Empty if there are none.
-    pub fn companions(&self, pod: &Pod) -> LabelSelector {
+    pub fn default_selector(&self, pod: &Pod) -> LabelSelector {
         let services = self
             .services
             .get(&pod.namespace)

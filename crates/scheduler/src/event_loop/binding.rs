@@ -1,4 +1,4 @@
-//! Binding: a task per pod that calls the Bind plugins.
+//! Binding: a task per pod that waits for permission and calls the PreBind and Bind plugins.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use coracle_api::{Map, Text, Value};
 use coracle_client::{Access, Client, Resource};
 
-use super::{Loop, News};
+use super::{EventLoop, TaskResult};
 use crate::framework::{Bind, Bound, Profile, Refusal, Wait};
 use crate::pod::Pod;
 use crate::queue::QueuedPod;
@@ -65,11 +65,11 @@ pub(super) struct Binding {
     /// The pod with its node.
     pub(super) pod: Arc<Pod>,
     pub(super) queued: QueuedPod,
-    /// Plugins that want to be waited for.
+    /// Pending permissions, by plugin.
     pub(super) waits: Vec<(&'static str, Wait)>,
 }
 
-/// A pod that nobody holds back any more.
+/// A pod whose permissions are granted.
 pub(super) struct Permitted {
     pub(super) uid: Text,
 }
@@ -80,9 +80,9 @@ pub(super) struct Outcome {
     result: Result<(), (&'static str, Refusal)>,
 }
 
-impl Loop {
+impl EventLoop {
     pub(super) fn bind(&mut self, binding: Binding) {
-        let told = self.told.clone();
+        let result_sender = self.result_sender.clone();
         self.tasks.spawn(async move {
             let mut binding = binding;
             let waits = std::mem::take(&mut binding.waits);
@@ -94,15 +94,20 @@ impl Loop {
                     let permitted = Permitted {
                         uid: binding.pod.uid.clone(),
                     };
-                    if waited && told.send(News::Permitted(permitted)).await.is_err() {
+                    if waited
+                        && result_sender
+                            .send(TaskResult::Permitted(permitted))
+                            .await
+                            .is_err()
+                    {
                         return;
                     }
                     bound(&binding).await
                 }
             };
 
-            if told
-                .send(News::Bound(Box::new(Outcome { binding, result })))
+            if result_sender
+                .send(TaskResult::Bound(Box::new(Outcome { binding, result })))
                 .await
                 .is_err()
             {
@@ -129,7 +134,7 @@ impl Loop {
                 profile
                     .post_binds
                     .iter()
-                    .for_each(|plugin| plugin.part.post_bind(&pod, &pod.node_name));
+                    .for_each(|plugin| plugin.inner.post_bind(&pod, &pod.node_name));
                 return;
             }
             Err(refused) => refused,
@@ -147,7 +152,7 @@ impl Loop {
             return;
         }
 
-        self.unplace(&profile, queued, plugin, refusal);
+        self.undo_placement(&profile, queued, plugin, refusal);
     }
 }
 
@@ -157,7 +162,11 @@ async fn permission(waits: Vec<(&'static str, Wait)>) -> Result<(), (&'static st
         match tokio::time::timeout(wait.at_most.min(Wait::LONGEST), wait.decided).await {
             Ok(Ok(Ok(()))) => {}
             Ok(Ok(Err(reason))) => return Err(refused(reason)),
-            Ok(Err(_)) => return Err(refused(Text::const_new("nobody is left to permit it"))),
+            Ok(Err(_)) => {
+                return Err(refused(Text::const_new(
+                    "the plugin dropped the pending permit",
+                )));
+            }
             Err(_) => {
                 return Err(refused(Text::from(format!(
                     "rejected due to timeout after waiting at plugin {plugin}"
@@ -173,16 +182,16 @@ async fn bound(binding: &Binding) -> Result<(), (&'static str, Refusal)> {
     let (profile, pod, node) = (&binding.profile, &binding.pod, &binding.pod.node_name);
     for plugin in &profile.pre_binds {
         plugin
-            .part
+            .inner
             .pre_bind(pod, node)
             .await
             .map_err(|refusal| (plugin.plugin, refusal))?;
     }
 
     for plugin in &profile.binds {
-        match plugin.part.bind(pod, node).await {
+        match plugin.inner.bind(pod, node).await {
             Ok(Bound::Done) => return Ok(()),
-            Ok(Bound::NotMine) => {}
+            Ok(Bound::Skip) => {}
             Err(Refusal::Failed(error)) => {
                 let error = format!(
                     "binding rejected: running Bind plugin \"{}\": {error}",
@@ -209,9 +218,10 @@ mod tests {
 
     #[test]
     fn a_decision_is_for_one_pod_and_not_for_the_next_of_its_name() {
-        let told = binding(&pod("p", json!({})), "n");
+        let result_sender = binding(&pod("p", json!({})), "n");
         let text = |path: &[&str]| {
-            told.at(path)
+            result_sender
+                .at(path)
                 .and_then(Value::as_str)
                 .unwrap_or_default()
                 .to_string()
