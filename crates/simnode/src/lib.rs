@@ -10,11 +10,11 @@
 //! `status` builds the status, `request` sends it. A node costs some hundred bytes.
 
 mod fleet;
-mod line;
 mod node;
 mod plan;
 mod pod;
 mod profile;
+mod queue;
 mod request;
 mod status;
 
@@ -64,16 +64,16 @@ pub async fn run(
 
     // Each is a task of its own: the work of an in-process server is spread over all cores, and
     // blocks nothing else.
-    let mut under_way = JoinSet::new();
+    let mut in_flight = JoinSet::new();
     loop {
         while let Some(request) = fleet.next_request() {
             let client = client_of(&node::name(request.node));
-            under_way.spawn(request.send(client));
+            in_flight.spawn(request.send(client));
         }
 
         let due = fleet.next_due().unwrap_or_else(|| Instant::now() + NEVER);
         tokio::select! {
-            Some(done) = under_way.join_next() => match done {
+            Some(done) = in_flight.join_next() => match done {
                 Ok(done) => fleet.done(done),
                 // A panic is a bug, and is propagated.
                 Err(ended) => match ended.try_into_panic() {
@@ -81,8 +81,8 @@ pub async fn run(
                     Err(ended) => unreachable!("the task was cancelled: {ended}"),
                 },
             },
-            change = node_changes.next() => fleet.hear_node(&change),
-            change = pod_changes.next() => fleet.hear_pod(&change),
+            change = node_changes.next() => fleet.handle_node(&change),
+            change = pod_changes.next() => fleet.handle_pod(&change),
             () = sleep_until(due) => fleet.wake(),
         }
     }

@@ -50,19 +50,19 @@ pub(crate) fn own_range(index: usize) -> IpNet {
 }
 
 /// The address at an offset of a range.
-pub(crate) fn address_at(range: &IpNet, place: u32) -> IpAddr {
+pub(crate) fn address_at(range: &IpNet, offset: u32) -> IpAddr {
     match range {
         IpNet::V4(range) => IpAddr::V4(Ipv4Addr::from(
-            u32::from(range.network()).wrapping_add(place),
+            u32::from(range.network()).wrapping_add(offset),
         )),
         IpNet::V6(range) => IpAddr::V6(Ipv6Addr::from(
-            u128::from(range.network()).wrapping_add(place.into()),
+            u128::from(range.network()).wrapping_add(offset.into()),
         )),
     }
 }
 
 /// The offset of an address in a range.
-pub(crate) fn place_of(range: &IpNet, address: IpAddr) -> Option<u32> {
+pub(crate) fn offset_of(range: &IpNet, address: IpAddr) -> Option<u32> {
     if !range.contains(&address) {
         return None;
     }
@@ -232,12 +232,15 @@ mod tests {
 
         let range: IpNet = "fd00:1::/64".parse().unwrap();
         assert_eq!(address_at(&range, 9).to_string(), "fd00:1::9");
-        assert_eq!(place_of(&range, "fd00:1::9".parse().unwrap()), Some(9));
-        assert_eq!(place_of(&own_range(0), "10.128.1.9".parse().unwrap()), None);
+        assert_eq!(offset_of(&range, "fd00:1::9".parse().unwrap()), Some(9));
+        assert_eq!(
+            offset_of(&own_range(0), "10.128.1.9".parse().unwrap()),
+            None
+        );
     }
 
     #[test]
-    fn what_a_node_registers_as_is_held_as_ready() {
+    fn a_registered_node_is_projected_as_ready() {
         let mut node = object(3, "v1.36.0", Timestamp::from_unix(1_772_366_400, 0));
         assert!(Node::project(&node.clone().into()).unwrap().is_ready);
         node.meta_mut().set_label(SIMULATE, Some("dead"));

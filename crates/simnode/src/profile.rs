@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn invalid_profiles_are_named() {
         let check = |text: &str, expected: &str| {
             assert_eq!(
                 text.parse::<Profile>().unwrap_err().to_string(),

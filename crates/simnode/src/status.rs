@@ -155,7 +155,7 @@ impl Writer<'_> {
             _ => self.now.clone(),
         };
 
-        let told = |text: Option<&str>| {
+        let status_written = |text: Option<&str>| {
             text.filter(|text| !text.is_empty())
                 .map_or(Value::Null, Value::from)
         };
@@ -168,8 +168,8 @@ impl Writer<'_> {
             ),
             ("observedGeneration", Value::from(self.pod.generation)),
             ("lastTransitionTime", Value::from(since)),
-            ("reason", told(why.map(|why| why.0))),
-            ("message", told(why.map(|why| why.1))),
+            ("reason", status_written(why.map(|why| why.0))),
+            ("message", status_written(why.map(|why| why.1))),
         ])
     }
 
@@ -200,8 +200,9 @@ impl Writer<'_> {
             Stage::Running { .. } | Stage::BackOff { .. } if init => (self.running(), true, true),
             Stage::Running { ready, .. } => (self.running(), *ready, true),
             Stage::BackOff { .. } => {
-                let told = format!("back-off restarting failed container {}", container.name);
-                (waiting("CrashLoopBackOff", &told), false, false)
+                let status_written =
+                    format!("back-off restarting failed container {}", container.name);
+                (waiting("CrashLoopBackOff", &status_written), false, false)
             }
             Stage::Ended { .. } if init => (self.terminated(0), false, false),
             Stage::Ended { code } => (self.terminated(*code), false, false),
