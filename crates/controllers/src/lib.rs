@@ -1,7 +1,7 @@
 //! The controllers of a cluster.
 //!
 //! A controller is a folder: `plan.rs` decides, as a pure function, what one object needs now;
-//! `mod.rs` reads the caches and carries out the plan. The [`frame`] is the same for all: informers
+//! `mod.rs` reads the caches and carries out the plan. The [`framework`] is the same for all: informers
 //! report changes, handlers turn them into keys, a queue hands the keys to workers, and each worker
 //! runs *observe, plan, act*. [`views`] are the projections of objects that several controllers
 //! read. The [`manager`] lists all controllers and starts the selected ones.
@@ -15,7 +15,7 @@ pub mod disruption;
 pub mod endpoints;
 pub mod endpointslice;
 pub mod endpointslice_mirroring;
-pub mod frame;
+pub mod framework;
 pub mod garbage_collector;
 pub mod history;
 pub mod job;
@@ -43,5 +43,5 @@ pub mod ttl_after_finished;
 pub mod views;
 mod write_status;
 
-pub use frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+pub use framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 pub use manager::{Manager, Selected};

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tracing::{debug, info};
 
 use crate::certificates::{self, approving, cleaner, signing};
-use crate::frame::{Context, Controller};
+use crate::framework::{Context, Controller};
 use crate::replicaset::{ReplicaSets, Set};
 use crate::replicationcontroller::ReplicationController;
 use crate::views::ReplicaSet;

@@ -6,7 +6,7 @@ use coracle_api::{Map, Value};
 
 /// Builds a pod from a template, named after `base`; `None` if the template has no labels, because
 /// the pod could not be selected.
-pub fn pod(
+pub fn build_pod(
     template: &Value,
     namespace: &str,
     base: &str,

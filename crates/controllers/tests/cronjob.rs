@@ -13,7 +13,7 @@ use coracle_testkit::objects::object;
 use coracle_testkit::{eventually, run_pods};
 
 #[tokio::test]
-async fn a_job_begins_when_it_is_time_and_goes_when_its_time_is_over() {
+async fn a_job_is_created_on_schedule_and_deleted_after_its_ttl() {
     let cluster = Controlled::start().await;
     let running = run_pods(&cluster.client, |_| Some(object("{phase: Succeeded}")));
 

@@ -152,7 +152,7 @@ async fn a_pod_behind_a_service_is_an_endpoint_as_long_as_it_is_there() {
 }
 
 #[tokio::test]
-async fn endpoints_that_somebody_wrote_become_slices() {
+async fn manually_written_endpoints_are_mirrored() {
     let cluster = Controlled::start().await;
     let service = "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: default}, spec: {ports: [{port: 80}]}}";
     cluster
@@ -220,8 +220,8 @@ async fn what_was_just_written_is_not_written_again_by_an_older_view() {
 
         let key = ObjectKey::new("default", &name);
         let seen = |observation: Observation<_>| match observation {
-            Observation::Seen { observed, .. } => Some(observed),
-            Observation::Gone | Observation::Behind => None,
+            Observation::Present { observed, .. } => Some(observed),
+            Observation::Absent | Observation::Behind => None,
         };
 
         let observed = eventually("the Service is seen", async || {

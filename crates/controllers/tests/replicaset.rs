@@ -42,7 +42,7 @@ async fn status(cluster: &Controlled, name: &str, field: &str, value: i64) -> Va
 }
 
 #[tokio::test]
-async fn as_many_pods_as_it_says_are_made_counted_and_told_of() {
+async fn the_desired_pods_are_created_counted_and_reported() {
     let cluster = Controlled::start().await;
     let set = cluster
         .of("apps", "replicasets")

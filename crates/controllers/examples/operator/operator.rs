@@ -10,7 +10,7 @@ use coracle_client::{
     Access, Cached, Change, DeleteOptions, Error, Informer, Metadata, ObjectKey, ObjectReference,
     Patch, Recorder, Resource, Selection, Whole, WorkQueue,
 };
-use coracle_controllers::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use coracle_controllers::{Context, Controller, Feeds, Observation, Requeue, Runner};
 
 /// The objects that ask for pods to be counted.
 struct Kind {
@@ -18,9 +18,9 @@ struct Kind {
     /// Their label selector; empty: all.
     labels: &'static str,
     /// The object that holds `selector`.
-    wish: &'static str,
+    input: &'static str,
     /// The object that holds `count`.
-    answer: &'static str,
+    output: &'static str,
     /// The subresource through which the count is written; `None`: the object itself.
     subresource: Option<&'static str>,
 }
@@ -31,8 +31,8 @@ impl Kind {
         Kind {
             resource: Resource::builtin("", "v1", "configmaps"),
             labels: "example.com/pod-count=true",
-            wish: "data",
-            answer: "data",
+            input: "data",
+            output: "data",
             subresource: None,
         }
     }
@@ -46,8 +46,8 @@ impl Kind {
         Kind {
             resource: Resource::new("example.com", "v1", "podcounts", "PodCount", true),
             labels: "",
-            wish: "spec",
-            answer: "status",
+            input: "spec",
+            output: "status",
             subresource: Some("status"),
         }
     }
@@ -79,9 +79,9 @@ enum Plan {
     /// Write this, unless it is there already.
     Report(Vec<String>),
     /// The selector is invalid: record an event.
-    Complain,
+    ReportInvalid,
     /// It is being deleted: delete what was created for it.
-    Farewell,
+    CleanUp,
     /// It is being deleted and waits for others.
     Nothing,
 }
@@ -94,11 +94,11 @@ fn plan(observed: &Observed) -> Plan {
         meta.has_finalizer(FINALIZER),
         &observed.pods,
     ) {
-        (true, true, _) => Plan::Farewell,
+        (true, true, _) => Plan::CleanUp,
         (true, false, _) => Plan::Nothing,
         (false, false, _) => Plan::Keep,
         (false, true, Some(names)) => Plan::Report(names.clone()),
-        (false, true, None) => Plan::Complain,
+        (false, true, None) => Plan::ReportInvalid,
     }
 }
 
@@ -116,7 +116,7 @@ struct PodCounter {
 pub(crate) async fn run(context: &Context) {
     let (queue, mut feeds) = (WorkQueue::new("pod-counter"), Feeds::new());
     let counter = PodCounter::new(context, &queue, &mut feeds);
-    Shell::new(counter, queue, context).run(feeds, 2).await;
+    Runner::new(counter, queue, context).run(feeds, 2).await;
 }
 
 impl PodCounter {
@@ -174,7 +174,7 @@ impl PodCounter {
 
         let count = names.len().to_string();
         if object
-            .at(&[self.kind.answer, "count"])
+            .at(&[self.kind.output, "count"])
             .and_then(Value::as_str)
             == Some(&count)
         {
@@ -186,15 +186,15 @@ impl PodCounter {
             access = access.subresource(subresource);
         }
 
-        let answer = member(self.kind.answer, member("count", count.as_str().into()));
+        let output = member(self.kind.output, member("count", count.as_str().into()));
         access
-            .patch(&object.key.name, &Patch::Merge(answer))
+            .patch(&object.key.name, &Patch::Merge(output))
             .await
             .map(drop)
     }
 
     /// Deletes the list, and then removes the finalizer.
-    async fn farewell(&self, object: &Cached<Whole>) -> Result<(), Error> {
+    async fn clean_up(&self, object: &Cached<Whole>) -> Result<(), Error> {
         let lists = self.lists.clone().namespace(&object.key.namespace);
         match lists
             .delete(&list_name(&object.key), &DeleteOptions::default())
@@ -230,13 +230,13 @@ impl Controller for PodCounter {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(object) = self.objects.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        let wish = object
-            .at(&[self.kind.wish, "selector"])
+        let input = object
+            .at(&[self.kind.input, "selector"])
             .and_then(Value::as_str);
 
-        let selector = wish.and_then(|wish| wish.parse::<LabelSelector>().ok());
+        let selector = input.and_then(|input| input.parse::<LabelSelector>().ok());
         let pods = selector.map(|selector| {
             let empty = Map::new();
             let pods = self.pods.list_namespace(&key.namespace);
@@ -246,7 +246,7 @@ impl Controller for PodCounter {
             matching.map(|pod| pod.key.name.to_string()).collect()
         });
 
-        Observation::Seen {
+        Observation::Present {
             uid: object.uid.clone(),
             observed: Observed { object, pods },
         }
@@ -265,12 +265,12 @@ impl Controller for PodCounter {
                 self.update(object, &kept).await?;
             }
             Plan::Report(names) => self.report(object, &names).await?,
-            Plan::Complain => {
+            Plan::ReportInvalid => {
                 let about = ObjectReference::of(&object.object);
                 self.recorder
                     .warning(&about, "BadSelector", "the selector makes no sense");
             }
-            Plan::Farewell => self.farewell(object).await?,
+            Plan::CleanUp => self.clean_up(object).await?,
             Plan::Nothing => {}
         }
 

@@ -9,7 +9,7 @@ pub mod signing;
 use coracle_api::{Map, Value};
 use coracle_client::{Informer, ObjectKey, Resource, Whole, WorkQueue};
 
-use crate::frame::{Context, Feeds};
+use crate::framework::{Context, Feeds};
 
 /// The service account of all three.
 pub(crate) const ACCOUNT: &str = "certificate-controller";

@@ -89,7 +89,7 @@ impl Request {
     }
 
     /// Why this is not a request for a kubelet client certificate; `None` if it is.
-    pub fn not_of_kubelet_client(&self, usages: &BTreeSet<&str>) -> Option<String> {
+    pub fn why_not_kubelet_client(&self, usages: &BTreeSet<&str>) -> Option<String> {
         let Names {
             dns,
             emails,
@@ -117,11 +117,11 @@ impl Request {
             .find(|(is_so, _)| *is_so)
             .map(|(_, why)| why.to_string());
 
-        unwanted.or_else(|| unlike(usages, "client auth"))
+        unwanted.or_else(|| usage_mismatch(usages, "client auth"))
     }
 
     /// Why this is not a request for a kubelet serving certificate; `None` if it is.
-    pub fn not_of_kubelet_server(&self, usages: &BTreeSet<&str>) -> Option<String> {
+    pub fn why_not_kubelet_server(&self, usages: &BTreeSet<&str>) -> Option<String> {
         let Names {
             dns,
             emails,
@@ -151,7 +151,7 @@ impl Request {
             .then(|| "subject common name does not begin with system:node:".to_string());
 
         unwanted
-            .or_else(|| unlike(usages, "server auth"))
+            .or_else(|| usage_mismatch(usages, "server auth"))
             .or(unnamed)
     }
 
@@ -187,7 +187,7 @@ pub fn usages(object: &Value) -> BTreeSet<&str> {
 }
 
 /// Keys that only sign do not need key encipherment.
-fn unlike(usages: &BTreeSet<&str>, purpose: &str) -> Option<String> {
+fn usage_mismatch(usages: &BTreeSet<&str>, purpose: &str) -> Option<String> {
     let all = BTreeSet::from(["digital signature", "key encipherment", purpose]);
     let less = BTreeSet::from(["digital signature", purpose]);
     let sorted: Vec<&str> = all.iter().copied().collect();
@@ -208,12 +208,12 @@ mod tests {
     }
 
     #[test]
-    fn a_node_asks_for_what_nodes_have_and_nothing_else() {
+    fn kubelet_requests_match_exactly() {
         let usages = |more: &[&'static str]| more.iter().copied().collect::<BTreeSet<&str>>();
         let client = usages(&["digital signature", "client auth"]);
 
         let check = |request: &Request, usages: &BTreeSet<&str>, expected: Option<&str>| {
-            assert_eq!(request.not_of_kubelet_client(usages).as_deref(), expected);
+            assert_eq!(request.why_not_kubelet_client(usages).as_deref(), expected);
         };
         check(&node(), &client, None);
         check(
@@ -261,14 +261,14 @@ mod tests {
         check(&host, &client, Some("DNS subjectAltNames are not allowed"));
 
         let server = usages(&["digital signature", "server auth"]);
-        assert_eq!(host.not_of_kubelet_server(&server), None);
+        assert_eq!(host.why_not_kubelet_server(&server), None);
 
         let nameless = Some("DNS or IP subjectAltName is required".to_string());
-        assert_eq!(node().not_of_kubelet_server(&server), nameless);
+        assert_eq!(node().why_not_kubelet_server(&server), nameless);
 
         let wrong = Some(
             "usages did not match [digital signature key encipherment server auth]".to_string(),
         );
-        assert_eq!(host.not_of_kubelet_server(&client), wrong);
+        assert_eq!(host.why_not_kubelet_server(&client), wrong);
     }
 }

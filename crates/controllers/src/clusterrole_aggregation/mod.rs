@@ -8,7 +8,7 @@ use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
 use coracle_client::{Access, Error, Informer, ObjectKey, Patch, Resource, Whole, WorkQueue};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use plan::{Observed, Plan, selectors};
 
 /// The service account.
@@ -33,7 +33,7 @@ pub async fn run(context: &Context) {
     let queue = WorkQueue::new("ClusterRoleAggregator");
     let mut feeds = Feeds::new();
     let controller = ClusterRoleAggregation::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, 5).await;
+    Runner::new(controller, queue, context).run(feeds, 5).await;
 }
 
 impl ClusterRoleAggregation {
@@ -68,9 +68,9 @@ impl Controller for ClusterRoleAggregation {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(role) = self.roles.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        Observation::Seen {
+        Observation::Present {
             uid: role.uid.clone(),
             observed: Observed {
                 role,
@@ -130,8 +130,7 @@ mod tests {
                             labels: {gathered: 'yes'}}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}";
 
     #[tokio::test]
-    async fn a_role_that_was_deleted_meanwhile_does_not_come_back_nor_does_its_namesake_get_its_rules()
-     {
+    async fn a_deleted_role_is_not_recreated_and_its_successor_gets_no_rules() {
         let cluster = Cluster::start().await;
         let context = Context::new(&cluster.client(), cluster.accounts(), Tasks::new());
         let mut feeds = Feeds::new();
@@ -147,7 +146,7 @@ mod tests {
         let key = ObjectKey::cluster("all");
         let seen = async |made: &Value| {
             eventually("the role is seen", async || {
-                let Observation::Seen { uid, observed } = controller.observe(&key) else {
+                let Observation::Present { uid, observed } = controller.observe(&key) else {
                     return None;
                 };
                 let plan = plan::plan(&observed);

@@ -17,7 +17,7 @@ use coracle_client::{Access, Change, Informer, ObjectKey, Recorder, Resource, Wo
 pub use act::ActError;
 pub use plan::{Observed, Plan};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::own_writes::OwnWrites;
 use crate::views::{BY_CONTROLLER, CronJob, Job};
 
@@ -42,7 +42,7 @@ pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("cronjob");
     let mut feeds = Feeds::new();
     let controller = CronJobs::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
@@ -111,7 +111,7 @@ impl Controller for CronJobs {
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(cron) = self.crons.get(key) else {
             self.written.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if self.written.is_behind(
@@ -124,7 +124,7 @@ impl Controller for CronJobs {
         let jobs = self.jobs.by_index(BY_CONTROLLER, &cron.uid);
         let jobs = jobs.expect("the index was made with the controller");
 
-        Observation::Seen {
+        Observation::Present {
             uid: cron.uid.clone(),
             observed: Observed { cron, jobs },
         }

@@ -32,9 +32,9 @@ pub struct Plan {
     /// Jobs of the active list that are not in the cache.
     pub missing: Vec<Map>,
     /// Events to record.
-    pub tell: Vec<Tell>,
+    pub events: Vec<PlannedEvent>,
     /// The Job to create.
-    pub begin: Option<Begin>,
+    pub create: Option<NewJob>,
     /// The status before the actions of this plan.
     pub status: Map,
     /// When to reconcile again without an event.
@@ -43,7 +43,7 @@ pub struct Plan {
 
 /// An event to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tell {
+pub struct PlannedEvent {
     /// Whether its type is `Normal`.
     pub is_normal: bool,
     /// The reason.
@@ -54,7 +54,7 @@ pub struct Tell {
 
 /// A Job to create.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Begin {
+pub struct NewJob {
     /// Its scheduled time.
     pub at: Timestamp,
     /// Its name.
@@ -63,8 +63,8 @@ pub struct Begin {
     pub instead_of: Vec<(Text, Text)>,
 }
 
-fn warning(reason: &'static str, message: String) -> Tell {
-    Tell {
+fn warning(reason: &'static str, message: String) -> PlannedEvent {
+    PlannedEvent {
         is_normal: false,
         reason,
         message,
@@ -98,15 +98,15 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let mut plan = Plan {
         forget: surplus(observed),
         missing: Vec::new(),
-        tell: Vec::new(),
-        begin: None,
+        events: Vec::new(),
+        create: None,
         status: cron.status().cloned().unwrap_or_default(),
         wake_after: None,
     };
-    look_at_jobs(observed, &mut plan);
+    check_jobs(observed, &mut plan);
 
     if !cron.is_being_deleted() {
-        look_at_time(observed, &mut plan, now);
+        check_schedule(observed, &mut plan, now);
     }
 
     plan
@@ -141,7 +141,7 @@ fn surplus(observed: &Observed) -> Vec<Arc<Cached<Job>>> {
 }
 
 /// Removes finished Jobs from the active list, and reports unexpected ones.
-fn look_at_jobs(observed: &Observed, plan: &mut Plan) {
+fn check_jobs(observed: &Observed, plan: &mut Plan) {
     let mut listed = active(&plan.status);
     for job in &observed.jobs {
         let place = listed
@@ -153,12 +153,12 @@ fn look_at_jobs(observed: &Observed, plan: &mut Plan) {
             (None, None) => {
                 let message =
                     format!("Saw a job that the controller did not create or forgot: {name}");
-                plan.tell.push(warning("UnexpectedJob", message));
+                plan.events.push(warning("UnexpectedJob", message));
             }
             (Some((how, _)), Some(place)) => {
                 listed.remove(place);
                 let message = format!("Saw completed job: {name}, condition: {how}");
-                plan.tell.push(Tell {
+                plan.events.push(PlannedEvent {
                     is_normal: true,
                     reason: "SawCompletedJob",
                     message,
@@ -201,11 +201,11 @@ fn note_success(status: &mut Map, job: &Job) {
     }
 }
 
-fn look_at_time(observed: &Observed, plan: &mut Plan, now: Timestamp) {
+fn check_schedule(observed: &Observed, plan: &mut Plan, now: Timestamp) {
     let cron: &CronJob = &observed.cron;
     if let Some(zone) = cron.time_zone().filter(|zone| !is_known_zone(zone)) {
         let message = format!("invalid timeZone: {zone:?}: unknown time zone {zone}");
-        plan.tell.push(warning("UnknownTimeZone", message));
+        plan.events.push(warning("UnknownTimeZone", message));
         return;
     }
 
@@ -219,21 +219,21 @@ fn look_at_time(observed: &Observed, plan: &mut Plan, now: Timestamp) {
             "CRON_TZ or TZ used in schedule {text:?} is not officially supported, see \
              https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
         );
-        plan.tell.push(warning("UnsupportedSchedule", message));
+        plan.events.push(warning("UnsupportedSchedule", message));
     }
 
     let schedule = match Schedule::parse(text, cron.time_zone()) {
         Ok(schedule) => schedule,
         Err(why) => {
             let message = format!("unparseable schedule: {text:?} : {why}");
-            plan.tell.push(warning("UnparseableSchedule", message));
+            plan.events.push(warning("UnparseableSchedule", message));
             return;
         }
     };
 
     let Some(times) = due(cron, &schedule, now) else {
         let why = "time difference between two schedules is less than 1 second";
-        plan.tell.push(warning(
+        plan.events.push(warning(
             "InvalidSchedule",
             format!("invalid schedule: {text} : {why}"),
         ));
@@ -245,7 +245,7 @@ fn look_at_time(observed: &Observed, plan: &mut Plan, now: Timestamp) {
 
     if times.many {
         let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-        plan.tell
+        plan.events
             .push(warning("TooManyMissedTimes", message.to_string()));
     }
 
@@ -254,15 +254,15 @@ fn look_at_time(observed: &Observed, plan: &mut Plan, now: Timestamp) {
         .is_some_and(|deadline| at.plus_seconds(deadline) < now)
     {
         let message = format!("Missed scheduled time to start a job: {}", rfc1123(at));
-        plan.tell.push(warning("MissSchedule", message));
+        plan.events.push(warning("MissSchedule", message));
         return;
     }
 
-    begin(observed, plan, at);
+    plan_job(observed, plan, at);
 }
 
 /// Decides whether the Job of a scheduled time is created.
-fn begin(observed: &Observed, plan: &mut Plan, at: Timestamp) {
+fn plan_job(observed: &Observed, plan: &mut Plan, at: Timestamp) {
     let cron: &CronJob = &observed.cron;
     let name = format!(
         "{}-{}",
@@ -279,7 +279,7 @@ fn begin(observed: &Observed, plan: &mut Plan, at: Timestamp) {
     match cron.concurrency() {
         Concurrency::Forbid if !listed.is_empty() => {
             let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
-            plan.tell.push(Tell {
+            plan.events.push(PlannedEvent {
                 is_normal: true,
                 reason: "JobAlreadyActive",
                 message: message.to_string(),
@@ -295,7 +295,7 @@ fn begin(observed: &Observed, plan: &mut Plan, at: Timestamp) {
         Concurrency::Forbid | Concurrency::Allow => {}
     }
 
-    plan.begin = Some(Begin {
+    plan.create = Some(NewJob {
         at,
         name,
         instead_of,

@@ -45,14 +45,14 @@ fn observed(spec: &str, status: &str, jobs: &[&str]) -> Observed {
 }
 
 fn begun(plan: &Plan) -> String {
-    plan.begin
+    plan.create
         .as_ref()
-        .map(|begin| Time(begin.at).text()[11..16].to_string())
+        .map(|job| Time(job.at).text()[11..16].to_string())
         .unwrap_or_default()
 }
 
 fn told(plan: &Plan) -> Vec<&str> {
-    plan.tell.iter().map(|tell| tell.reason).collect()
+    plan.events.iter().map(|event| event.reason).collect()
 }
 
 #[test]
@@ -122,10 +122,7 @@ fn what_runs_is_left_forbids_or_is_replaced() {
             at("11:00:00"),
         );
 
-        let instead = plan
-            .begin
-            .as_ref()
-            .map_or(0, |begin| begin.instead_of.len());
+        let instead = plan.create.as_ref().map_or(0, |job| job.instead_of.len());
 
         assert_eq!(
             (begun(&plan).as_str(), instead, told(&plan)),
@@ -140,7 +137,7 @@ fn what_runs_is_left_forbids_or_is_replaced() {
 }
 
 #[test]
-fn finished_jobs_are_taken_off_the_list_and_the_oldest_go() {
+fn finished_jobs_leave_the_active_list_and_the_oldest_are_deleted() {
     let spec =
         r#""schedule":"0 0 1 1 *","successfulJobsHistoryLimit":1,"failedJobsHistoryLimit":1"#;
     let status = r#""active":[{"name":"b","uid":"b"},{"name":"gone","uid":"gone"}]"#;
@@ -162,7 +159,7 @@ fn finished_jobs_are_taken_off_the_list_and_the_oldest_go() {
 
     assert_eq!(told(&plan), ["SawCompletedJob", "UnexpectedJob"]);
     assert_eq!(
-        plan.tell[0].message,
+        plan.events[0].message,
         "Saw completed job: b, condition: Complete"
     );
 
@@ -175,11 +172,11 @@ fn finished_jobs_are_taken_off_the_list_and_the_oldest_go() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told() {
+fn invalid_schedules_are_reported() {
     let check = |spec: &str, now: &str, expected: &[&str], message: &str| {
         let plan = plan(&observed(spec, "", &[]), at(now));
         assert_eq!(told(&plan), expected, "{spec}");
-        assert_eq!(plan.tell[0].message, message);
+        assert_eq!(plan.events[0].message, message);
     };
 
     check(

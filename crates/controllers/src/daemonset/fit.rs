@@ -57,15 +57,15 @@ pub enum Fit {
 }
 
 /// The scheduling constraints of a DaemonSet, computed once for all nodes.
-pub struct Demands {
+pub struct Constraints {
     node_name: String,
     affinity: RequiredNodeAffinity,
     tolerations: Vec<Value>,
 }
 
-impl Demands {
+impl Constraints {
     /// Reads the constraints from the pod template.
-    pub fn of(set: &DaemonSet) -> Demands {
+    pub fn of(set: &DaemonSet) -> Constraints {
         let spec = set
             .template()
             .and_then(|template| template.get("spec"))
@@ -78,7 +78,7 @@ impl Demands {
             .unwrap_or_default()
             .to_string();
 
-        Demands {
+        Constraints {
             node_name,
             affinity: RequiredNodeAffinity::from_pod_spec(&spec),
             tolerations: tolerations(&spec),
@@ -174,7 +174,7 @@ fn tolerations(spec: &Value) -> Vec<Value> {
 /// Builds the pod for a node; `None` if the template has no labels.
 pub(super) fn new_pod(set: &DaemonSet, owner: &Owner, node: &str, hash: &str) -> Option<Value> {
     let base = format!("{}-", owner.key.name);
-    let mut pod = template::pod(
+    let mut pod = template::build_pod(
         set.template()?,
         &owner.key.namespace,
         &base,

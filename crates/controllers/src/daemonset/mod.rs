@@ -5,9 +5,9 @@
 //! `status`; `act` carries it out. `backoff` delays the replacement of pods that keep failing.
 
 mod act;
+mod backoff;
 pub mod fit;
-mod hear;
-mod patience;
+mod handlers;
 pub mod plan;
 mod rolling;
 mod status;
@@ -22,10 +22,10 @@ use coracle_client::{Informer, ObjectKey, Resource, WorkQueue, World};
 pub use act::ActError;
 pub use plan::{Observed, Plan};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::history::{Names, Revised};
 use crate::views::{DaemonSet, Node};
-use patience::Patience;
+use backoff::FailureBackoff;
 
 /// The service account.
 pub(crate) const ACCOUNT: &str = "daemon-set-controller";
@@ -39,7 +39,7 @@ const SETS: &str = "daemonsets";
 pub struct DaemonSets {
     own: Revised<DaemonSet>,
     nodes: Informer<Node>,
-    patience: Patience,
+    backoff: FailureBackoff,
     world: World,
 }
 
@@ -48,7 +48,7 @@ pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("daemonset");
     let mut feeds = Feeds::new();
     let controller = DaemonSets::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
@@ -65,12 +65,12 @@ impl DaemonSets {
         let own = Revised::follow(context, &names, queue, feeds);
 
         let nodes = context.informers.of(&Resource::builtin("", "v1", "nodes"));
-        hear::follow(feeds, &own.sets, &nodes, queue);
+        handlers::follow(feeds, &own.sets, &nodes, queue);
 
         DaemonSets {
             own,
             nodes,
-            patience: Patience::default(),
+            backoff: FailureBackoff::default(),
             world: context.world,
         }
     }
@@ -97,9 +97,9 @@ impl Controller for DaemonSets {
         let Some(set) = self.own.sets.get(key) else {
             self.own.written.forget(key);
             let left = self.own.sets.list();
-            self.patience
+            self.backoff
                 .forget(|uid| left.iter().all(|set| set.uid != *uid));
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if self.own.is_behind(key) {
@@ -110,12 +110,12 @@ impl Controller for DaemonSets {
             nodes: self.nodes.list(),
             pods: self.own.pods_of(&set),
             revisions: self.own.revisions_of(&set),
-            settled: self.own.unseen.expectations.satisfied(&set.uid),
-            patience: self.patience.of(&set.uid, acted_on(&set)),
+            settled: self.own.unobserved.expectations.satisfied(&set.uid),
+            backoff: self.backoff.of(&set.uid, acted_on(&set)),
             set,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: observed.set.uid.clone(),
             observed,
         }

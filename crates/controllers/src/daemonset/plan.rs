@@ -13,7 +13,7 @@ use coracle_api::time::Timestamp;
 use coracle_api::{Map, Text, Value};
 use coracle_client::Cached;
 
-use super::fit::{Demands, Fit, GENERATION};
+use super::fit::{Constraints, Fit, GENERATION};
 use super::status::status;
 use super::{HASH, rolling};
 use crate::history::{self, History, Revision};
@@ -37,7 +37,7 @@ pub struct Observed {
     /// Whether all expectations are met.
     pub settled: bool,
     /// Until when a failed pod is left on a node.
-    pub patience: BTreeMap<Text, Timestamp>,
+    pub backoff: BTreeMap<Text, Timestamp>,
 }
 
 /// What to do.
@@ -147,11 +147,11 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
         .filter(|one| one.is_of(template));
     let hashes = same.map(|revision| revision.label(HASH)).collect();
 
-    let demands = Demands::of(set);
+    let constraints = Constraints::of(set);
     let fits = observed
         .nodes
         .iter()
-        .map(|node| (node.key.name.clone(), demands.fit(node)))
+        .map(|node| (node.key.name.clone(), constraints.fit(node)))
         .collect();
 
     let view = View {
@@ -175,8 +175,8 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
         (false, _) => Step::Revise,
         (true, false) => Step::Wait,
         (true, true) => {
-            let (pods, patience) = pods(&view, observed);
-            plan.wake_after = [plan.wake_after, patience].into_iter().flatten().min();
+            let (pods, backoff) = pods(&view, observed);
+            plan.wake_after = [plan.wake_after, backoff].into_iter().flatten().min();
             Step::Pods(pods, surplus(set, &plan))
         }
     };
@@ -230,21 +230,21 @@ fn surplus(set: &DaemonSet, plan: &Plan) -> Vec<Arc<Cached<Revision>>> {
 /// Pods to create and delete, and the shortest remaining delay of failed ones.
 fn pods(view: &View<'_>, observed: &Observed) -> (Pods, Option<Duration>) {
     let mut pods = Pods::default();
-    let mut patience: Option<Timestamp> = None;
+    let mut backoff: Option<Timestamp> = None;
     for (node, fit) in &view.fits {
         let there = view.by_node.get(node);
         match (fit, there) {
             (Fit::Runs, None) => pods.create.push(node.clone()),
             (Fit::Runs | Fit::Stays, Some(there)) => {
                 let until = observed
-                    .patience
+                    .backoff
                     .get(node)
                     .copied()
                     .filter(|until| *until > view.now);
 
                 let waits = on_node(view, node, *fit, there, until.is_some(), &mut pods);
                 if waits {
-                    patience = [patience, until].into_iter().flatten().min();
+                    backoff = [backoff, until].into_iter().flatten().min();
                 }
             }
             (Fit::No, Some(there)) => {
@@ -274,7 +274,7 @@ fn pods(view: &View<'_>, observed: &Observed) -> (Pods, Option<Duration>) {
 
     (
         pods,
-        patience.and_then(|until| until.since(view.now).to_std()),
+        backoff.and_then(|until| until.since(view.now).to_std()),
     )
 }
 

@@ -10,12 +10,12 @@ use super::plan::{OnNode, Pods, View};
 use crate::views::Pod;
 
 /// A pod, if there is one.
-type Place = Option<Arc<Cached<Pod>>>;
+type MaybePod = Option<Arc<Cached<Pod>>>;
 
 /// The new and the old pod of a node; `None` if there is more than one of a kind, which a later
 /// reconcile resolves.
-fn pair(view: &View<'_>, there: &OnNode) -> Option<(Place, Place)> {
-    let (mut new, mut old): (Place, Place) = (None, None);
+fn pair(view: &View<'_>, there: &OnNode) -> Option<(MaybePod, MaybePod)> {
+    let (mut new, mut old): (MaybePod, MaybePod) = (None, None);
     for pod in there.iter().filter(|pod| !pod.is_being_deleted) {
         let place = if view.is_updated(pod) {
             &mut new

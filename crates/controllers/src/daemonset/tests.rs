@@ -7,7 +7,7 @@ use coracle_api::{Text, Value};
 use coracle_client::Cached;
 
 use super::HASH;
-use super::fit::{Demands, Fit, new_pod};
+use super::fit::{Constraints, Fit, new_pod};
 use super::plan::{Observed, Plan, Step, plan};
 use crate::history::{Revision, new_revision};
 use crate::pods::Owner;
@@ -101,7 +101,7 @@ fn observed(set: &Value, nodes: &[&str], pods: Vec<Value>, revisions: Vec<Value>
             .map(|one| Arc::new(Cached::of(one).unwrap()))
             .collect(),
         settled: true,
-        patience: BTreeMap::new(),
+        backoff: BTreeMap::new(),
     }
 }
 
@@ -123,7 +123,7 @@ fn a_node_fits_by_name_affinity_and_taints() {
     let check = |spec: &str, on: &str, expected: Fit| {
         let set: Cached<DaemonSet> = Cached::of(agent("a", "", spec)).unwrap();
         assert_eq!(
-            Demands::of(&set).fit(&node("n1", on)),
+            Constraints::of(&set).fit(&node("n1", on)),
             expected,
             "{spec} on {on}"
         );
@@ -274,7 +274,7 @@ fn a_failed_pod_is_left_while_patience_lasts() {
     let set = agent("a", "", "");
     let there = vec![pod(&set, "n1", "a", "failed")];
     let mut seen = observed(&set, &["n1"], there, vec![revision_of(&set, 1)]);
-    seen.patience.insert("n1".into(), noon().plus_seconds(4));
+    seen.backoff.insert("n1".into(), noon().plus_seconds(4));
     let waiting = plan(&seen, noon());
     assert_eq!(pods(&waiting), (vec![], vec![]));
     assert_eq!(waiting.wake_after.unwrap().as_secs(), 4);

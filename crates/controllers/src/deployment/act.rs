@@ -8,7 +8,7 @@ use super::plan::{Observed, Plan, Rollback, Step};
 use super::revision::{self, REVISION, ROLLBACK};
 use super::sizes::{Resize, size};
 use super::status::Status;
-use crate::frame::Requeue;
+use crate::framework::Requeue;
 use crate::views::Deployment;
 
 /// Why a plan could not be carried out.
@@ -21,7 +21,7 @@ pub enum ActError {
     #[error("cannot create replica set")]
     Create(#[source] Error),
     #[error("replica set {0} is not in the cache yet")]
-    Unseen(String),
+    Unobserved(String),
     #[error("hash collision: the name of the new replica set is taken")]
     Collision,
     #[error("cannot update replica set")]
@@ -96,13 +96,13 @@ impl Deployments {
     /// considers free.
     async fn resolve(&self, key: &ObjectKey, observed: &Observed) -> Result<(), ActError> {
         let made = self
-            .attempts
+            .creations
             .resolve(&observed.deployment.uid, &self.sets_in(key))
             .await;
         let made = made.map_err(ActError::Create)?;
         made.iter().for_each(|set| self.note_set(key, set));
         made.first().map_or(Ok(()), |set| {
-            Err(ActError::Unseen(set.meta().name().to_string()))
+            Err(ActError::Unobserved(set.meta().name().to_string()))
         })
     }
 
@@ -160,7 +160,7 @@ impl Deployments {
     ) -> Result<(), ActError> {
         let name = set.meta().name();
         let made = self
-            .attempts
+            .creations
             .create(&observed.deployment.uid, &self.sets_in(key), set)
             .await;
 

@@ -5,7 +5,7 @@
 //! `status`; `act` carries it out.
 
 mod act;
-mod hear;
+mod handlers;
 pub mod plan;
 pub mod revision;
 pub mod sizes;
@@ -25,7 +25,7 @@ use coracle_client::{Access, Informer, ObjectKey, Recorder, Resource, WorkQueue,
 pub use act::ActError;
 pub use plan::{Observed, Plan};
 
-use crate::frame::{Attempts, Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Creations, Feeds, Observation, Requeue, Runner};
 use crate::views::{BY_CONTROLLER, Deployment, Pod, ReplicaSet, orphans_of};
 
 /// The service account.
@@ -39,7 +39,7 @@ pub struct Deployments {
     deployment_access: Access,
     set_access: Access,
     written: Mutex<BTreeMap<ObjectKey, Written>>,
-    attempts: Arc<Attempts>,
+    creations: Arc<Creations>,
     recorder: Recorder,
     world: World,
 }
@@ -56,7 +56,7 @@ pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("deployment");
     let mut feeds = Feeds::new();
     let controller = Deployments::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
@@ -72,8 +72,8 @@ impl Deployments {
 
         sets.ensure_index(BY_CONTROLLER, ReplicaSet::by_controller);
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
-        let attempts = Arc::new(Attempts::default());
-        hear::follow(feeds, &deployments, &sets, &pods, &attempts, queue);
+        let creations = Arc::new(Creations::default());
+        handlers::follow(feeds, &deployments, &sets, &pods, &creations, queue);
         let client = context.client(ACCOUNT);
 
         Deployments {
@@ -83,7 +83,7 @@ impl Deployments {
             deployment_access: client.resource(&deployments_of),
             set_access: client.resource(&sets_of),
             written: Mutex::new(BTreeMap::new()),
-            attempts,
+            creations,
             recorder: context.recorder.clone().component("deployment-controller"),
             world: context.world,
         }
@@ -129,7 +129,7 @@ impl Controller for Deployments {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .remove(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if self.is_behind(key) {
@@ -138,7 +138,7 @@ impl Controller for Deployments {
 
         if deployment.selector.is_none() {
             tracing::warn!(%key, "invalid selector; not reconciled until it is changed");
-            return Observation::Gone;
+            return Observation::Absent;
         }
 
         let found = |value: &str| {
@@ -160,7 +160,7 @@ impl Controller for Deployments {
         });
         let running = running.collect();
 
-        Observation::Seen {
+        Observation::Present {
             uid: deployment.uid.clone(),
             observed: Observed {
                 deployment,

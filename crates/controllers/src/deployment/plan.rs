@@ -175,7 +175,7 @@ impl View<'_> {
         let rollback = deployment.object.object.meta().annotation(ROLLBACK);
         if deployment.is_paused() {
             let forget = if rollback.is_none() {
-                self.forgettable()
+                self.surplus_sets()
             } else {
                 Vec::new()
             };
@@ -230,7 +230,7 @@ impl View<'_> {
 
         status.progress();
         let forget = if step == Step::Nothing && status.is_complete() {
-            self.forgettable()
+            self.surplus_sets()
         } else {
             Vec::new()
         };
@@ -336,7 +336,7 @@ impl View<'_> {
     }
 
     /// Empty old ReplicaSets beyond the history limit, the oldest revisions first.
-    fn forgettable(&self) -> Vec<Set> {
+    fn surplus_sets(&self) -> Vec<Set> {
         let Some(limit) = self.deployment().history_limit() else {
             return Vec::new();
         };

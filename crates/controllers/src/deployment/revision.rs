@@ -185,7 +185,7 @@ pub fn set_sizes(set: &mut Value, deployment: &Deployment) {
 }
 
 /// A number in an annotation of a ReplicaSet.
-pub fn remembered(set: &ReplicaSet, annotation: &str) -> Option<i64> {
+pub fn annotation_number(set: &ReplicaSet, annotation: &str) -> Option<i64> {
     set.object.meta().annotation(annotation)?.parse().ok()
 }
 

@@ -6,7 +6,7 @@
 
 use crate::views::{Deployment, ReplicaSet, Rollout};
 
-use super::revision::{DESIRED, MAXIMUM, Set, age, remembered};
+use super::revision::{DESIRED, MAXIMUM, Set, age, annotation_number};
 
 /// A ReplicaSet that gets another size, or at least new size annotations.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,8 +117,9 @@ pub fn emptied(others: &[&Set]) -> Vec<Resize> {
 /// Whether a ReplicaSet with pods was last sized for another number than the Deployment's current
 /// one.
 pub fn is_due(deployment: &Deployment, sets: &[Set]) -> bool {
-    let outdated =
-        |set: &Set| remembered(set, DESIRED).is_some_and(|then| then != deployment.replicas());
+    let outdated = |set: &Set| {
+        annotation_number(set, DESIRED).is_some_and(|then| then != deployment.replicas())
+    };
     sets.iter().filter(|set| size(set) > 0).any(outdated)
 }
 
@@ -182,7 +183,7 @@ pub fn scaled(deployment: &Deployment, newest: Option<&Set>, others: &[&Set]) ->
 
 fn is_saturated(newest: &ReplicaSet, wanted: i64) -> bool {
     size(newest) == wanted
-        && remembered(newest, DESIRED) == Some(wanted)
+        && annotation_number(newest, DESIRED) == Some(wanted)
         && available(newest) == wanted
 }
 
@@ -223,7 +224,7 @@ fn share(deployment: &Deployment, set: &ReplicaSet) -> i64 {
         return -now;
     }
 
-    let before = remembered(set, MAXIMUM).filter(|before| *before != 0);
+    let before = annotation_number(set, MAXIMUM).filter(|before| *before != 0);
 
     let counted = || {
         deployment

@@ -150,7 +150,7 @@ fn the_first_replica_set_has_all_pods_and_remembers_why() {
 }
 
 #[test]
-fn a_new_template_begins_with_as_many_pods_as_there_is_room_for() {
+fn a_new_template_starts_with_as_many_pods_as_the_surge_allows() {
     let old = deployment(10, "a", "");
     let new = deployment(10, "b", "");
     let plan = plan(&observed(new, vec![set_of(&old, 1, 10, 10)]), at(NOON));
@@ -576,7 +576,7 @@ fn of_several_replica_sets_with_the_template_the_oldest_is_the_new_one() {
 }
 
 #[test]
-fn a_name_that_somebody_has_is_avoided_and_no_name_is_too_long() {
+fn a_taken_name_is_avoided_and_no_name_is_too_long() {
     let name = |web: Value| revision::new_set(&cached(web), 1).meta().name().to_owned();
     let web = deployment(2, "a", "");
     let mut collided = web.clone();

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 pub use plan::{CountError, Observed, Plan};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::own_writes::OwnWrites;
 use crate::pods::Owner;
 use crate::views::Pod;
@@ -124,7 +124,7 @@ pub async fn run(context: &Context) {
         budgets,
         pods,
     };
-    let counting = Shell::new(controller, queue, context).run(feeds, 1);
+    let counting = Runner::new(controller, queue, context).run(feeds, 1);
     tokio::join!(counting, stale::run(context));
 }
 
@@ -140,7 +140,7 @@ impl Controller for Disruptions {
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(budget) = self.budgets.get(key) else {
             self.written.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if self
@@ -160,7 +160,7 @@ impl Controller for Disruptions {
             .map(|owner| (owner.uid.clone(), self.scales.of(&key.namespace, owner)))
             .collect();
 
-        Observation::Seen {
+        Observation::Present {
             uid: budget.uid.clone(),
             observed: Observed {
                 budget,
@@ -180,7 +180,7 @@ impl Controller for Disruptions {
         observed: Observed,
         plan: Plan,
     ) -> Result<Requeue, ActError> {
-        self.tell(&observed, &plan);
+        self.record_events(&observed, &plan);
         let budget = &observed.budget.object.object;
         if budget.get("status").and_then(Value::as_object) != Some(&plan.status) {
             let budgets = self
@@ -204,7 +204,7 @@ impl Controller for Disruptions {
 }
 
 impl Disruptions {
-    fn tell(&self, observed: &Observed, plan: &Plan) {
+    fn record_events(&self, observed: &Observed, plan: &Plan) {
         let about = Owner::named(
             &observed.budget.object.object,
             "policy/v1",

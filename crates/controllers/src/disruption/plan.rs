@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_disrupted_is_what_is_healthy_beyond_what_is_wanted() {
+    fn allowed_disruptions_are_the_healthy_pods_above_the_desired_number() {
         let check = |spec: &str, pods: &[&str], scales: &[&str], expected: (i64, i64, i64, i64)| {
             let plan = plan(&observed(spec, "", pods, scales), noon());
             let of = |name: &str| plan.status.int(name);
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_to_be_evicted_counts_as_gone_for_two_minutes() {
+    fn a_pod_whose_eviction_was_allowed_counts_as_gone_for_two_minutes() {
         let status = r#""disruptedPods":{"a":"2026-01-01T11:59:00Z","b":"2026-01-01T11:57:00Z","x":"2026-01-01T11:59:00Z"}"#;
         let plan = plan(
             &observed(
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_of_nobody_are_told_of_and_the_condition_changes_with_its_status_alone() {
+    fn unmanaged_pods_are_reported_and_the_condition_changes_with_its_status_alone() {
         let first = plan(
             &observed(
                 r#""maxUnavailable":1"#,

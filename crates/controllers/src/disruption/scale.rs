@@ -5,7 +5,7 @@ use coracle_client::ownership::Controller;
 use coracle_client::{Cached, Informer, ObjectKey, Projection, Resource};
 
 use super::plan::Scale;
-use crate::frame::{Context, Feeds};
+use crate::framework::{Context, Feeds};
 use crate::pods::PodOwner;
 use crate::replicationcontroller::ReplicationController;
 use crate::views::{Deployment, ReplicaSet, StatefulSet};

@@ -11,7 +11,7 @@ use coracle_client::{
 };
 
 use super::ACCOUNT;
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::Pod;
 
 /// The condition is cleared after this time, in seconds.
@@ -37,7 +37,7 @@ enum Plan {
     /// Reconcile again after this time.
     Wait(Duration),
     /// Clear the condition.
-    TakeBack,
+    Clear,
 }
 
 /// Runs it. Never returns.
@@ -55,7 +55,7 @@ pub(super) async fn run(context: &Context) {
     });
 
     let access = context.client(ACCOUNT).resource(&pods_of);
-    Shell::new(
+    Runner::new(
         Stale {
             pods,
             access,
@@ -77,7 +77,7 @@ fn plan(pod: &Pod, now: Timestamp) -> Plan {
         .since(now)
         .to_std()
         .filter(|left| !left.is_zero());
-    left.map_or(Plan::TakeBack, Plan::Wait)
+    left.map_or(Plan::Clear, Plan::Wait)
 }
 
 #[async_trait]
@@ -91,11 +91,11 @@ impl Controller for Stale {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Pod>>> {
         match self.pods.get(key) {
-            Some(pod) => Observation::Seen {
+            Some(pod) => Observation::Present {
                 uid: pod.uid.clone(),
                 observed: pod,
             },
-            None => Observation::Gone,
+            None => Observation::Absent,
         }
     }
 
@@ -112,7 +112,7 @@ impl Controller for Stale {
         match plan {
             Plan::Keep => return Ok(Requeue::OnEvent),
             Plan::Wait(left) => return Ok(Requeue::After(left)),
-            Plan::TakeBack => {}
+            Plan::Clear => {}
         }
 
         let mut patch = Map::new();
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_two_minutes_ago_and_did_not_happen_is_taken_back() {
+    fn a_disruption_condition_is_cleared_after_two_minutes() {
         let now = coracle_api::time::Time::parse("2026-01-01T12:00:00Z")
             .unwrap()
             .0;
@@ -158,13 +158,7 @@ mod tests {
             assert_eq!(plan(&pod, now), expected, "{meta} {phase} {reason} {since}");
         };
 
-        check(
-            "",
-            "Running",
-            "EvictionByEvictionAPI",
-            "58:00",
-            Plan::TakeBack,
-        );
+        check("", "Running", "EvictionByEvictionAPI", "58:00", Plan::Clear);
 
         check(
             "",

@@ -17,7 +17,7 @@ use coracle_client::{
 use crate::endpointslice::fill::TRIGGER;
 use crate::endpointslice::trigger::Triggers;
 use crate::endpointslice::{HEADLESS, follow_services_and_pods};
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::own_writes::OwnWrites;
 use crate::views::{Pod, Service};
 
@@ -82,7 +82,7 @@ pub async fn run(context: &Context, workers: usize, batch: Duration) {
     let queue = WorkQueue::new("endpoint");
     let mut feeds = Feeds::new();
     let controller = Endpoints::new(context, batch, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
@@ -210,7 +210,7 @@ impl Controller for Endpoints {
                 endpoints.meta().label(MANAGED_BY) == Some(OUR_NAME)
             };
             let Some(endpoints) = endpoints.filter(ours) else {
-                return Observation::Gone;
+                return Observation::Absent;
             };
             let uid = endpoints.uid.clone();
 
@@ -221,11 +221,11 @@ impl Controller for Endpoints {
                 triggers: Triggers::default(),
             };
 
-            return Observation::Seen { uid, observed };
+            return Observation::Present { uid, observed };
         };
 
         if !service.chooses_pods() || service.object.object.meta().is_being_deleted() {
-            return Observation::Gone;
+            return Observation::Absent;
         }
 
         // An own write may not be observed yet: writing again would conflict.
@@ -244,7 +244,7 @@ impl Controller for Endpoints {
             endpoints,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: service.uid.clone(),
             observed,
         }

@@ -20,7 +20,7 @@ pub(crate) type Nodes = BTreeMap<Text, Arc<Cached<Node>>>;
 pub(crate) struct Desired {
     pub(crate) groups: Vec<Group>,
     /// Pods that are omitted because their nodes are unknown.
-    pub(crate) homeless: usize,
+    pub(crate) without_node: usize,
 }
 
 /// The endpoints of one address family, grouped by ports.
@@ -31,7 +31,7 @@ pub(crate) fn desired(
     family: &'static str,
 ) -> Desired {
     let mut groups: BTreeMap<Vec<u8>, Group> = BTreeMap::new();
-    let mut homeless = 0;
+    let mut without_node = 0;
     for pod in pods.iter().filter(|pod| is_endpoint(pod)) {
         let ports = ports(service, pod);
         let name = json::to_vec(&Value::Array(ports.clone()));
@@ -43,7 +43,7 @@ pub(crate) fn desired(
 
         let node = nodes.get(&pod.node);
         if node.is_none() && !service.publishes_not_ready() {
-            homeless += 1;
+            without_node += 1;
             continue;
         }
 
@@ -57,7 +57,7 @@ pub(crate) fn desired(
 
     Desired {
         groups: groups.into_values().collect(),
-        homeless,
+        without_node,
     }
 }
 

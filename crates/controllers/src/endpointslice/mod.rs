@@ -24,10 +24,10 @@ use coracle_client::{
     Cached, Change, Informer, ObjectKey, ObjectReference, Recorder, Resource, WorkQueue,
 };
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell, chain};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner, chain};
 use crate::views::{Node, Pod, Service};
 use desired::{Desired, Nodes};
-use fill::{Changes, Frame, Slice};
+use fill::{Changes, Slice, SliceTemplate};
 pub use slices::SliceError;
 use slices::Slices;
 use topology::{Allocated, Zones};
@@ -83,7 +83,7 @@ pub struct Plan {
     changes: Changes,
     triggers: Triggers,
     /// Pods that were omitted because their nodes are unknown.
-    homeless: usize,
+    without_node: usize,
     hints: Hints,
 }
 
@@ -130,7 +130,7 @@ pub async fn run(context: &Context, config: Config) {
     let queue = WorkQueue::new("endpoint_slice");
     let mut feeds = Feeds::new();
     let controller = EndpointSlices::new(context, config, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, config.workers)
         .await;
 }
@@ -306,7 +306,7 @@ impl Observed {
 }
 
 /// What all slices of a Service have in common.
-fn frame(service: &Cached<Service>, trigger: Option<Timestamp>, limit: usize) -> Frame {
+fn template(service: &Cached<Service>, trigger: Option<Timestamp>, limit: usize) -> SliceTemplate {
     let meta = service.object.object.meta();
     let mut labels = Map::new();
     for (key, value) in meta.labels().into_iter().flat_map(|labels| labels.iter()) {
@@ -322,7 +322,7 @@ fn frame(service: &Cached<Service>, trigger: Option<Timestamp>, limit: usize) ->
     labels.insert(SERVICE_NAME, meta.name());
     labels.insert(MANAGED_BY, OUR_NAME);
 
-    Frame {
+    SliceTemplate {
         namespace: service.key.namespace.clone(),
         prefix: format!("{}-", meta.name()),
         labels,
@@ -355,11 +355,11 @@ impl Controller for EndpointSlices {
                 .unwrap_or_else(PoisonError::into_inner)
                 .remove(key);
             self.slices.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if !service.chooses_pods() || service.object.object.meta().is_being_deleted() {
-            return Observation::Gone;
+            return Observation::Absent;
         }
 
         let Some(slices) = self.slices.of(key) else {
@@ -395,7 +395,7 @@ impl Controller for EndpointSlices {
             service,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: observed.service.uid.clone(),
             observed,
         }
@@ -415,19 +415,19 @@ impl Controller for EndpointSlices {
         let families = service.families();
         let mut groups = Vec::new();
 
-        let (mut homeless, mut hints) = (0, Hints::default());
+        let (mut without_node, mut hints) = (0, Hints::default());
         for family in &families {
             let mut desired = desired::desired(service, pods, nodes, family);
             observed.hint(family, &mut desired, &mut hints);
             groups.extend(desired.groups);
-            homeless = homeless.max(desired.homeless);
+            without_node = without_node.max(desired.without_node);
         }
 
-        let frame = frame(service, trigger, observed.limit);
+        let template = template(service, trigger, observed.limit);
         Plan {
-            changes: fill::fill(slices, &groups, &families, &frame, true),
+            changes: fill::fill(slices, &groups, &families, &template, true),
             triggers,
-            homeless,
+            without_node,
             hints,
         }
     }
@@ -465,8 +465,8 @@ impl Controller for EndpointSlices {
             remembered.hinted = plan.hints.allocated;
         });
 
-        if plan.homeless > 0 {
-            return Err(ActError::Homeless(plan.homeless));
+        if plan.without_node > 0 {
+            return Err(ActError::Homeless(plan.without_node));
         }
 
         Ok(Requeue::OnEvent)

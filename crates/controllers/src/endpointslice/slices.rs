@@ -13,7 +13,7 @@ use coracle_client::{
 
 use super::fill::{Changes, Slice};
 use super::{MANAGED_BY, SERVICE_NAME};
-use crate::frame::{Context, Feeds};
+use crate::framework::{Context, Feeds};
 use crate::own_writes::OwnWrites;
 
 /// The resource name under which own writes are noted.
@@ -26,7 +26,7 @@ pub(crate) struct Slices {
     cache: Informer<Slice>,
     access: Access,
     /// The controller's name in the `managed-by` label.
-    keeper: &'static str,
+    manager: &'static str,
     written: OwnWrites,
 }
 
@@ -45,7 +45,7 @@ impl Slices {
     pub(crate) fn follow(
         context: &Context,
         account: &str,
-        keeper: &'static str,
+        manager: &'static str,
         queue: &WorkQueue<ObjectKey>,
         feeds: &mut Feeds,
     ) -> Slices {
@@ -55,7 +55,10 @@ impl Slices {
 
         let concerned = queue.clone();
         feeds.follow(&cache, move |change| {
-            let Some(slice) = change.object().filter(|slice| is_kept_by(slice, keeper)) else {
+            let Some(slice) = change
+                .object()
+                .filter(|slice| is_managed_by(slice, manager))
+            else {
                 return;
             };
             if let Some(service) = slice.0.meta().label(SERVICE_NAME) {
@@ -67,7 +70,7 @@ impl Slices {
         Slices {
             cache,
             access,
-            keeper,
+            manager,
             written: OwnWrites::default(),
         }
     }
@@ -89,7 +92,7 @@ impl Slices {
         Some(
             slices
                 .into_iter()
-                .filter(|slice| is_kept_by(slice, self.keeper))
+                .filter(|slice| is_managed_by(slice, self.manager))
                 .collect(),
         )
     }
@@ -142,6 +145,6 @@ fn by_service(slice: &Cached<Slice>) -> Vec<Text> {
         .collect()
 }
 
-fn is_kept_by(slice: &Slice, keeper: &str) -> bool {
-    slice.0.meta().label(MANAGED_BY) == Some(keeper)
+fn is_managed_by(slice: &Slice, manager: &str) -> bool {
+    slice.0.meta().label(MANAGED_BY) == Some(manager)
 }

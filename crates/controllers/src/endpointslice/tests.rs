@@ -9,7 +9,7 @@ use coracle_client::ownership::Controller as Owner;
 use coracle_client::{Cached, Projection};
 
 use super::desired::{Nodes, desired};
-use super::fill::{Changes, Frame, Group, Slice, fill};
+use super::fill::{Changes, Group, Slice, SliceTemplate, fill};
 use super::trigger::Triggers;
 use crate::views::{Node, Pod, Service};
 
@@ -174,10 +174,13 @@ fn ports_are_found_by_name_in_each_pod() {
 }
 
 #[test]
-fn a_pod_whose_node_nobody_knows_waits_unless_it_is_published_anyway() {
+fn a_pod_on_an_unknown_node_waits_unless_unready_pods_are_published() {
     let lost = [pod("a", "True", "", "")];
     let found = desired(&service(TO_NAME), &lost, &Nodes::new(), "IPv4");
-    assert_eq!((found.homeless, found.groups[0].endpoints.len()), (1, 0));
+    assert_eq!(
+        (found.without_node, found.groups[0].endpoints.len()),
+        (1, 0)
+    );
     let published = service(&format!("{TO_NAME}, publishNotReadyAddresses: true"));
     assert_eq!(
         desired(&published, &lost, &Nodes::new(), "IPv4").groups[0]
@@ -187,8 +190,8 @@ fn a_pod_whose_node_nobody_knows_waits_unless_it_is_published_anyway() {
     );
 }
 
-fn frame() -> Frame {
-    Frame {
+fn template() -> SliceTemplate {
+    SliceTemplate {
         namespace: "d".into(),
         prefix: "web-".to_string(),
         labels: yaml::decode(b"{app: web}")
@@ -288,7 +291,7 @@ fn told(changes: &Changes) -> Vec<String> {
 fn slices_change_as_little_as_possible() {
     let check = |existing: &[Arc<Cached<Slice>>], groups: Vec<Group>, expected: &[&str]| {
         assert_eq!(
-            told(&fill(existing, &groups, &["IPv4"], &frame(), true)),
+            told(&fill(existing, &groups, &["IPv4"], &template(), true)),
             expected
         );
     };
@@ -344,7 +347,7 @@ fn slices_of_others_and_of_families_that_are_not_wanted_go() {
         &[slice("one", 1, "a")],
         &[group(1, "a")],
         &["IPv6"],
-        &frame(),
+        &template(),
         true,
     );
     assert_eq!(told(&changes), ["create  :", "delete one"]);
@@ -358,7 +361,7 @@ fn slices_of_others_and_of_families_that_are_not_wanted_go() {
         &[Arc::new(strange)],
         &[group(1, "a")],
         &["IPv4"],
-        &frame(),
+        &template(),
         true,
     );
     assert_eq!(told(&changes), ["update one 1:a"]);
@@ -376,14 +379,14 @@ fn slices_of_others_and_of_families_that_are_not_wanted_go() {
 
 #[test]
 fn a_slice_gets_its_labels_and_says_what_made_it_change() {
-    let new = Frame {
+    let new = SliceTemplate {
         labels: yaml::decode(b"{app: other}")
             .unwrap()
             .as_object()
             .unwrap()
             .clone(),
         trigger: Some("then".into()),
-        ..frame()
+        ..template()
     };
 
     let changes = fill(

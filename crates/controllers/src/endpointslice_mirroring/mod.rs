@@ -12,10 +12,10 @@ use coracle_api::{Map, Value};
 use coracle_client::ownership::Controller as Owner;
 use coracle_client::{Cached, Informer, ObjectKey, Resource, Whole, WorkQueue};
 
-use crate::endpointslice::fill::{self, Changes, Frame, Group, Slice, TRIGGER};
+use crate::endpointslice::fill::{self, Changes, Group, Slice, SliceTemplate, TRIGGER};
 use crate::endpointslice::slices::Slices;
 use crate::endpointslice::{MANAGED_BY, SERVICE_NAME, SliceError};
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::Service;
 
 /// The service account.
@@ -69,7 +69,7 @@ pub async fn run(context: &Context, config: Config) {
     let queue = WorkQueue::new("endpoint_slice_mirroring");
     let mut feeds = Feeds::new();
     let controller = Mirroring::new(context, config, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, config.workers)
         .await;
 }
@@ -175,7 +175,7 @@ fn port(port: &Value) -> Value {
     Value::Object(port)
 }
 
-fn frame(endpoints: &Cached<Whole>, limit: usize) -> Frame {
+fn template(endpoints: &Cached<Whole>, limit: usize) -> SliceTemplate {
     let meta = endpoints.meta();
     let mut labels = meta.labels().cloned().unwrap_or_default();
     labels.insert(SERVICE_NAME, meta.name());
@@ -186,7 +186,7 @@ fn frame(endpoints: &Cached<Whole>, limit: usize) -> Frame {
         .remove(TRIGGER)
         .and_then(|trigger| trigger.as_str().map(Into::into));
 
-    Frame {
+    SliceTemplate {
         namespace: endpoints.key.namespace.clone(),
         prefix: format!("{}-", meta.name()),
         labels,
@@ -224,13 +224,13 @@ impl Controller for Mirroring {
             .or_else(|| Some(slices.first()?.uid.clone()))
         else {
             self.slices.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         let limit = self.config.max_endpoints_per_subset;
         let endpoints = endpoints.map(|(endpoints, _)| endpoints);
 
-        Observation::Seen {
+        Observation::Present {
             uid,
             observed: Observed {
                 endpoints,
@@ -259,7 +259,7 @@ impl Controller for Mirroring {
             &observed.slices,
             &groups,
             &["IPv4", "IPv6"],
-            &frame(endpoints, observed.limit),
+            &template(endpoints, observed.limit),
             false,
         )
     }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_written_by_hand_is_mirrored() {
+    fn only_manually_written_endpoints_are_mirrored() {
         let check = |meta: &str, spec: &str, expected: bool| {
             let service = Service::project(
                 &parsed(&format!("{{metadata: {{name: s}}, spec: {{{spec}}}}}")).into(),

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_that_nobody_asked_about_for_longest_are_forgotten() {
+    fn the_least_recently_used_are_dropped() {
         let one = |n: usize| Identity {
             uid: n.to_string().into(),
             ..Identity::default()

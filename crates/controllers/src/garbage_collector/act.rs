@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use super::identity::Identity;
 use super::plan::{Dependent, Item, Observed, Owners, Plan, Verdict, verdict};
 use super::{GarbageCollector, Work, owners};
-use crate::frame::Requeue;
+use crate::framework::Requeue;
 use crate::views::{FOREGROUND, ORPHAN, Owned, Owner};
 
 /// The most dependents orphaned at once.
@@ -77,12 +77,12 @@ impl GarbageCollector {
             Plan::Verify if resource.namespaced && identity.namespace.is_empty() => {}
             Plan::Verify => match self.live(&resource, identity).await? {
                 Some(_) => return Err(ActError::Unheard),
-                None if resource.namespaced => self.hearing.absent(identity),
-                None => self.hearing.absent(&identity.of_cluster()),
+                None if resource.namespaced => self.feed.absent(identity),
+                None => self.feed.absent(&identity.of_cluster()),
             },
-            Plan::Judge(item) => match self.live(&resource, identity).await? {
-                None => self.hearing.absent(identity),
-                Some(live) => self.judge(&resource, identity, &item, &live).await?,
+            Plan::Decide(item) => match self.live(&resource, identity).await? {
+                None => self.feed.absent(identity),
+                Some(live) => self.decide(&resource, identity, &item, &live).await?,
             },
         }
 
@@ -90,7 +90,7 @@ impl GarbageCollector {
     }
 
     /// Reads the owners of an object and acts on the result.
-    async fn judge(
+    async fn decide(
         &self,
         resource: &Resource,
         identity: &Identity,
@@ -137,7 +137,7 @@ impl GarbageCollector {
     async fn state(&self, owner: &Owner, namespace: &str) -> Result<Option<Owners>, ActError> {
         let mut named = Identity::of_owner(owner, namespace);
         {
-            let absent = &mut self.hearing.graph().absent;
+            let absent = &mut self.feed.graph().absent;
             if absent.has(&named.of_cluster()) || absent.has(&named) {
                 return Ok(Some(Owners::Dangling));
             }
@@ -157,7 +157,7 @@ impl GarbageCollector {
         }
 
         let Some(live) = self.live(&resource, &named).await? else {
-            self.hearing.graph().absent.add(&named);
+            self.feed.graph().absent.add(&named);
             return Ok(Some(Owners::Dangling));
         };
         let waits = Owned::of(live.meta()).deletes_dependents();
@@ -223,7 +223,7 @@ impl GarbageCollector {
         match deleted {
             Ok(_) => Ok(()),
             Err(error) if error.is_not_found() => {
-                self.hearing.absent(identity);
+                self.feed.absent(identity);
                 Ok(())
             }
             Err(error) => Err(ActError::Delete(error)),

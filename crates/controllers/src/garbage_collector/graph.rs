@@ -14,7 +14,7 @@ use coracle_client::{Cached, Resource};
 
 use super::absent::AbsentOwners;
 use super::identity::{Id, Identity};
-use super::node::{Known, Node};
+use super::node::{Node, Source};
 use crate::views::{Owned, Owner};
 
 /// All objects and their owners.
@@ -31,7 +31,7 @@ pub struct Effects {
     /// Objects to process: may they stay?
     pub look_at: Vec<Id>,
     /// An object to process again, with backoff.
-    pub look_again: Option<Id>,
+    pub requeue_after: Option<Id>,
     /// An object whose dependents are to be orphaned.
     pub orphan: Option<Id>,
     /// Dependents that name an owner of another namespace, with that owner.
@@ -65,7 +65,7 @@ impl Graph {
     pub fn observed(&mut self, of: &Arc<Resource>, object: &Arc<Cached<Owned>>) -> Effects {
         let mut effects = Effects::default();
         let id = Id::of(&object.uid);
-        let known = Known::Seen {
+        let known = Source::Informer {
             of: of.clone(),
             object: object.clone(),
         };
@@ -76,8 +76,8 @@ impl Graph {
                 None
             }
             Some(node) => {
-                let before = std::mem::replace(&mut node.known, known);
-                if let Known::Virtual(said) = &before {
+                let before = std::mem::replace(&mut node.source, known);
+                if let Source::Reference(said) = &before {
                     self.correct(&id, said, &mut effects);
                 }
                 Some(before)
@@ -85,7 +85,7 @@ impl Graph {
         };
 
         let before = match before {
-            Some(Known::Seen { object, .. }) => Some(object),
+            Some(Source::Informer { object, .. }) => Some(object),
             _ => None,
         };
 
@@ -138,9 +138,9 @@ impl Graph {
 
         if let Some(next) = next {
             if let Some(node) = self.nodes.get_mut(&id) {
-                node.known = Known::Virtual(Box::new(next));
+                node.source = Source::Reference(Box::new(next));
             }
-            effects.look_again = Some(id);
+            effects.requeue_after = Some(id);
         }
 
         effects
@@ -219,8 +219,10 @@ impl Graph {
         let namespace = &object.key.namespace;
         if !self.nodes.contains_key(&owner_id) {
             let said = Identity::of_owner(owner, namespace);
-            self.nodes
-                .insert(owner_id.clone(), Node::new(Known::Virtual(Box::new(said))));
+            self.nodes.insert(
+                owner_id.clone(),
+                Node::new(Source::Reference(Box::new(said))),
+            );
             // Verify that it exists.
             effects.look_at.push(owner_id.clone());
         }

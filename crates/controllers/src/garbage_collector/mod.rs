@@ -9,7 +9,7 @@
 pub mod absent;
 mod act;
 pub mod graph;
-mod hear;
+mod handlers;
 pub mod identity;
 pub mod node;
 mod owners;
@@ -27,13 +27,14 @@ use coracle_client::{Client, ObjectKey, Resource, WorkQueue};
 
 pub use act::ActError;
 use graph::Graph;
-use hear::Hearing;
+use handlers::GraphFeed;
 use identity::Id;
 use node::Node;
 use plan::{Dependent, Item, Observed, Plan, Turn};
 
-use crate::frame::{
-    Context, Controller, Feeds, Monitors, Observation, Requeue, Resources, Shell, allows, preferred,
+use crate::framework::{
+    Context, Controller, Feeds, Monitors, Observation, Requeue, Resources, Runner, allows,
+    preferred,
 };
 
 /// The service account.
@@ -41,7 +42,7 @@ pub(crate) const ACCOUNT: &str = "generic-garbage-collector";
 
 /// The controller.
 pub struct GarbageCollector {
-    hearing: Hearing,
+    feed: GraphFeed,
     queue: WorkQueue<Work>,
     resources: Resources,
     client: Client,
@@ -67,22 +68,22 @@ impl fmt::Display for Work {
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("garbage_collector");
     let recorder = context.recorder.clone().component(GarbageCollector::NAME);
-    let hearing = Hearing::new(queue.clone(), recorder);
-    let told = hearing.clone();
+    let feed = GraphFeed::new(queue.clone(), recorder);
+    let handler = feed.clone();
     let mut monitors = Monitors::new(context, collectable, move |of, change| {
-        told.hear(of, change)
+        handler.handle(of, change)
     });
     monitors.begin().await;
 
     let controller = GarbageCollector {
-        hearing,
+        feed,
         queue: queue.clone(),
         resources: context.resources(),
         client: context.client(ACCOUNT),
     };
 
     let nothing_more = Feeds::new();
-    let work = Shell::new(controller, queue, context).run(nothing_more, workers);
+    let work = Runner::new(controller, queue, context).run(nothing_more, workers);
     tokio::join!(work, monitors.follow());
 }
 
@@ -109,10 +110,10 @@ impl Controller for GarbageCollector {
     const NAME: &'static str = "garbage-collector-controller";
 
     fn observe(&self, key: &Work) -> Observation<Observed> {
-        let graph = self.hearing.graph();
+        let graph = self.feed.graph();
         let (Work::Look(id) | Work::Orphan(id)) = key;
         let Some(node) = graph.get(id) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
         let turn = match key {
             Work::Look(_) => Turn::Look(item(&graph, node)),
@@ -125,7 +126,7 @@ impl Controller for GarbageCollector {
             turn,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: Text::from(id.to_string()),
             observed,
         }

@@ -13,38 +13,38 @@ use crate::views::{Owned, Owner};
 #[derive(Debug)]
 pub struct Node {
     /// Where its data come from.
-    pub(super) known: Known,
+    pub(super) source: Source,
     /// Its dependents.
     pub(super) dependents: BTreeSet<Id>,
 }
 
 /// Where the data of a node come from.
 #[derive(Debug)]
-pub(super) enum Known {
+pub(super) enum Source {
     /// Reported by an informer.
-    Seen {
+    Informer {
         of: Arc<Resource>,
         object: Arc<Cached<Owned>>,
     },
     /// Known only from a reference.
-    Virtual(Box<Identity>),
+    Reference(Box<Identity>),
 }
 
 const NO_OWNERS: &[Owner] = &[];
 
 impl Node {
-    pub(super) fn new(known: Known) -> Node {
+    pub(super) fn new(source: Source) -> Node {
         Node {
-            known,
+            source,
             dependents: BTreeSet::new(),
         }
     }
 
     /// Its identity.
     pub fn identity(&self) -> Identity {
-        match &self.known {
-            Known::Virtual(identity) => Identity::clone(identity),
-            Known::Seen { of, object } => Identity {
+        match &self.source {
+            Source::Reference(identity) => Identity::clone(identity),
+            Source::Informer { of, object } => Identity {
                 api_version: of.api_version(),
                 kind: of.kind.clone(),
                 name: object.key.name.clone(),
@@ -54,32 +54,32 @@ impl Node {
         }
     }
 
-    /// Whether it is known only from references.
+    /// Whether it is source only from references.
     pub fn is_virtual(&self) -> bool {
-        matches!(self.known, Known::Virtual(_))
+        matches!(self.source, Source::Reference(_))
     }
 
-    /// Its resource, if known.
+    /// Its resource, if source.
     pub fn resource(&self) -> Option<&Resource> {
-        match &self.known {
-            Known::Seen { of, .. } => Some(of),
-            Known::Virtual(_) => None,
+        match &self.source {
+            Source::Informer { of, .. } => Some(of),
+            Source::Reference(_) => None,
         }
     }
 
     /// Its namespace; for a virtual one, that of the first reference.
     pub fn namespace(&self) -> &str {
-        match &self.known {
-            Known::Seen { object, .. } => &object.key.namespace,
-            Known::Virtual(identity) => &identity.namespace,
+        match &self.source {
+            Source::Informer { object, .. } => &object.key.namespace,
+            Source::Reference(identity) => &identity.namespace,
         }
     }
 
     /// Its owner references.
     pub fn owners(&self) -> &[Owner] {
-        match &self.known {
-            Known::Seen { object, .. } => &object.owners,
-            Known::Virtual(_) => NO_OWNERS,
+        match &self.source {
+            Source::Informer { object, .. } => &object.owners,
+            Source::Reference(_) => NO_OWNERS,
         }
     }
 
@@ -102,9 +102,9 @@ impl Node {
     }
 
     pub(super) fn seen(&self) -> Option<&Arc<Cached<Owned>>> {
-        match &self.known {
-            Known::Seen { object, .. } => Some(object),
-            Known::Virtual(_) => None,
+        match &self.source {
+            Source::Informer { object, .. } => Some(object),
+            Source::Reference(_) => None,
         }
     }
 }

@@ -68,7 +68,7 @@ pub enum Plan {
     /// Verify that it exists.
     Verify,
     /// Decide whether it may stay.
-    Judge(Item),
+    Decide(Item),
     /// It waits for dependents; process these.
     Wait(Vec<Id>),
     /// It need not wait for its dependents any longer.
@@ -88,7 +88,7 @@ pub fn plan(observed: &Observed) -> Plan {
         // It is being deleted anyway; its dependents follow.
         Turn::Look(item) if item.is_being_deleted => Plan::Keep,
         Turn::Look(item) if item.is_virtual => Plan::Verify,
-        Turn::Look(item) if item.has_owners => Plan::Judge(item.clone()),
+        Turn::Look(item) if item.has_owners => Plan::Decide(item.clone()),
         Turn::Look(_) => Plan::Keep,
     }
 }

@@ -83,7 +83,7 @@ fn turn(graph: &Graph, name: &str) -> Plan {
 }
 
 #[test]
-fn an_owner_that_nobody_has_seen_is_looked_for() {
+fn an_unobserved_owner_is_verified() {
     let mut graph = Graph::default();
     assert_eq!(
         see(&mut graph, object("child", &[owner("parent")])),
@@ -98,13 +98,13 @@ fn an_owner_that_nobody_has_seen_is_looked_for() {
 }
 
 #[test]
-fn what_belongs_to_an_absent_owner_is_looked_at() {
+fn dependents_of_an_absent_owner_are_processed() {
     let mut graph = Graph::default();
     see(&mut graph, object("child", &[owner("parent")]));
     assert_eq!(graph.absent(&said("parent")), looks(&["child"]));
     assert!(graph.get(&Id::of("parent")).is_none());
     assert!(graph.absent.has(&said("parent")));
-    assert!(matches!(turn(&graph, "child"), Plan::Judge(_)));
+    assert!(matches!(turn(&graph, "child"), Plan::Decide(_)));
     // Reported twice it changes nothing.
     assert_eq!(graph.absent(&said("parent")), Effects::default());
 }
@@ -171,7 +171,7 @@ fn one_that_was_going_when_it_was_first_seen_begins_too() {
 }
 
 #[test]
-fn a_dependent_that_does_not_block_holds_nobody() {
+fn a_dependent_that_does_not_block_delays_no_owner() {
     let mut graph = Graph::default();
     see(&mut graph, object("child", &[owner("parent")]));
     see(&mut graph, going(object("parent", &[]), false, true));
@@ -212,7 +212,7 @@ fn an_orphaning_owner_names_its_dependents() {
 }
 
 #[test]
-fn an_owner_of_another_namespace_is_reported_whoever_is_seen_first() {
+fn an_owner_of_another_namespace_is_reported_in_either_order() {
     let elsewhere = || {
         let mut child = object("child", &[owner("parent")]);
         child.key.namespace = "b".into();
@@ -297,7 +297,7 @@ fn names_that_dependents_disagree_about_are_tried_in_turn() {
         "only those that named it so"
     );
 
-    assert_eq!(effects.look_again, Some(Id::of("parent")));
+    assert_eq!(effects.requeue_after, Some(Id::of("parent")));
     assert_eq!(
         graph.get(&Id::of("parent")).unwrap().identity(),
         Identity::of_owner(&other, "a")

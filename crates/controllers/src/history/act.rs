@@ -28,7 +28,7 @@ pub enum HistoryError {
     #[error("{0} was deleted or replaced; adoption skipped")]
     Replaced(ObjectKey),
     #[error("controller revision {0} already exists and is not in the cache yet")]
-    Unseen(String),
+    Unobserved(String),
     #[error("cannot write controller revision")]
     Write(#[source] Error),
     #[error("cannot delete old controller revision")]
@@ -172,7 +172,7 @@ impl Revisions {
                 }
                 // It is adopted when it is observed.
                 None if is_same => {
-                    return Err(HistoryError::Unseen(taken.meta().name().to_string()));
+                    return Err(HistoryError::Unobserved(taken.meta().name().to_string()));
                 }
                 // It is of another template, or belongs to a deleted set of the same name.
                 _ => collisions = Some(collisions.unwrap_or_default() + 1),

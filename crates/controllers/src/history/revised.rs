@@ -8,9 +8,9 @@ use coracle_client::{
 
 use super::act::REVISIONS;
 use super::{Revision, Revisions};
-use crate::frame::{Context, Feeds};
+use crate::framework::{Context, Feeds};
 use crate::own_writes::OwnWrites;
-use crate::pods::{self, PodControl, PodOwner, Unseen};
+use crate::pods::{self, PodControl, PodOwner, Unobserved};
 use crate::views::{BY_CONTROLLER, Pod, orphans_of};
 
 /// What differs between the two controllers.
@@ -36,7 +36,7 @@ pub struct Revised<S: PodOwner> {
     /// Writes their revisions.
     pub history: Revisions,
     /// Expected creations and deletions.
-    pub unseen: Arc<Unseen>,
+    pub unobserved: Arc<Unobserved>,
     /// Own writes.
     pub written: Arc<OwnWrites>,
     /// Records events.
@@ -63,10 +63,13 @@ impl<S: PodOwner> Revised<S> {
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
         revisions.ensure_index(BY_CONTROLLER, Revision::by_controller);
 
-        let (unseen, written) = (Arc::new(Unseen::default()), Arc::new(OwnWrites::default()));
-        pods::follow_owners(feeds, &sets, &unseen, queue);
+        let (unobserved, written) = (
+            Arc::new(Unobserved::default()),
+            Arc::new(OwnWrites::default()),
+        );
+        pods::follow_owners(feeds, &sets, &unobserved, queue);
         let woken = queue.clone();
-        pods::follow_pods(feeds, &sets, &pods, &unseen, move |key| {
+        pods::follow_pods(feeds, &sets, &pods, &unobserved, move |key| {
             woken.add(key.clone())
         });
 
@@ -79,7 +82,7 @@ impl<S: PodOwner> Revised<S> {
         let control = PodControl::new(
             access.clone(),
             pod_access,
-            unseen.clone(),
+            unobserved.clone(),
             written.clone(),
             recorder.clone(),
         );
@@ -97,7 +100,7 @@ impl<S: PodOwner> Revised<S> {
             access,
             control,
             history,
-            unseen,
+            unobserved,
             written,
             recorder,
             pods,

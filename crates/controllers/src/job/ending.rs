@@ -3,7 +3,7 @@
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Text, Value};
 
-use super::failure::{Failure, has_failed, judge};
+use super::failure::{Failure, apply_policy, has_failed};
 use super::indexes::Indexes;
 use super::plan::{Observed, Work, index_limit};
 use crate::views::{Job, Phase};
@@ -87,7 +87,7 @@ fn by_failure_policy(job: &Job, work: &Work) -> Option<Ending> {
         .filter(|pod| has_failed(job, pod));
 
     let message = failed
-        .map(|pod| judge(job, pod))
+        .map(|pod| apply_policy(job, pod))
         .find_map(|failure| match failure {
             Failure::Job(message) => Some(message),
             _ => None,

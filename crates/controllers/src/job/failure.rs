@@ -35,7 +35,7 @@ pub fn has_failed(job: &Job, pod: &Pod) -> bool {
 }
 
 /// Applies the pod failure policy to a failed pod: the first matching rule wins.
-pub fn judge(job: &Job, pod: &Cached<Pod>) -> Failure {
+pub fn apply_policy(job: &Job, pod: &Cached<Pod>) -> Failure {
     let Some(policy) = job.failure_policy() else {
         return Failure::Counts;
     };

@@ -9,7 +9,7 @@ mod act;
 pub mod backoff;
 pub mod ending;
 pub mod failure;
-mod hear;
+mod handlers;
 pub mod indexes;
 mod new_pod;
 mod orphans;
@@ -32,9 +32,9 @@ pub use act::ActError;
 use backoff::Backoff;
 pub use plan::{Observed, Plan};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::own_writes::OwnWrites;
-use crate::pods::{PodControl, Unseen};
+use crate::pods::{PodControl, Unobserved};
 use crate::views::{BY_CONTROLLER, Job, Pod, orphans_of};
 
 /// The service account, and the component of events.
@@ -52,7 +52,7 @@ pub struct Jobs {
     pods: Informer<Pod>,
     job_access: Access,
     control: PodControl,
-    unseen: Arc<Unseen>,
+    unobserved: Arc<Unobserved>,
     written: Arc<OwnWrites>,
     memory: Mutex<BTreeMap<ObjectKey, Memory>>,
     recorder: Recorder,
@@ -66,7 +66,7 @@ struct Memory {
     uid: Text,
     backoff: Backoff,
     /// Pods without their finalizer: a cache that still shows it is stale.
-    let_go: BTreeSet<Text>,
+    untracked: BTreeSet<Text>,
 }
 
 /// Runs the controller with `workers` workers. Never returns.
@@ -75,7 +75,7 @@ pub async fn run(context: &Context, workers: usize) {
         WorkQueue::with_limiter("job", Box::new(ExponentialLimiter::new(PAUSES.0, PAUSES.1)));
     let mut feeds = Feeds::new();
     let controller = Jobs::new(context, &queue, &mut feeds);
-    let counting = Shell::new(controller, queue, context).run(feeds, workers);
+    let counting = Runner::new(controller, queue, context).run(feeds, workers);
     tokio::join!(counting, orphans::run(context));
 }
 
@@ -88,9 +88,9 @@ impl Jobs {
         let pods: Informer<Pod> = context.informers.of(&pods_of);
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
 
-        let unseen = Arc::new(Unseen::default());
+        let unobserved = Arc::new(Unobserved::default());
         let written = Arc::new(OwnWrites::default());
-        hear::follow(feeds, &jobs, &pods, &unseen, queue);
+        handlers::follow(feeds, &jobs, &pods, &unobserved, queue);
         let client = context.client(ACCOUNT);
         let job_access = client.resource(&jobs_of);
 
@@ -98,7 +98,7 @@ impl Jobs {
         let control = PodControl::new(
             job_access.clone(),
             client.resource(&pods_of),
-            unseen.clone(),
+            unobserved.clone(),
             written.clone(),
             recorder.clone(),
         );
@@ -108,7 +108,7 @@ impl Jobs {
             pods,
             job_access,
             control,
-            unseen,
+            unobserved,
             written,
             memory: Mutex::new(BTreeMap::new()),
             recorder,
@@ -151,12 +151,12 @@ impl Controller for Jobs {
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(job) = self.jobs.get(key) else {
             self.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if job.finished().is_some() {
             self.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         }
 
         if self.written.is_behind(
@@ -166,7 +166,7 @@ impl Controller for Jobs {
             return Observation::Behind;
         }
 
-        let settled = self.unseen.expectations.satisfied(&job.uid);
+        let settled = self.unobserved.expectations.satisfied(&job.uid);
         let own = [job.uid.to_string(), orphans_of(&key.namespace)];
         let pods: Vec<_> = own
             .iter()
@@ -180,7 +180,7 @@ impl Controller for Jobs {
         let memory = self.remembered(key, &job.uid, |memory| {
             // What the cache shows need not be remembered.
             memory
-                .let_go
+                .untracked
                 .retain(|uid| pods.iter().any(|pod| pod.uid == *uid && pod.is_tracked));
             memory.clone()
         });
@@ -188,12 +188,12 @@ impl Controller for Jobs {
         let observed = Observed {
             pods,
             settled,
-            let_go: memory.let_go,
+            untracked: memory.untracked,
             backoff: memory.backoff,
             job,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: observed.job.uid.clone(),
             observed,
         }

@@ -24,7 +24,7 @@ pub(super) fn new_pod(job: &Job, owner: &Owner, new: New) -> Option<Value> {
         }
     };
 
-    let mut pod = template::pod(
+    let mut pod = template::build_pod(
         job.template()?,
         &owner.key.namespace,
         &base,
@@ -49,14 +49,14 @@ pub(super) fn new_pod(job: &Job, owner: &Owner, new: New) -> Option<Value> {
         spec.insert("hostname", format!("{name}-{index}"));
 
         for containers in ["initContainers", "containers"] {
-            spec.structs_mut(containers).for_each(tell_index);
+            spec.structs_mut(containers).for_each(set_index_variable);
         }
     }
 
     Some(pod)
 }
 
-fn tell_index(container: &mut Map) {
+fn set_index_variable(container: &mut Map) {
     let mut variables = container.items("env").to_vec();
     if variables
         .iter()

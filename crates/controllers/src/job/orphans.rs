@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_client::{Access, Cached, Change, Error, Informer, ObjectKey, Resource, WorkQueue};
 
-use super::act::{is_gone, let_go_patch};
+use super::act::{is_gone, untrack_patch};
 use super::{ACCOUNT, JOBS};
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::{BY_CONTROLLER, Job, Pod};
 
 /// Removes finalizers. Its keys are pods.
@@ -20,7 +20,7 @@ struct Orphans {
 }
 
 /// A pod, and its Job if it exists.
-struct Held {
+struct TrackedPod {
     pod: Arc<Cached<Pod>>,
     job: Option<Arc<Cached<Job>>>,
 }
@@ -28,7 +28,7 @@ struct Held {
 /// The finalizer could not be removed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot remove tracking finalizer from pod")]
-struct LetGoError(#[source] Error);
+struct UntrackError(#[source] Error);
 
 /// Runs it. Never returns.
 pub(super) async fn run(context: &Context) {
@@ -65,7 +65,7 @@ pub(super) async fn run(context: &Context) {
     });
 
     let pod_access = context.client(ACCOUNT).resource(&pods_of);
-    Shell::new(
+    Runner::new(
         Orphans {
             jobs,
             pods,
@@ -79,7 +79,7 @@ pub(super) async fn run(context: &Context) {
 }
 
 /// Whether no Job will count the pod: it has no controller, or its Job was deleted or has finished.
-fn is_orphan(held: &Held) -> bool {
+fn is_orphan(held: &TrackedPod) -> bool {
     let Some(owner) = &held.pod.controller else {
         return true;
     };
@@ -94,15 +94,15 @@ fn is_orphan(held: &Held) -> bool {
 #[async_trait]
 impl Controller for Orphans {
     type Key = ObjectKey;
-    type Observed = Held;
+    type Observed = TrackedPod;
     type Plan = bool;
-    type Error = LetGoError;
+    type Error = UntrackError;
 
     const NAME: &'static str = "job-controller";
 
-    fn observe(&self, key: &ObjectKey) -> Observation<Held> {
+    fn observe(&self, key: &ObjectKey) -> Observation<TrackedPod> {
         let Some(pod) = self.pods.get(key).filter(|pod| pod.is_tracked) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
         let job = pod.controller.as_ref().and_then(|owner| {
             let job = self
@@ -111,21 +111,26 @@ impl Controller for Orphans {
             (job.uid == owner.uid).then_some(job)
         });
 
-        Observation::Seen {
+        Observation::Present {
             uid: pod.uid.clone(),
-            observed: Held { pod, job },
+            observed: TrackedPod { pod, job },
         }
     }
 
-    fn plan(held: &Held, _: Timestamp) -> bool {
+    fn plan(held: &TrackedPod, _: Timestamp) -> bool {
         is_orphan(held)
     }
 
-    async fn act(&self, key: &ObjectKey, held: Held, lets_go: bool) -> Result<Requeue, LetGoError> {
-        if lets_go {
+    async fn act(
+        &self,
+        key: &ObjectKey,
+        held: TrackedPod,
+        untracks: bool,
+    ) -> Result<Requeue, UntrackError> {
+        if untracks {
             let pods = self.pod_access.clone().namespace(&key.namespace);
-            match pods.patch(&key.name, &let_go_patch(&held.pod)).await {
-                Err(error) if !is_gone(&error) => return Err(LetGoError(error)),
+            match pods.patch(&key.name, &untrack_patch(&held.pod)).await {
+                Err(error) if !is_gone(&error) => return Err(UntrackError(error)),
                 _ => {}
             }
         }
@@ -140,14 +145,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_is_let_go_when_nobody_will_count_it() {
+    fn a_pod_is_untracked_when_no_job_will_count_it() {
         let check = |owner: &str, job: Option<&str>, expected: bool| {
             let parse = |text: String| json::parse(text.as_bytes()).unwrap();
             let pod = parse(format!(
                 r#"{{"metadata":{{"name":"p","ownerReferences":[{owner}]}}}}"#
             ));
             let job = job.map(|text| parse(format!(r#"{{"metadata":{{"name":"j"}},{text}}}"#)));
-            let held = Held {
+            let held = TrackedPod {
                 pod: Arc::new(Cached::of(pod).unwrap()),
                 job: job.map(|job| Arc::new(Cached::of(job).unwrap())),
             };

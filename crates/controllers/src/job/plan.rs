@@ -14,7 +14,7 @@ use coracle_client::Cached;
 
 use super::backoff::{self, Backoff};
 use super::ending::{Ending, ending};
-use super::failure::{has_failed, judge};
+use super::failure::{apply_policy, has_failed};
 use super::indexes::Indexes;
 use crate::pods::{Claims, claims, rank};
 use crate::views::{Job, Phase, Pod};
@@ -32,7 +32,7 @@ pub struct Observed {
     /// Whether all expectations are met.
     pub settled: bool,
     /// Pods without tracking finalizer, although the cache still shows it.
-    pub let_go: BTreeSet<Text>,
+    pub untracked: BTreeSet<Text>,
     /// The backoff state.
     pub backoff: Backoff,
 }
@@ -109,7 +109,7 @@ pub(super) struct Sorted {
 
 /// Whether a pod has yet to be counted.
 pub(super) fn is_tracked(observed: &Observed, pod: &Cached<Pod>) -> bool {
-    pod.is_tracked && !observed.let_go.contains(&pod.uid)
+    pod.is_tracked && !observed.untracked.contains(&pod.uid)
 }
 
 /// The index of a pod of an indexed Job.
@@ -144,7 +144,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let failed_now = sorted
         .new_failed
         .iter()
-        .filter(|pod| judge(job, pod).counts())
+        .filter(|pod| apply_policy(job, pod).counts())
         .count();
 
     let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
@@ -168,7 +168,7 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     };
 
     if job.is_indexed() {
-        look_at_indexes(observed, &mut work);
+        compute_indexes(observed, &mut work);
     }
 
     work.ending = ending(observed, &work, failed, now);
@@ -236,7 +236,7 @@ fn sort(observed: &Observed, pods: &[Arc<Cached<Pod>>]) -> Sorted {
 
 /// Computes which indexes have succeeded and failed, and which failed pods are kept to carry the
 /// failure count.
-fn look_at_indexes(observed: &Observed, work: &mut Work) {
+fn compute_indexes(observed: &Observed, work: &mut Work) {
     let job: &Job = &observed.job;
     let text = |name: &str| {
         job.status()
@@ -266,7 +266,7 @@ fn look_at_indexes(observed: &Observed, work: &mut Work) {
     let failed = pods.iter().filter(|pod| has_failed(job, pod));
     let for_good = failed.clone().filter(|pod| {
         let before = pod.index.map_or(0, |index| i64::from(index.failures));
-        match judge(job, pod) {
+        match apply_policy(job, pod) {
             super::failure::Failure::Index => true,
             failure => failure.counts() && before >= per_index,
         }
@@ -467,7 +467,7 @@ fn failures(job: &Job, before: Option<&Arc<Cached<Pod>>>) -> Option<(u32, u32)> 
         .index
         .map_or((0, 0), |index| (index.failures, index.ignored_failures));
 
-    Some(if judge(job, pod).counts() {
+    Some(if apply_policy(job, pod).counts() {
         (counted + 1, ignored)
     } else {
         (counted, ignored + 1)

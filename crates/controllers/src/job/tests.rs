@@ -89,7 +89,7 @@ fn observed(job: Value, pods: &[&str]) -> Observed {
             .map(|words| Arc::new(Cached::of(pod(words)).unwrap()))
             .collect(),
         settled: true,
-        let_go: BTreeSet::new(),
+        untracked: BTreeSet::new(),
         backoff: Backoff::default(),
     }
 }
@@ -102,7 +102,7 @@ fn work(observed: &Observed, after: i64) -> Work {
 }
 
 /// The planned action as text.
-fn deed(work: &Work) -> String {
+fn action(work: &Work) -> String {
     let names = |pods: &[Arc<Cached<Pod>>]| {
         let mut names: Vec<&str> = pods.iter().map(|pod| pod.key.name.as_str()).collect();
         names.sort_unstable();
@@ -172,7 +172,7 @@ fn uncounted(status: &Map, how: &str) -> Vec<String> {
 fn as_many_pods_run_as_are_wanted() {
     let check = |spec: &str, status: &str, pods: &[&str], expected: &str| {
         assert_eq!(
-            deed(&work(&observed(job(spec, status), pods), 60)),
+            action(&work(&observed(job(spec, status), pods), 60)),
             expected,
             "{spec} {status} {pods:?}"
         );
@@ -242,7 +242,7 @@ fn as_many_pods_run_as_are_wanted() {
 fn what_is_not_settled_finished_foreign_or_going_is_left() {
     let mut seen = observed(job(r#""completions":1"#, ""), &[]);
     seen.settled = false;
-    assert_eq!(deed(&work(&seen, 0)), "keep");
+    assert_eq!(action(&work(&seen, 0)), "keep");
 
     let complete = r#","conditions":[{"type":"Complete","status":"True"}]"#;
     assert_eq!(
@@ -261,9 +261,9 @@ fn what_is_not_settled_finished_foreign_or_going_is_left() {
 
     let seen = observed(going, &["a Running"]);
     let work = work(&seen, 0);
-    assert_eq!(deed(&work), "keep");
+    assert_eq!(action(&work), "keep");
     assert_eq!(
-        tracked(&seen, &work).let_go.len(),
+        tracked(&seen, &work).untrack.len(),
         1,
         "nothing is held for a Job that goes"
     );
@@ -401,7 +401,7 @@ fn indexes_are_filled_doubled_ones_go_and_policies_decide() {
             .unwrap_or_default();
 
         assert_eq!(
-            (deed(&work).as_str(), found.as_str()),
+            (action(&work).as_str(), found.as_str()),
             (expected, ending),
             "{spec} {status} {pods:?}"
         );
@@ -505,7 +505,7 @@ fn failures_are_waited_for_longer_and_longer() {
         );
 
         assert_eq!(
-            deed(&work),
+            action(&work),
             if expected.is_some() {
                 "keep"
             } else {
@@ -531,7 +531,7 @@ fn failures_are_waited_for_longer_and_longer() {
 }
 
 #[test]
-fn a_pod_is_written_down_let_go_and_counted_once() {
+fn a_pod_is_recorded_untracked_and_counted_once() {
     let mut seen = observed(
         job(r#""completions":3,"parallelism":3"#, ""),
         &["a Succeeded", "b Failed", "c Running"],
@@ -554,7 +554,7 @@ fn a_pod_is_written_down_let_go_and_counted_once() {
     );
 
     let names: Vec<&str> = told
-        .let_go
+        .untrack
         .iter()
         .map(|pod| pod.key.name.as_str())
         .collect();
@@ -590,10 +590,10 @@ fn a_pod_is_written_down_let_go_and_counted_once() {
     // They were counted, and the cache still shows their finalizers.
     object.as_object_mut().unwrap().insert("status", counted);
     seen = observed(object, &["a Succeeded", "b Failed", "c Running"]);
-    seen.let_go = ["a", "b"].into_iter().map(Text::const_new).collect();
+    seen.untracked = ["a", "b"].into_iter().map(Text::const_new).collect();
     let last = work(&seen, 60);
     assert_eq!(last.succeeded, 1);
-    assert!(tracked(&seen, &last).let_go.is_empty());
+    assert!(tracked(&seen, &last).untrack.is_empty());
 }
 
 #[test]
@@ -643,7 +643,7 @@ fn a_job_that_fails_takes_its_pods_along() {
         &["a Running", "b Succeeded"],
     );
     let work = work(&seen, 0);
-    assert_eq!(deed(&work), "end a");
+    assert_eq!(action(&work), "end a");
 
     let told = tracked(&seen, &work);
     assert_eq!(
@@ -671,7 +671,7 @@ fn a_job_that_fails_takes_its_pods_along() {
 }
 
 #[test]
-fn suspension_is_told_and_the_clock_begins_anew() {
+fn suspension_is_reported_and_the_deadline_restarts() {
     let seen = observed(job(r#""completions":1,"suspend":true"#, ""), &[]);
     let told = tracked(&seen, &work(&seen, 0));
     assert_eq!(told.news, Some(("Suspended", "Job suspended")));

@@ -13,7 +13,7 @@ use coracle_api::{Map, Text, Value};
 use coracle_client::Cached;
 
 use super::ending::Ending;
-use super::failure::{has_failed, judge};
+use super::failure::{apply_policy, has_failed};
 use super::plan::{Observed, Work, index_of, is_tracked, uncounted};
 use crate::views::{Job, Phase, Pod};
 use crate::write_status::{number, put_count};
@@ -40,7 +40,7 @@ pub struct Tracked {
     /// The status to write first.
     pub status: Map,
     /// The pods whose finalizers are removed then.
-    pub let_go: Vec<Arc<Cached<Pod>>>,
+    pub untrack: Vec<Arc<Cached<Pod>>>,
     /// UIDs of all pods with finalizer, including those.
     pub held: BTreeSet<Text>,
     /// How the Job ends when all pods are counted and terminated.
@@ -80,9 +80,9 @@ pub fn track(observed: &Observed, work: &Work, outcome: Outcome, now: Timestamp)
 
     status.object_mut("uncountedTerminatedPods");
     count(&mut status, &held);
-    let (let_go, all) = note_ended(observed, work, ending.as_ref(), &mut status);
+    let (untrack, all) = note_ended(observed, work, ending.as_ref(), &mut status);
     if job.is_indexed() {
-        note_indexes(job, work, &let_go, &mut status);
+        note_indexes(job, work, &untrack, &mut status);
     }
 
     if let Some(ending) = &ending {
@@ -94,7 +94,7 @@ pub fn track(observed: &Observed, work: &Work, outcome: Outcome, now: Timestamp)
 
     Tracked {
         status,
-        let_go,
+        untrack,
         held,
         ending: ending.filter(|_| all),
         news,
@@ -146,7 +146,7 @@ fn note_ended(
 ) -> (Vec<Arc<Cached<Pod>>>, bool) {
     let job: &Job = &observed.job;
     let (known_succeeded, known_failed) = (uncounted(job, "succeeded"), uncounted(job, "failed"));
-    let mut let_go = Vec::new();
+    let mut untrack = Vec::new();
     let mut new_indexes = 0;
 
     let mut pods: Vec<_> = work
@@ -163,7 +163,7 @@ fn note_ended(
             continue;
         }
 
-        let_go.push(pod.clone());
+        untrack.push(pod.clone());
         let place = index_of(job, pod);
         if pod.phase == Phase::Succeeded && !known_failed.contains(&pod.uid) {
             match place {
@@ -177,7 +177,7 @@ fn note_ended(
             }
         } else if failed || ending.is_some_and(|ending| !ending.well) {
             let has_place = !job.is_indexed() || place.is_some();
-            if has_place && !known_failed.contains(&pod.uid) && judge(job, pod).counts() {
+            if has_place && !known_failed.contains(&pod.uid) && apply_policy(job, pod).counts() {
                 note_uid(status, "failed", pod);
             }
         }
@@ -186,11 +186,11 @@ fn note_ended(
         if new_indexes + list.items("succeeded").len() + list.items("failed").len()
             >= MOST_UNCOUNTED
         {
-            return (let_go, false);
+            return (untrack, false);
         }
     }
 
-    (let_go, true)
+    (untrack, true)
 }
 
 /// Whether a pod will not change any more.
@@ -216,8 +216,8 @@ fn note_uid(status: &mut Map, how: &'static str, pod: &Cached<Pod>) {
 }
 
 /// Indexes of pods are counted by the text itself, which cannot contain one twice.
-fn note_indexes(job: &Job, work: &Work, let_go: &[Arc<Cached<Pod>>], status: &mut Map) {
-    let done = let_go.iter().filter(|pod| pod.phase == Phase::Succeeded);
+fn note_indexes(job: &Job, work: &Work, untrack: &[Arc<Cached<Pod>>], status: &mut Map) {
+    let done = untrack.iter().filter(|pod| pod.phase == Phase::Succeeded);
     let succeeded = work
         .known_indexes
         .with(done.filter_map(|pod| index_of(job, pod)));

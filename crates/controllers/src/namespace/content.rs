@@ -9,7 +9,7 @@ use coracle_client::{DeleteOptions, Error, ListOptions, Propagation};
 use super::Namespaces;
 use super::conditions::Outcome;
 use super::plan::{self, Remaining};
-use crate::frame::{allows, preferred};
+use crate::framework::{allows, preferred};
 
 impl Namespaces {
     /// Deletes the content of a namespace that was deleted at `deleted_at`.

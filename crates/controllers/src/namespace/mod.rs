@@ -19,7 +19,7 @@ use coracle_client::{
 };
 use tracing::debug;
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Resources, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Resources, Runner};
 use crate::views::{Owned, Pod};
 use conditions::{Outcome, conditions};
 use plan::Plan;
@@ -28,9 +28,9 @@ use plan::Plan;
 pub(crate) const ACCOUNT: &str = "namespace-controller";
 
 /// This long after a namespace was deleted all API servers know: nothing new is created in it.
-const HEARD_EVERYWHERE: Duration = Duration::from_secs(5);
+const PROPAGATION_DELAY: Duration = Duration::from_secs(5);
 /// A failed one is retried at the latest after this time.
-const AT_LATEST: Duration = Duration::from_secs(60);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// The finalizer in the spec of every namespace.
 const KUBERNETES: &str = "kubernetes";
 
@@ -59,7 +59,7 @@ pub enum ActError {
 
 /// Runs the controller with `workers` workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
-    let each = ExponentialLimiter::new(Duration::from_millis(5), AT_LATEST);
+    let each = ExponentialLimiter::new(Duration::from_millis(5), MAX_RETRY_DELAY);
     let all = BucketLimiter(coracle_client::limit::TokenBucket::new(10.0, 100));
     let queue = WorkQueue::with_limiter(
         "namespace",
@@ -67,7 +67,7 @@ pub async fn run(context: &Context, workers: usize) {
     );
     let mut feeds = Feeds::new();
     let controller = Namespaces::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
@@ -84,7 +84,7 @@ impl Namespaces {
             Change::Added { object, .. } | Change::Updated { new: object, .. }
                 if object.is_being_deleted =>
             {
-                concerned.add_after(object.key.clone(), HEARD_EVERYWHERE);
+                concerned.add_after(object.key.clone(), PROPAGATION_DELAY);
             }
             _ => {}
         });
@@ -126,14 +126,14 @@ impl Namespaces {
             return Ok(Requeue::OnEvent);
         };
 
-        let namespace = self.mark(namespace).await?;
+        let namespace = self.set_terminating(namespace).await?;
         if finalizers(&namespace).is_empty() {
             return Ok(Requeue::OnEvent);
         }
 
         let served = self.resources.clone().now().await;
         let outcome = self.empty(name, deleted_at, &served).await;
-        self.tell(&namespace, &outcome).await;
+        self.update_conditions(&namespace, &outcome).await;
 
         if !outcome.failures.is_empty() || !outcome.undiscovered.is_empty() {
             let undiscovered = outcome
@@ -153,12 +153,12 @@ impl Namespaces {
 
         match outcome.estimate() {
             0 => self.finalize(&namespace).await,
-            estimate => Ok(Requeue::After(plan::look_again(estimate))),
+            estimate => Ok(Requeue::After(plan::requeue_after(estimate))),
         }
     }
 
     /// Sets the phase `Terminating`.
-    async fn mark(&self, mut namespace: Value) -> Result<Value, ActError> {
+    async fn set_terminating(&self, mut namespace: Value) -> Result<Value, ActError> {
         if namespace.at(&["status", "phase"]).and_then(Value::as_str) == Some("Terminating") {
             return Ok(namespace);
         }
@@ -172,7 +172,7 @@ impl Namespaces {
     }
 
     /// Writes the conditions. A failure is left to the next reconcile.
-    async fn tell(&self, namespace: &Value, outcome: &Outcome) {
+    async fn update_conditions(&self, namespace: &Value, outcome: &Outcome) {
         let before = namespace
             .at(&["status", "conditions"])
             .and_then(Value::as_array)
@@ -261,9 +261,9 @@ impl Controller for Namespaces {
 
     fn observe(&self, key: &ObjectKey) -> Observation<bool> {
         let Some(namespace) = self.namespaces.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        Observation::Seen {
+        Observation::Present {
             uid: namespace.uid.clone(),
             observed: namespace.is_being_deleted,
         }

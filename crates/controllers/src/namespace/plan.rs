@@ -32,7 +32,7 @@ pub struct Remaining {
 
 /// When to reconcile a namespace with remaining content: earlier than estimated, so that a wrong
 /// estimate costs little.
-pub fn look_again(estimate: i64) -> Duration {
+pub fn requeue_after(estimate: i64) -> Duration {
     Duration::from_secs(estimate.unsigned_abs() / 2 + 1)
 }
 
@@ -149,8 +149,8 @@ mod tests {
         check(&pods, 59, 60);
         check(&pods, 60, 0);
         check(&[], 0, 0);
-        assert_eq!(look_again(60), Duration::from_secs(31));
-        assert_eq!(look_again(15), Duration::from_secs(8));
+        assert_eq!(requeue_after(60), Duration::from_secs(31));
+        assert_eq!(requeue_after(15), Duration::from_secs(8));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use coracle_client::{
 use ipnet::IpNet;
 use tracing::warn;
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::Node;
 use ranges::{RangeError, Ranges};
 
@@ -103,7 +103,7 @@ pub enum Plan {
     /// It has its ranges.
     Keep,
     /// Assign ranges.
-    Give,
+    Assign,
 }
 
 /// Why a node got no ranges.
@@ -129,7 +129,7 @@ pub async fn run(context: &Context, config: &Config) {
     let queue = WorkQueue::new("cidrallocator-node");
     let mut feeds = Feeds::new();
     let controller = NodeRanges::new(context, ranges, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, WORKERS)
         .await;
 }
@@ -187,7 +187,7 @@ impl NodeRanges {
         Some(taken)
     }
 
-    fn give_back(&self, taken: &[IpNet]) {
+    fn release(&self, taken: &[IpNet]) {
         let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
         taken
             .iter()
@@ -235,8 +235,8 @@ impl Controller for NodeRanges {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Node>>> {
         match self.nodes.get(key) {
-            None => Observation::Gone,
-            Some(node) => Observation::Seen {
+            None => Observation::Absent,
+            Some(node) => Observation::Present {
                 uid: node.uid.clone(),
                 observed: node,
             },
@@ -245,7 +245,7 @@ impl Controller for NodeRanges {
 
     fn plan(node: &Arc<Cached<Node>>, _: Timestamp) -> Plan {
         if node.pod_cidrs.is_empty() && !node.is_being_deleted {
-            Plan::Give
+            Plan::Assign
         } else {
             Plan::Keep
         }
@@ -271,7 +271,7 @@ impl Controller for NodeRanges {
         match self.access.patch(&key.name, &patch(&taken)).await {
             Ok(_) => Ok(Requeue::OnEvent),
             Err(error) => {
-                self.give_back(&taken);
+                self.release(&taken);
                 if error.is_not_found() {
                     Ok(Requeue::OnEvent)
                 } else {
@@ -307,15 +307,18 @@ mod tests {
                 "{cidrs:?}: {told}"
             );
         };
-        check(&[], "--cluster-cidr must be given");
+        check(&[], "--allocate-node-cidrs requires --cluster-cidr");
 
         check(&["10.0.0.0/16"], "");
         check(&["10.0.0.0/16", "fd00::/48"], "");
         check(
             &["10.0.0.0/16", "10.1.0.0/16"],
-            "--cluster-cidr: at most two ranges",
+            "--cluster-cidr: at most two CIDRs",
         );
 
-        check(&["10.0.0.0/25"], "--cluster-cidr: invalid CIDR mask size");
+        check(
+            &["10.0.0.0/25"],
+            "--cluster-cidr: invalid node CIDR mask size",
+        );
     }
 }

@@ -6,7 +6,7 @@ use coracle_client::{Cached, Error, ObjectKey, Patch};
 
 use super::NodeLifecycle;
 use super::plan::{Observed, Plan, Taints, Unknown};
-use crate::frame::Requeue;
+use crate::framework::Requeue;
 use crate::views::{Node, Pod};
 
 /// Why a plan could not be carried out.
@@ -44,18 +44,18 @@ impl NodeLifecycle {
         }
 
         let mut look_after = plan.look_after;
-        let turn = plan
+        let change = plan
             .taints
             .as_ref()
             .filter(|taints| taints.no_execute.is_some() && taints.waits);
 
-        let turn = turn.map(|_| {
+        let change = change.map(|_| {
             self.shared
                 .zones(|zones| zones.take(observed.node.zone(), now))
         });
-        let may_drive = !matches!(turn, Some(Err(_)));
+        let may_drive = !matches!(change, Some(Err(_)));
 
-        if let Some(Err(Some(wait))) = turn {
+        if let Some(Err(Some(wait))) = change {
             look_after = Some(look_after.map_or(wait, |after| after.min(wait)));
         }
 
@@ -118,9 +118,9 @@ impl NodeLifecycle {
         self.shared.to_mark(|to_mark| to_mark.remove(&key.name));
 
         if !observed.node.is_ready() {
-            let told = format!("Node {} status is now: NodeNotReady", key.name);
+            let message = format!("Node {} status is now: NodeNotReady", key.name);
             self.recorder
-                .normal(&Node::reference(&observed.node), "NodeNotReady", told);
+                .normal(&Node::reference(&observed.node), "NodeNotReady", message);
         }
 
         Ok(())

@@ -6,7 +6,7 @@
 //! Nothing polls: a node is reconciled when it changes, and when its grace period would end.
 
 mod act;
-mod hear;
+mod handlers;
 pub mod plan;
 #[cfg(test)]
 mod tests;
@@ -26,9 +26,9 @@ use coracle_client::{
 pub use act::ActError;
 pub use plan::{Observed, Plan};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::{BY_NODE, Node, Pod};
-use hear::{Lease, Signs};
+use handlers::{Heartbeats, Lease};
 use zones::Zones;
 
 /// The service account.
@@ -82,15 +82,20 @@ pub struct NodeLifecycle {
 /// State shared by handlers and actions.
 #[derive(Default)]
 struct Shared {
-    signs: Mutex<Signs>,
+    heartbeats: Mutex<Heartbeats>,
     /// Nodes whose pods are to be marked as not ready.
     to_mark: Mutex<BTreeSet<Text>>,
     zones: Mutex<Zones>,
 }
 
 impl Shared {
-    fn signs<R>(&self, with: impl FnOnce(&mut Signs) -> R) -> R {
-        with(&mut self.signs.lock().unwrap_or_else(PoisonError::into_inner))
+    fn heartbeats<R>(&self, with: impl FnOnce(&mut Heartbeats) -> R) -> R {
+        with(
+            &mut self
+                .heartbeats
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     fn to_mark<R>(&self, with: impl FnOnce(&mut BTreeSet<Text>) -> R) -> R {
@@ -107,7 +112,7 @@ pub async fn run(context: &Context, config: Config) {
     let queue = WorkQueue::new("node_lifecycle_controller");
     let mut feeds = Feeds::new();
     let controller = NodeLifecycle::new(context, config, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, WORKERS)
         .await;
 }
@@ -140,7 +145,7 @@ impl NodeLifecycle {
             nodes,
             pods,
         };
-        hear::follow(&controller, feeds, &leases, queue);
+        handlers::follow(&controller, feeds, &leases, queue);
 
         controller
     }
@@ -157,7 +162,7 @@ impl Controller for NodeLifecycle {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(node) = self.nodes.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
         let marked = self.shared.to_mark(|to_mark| to_mark.contains(&key.name));
         let pods = || {
@@ -167,16 +172,16 @@ impl Controller for NodeLifecycle {
         };
 
         let observed = Observed {
-            heard: self
+            last_heartbeat: self
                 .shared
-                .signs(|signs| signs.heard(&key.name, self.world.now())),
+                .heartbeats(|heartbeats| heartbeats.last_heartbeat(&key.name, self.world.now())),
             config: self.config,
             all_down: self.shared.zones(|zones| zones.all_down()),
             to_mark: marked.then(pods),
             node,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: observed.node.uid.clone(),
             observed,
         }

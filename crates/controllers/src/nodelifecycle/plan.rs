@@ -46,7 +46,7 @@ pub struct Observed {
     /// The node.
     pub node: Arc<Cached<Node>>,
     /// The last observed heartbeat.
-    pub heard: Timestamp,
+    pub last_heartbeat: Timestamp,
     /// Grace periods.
     pub config: Config,
     /// All nodes seem to be down: no pods are evicted.
@@ -100,10 +100,12 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let node = &observed.node;
     let (since, patience) = match node.condition("Ready") {
         None => (
-            node.created.unwrap_or(observed.heard).max(observed.heard),
+            node.created
+                .unwrap_or(observed.last_heartbeat)
+                .max(observed.last_heartbeat),
             observed.config.startup_grace,
         ),
-        Some(_) => (observed.heard, observed.config.monitor_grace),
+        Some(_) => (observed.last_heartbeat, observed.config.monitor_grace),
     };
     let deadline = since + Duration::from(patience);
 

@@ -84,7 +84,7 @@ struct Zone {
 
 /// The consequence of a new count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum ZoneChange {
     /// None for the nodes.
     None,
     /// A rate changed: waiting nodes are reconciled.
@@ -102,7 +102,7 @@ impl Zones {
     }
 
     /// Updates the count of all nodes.
-    pub fn count(&mut self, census: &BTreeMap<Text, Census>, config: &Config) -> Turn {
+    pub fn count(&mut self, census: &BTreeMap<Text, Census>, config: &Config) -> ZoneChange {
         let states: BTreeMap<&Text, State> = census
             .iter()
             .map(|(zone, count)| (zone, count.state(config)))
@@ -129,10 +129,10 @@ impl Zones {
         }
 
         match (was_down, self.all_down) {
-            (false, true) => Turn::AllDown,
-            (true, false) => Turn::Recovered,
-            _ if changed => Turn::Rates,
-            _ => Turn::None,
+            (false, true) => ZoneChange::AllDown,
+            (true, false) => ZoneChange::Recovered,
+            _ if changed => ZoneChange::Rates,
+            _ => ZoneChange::None,
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_of_a_zone_go_one_after_another() {
+    fn nodes_of_a_zone_are_tainted_one_after_another() {
         let mut known = Zones::default();
         known.count(&zones(&[("a", 9, 1), ("b", 9, 1)]), &Config::default());
         assert_eq!(known.take("a", NOON), Ok(()));
@@ -230,11 +230,11 @@ mod tests {
     }
 
     #[test]
-    fn where_everything_is_down_nobody_goes_until_something_works() {
+    fn if_all_zones_are_down_no_node_is_tainted_until_one_recovers() {
         let (mut known, config) = (Zones::default(), Config::default());
         assert_eq!(
             known.count(&zones(&[("a", 1, 0), ("b", 0, 2)]), &config),
-            Turn::None
+            ZoneChange::None
         );
 
         assert_eq!(
@@ -245,15 +245,18 @@ mod tests {
 
         assert_eq!(
             known.count(&zones(&[("a", 0, 1), ("b", 0, 2)]), &config),
-            Turn::AllDown
+            ZoneChange::AllDown
         );
 
         assert_eq!(known.take("b", NOON.plus_seconds(60)), Err(None));
         assert_eq!(
             known.count(&zones(&[("a", 1, 0), ("b", 0, 2)]), &config),
-            Turn::Recovered
+            ZoneChange::Recovered
         );
 
-        assert_eq!(known.count(&zones(&[("a", 4, 6)]), &config), Turn::Rates);
+        assert_eq!(
+            known.count(&zones(&[("a", 4, 6)]), &config),
+            ZoneChange::Rates
+        );
     }
 }

@@ -18,9 +18,9 @@ use coracle_client::{
     World,
 };
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::{BY_NODE, Node, Phase, Pod};
-use plan::{Place, Plan};
+use plan::{Plan, PodNode};
 
 /// The service account.
 pub(crate) const ACCOUNT: &str = "pod-garbage-collector";
@@ -52,7 +52,7 @@ impl fmt::Display for Key {
 #[derive(Debug)]
 pub enum Observed {
     /// A pod and its node.
-    Pod(Arc<Cached<Pod>>, Place),
+    Pod(Arc<Cached<Pod>>, PodNode),
     /// All pods, and the threshold.
     All(Vec<Arc<Cached<Pod>>>, usize),
 }
@@ -94,7 +94,7 @@ pub async fn run(context: &Context, threshold: usize) {
     let queue = WorkQueue::new("pod_garbage");
     let mut feeds = Feeds::new();
     let controller = PodGarbage::new(context, threshold, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, WORKERS)
         .await;
 }
@@ -153,18 +153,18 @@ impl PodGarbage {
         }
     }
 
-    fn place(&self, pod: &Pod) -> Place {
+    fn node(&self, pod: &Pod) -> PodNode {
         if pod.node.is_empty() {
-            return Place::Nowhere;
+            return PodNode::Unscheduled;
         }
 
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         match self.nodes.get(&ObjectKey::cluster(&pod.node)) {
             Some(node) => {
                 missing.remove(&pod.node);
-                Place::On(node)
+                PodNode::On(node)
             }
-            None => Place::Missing(
+            None => PodNode::Missing(
                 *missing
                     .entry(pod.node.clone())
                     .or_insert_with(|| self.world.now()),
@@ -245,25 +245,25 @@ impl Controller for PodGarbage {
     fn observe(&self, key: &Key) -> Observation<Observed> {
         let Key::Pod(key) = key else {
             let observed = Observed::All(self.pods.list(), self.threshold);
-            return Observation::Seen {
+            return Observation::Present {
                 uid: Text::default(),
                 observed,
             };
         };
 
         let Some(pod) = self.pods.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        let place = self.place(&pod);
-        Observation::Seen {
+        let node = self.node(&pod);
+        Observation::Present {
             uid: pod.uid.clone(),
-            observed: Observed::Pod(pod, place),
+            observed: Observed::Pod(pod, node),
         }
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Work {
         match observed {
-            Observed::Pod(pod, place) => Work::Pod(plan::plan(pod, place, now)),
+            Observed::Pod(pod, node) => Work::Pod(plan::plan(pod, node, now)),
             Observed::All(pods, threshold) => Work::Remove(plan::surplus(pods, *threshold)),
         }
     }

@@ -15,9 +15,9 @@ const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 /// The node of a pod.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum PodNode {
     /// It is not scheduled.
-    Nowhere,
+    Unscheduled,
     /// On this node.
     On(Arc<Cached<Node>>),
     /// On a node that has been missing since then.
@@ -38,12 +38,12 @@ pub enum Plan {
 }
 
 /// Decides what to do with a pod.
-pub fn plan(pod: &Pod, place: &Place, now: Timestamp) -> Plan {
-    match place {
-        Place::Nowhere if pod.is_being_deleted => Plan::Remove,
-        Place::On(node) if pod.is_being_deleted && is_out_of_service(node) => Plan::Remove,
-        Place::Nowhere | Place::On(_) => Plan::Leave,
-        Place::Missing(since) => {
+pub fn plan(pod: &Pod, node: &PodNode, now: Timestamp) -> Plan {
+    match node {
+        PodNode::Unscheduled if pod.is_being_deleted => Plan::Remove,
+        PodNode::On(node) if pod.is_being_deleted && is_out_of_service(node) => Plan::Remove,
+        PodNode::Unscheduled | PodNode::On(_) => Plan::Leave,
+        PodNode::Missing(since) => {
             let missing = now.since(*since);
             let left = QUARANTINE.as_nanos() - missing.as_nanos();
             if left > 0 {
@@ -99,21 +99,21 @@ mod tests {
     }
 
     #[test]
-    fn pods_go_that_nobody_sees_to() {
+    fn pods_without_a_kubelet_are_deleted() {
         let going = pod("p", 0, r#","deletionTimestamp":"2026-03-01T12:00:00Z"}"#);
         let staying = pod("p", 0, "}");
         let node = |status: &str, taint: &str| {
-            Place::On(cached(&format!(
+            PodNode::On(cached(&format!(
                 r#"{{"metadata":{{"name":"n"}},"spec":{{"taints":[{{"key":"{taint}","effect":"NoExecute"}}]}},
                 "status":{{"conditions":[{{"type":"Ready","status":"{status}"}}]}}}}"#
             )))
         };
 
-        let check = |pod: &Pod, place: &Place, expected| {
-            assert_eq!(plan(pod, place, NOON), expected, "{place:?}")
+        let check = |pod: &Pod, node: &PodNode, expected| {
+            assert_eq!(plan(pod, node, NOON), expected, "{node:?}")
         };
-        check(&going, &Place::Nowhere, Plan::Remove);
-        check(&staying, &Place::Nowhere, Plan::Leave);
+        check(&going, &PodNode::Unscheduled, Plan::Remove);
+        check(&staying, &PodNode::Unscheduled, Plan::Leave);
         check(&going, &node("False", OUT_OF_SERVICE), Plan::Remove);
 
         check(&going, &node("True", OUT_OF_SERVICE), Plan::Leave);
@@ -121,19 +121,19 @@ mod tests {
         check(&staying, &node("Unknown", OUT_OF_SERVICE), Plan::Leave);
         check(
             &staying,
-            &Place::Missing(NOON.plus_seconds(-30)),
+            &PodNode::Missing(NOON.plus_seconds(-30)),
             Plan::LookAfter(Duration::from_secs(10)),
         );
 
         check(
             &staying,
-            &Place::Missing(NOON.plus_seconds(-40)),
+            &PodNode::Missing(NOON.plus_seconds(-40)),
             Plan::Orphan,
         );
     }
 
     #[test]
-    fn of_those_that_ended_the_evicted_and_the_oldest_go_first() {
+    fn of_ended_pods_the_evicted_and_the_oldest_are_deleted_first() {
         let ended = |name, created, more: &str| {
             pod(
                 name,

@@ -8,8 +8,8 @@ use coracle_client::{
     Access, Cached, DeleteOptions, Deleted, Error, ObjectKey, Recorder, Written, ownership,
 };
 
-use super::{Claims, Owner, Unseen};
-use crate::frame::{side_by_side, slow_start};
+use super::{Claims, Owner, Unobserved};
+use crate::framework::{concurrently, slow_start};
 use crate::own_writes::OwnWrites;
 use crate::views::Pod;
 
@@ -20,7 +20,7 @@ const PODS: &str = "pods";
 pub struct PodControl {
     owners: Access,
     pods: Access,
-    unseen: Arc<Unseen>,
+    unobserved: Arc<Unobserved>,
     written: Arc<OwnWrites>,
     recorder: Recorder,
 }
@@ -37,7 +37,7 @@ pub enum PodError {
     #[error("unable to create pods, no labels")]
     NoLabels,
     #[error("pod {0} was created by an earlier attempt and is not in the cache yet")]
-    Unseen(String),
+    Unobserved(String),
     #[error("cannot create pod")]
     Create(#[source] Error),
     #[error("cannot delete pod")]
@@ -67,14 +67,14 @@ impl PodControl {
     pub fn new(
         owners: Access,
         pods: Access,
-        unseen: Arc<Unseen>,
+        unobserved: Arc<Unobserved>,
         written: Arc<OwnWrites>,
         recorder: Recorder,
     ) -> PodControl {
         PodControl {
             owners,
             pods,
-            unseen,
+            unobserved,
             written,
             recorder,
         }
@@ -100,8 +100,8 @@ impl PodControl {
         self.delete_again(owner).await?;
 
         let made = self
-            .unseen
-            .attempts
+            .unobserved
+            .creations
             .resolve(&owner.controller.uid, &pods)
             .await;
 
@@ -109,7 +109,7 @@ impl PodControl {
         if let Some(pod) = made.first() {
             made.iter()
                 .for_each(|pod| self.written.note(&owner.key, PODS, pod));
-            return Err(PodError::Unseen(pod.meta().name().to_string()));
+            return Err(PodError::Unobserved(pod.meta().name().to_string()));
         }
 
         for pod in &claims.release {
@@ -161,7 +161,7 @@ impl PodControl {
     /// Called before the first of them.
     pub fn expect(&self, owner: &Owner, creations: usize, deletions: &[Arc<Cached<Pod>>]) {
         let uids: Vec<Text> = deletions.iter().map(|pod| pod.uid.clone()).collect();
-        self.unseen
+        self.unobserved
             .expectations
             .expect(&owner.controller.uid, creations, uids);
     }
@@ -169,12 +169,12 @@ impl PodControl {
     /// Creates the expected pods with slow start: if none can be created, few are tried.
     pub async fn create(&self, owner: &Owner, wanted: &[Arc<Value>]) -> Done {
         let pods = self.pods_in(&owner.key.namespace);
-        let (Unseen { expectations, .. }, uid) = (&*self.unseen, &owner.controller.uid);
+        let (Unobserved { expectations, .. }, uid) = (&*self.unobserved, &owner.controller.uid);
 
         let creations = wanted.iter().cloned().map(|pod| {
-            let (unseen, pods, uid) = (self.unseen.clone(), pods.clone(), uid.clone());
+            let (unobserved, pods, uid) = (self.unobserved.clone(), pods.clone(), uid.clone());
             async move {
-                match unseen.attempts.create(&uid, &pods, &pod).await {
+                match unobserved.creations.create(&uid, &pods, &pod).await {
                     // The namespace is being deleted, with everything in it.
                     Err(error) if error.has_cause("NamespaceTerminating") => Ok(None),
                     made => made.map(Some),
@@ -218,7 +218,7 @@ impl PodControl {
             .map(|pod| deletion(&pods, &pod.uid, &pod.key.name));
 
         let mut done = Done::default();
-        for (pod, deleted) in victims.iter().zip(side_by_side(deletions).await) {
+        for (pod, deleted) in victims.iter().zip(concurrently(deletions).await) {
             let is_certain = !deleted.as_ref().is_err_and(Error::is_uncertain);
             match self.deleted(owner, &pod.uid, &pod.key.name, deleted) {
                 Ok(()) => done.count += 1,
@@ -241,12 +241,12 @@ impl PodControl {
     /// deleting the same pod twice does no harm.
     async fn delete_again(&self, owner: &Owner) -> Result<(), PodError> {
         let pods = self.pods_in(&owner.key.namespace);
-        let uncertain = self.unseen.take_uncertain(&owner.controller.uid);
+        let uncertain = self.unobserved.take_uncertain(&owner.controller.uid);
         let deletions = uncertain
             .iter()
             .map(|(uid, name)| deletion(&pods, uid, name));
         let mut failed = Ok(());
-        for ((uid, name), deleted) in uncertain.iter().zip(side_by_side(deletions).await) {
+        for ((uid, name), deleted) in uncertain.iter().zip(concurrently(deletions).await) {
             failed = failed.and(self.deleted(owner, uid, name, deleted));
         }
         failed.map_err(PodError::Delete)
@@ -270,15 +270,19 @@ impl PodControl {
             }
             // It is deleted or replaced: either way this pod need not be deleted.
             Err(error) if error.is_not_found() || error.is_conflict() => {
-                self.unseen.expectations.deletion_observed(owner_uid, uid);
+                self.unobserved
+                    .expectations
+                    .deletion_observed(owner_uid, uid);
                 Ok(())
             }
             Err(error) if error.is_uncertain() => {
-                self.unseen.note_uncertain(owner_uid, uid, name);
+                self.unobserved.note_uncertain(owner_uid, uid, name);
                 Err(error)
             }
             Err(error) => {
-                self.unseen.expectations.deletion_observed(owner_uid, uid);
+                self.unobserved
+                    .expectations
+                    .deletion_observed(owner_uid, uid);
                 Err(error)
             }
         }
@@ -309,7 +313,7 @@ mod tests {
     struct Tried {
         cluster: Cluster,
         control: PodControl,
-        unseen: Arc<Unseen>,
+        unobserved: Arc<Unobserved>,
         owner: Owner,
     }
 
@@ -325,21 +329,21 @@ mod tests {
                 .await
                 .unwrap();
 
-            let unseen = Arc::new(Unseen::default());
+            let unobserved = Arc::new(Unobserved::default());
             let recorder = Recorder::new(&cluster.client(), "test", &Tasks::new());
             let pods = client.resource(&Resource::builtin("", "v1", "pods"));
-            let control = PodControl::new(sets, pods, unseen.clone(), Arc::default(), recorder);
+            let control = PodControl::new(sets, pods, unobserved.clone(), Arc::default(), recorder);
 
             Tried {
                 control,
-                unseen,
+                unobserved,
                 owner: Owner::named(&set, "apps/v1", "ReplicaSet"),
                 cluster,
             }
         }
 
         fn is_settled(&self) -> bool {
-            self.unseen
+            self.unobserved
                 .expectations
                 .satisfied(&self.owner.controller.uid)
         }
@@ -428,9 +432,9 @@ mod tests {
         assert!(done.kept.is_empty(), "nobody can say that it stays");
         assert!(
             tried
-                .unseen
+                .unobserved
                 .expectations
-                .going(&tried.owner.controller.uid)
+                .pending_deletions(&tried.owner.controller.uid)
                 .contains(&victim.uid)
         );
 

@@ -7,9 +7,9 @@
 
 mod claims;
 mod control;
-mod hear;
+mod handlers;
 pub mod rank;
-mod unseen;
+mod unobserved;
 
 use coracle_api::{Map, Value};
 use coracle_client::ownership::Controller;
@@ -17,8 +17,8 @@ use coracle_client::{Cached, ObjectKey, ObjectReference, Projection};
 
 pub use claims::{Claims, claims};
 pub use control::{Done, PodControl, PodError};
-pub use hear::{follow_owners, follow_pods};
-pub use unseen::{Unseen, look_again};
+pub use handlers::{follow_owners, follow_pods};
+pub use unobserved::{Unobserved, requeue_after};
 
 /// An object that controls the pods it selects.
 pub trait PodOwner: Projection {

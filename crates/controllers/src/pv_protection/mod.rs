@@ -9,7 +9,7 @@ use coracle_api::Value;
 use coracle_api::time::Timestamp;
 use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Resource, Whole, WorkQueue};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use plan::{FINALIZER, Plan};
 
 /// The service account.
@@ -41,7 +41,7 @@ pub async fn run(context: &Context) {
     });
 
     let access = context.client(ACCOUNT).resource(&resource);
-    Shell::new(PvProtection { volumes, access }, queue, context)
+    Runner::new(PvProtection { volumes, access }, queue, context)
         .run(feeds, 1)
         .await;
 }
@@ -57,9 +57,9 @@ impl Controller for PvProtection {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
         let Some(volume) = self.volumes.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        Observation::Seen {
+        Observation::Present {
             uid: volume.uid.clone(),
             observed: volume,
         }

@@ -10,7 +10,7 @@ use coracle_client::{
     Access, Cached, Change, Error, Informer, ListOptions, ObjectKey, Resource, Whole, WorkQueue,
 };
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use plan::{FINALIZER, Observed, Plan, holds};
 use user::User;
 
@@ -44,7 +44,7 @@ pub async fn run(context: &Context) {
     let queue = WorkQueue::new("pvcprotection");
     let mut feeds = Feeds::new();
     let controller = PvcProtection::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, 1).await;
+    Runner::new(controller, queue, context).run(feeds, 1).await;
 }
 
 impl PvcProtection {
@@ -118,11 +118,11 @@ impl Controller for PvcProtection {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(claim) = self.claims.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
         let users = self.pods.by_index(BY_CLAIM, &key.to_string());
         let users = users.expect("the index was made with the controller");
-        Observation::Seen {
+        Observation::Present {
             uid: claim.uid.clone(),
             observed: Observed { claim, users },
         }

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_is_protected_until_it_goes_and_nobody_uses_it() {
+    fn a_claim_is_protected_until_it_is_deleted_and_unused() {
         let check = |metadata: &str, node: &str, expected| {
             let claim = cached(&format!("{{metadata: {metadata}}}"));
             let pod = "{metadata: {name: p, uid: u}, spec: {nodeName: 'NODE', volumes: [{name: a, \

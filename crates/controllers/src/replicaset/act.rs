@@ -8,8 +8,8 @@ use coracle_client::{Cached, Error, ObjectKey};
 use super::plan::{Observed, Plan, Pods};
 use super::status::{Failure, status};
 use super::{ReplicaSets, Set};
-use crate::frame::Requeue;
-use crate::pods::{Owner, PodError, look_again};
+use crate::framework::Requeue;
+use crate::pods::{Owner, PodError, requeue_after};
 use crate::template;
 use crate::views::Pod;
 use crate::write_status::write_status;
@@ -56,7 +56,7 @@ impl<S: Set> ReplicaSets<S> {
             .await?;
         managed?;
 
-        Ok(look_again(observed.settled, plan.wake_after))
+        Ok(requeue_after(observed.settled, plan.wake_after))
     }
 
     async fn create(
@@ -67,7 +67,7 @@ impl<S: Set> ReplicaSets<S> {
     ) -> Result<(), PodError> {
         let base = format!("{}-", owner.key.name);
         let template = observed.set.template().ok_or(PodError::NoLabels)?;
-        let pod = template::pod(
+        let pod = template::build_pod(
             template,
             &owner.key.namespace,
             &base,

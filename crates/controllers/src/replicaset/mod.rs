@@ -24,9 +24,9 @@ use tracing::warn;
 pub use act::ActError;
 pub use plan::{Observed, Plan};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::own_writes::OwnWrites;
-use crate::pods::{self, PodControl, PodOwner, Unseen};
+use crate::pods::{self, PodControl, PodOwner, Unobserved};
 use crate::views::{BY_CONTROLLER, Pod, ReplicaSet, orphans_of};
 
 /// A kind whose objects keep a number of pods running.
@@ -68,7 +68,7 @@ pub struct ReplicaSets<S: Set> {
     pods: Informer<Pod>,
     set_access: Access,
     control: PodControl,
-    unseen: Arc<Unseen>,
+    unobserved: Arc<Unobserved>,
     written: Arc<OwnWrites>,
     world: World,
 }
@@ -78,7 +78,7 @@ pub async fn run<S: Set>(context: &Context, workers: usize) {
     let queue = WorkQueue::new(S::PLURAL.trim_end_matches('s'));
     let mut feeds = Feeds::new();
     let controller = ReplicaSets::<S>::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
@@ -100,11 +100,11 @@ impl<S: Set> ReplicaSets<S> {
         sets.ensure_index(BY_CONTROLLER, <S as Set>::by_controller);
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
 
-        let unseen = Arc::new(Unseen::default());
+        let unobserved = Arc::new(Unobserved::default());
         let written = Arc::new(OwnWrites::default());
-        pods::follow_owners(feeds, &sets, &unseen, queue);
+        pods::follow_owners(feeds, &sets, &unobserved, queue);
         let woken = queue.clone();
-        pods::follow_pods(feeds, &sets, &pods, &unseen, move |key| {
+        pods::follow_pods(feeds, &sets, &pods, &unobserved, move |key| {
             woken.add(key.clone())
         });
         let client = context.client(S::ACCOUNT);
@@ -113,7 +113,7 @@ impl<S: Set> ReplicaSets<S> {
         let control = PodControl::new(
             set_access.clone(),
             client.resource(&pods_of),
-            unseen.clone(),
+            unobserved.clone(),
             written.clone(),
             context.recorder.clone().component(S::ACCOUNT),
         );
@@ -123,7 +123,7 @@ impl<S: Set> ReplicaSets<S> {
             pods,
             set_access,
             control,
-            unseen,
+            unobserved,
             written,
             world: context.world,
         }
@@ -171,7 +171,7 @@ impl<S: Set> Controller for ReplicaSets<S> {
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(set) = self.sets.get(key) else {
             self.written.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if self.written.is_behind(
@@ -187,15 +187,15 @@ impl<S: Set> Controller for ReplicaSets<S> {
         let set = S::as_set(&set);
         if set.selector.is_none() {
             warn!(%key, "invalid selector; not reconciled until it is changed");
-            return Observation::Gone;
+            return Observation::Absent;
         }
 
         let mut pods = self.pods_found(&set.uid);
         pods.extend(self.pods_found(&orphans_of(&key.namespace)));
         let neighbours = self.neighbours(&set, &set.uid);
-        let settled = self.unseen.expectations.satisfied(&set.uid);
+        let settled = self.unobserved.expectations.satisfied(&set.uid);
 
-        let going = self.unseen.expectations.going(&set.uid);
+        let going = self.unobserved.expectations.pending_deletions(&set.uid);
         let observed = Observed {
             pods,
             neighbours,
@@ -204,7 +204,7 @@ impl<S: Set> Controller for ReplicaSets<S> {
             set,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: observed.set.uid.clone(),
             observed,
         }

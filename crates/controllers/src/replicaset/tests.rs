@@ -11,7 +11,7 @@ use coracle_testkit::objects::object;
 
 use super::plan::{BURST, Observed, Plan, Pods, plan};
 use super::status::{Failure, status};
-use crate::pods::rank::first_to_go;
+use crate::pods::rank::rank_for_deletion;
 use crate::views::{Pod, ReplicaSet};
 
 /// The time of all tests: 2026-03-01T12:00:00Z.
@@ -69,7 +69,7 @@ fn names(pods: &[Arc<Cached<Pod>>]) -> Vec<&str> {
 }
 
 #[test]
-fn pods_that_were_told_to_go_do_not_count_whatever_is_seen_of_them() {
+fn pods_whose_deletion_was_requested_do_not_count() {
     let ready = "status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}";
     let pods = ["a", "b"].map(|name| pod(name, "", ready)).to_vec();
     let mut seen = Observed {
@@ -231,7 +231,7 @@ fn it_looks_again_when_the_next_pod_counts_as_available() {
 }
 
 #[test]
-fn the_pods_that_are_missed_least_go_first() {
+fn the_least_useful_pods_are_deleted_first() {
     const RUNS: &str = "spec: {nodeName: n1}, status: {phase: Running, conditions: [{type: Ready, status: 'True', lastTransitionTime: '2026-03-01T10:00:00Z'}]}";
 
     let runs = |name: &str, metadata: &str| {
@@ -244,7 +244,7 @@ fn the_pods_that_are_missed_least_go_first() {
 
     let check = |first: Arc<Cached<Pod>>, why: &str| {
         let neighbours = [(Text::const_new("n1"), 2), (Text::const_new("n2"), 5)].into();
-        let gone = first_to_go(&[runs("b", ""), first], &neighbours, 1, noon());
+        let gone = rank_for_deletion(&[runs("b", ""), first], &neighbours, 1, noon());
         assert_eq!(names(&gone), ["z"], "{why}");
     };
 
@@ -289,7 +289,7 @@ fn the_pods_that_are_missed_least_go_first() {
     );
 
     let neighbours = BTreeMap::new();
-    let gone = first_to_go(&[runs("z", ""), runs("b", "")], &neighbours, 1, noon());
+    let gone = rank_for_deletion(&[runs("z", ""), runs("b", "")], &neighbours, 1, noon());
     assert_eq!(
         names(&gone),
         ["b"],

@@ -8,7 +8,7 @@ use coracle_api::{Map, Text, Value};
 use coracle_client::ownership::Controller;
 use coracle_client::{Cached, Projection};
 
-use crate::frame::Context;
+use crate::framework::Context;
 use crate::pods::PodOwner;
 use crate::replicaset::{self, Set};
 use crate::views::{ReplicaSet, orphans_of};

@@ -20,11 +20,12 @@ use coracle_client::{
     WorkQueue, World,
 };
 
-use crate::frame::{
-    Context, Controller, Feeds, Monitors, Observation, Requeue, Resources, Shell, allows, preferred,
+use crate::framework::{
+    Context, Controller, Feeds, Monitors, Observation, Requeue, Resources, Runner, allows,
+    preferred,
 };
 use crate::views::{Owned, Phase, Pod};
-use plan::{Found, Of, only_counts, speaks_of, status, used};
+use plan::{Counted, ResourceObjects, limits_resource, only_counts, status, used};
 
 /// The service account.
 pub(crate) const ACCOUNT: &str = "resourcequota-controller";
@@ -65,12 +66,12 @@ pub async fn run(context: &Context, workers: usize) {
     let pods = heard.clone();
     feeds.follow(
         &context.informers.of(&Resource::builtin("", "v1", "pods")),
-        move |change| pods.hear_pod(change),
+        move |change| pods.handle_pod(change),
     );
 
-    let mut monitors = Monitors::new(context, quotable, move |of, change| heard.hear(of, change));
+    let mut monitors = Monitors::new(context, watched, move |of, change| heard.handle(of, change));
     monitors.begin().await;
-    let work = Shell::new(controller, queue, context).run(feeds, workers);
+    let work = Runner::new(controller, queue, context).run(feeds, workers);
     tokio::join!(work, monitors.follow());
 }
 
@@ -109,11 +110,11 @@ impl ResourceQuotas {
     }
 
     /// Lists everything that a quota counts.
-    async fn find(&self, quota: &Value, served: &Served) -> Result<Vec<Of>, ActError> {
+    async fn find(&self, quota: &Value, served: &Served) -> Result<Vec<ResourceObjects>, ActError> {
         let mut found = Vec::new();
         for resource in countable(served) {
             let counter = Counter::of(&resource.group, &resource.plural);
-            if speaks_of(quota, counter) {
+            if limits_resource(quota, counter) {
                 let failed = |error| ActError::List(resource.to_string(), error);
                 let objects = self
                     .client
@@ -125,7 +126,7 @@ impl ResourceQuotas {
                     .map_err(failed)?;
 
                 let (group, plural) = (resource.group.to_string(), resource.plural.to_string());
-                found.push(Of {
+                found.push(ResourceObjects {
                     group,
                     plural,
                     found: objects,
@@ -138,9 +139,9 @@ impl ResourceQuotas {
 }
 
 /// The objects of a resource, or only their number.
-async fn count(objects: &Access, only_count: bool) -> Result<Found, Error> {
+async fn count(objects: &Access, only_count: bool) -> Result<Counted, Error> {
     if !only_count {
-        return Ok(Found::Objects(
+        return Ok(Counted::Objects(
             objects.list_all(&ListOptions::default()).await?.items,
         ));
     }
@@ -154,15 +155,15 @@ async fn count(objects: &Access, only_count: bool) -> Result<Found, Error> {
 
     let shown = i64::try_from(page.items.len()).unwrap_or(i64::MAX);
     match (page.continue_token.is_empty(), page.remaining) {
-        (true, _) => Ok(Found::Count(shown)),
-        (false, Some(remaining)) => Ok(Found::Count(shown.saturating_add(remaining))),
+        (true, _) => Ok(Counted::Count(shown)),
+        (false, Some(remaining)) => Ok(Counted::Count(shown.saturating_add(remaining))),
         (false, None) => {
             let all = objects
                 .clone()
                 .metadata_only()
                 .list_all(&ListOptions::default())
                 .await?;
-            Ok(Found::Count(
+            Ok(Counted::Count(
                 i64::try_from(all.items.len()).unwrap_or(i64::MAX),
             ))
         }
@@ -185,7 +186,7 @@ fn countable(served: &Served) -> impl Iterator<Item = &Resource> {
 
 /// The resources watched for deletions. Pods also end, which metadata do not show: they are
 /// followed separately.
-fn quotable(served: &Served) -> Vec<&Resource> {
+fn watched(served: &Served) -> Vec<&Resource> {
     countable(served)
         .filter(|resource| !(resource.group.is_empty() && resource.plural == "pods"))
         .collect()
@@ -199,7 +200,7 @@ struct Replenished {
 }
 
 impl Replenished {
-    fn hear(&self, of: &Arc<Resource>, change: &Change<Owned>) {
+    fn handle(&self, of: &Arc<Resource>, change: &Change<Owned>) {
         let counter = Counter::of(&of.group, &of.plural);
         let counts_more = counter.kind() != coracle_api::quota::Kind::Pieces;
         match change {
@@ -210,7 +211,7 @@ impl Replenished {
         }
     }
 
-    fn hear_pod(&self, change: &Change<Pod>) {
+    fn handle_pod(&self, change: &Change<Pod>) {
         let counter = Counter::of("", "pods");
         let has_ended = |pod: &Cached<Pod>| matches!(pod.phase, Phase::Succeeded | Phase::Failed);
         match change {
@@ -224,7 +225,10 @@ impl Replenished {
 
     fn wake(&self, counter: Counter<'_>, namespace: &str) {
         let quotas = self.quotas.list_namespace(namespace);
-        for quota in quotas.iter().filter(|quota| speaks_of(quota, counter)) {
+        for quota in quotas
+            .iter()
+            .filter(|quota| limits_resource(quota, counter))
+        {
             self.queue.add(quota.key.clone());
         }
     }
@@ -243,9 +247,9 @@ impl Controller for ResourceQuotas {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
         let Some(quota) = self.quotas.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        Observation::Seen {
+        Observation::Present {
             uid: quota.uid.clone(),
             observed: quota,
         }

@@ -7,7 +7,7 @@ use coracle_api::{Map, Value};
 
 /// The objects of one resource in a quota's namespace.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum Counted {
     /// Their number, if nothing else counts.
     Count(i64),
     /// The objects.
@@ -16,13 +16,13 @@ pub enum Found {
 
 /// A resource and its objects.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Of {
+pub struct ResourceObjects {
     /// Empty for the core group.
     pub group: String,
     /// `pods`.
     pub plural: String,
     /// Its objects.
-    pub found: Found,
+    pub found: Counted,
 }
 
 /// The resource names that a quota limits.
@@ -32,7 +32,7 @@ pub fn limited(quota: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// Whether a quota limits objects of a resource.
-pub fn speaks_of(quota: &Value, counter: Counter<'_>) -> bool {
+pub fn limits_resource(quota: &Value, counter: Counter<'_>) -> bool {
     limited(quota).any(|name| counter.counts(name))
 }
 
@@ -44,7 +44,7 @@ pub fn only_counts(quota: &Value, counter: Counter<'_>) -> bool {
 }
 
 /// The usage of what a quota limits: at least zero for everything that can be counted.
-pub fn used(quota: &Value, found: &[Of], now: Timestamp) -> Amounts {
+pub fn used(quota: &Value, found: &[ResourceObjects], now: Timestamp) -> Amounts {
     let mut used = Amounts::new();
     for of in found {
         let counter = Counter::of(&of.group, &of.plural);
@@ -54,13 +54,13 @@ pub fn used(quota: &Value, found: &[Of], now: Timestamp) -> Amounts {
         }
 
         match &of.found {
-            Found::Count(count) => {
+            Counted::Count(count) => {
                 for name in names {
                     let format = coracle_api::quantity::Format::DecimalSi;
                     used.insert(name.to_string(), Quantity::new(*count, format));
                 }
             }
-            Found::Objects(objects) => {
+            Counted::Objects(objects) => {
                 for object in objects
                     .iter()
                     .filter(|object| counter.is_in_scope(quota, object))
@@ -137,8 +137,8 @@ mod tests {
         yaml::decode(text.as_bytes()).unwrap()
     }
 
-    fn of(plural: &str, found: Found) -> Of {
-        Of {
+    fn of(plural: &str, found: Counted) -> ResourceObjects {
+        ResourceObjects {
             group: String::new(),
             plural: plural.to_string(),
             found,
@@ -166,10 +166,10 @@ mod tests {
         let found = [
             of(
                 "pods",
-                Found::Objects(pods.into_iter().chain([ended]).collect()),
+                Counted::Objects(pods.into_iter().chain([ended]).collect()),
             ),
-            of("configmaps", Found::Count(3)),
-            of("services", Found::Objects(vec![])),
+            of("configmaps", Counted::Count(3)),
+            of("services", Counted::Objects(vec![])),
         ];
 
         let used = used(&quota, &found, NOON);
@@ -202,7 +202,7 @@ mod tests {
                 "{{spec: {{containers: []}}, status: {{qosClass: {class}}}}}"
             ))
         });
-        let used = used(&quota, &[of("pods", Found::Objects(pods.to_vec()))], NOON);
+        let used = used(&quota, &[of("pods", Counted::Objects(pods.to_vec()))], NOON);
         assert_eq!(used["pods"].to_string(), "1");
 
         assert!(!only_counts(&quota, Counter::of("", "configmaps")));

@@ -10,7 +10,7 @@ use coracle_api::time::Timestamp;
 use coracle_client::{Access, Error, Informer, ObjectKey, Resource, Selection, Whole, WorkQueue};
 use tracing::warn;
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::Owned;
 use plan::{NAME, Observed, Plan};
 
@@ -42,7 +42,7 @@ pub async fn run(context: &Context, authority: Option<Arc<str>>) {
     let queue = WorkQueue::new("root_ca_cert_publisher");
     let mut feeds = Feeds::new();
     let controller = RootCaPublisher::new(context, authority, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, 1).await;
+    Runner::new(controller, queue, context).run(feeds, 1).await;
 }
 
 impl RootCaPublisher {
@@ -97,7 +97,7 @@ impl Controller for RootCaPublisher {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(namespace) = self.namespaces.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         let config_map = self.config_maps.get(&ObjectKey::new(&key.name, NAME));
@@ -107,7 +107,7 @@ impl Controller for RootCaPublisher {
             authority: self.authority.to_string(),
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: namespace.uid.clone(),
             observed,
         }

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_made_where_it_is_missing_and_put_right_where_somebody_changed_it() {
+    fn a_missing_config_map_is_created_and_a_changed_one_restored() {
         let observed = |is_going, held: Option<Value>| Observed {
             is_going,
             config_map: held.map(Arc::new),

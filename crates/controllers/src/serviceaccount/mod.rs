@@ -7,7 +7,7 @@ use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
 use coracle_client::{Access, Change, Error, Informer, Metadata, ObjectKey, Resource, WorkQueue};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use plan::{DEFAULT, Observed, Plan};
 
 /// The service account.
@@ -30,7 +30,7 @@ pub async fn run(context: &Context) {
     let queue = WorkQueue::new("serviceaccount");
     let mut feeds = Feeds::new();
     let controller = ServiceAccounts::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context).run(feeds, 1).await;
+    Runner::new(controller, queue, context).run(feeds, 1).await;
 }
 
 impl ServiceAccounts {
@@ -79,7 +79,7 @@ impl Controller for ServiceAccounts {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(namespace) = self.namespaces.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
         let has_default = self
             .accounts
@@ -91,7 +91,7 @@ impl Controller for ServiceAccounts {
             has_default,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: namespace.uid.clone(),
             observed,
         }

@@ -19,21 +19,21 @@ use coracle_client::{
 };
 use tracing::warn;
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use plan::{Observed, Plan, account_of};
 
 /// The field selector of the secrets.
 const OUR_TYPE: &str = "type=kubernetes.io/service-account-token";
 
 /// The account and secret of a token.
-pub struct Kept<'a> {
+pub struct TokenRequest<'a> {
     pub namespace: &'a str,
     pub account: &'a str,
     pub account_uid: &'a str,
     pub secret: &'a str,
 }
 
-type Sign = dyn Fn(&Kept<'_>) -> Option<String> + Send + Sync;
+type Sign = dyn Fn(&TokenRequest<'_>) -> Option<String> + Send + Sync;
 
 /// Signs tokens; `None` if it cannot.
 #[derive(Clone)]
@@ -105,7 +105,7 @@ pub async fn run(
     let queue = WorkQueue::new("serviceaccount_tokens_secret");
     let mut feeds = Feeds::new();
     let controller = ServiceAccountTokens::new(context, signer, authority, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
@@ -194,24 +194,24 @@ impl ServiceAccountTokens {
         };
         let authority = self.authority.as_deref();
 
-        let lacks = plan::lacks(&live, authority);
-        if !lacks.any() {
+        let missing_parts = plan::missing_parts(&live, authority);
+        if !missing_parts.any() {
             return Ok(());
         }
 
-        let kept = Kept {
+        let kept = TokenRequest {
             namespace: meta.namespace(),
             account: account.meta().name(),
             account_uid: account.meta().uid(),
             secret: meta.name(),
         };
 
-        let token = match lacks.token {
+        let token = match missing_parts.token {
             true => Some((self.signer.0)(&kept).ok_or(ActError::Sign)?),
             false => None,
         };
 
-        settled(
+        ignore_gone(
             secrets
                 .update(&plan::filled(live, account, authority, token.as_deref()))
                 .await,
@@ -225,7 +225,7 @@ impl ServiceAccountTokens {
             .clone()
             .namespace(secret.meta().namespace());
 
-        settled(
+        ignore_gone(
             secrets
                 .delete(
                     secret.meta().name(),
@@ -238,7 +238,7 @@ impl ServiceAccountTokens {
     async fn forget(&self, account: &ObjectKey, secret: &str) -> Result<(), ActError> {
         let accounts = self.account_access.clone().namespace(&account.namespace);
         let found = accounts.find(&account.name).await.map_err(ActError::Read)?;
-        match found.and_then(|found| plan::forgotten(found, secret)) {
+        match found.and_then(|found| plan::without_reference(found, secret)) {
             // On a conflict it is read again.
             Some(right) => accounts
                 .update(&right)
@@ -251,7 +251,7 @@ impl ServiceAccountTokens {
 }
 
 /// A deleted or changed object needs nothing more: its event brings it back.
-fn settled<T>(written: Result<T, Error>) -> Result<(), ActError> {
+fn ignore_gone<T>(written: Result<T, Error>) -> Result<(), ActError> {
     match written {
         Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
         done => done.map(drop).map_err(ActError::Write),
@@ -271,7 +271,7 @@ impl Controller for ServiceAccountTokens {
         match key {
             Key::Secret(key) => {
                 let Some(secret) = self.secrets.get(key) else {
-                    return Observation::Gone;
+                    return Observation::Absent;
                 };
                 let account = ObjectKey::new(&key.namespace, account_of(&secret.object));
                 let account = self
@@ -286,7 +286,7 @@ impl Controller for ServiceAccountTokens {
                     authority,
                 };
 
-                Observation::Seen {
+                Observation::Present {
                     uid: secret.uid.clone(),
                     observed,
                 }
@@ -298,9 +298,9 @@ impl Controller for ServiceAccountTokens {
                     .is_some();
 
                 let Some(account) = self.accounts.get(account).filter(|_| !is_back) else {
-                    return Observation::Gone;
+                    return Observation::Absent;
                 };
-                Observation::Seen {
+                Observation::Present {
                     uid: account.uid.clone(),
                     observed: Observed::Reference,
                 }
@@ -314,7 +314,7 @@ impl Controller for ServiceAccountTokens {
 
     async fn act(&self, key: &Key, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
         match (key, &observed, plan) {
-            (_, Observed::Secret { secret, .. }, Plan::Fill | Plan::AskForAccount) => {
+            (_, Observed::Secret { secret, .. }, Plan::Fill | Plan::VerifyAccount) => {
                 match self.account(secret).await? {
                     Some(account) => self.fill(secret, &account).await?,
                     None => self.remove(secret).await?,

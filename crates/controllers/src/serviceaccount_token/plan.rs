@@ -37,7 +37,7 @@ pub enum Plan {
     /// Fill the secret.
     Fill,
     /// The account is not cached: read it from the server, and delete the secret if there is none.
-    AskForAccount,
+    VerifyAccount,
     /// Remove the reference from the account.
     Forget,
 }
@@ -58,11 +58,13 @@ pub fn plan(observed: &Observed) -> Plan {
     }
 
     match account {
-        Some(uid) if is_account(secret, uid) => match lacks(secret, authority.as_deref()).any() {
-            true => Plan::Fill,
-            false => Plan::Keep,
-        },
-        _ => Plan::AskForAccount,
+        Some(uid) if is_account(secret, uid) => {
+            match missing_parts(secret, authority.as_deref()).any() {
+                true => Plan::Fill,
+                false => Plan::Keep,
+            }
+        }
+        _ => Plan::VerifyAccount,
     }
 }
 
@@ -79,13 +81,13 @@ pub fn is_account(secret: &Value, uid: &str) -> bool {
 
 /// The missing parts of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lacks {
+pub struct Missing {
     pub token: bool,
     namespace: bool,
     authority: bool,
 }
 
-impl Lacks {
+impl Missing {
     /// Whether it lacks anything.
     pub fn any(self) -> bool {
         self.token || self.namespace || self.authority
@@ -93,14 +95,14 @@ impl Lacks {
 }
 
 /// Finds the missing parts. Existing ones stay, except for a CA that is not the cluster's.
-pub fn lacks(secret: &Value, authority: Option<&str>) -> Lacks {
+pub fn missing_parts(secret: &Value, authority: Option<&str>) -> Missing {
     let kept = |name: &str| {
         secret
             .at(&["data", name])
             .and_then(Value::as_str)
             .unwrap_or_default()
     };
-    Lacks {
+    Missing {
         token: kept(TOKEN).is_empty(),
         namespace: kept(NAMESPACE).is_empty(),
         authority: authority.is_some_and(|authority| kept(AUTHORITY) != STANDARD.encode(authority)),
@@ -114,17 +116,17 @@ pub fn filled(
     authority: Option<&str>,
     token: Option<&str>,
 ) -> Value {
-    let lacks = lacks(&secret, authority);
+    let missing_parts = missing_parts(&secret, authority);
     let namespace = secret.meta().namespace().to_string();
     if let Some(members) = secret.as_object_mut() {
         let data: &mut Map = members.object_mut("data");
         let mut put =
             |name: &'static str, text: &str| drop(data.insert(name, STANDARD.encode(text)));
-        if let Some(authority) = authority.filter(|_| lacks.authority) {
+        if let Some(authority) = authority.filter(|_| missing_parts.authority) {
             put(AUTHORITY, authority);
         }
 
-        if lacks.namespace {
+        if missing_parts.namespace {
             put(NAMESPACE, &namespace);
         }
         if let Some(token) = token {
@@ -143,7 +145,7 @@ pub fn filled(
 }
 
 /// The account without its reference to a secret; `None` if it has none.
-pub fn forgotten(mut account: Value, secret: &str) -> Option<Value> {
+pub fn without_reference(mut account: Value, secret: &str) -> Option<Value> {
     let named = account.get("secrets").and_then(Value::as_array)?;
     let is_it = |entry: &Value| entry.get("name").and_then(Value::as_str) == Some(secret);
     let kept: Vec<Value> = named
@@ -213,8 +215,8 @@ mod tests {
         );
 
         // The account may be new or replaced: the cache cannot decide that.
-        check(secret("u", &whole()), None, Plan::AskForAccount);
-        check(secret("old", &whole()), Some("u"), Plan::AskForAccount);
+        check(secret("u", &whole()), None, Plan::VerifyAccount);
+        check(secret("old", &whole()), Some("u"), Plan::VerifyAccount);
         check(object(r#"{"metadata":{"name":"s"}}"#), None, Plan::Keep);
     }
 
@@ -249,7 +251,7 @@ mod tests {
         );
 
         assert_eq!(done.meta().annotation(ACCOUNT_UID), Some("u"));
-        assert!(!lacks(&done, Some("PEM")).any());
+        assert!(!missing_parts(&done, Some("PEM")).any());
 
         // Without a CA, existing ones are left alone.
         let other = filled(
@@ -274,15 +276,15 @@ mod tests {
     fn an_account_forgets_the_secret_that_has_gone_and_no_other() {
         let account =
             object(r#"{"metadata":{"name":"robot"},"secrets":[{"name":"a"},{"name":"b"}]}"#);
-        let left = forgotten(account.clone(), "a").unwrap();
+        let left = without_reference(account.clone(), "a").unwrap();
         assert_eq!(
             left.get("secrets"),
             object(r#"{"secrets":[{"name":"b"}]}"#).get("secrets")
         );
 
-        assert_eq!(forgotten(account, "c"), None);
+        assert_eq!(without_reference(account, "c"), None);
         assert_eq!(
-            forgotten(object(r#"{"metadata":{"name":"robot"}}"#), "a"),
+            without_reference(object(r#"{"metadata":{"name":"robot"}}"#), "a"),
             None
         );
     }

@@ -133,6 +133,6 @@ impl Scenario for Families {
 }
 
 #[test]
-fn what_has_an_owner_left_stays_and_everything_else_goes() {
+fn objects_with_an_owner_stay_and_all_others_are_deleted() {
     holds(&Families);
 }

@@ -129,7 +129,7 @@ struct Tally {
     failed: BTreeSet<String>,
     /// How many of both lost their finalizer while the Job was active: they had to be counted
     /// before.
-    let_go: usize,
+    untracked: usize,
 }
 
 /// Notes a change of a pod.
@@ -155,12 +155,12 @@ fn note(tally: &mut BTreeMap<String, Tally>, change: &Change, objects: &Objects)
     }
 
     let was_held = change.before.as_ref().is_some_and(is_held);
-    let is_let_go = was_held && !change.after.as_ref().is_some_and(is_held);
+    let is_untracked = was_held && !change.after.as_ref().is_some_and(is_held);
     let goes_on = objects
         .of("jobs")
         .any(|job| job.meta().uid() == owner.uid && !has_finished(job));
-    if is_let_go && goes_on && matches!(phase(pod), "Succeeded" | "Failed") {
-        tally.let_go += 1;
+    if is_untracked && goes_on && matches!(phase(pod), "Succeeded" | "Failed") {
+        tally.untracked += 1;
     }
 }
 
@@ -190,10 +190,10 @@ impl Tally {
     /// No pod lost its finalizer uncounted.
     fn check_all(&self, job: &Value) -> Result<(), String> {
         let counted = number(job, &["status", "succeeded"]) + number(job, &["status", "failed"]);
-        match counted < as_int(self.let_go) {
+        match counted < as_int(self.untracked) {
             true => Err(format!(
                 "{counted} are counted, and {} were let go",
-                self.let_go
+                self.untracked
             )),
             false => Ok(()),
         }

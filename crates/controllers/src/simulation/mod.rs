@@ -10,7 +10,7 @@ mod statefulset;
 
 use coracle_testkit::simulation::{Process, Scenario, play, survives};
 
-use crate::frame::Context;
+use crate::framework::Context;
 
 /// The context for the controllers of a simulated process.
 fn context(process: &Process) -> Context {

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use super::identity::{ClaimPod, POD_INDEX, POD_NAME, claims, new_pod, owners};
 use super::plan::{Observed, Plan, Step};
 use super::{CLAIMS, SETS, StatefulSets};
-use crate::frame::Requeue;
+use crate::framework::Requeue;
 use crate::history::{HistoryError, Settled};
 use crate::pods::{Owner, PodError};
 use crate::views::Pod;
@@ -128,7 +128,7 @@ impl StatefulSets {
         self.claims(owner, observed, ordinal, None)
             .await
             .inspect_err(|error| {
-                self.tell_pod(owner, "Create", &name, Some(&error.to_string()));
+                self.record_pod_event(owner, "Create", &name, Some(&error.to_string()));
             })?;
 
         match self
@@ -140,12 +140,12 @@ impl StatefulSets {
         {
             Ok(made) => {
                 self.own.written.note(&owner.key, "pods", &made);
-                self.tell_pod(owner, "Create", &name, None);
+                self.record_pod_event(owner, "Create", &name, None);
                 Ok(())
             }
             Err(error) => {
                 if !error.is_already_exists() && !error.has_cause("NamespaceTerminating") {
-                    self.tell_pod(owner, "Create", &name, Some(&error.to_string()));
+                    self.record_pod_event(owner, "Create", &name, Some(&error.to_string()));
                 }
                 Err(ActError::Create(name, error))
             }
@@ -160,12 +160,12 @@ impl StatefulSets {
             Ok(Deleted::Gone) => {}
             Err(error) if error.is_not_found() || error.is_conflict() => {}
             Err(error) => {
-                self.tell_pod(owner, "Delete", &name, Some(&error.to_string()));
+                self.record_pod_event(owner, "Delete", &name, Some(&error.to_string()));
                 return Err(ActError::Delete(name, error));
             }
         }
 
-        self.tell_pod(owner, "Delete", &name, None);
+        self.record_pod_event(owner, "Delete", &name, None);
 
         Ok(())
     }
@@ -286,18 +286,18 @@ impl StatefulSets {
         {
             Ok(written) => {
                 self.own.written.note(&owner.key, "pods", &written);
-                self.tell_pod(owner, "Update", name, None);
+                self.record_pod_event(owner, "Update", name, None);
                 Ok(())
             }
             Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
             Err(error) => {
-                self.tell_pod(owner, "Update", name, Some(&error.to_string()));
+                self.record_pod_event(owner, "Update", name, Some(&error.to_string()));
                 Err(ActError::Identify(name.to_string(), error))
             }
         }
     }
 
-    fn tell_pod(&self, owner: &Owner, verb: &str, pod: &str, failure: Option<&str>) {
+    fn record_pod_event(&self, owner: &Owner, verb: &str, pod: &str, failure: Option<&str>) {
         let set = &owner.key.name;
         let (done, failed) = match verb {
             "Create" => ("SuccessfulCreate", "FailedCreate"),

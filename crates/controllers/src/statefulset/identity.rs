@@ -22,7 +22,7 @@ pub(super) fn new_pod(
     revision: &str,
 ) -> Option<Value> {
     let name = set.pod_name(ordinal);
-    let mut pod = template::pod(of, &owner.key.namespace, "", owner.controller.reference())?;
+    let mut pod = template::build_pod(of, &owner.key.namespace, "", owner.controller.reference())?;
     let mut meta = pod.meta_mut();
     meta.members().remove("generateName");
     meta.set_name(&name);

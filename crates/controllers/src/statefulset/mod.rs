@@ -5,7 +5,7 @@
 //! claims of a pod) and `status`; `act` carries it out.
 
 mod act;
-mod hear;
+mod handlers;
 mod identity;
 pub mod plan;
 mod replace;
@@ -23,7 +23,7 @@ use coracle_client::{Access, Cached, Informer, Metadata, ObjectKey, Resource, Wo
 pub use act::ActError;
 pub use plan::{Observed, Plan};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::history::{Names, Revised};
 use crate::views::{Pod, StatefulSet};
 use identity::claim_name;
@@ -50,7 +50,7 @@ pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("statefulset");
     let mut feeds = Feeds::new();
     let controller = StatefulSets::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
@@ -69,7 +69,7 @@ impl StatefulSets {
             hash: HASH,
         };
         let own = Revised::follow(context, &names, queue, feeds);
-        hear::follow(feeds, &own.sets, &claims, queue);
+        handlers::follow(feeds, &own.sets, &claims, queue);
 
         StatefulSets {
             own,
@@ -120,7 +120,7 @@ impl Controller for StatefulSets {
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(set) = self.own.sets.get(key) else {
             self.own.written.forget(key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         if self.is_behind(key) {
@@ -129,13 +129,13 @@ impl Controller for StatefulSets {
 
         if set.selector.is_none() {
             tracing::warn!(%key, "invalid selector; not reconciled until it is changed");
-            return Observation::Gone;
+            return Observation::Absent;
         }
 
         let (pods, revisions) = (self.own.pods_of(&set), self.own.revisions_of(&set));
         let claims = self.claims_of(&set, &pods);
 
-        Observation::Seen {
+        Observation::Present {
             uid: set.uid.clone(),
             observed: Observed {
                 set,

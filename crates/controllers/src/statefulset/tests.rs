@@ -95,7 +95,7 @@ fn observed(set: &Value, pods: Vec<Value>, revisions: Vec<Value>) -> Observed {
 }
 
 /// The steps as text.
-fn deeds(plan: &Plan) -> String {
+fn actions(plan: &Plan) -> String {
     let deed = |step: &Step| match step {
         Step::Create { ordinal, .. } => format!("+{ordinal}"),
         Step::Delete(pod) => format!("-{}", &pod.key.name["db-".len()..]),
@@ -115,7 +115,7 @@ fn check(replicas: usize, spec: &str, there: &str, expected: &str) {
         .filter(|(_, how)| *how != ".");
     let pods = pods.map(|(ordinal, how)| pod(&set, ordinal, how)).collect();
     let plan = plan(&observed(&set, pods, vec![revision(&set, 1)]), noon());
-    assert_eq!(deeds(&plan), expected, "{replicas} {spec} {there}");
+    assert_eq!(actions(&plan), expected, "{replicas} {spec} {there}");
 }
 
 const PARALLEL: &str = r#","podManagementPolicy":"Parallel""#;
@@ -179,7 +179,7 @@ fn an_old_template_is_replaced_from_the_last() {
             ),
             noon(),
         );
-        assert_eq!(deeds(&plan), expected, "{spec} {there}");
+        assert_eq!(actions(&plan), expected, "{spec} {there}");
     };
     check("", "up up up", "-2");
 
@@ -343,7 +343,7 @@ fn a_pod_has_a_name_labels_and_claims_of_its_own() {
 }
 
 #[test]
-fn a_claim_goes_with_whom_the_policy_says() {
+fn a_claim_is_deleted_as_the_retention_policy_says() {
     let check = |policy: &str, is_surplus: bool, there: &str, expected: Option<&str>| {
         let spec = format!(r#","persistentVolumeClaimRetentionPolicy":{{{policy}}}"#);
         let set = db(1, "a", &spec);

@@ -19,7 +19,7 @@ use coracle_client::{
     WorkQueue, World,
 };
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::{BY_NODE, Node, Pod};
 use plan::{Observed, Plan, Scheduled};
 
@@ -54,13 +54,13 @@ pub async fn run(context: &Context) {
     let queue = WorkQueue::new("noexec_taint_pod");
     let mut feeds = Feeds::new();
     let controller = TaintEviction::new(context, &queue, &mut feeds);
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, WORKERS)
         .await;
 }
 
 /// The `NoExecute` taints of a node.
-fn driving(node: &Node) -> impl Iterator<Item = &Value> {
+fn no_execute_taints(node: &Node) -> impl Iterator<Item = &Value> {
     let drives = |taint: &&Value| taint.get("effect").and_then(Value::as_str) == Some(NO_EXECUTE);
     node.taints.iter().filter(drives)
 }
@@ -80,10 +80,10 @@ impl TaintEviction {
         let (concerned, on_node) = (queue.clone(), pods.clone());
         feeds.follow(&nodes, move |change| {
             let same = match change {
-                Change::Updated { old, new } => driving(old).eq(driving(new)),
+                Change::Updated { old, new } => no_execute_taints(old).eq(no_execute_taints(new)),
                 // If the node was deleted, the pod is left to the pod garbage collector.
                 Change::Added { object, .. } | Change::Deleted { object, .. } => {
-                    driving(object).next().is_none()
+                    no_execute_taints(object).next().is_none()
                 }
                 Change::Synced => true,
             };
@@ -105,7 +105,7 @@ impl TaintEviction {
             };
 
             let node = tainted.get(&ObjectKey::cluster(&pod.node));
-            if node.is_some_and(|node| driving(&node).next().is_some()) {
+            if node.is_some_and(|node| no_execute_taints(&node).next().is_some()) {
                 concerned.add(pod.key.clone());
             }
         });
@@ -193,21 +193,21 @@ impl Controller for TaintEviction {
 
         let Some(pod) = self.pods.get(key) else {
             scheduled.retain(|(pod, _), _| pod != key);
-            return Observation::Gone;
+            return Observation::Absent;
         };
 
         let node = self.nodes.get(&ObjectKey::cluster(&pod.node));
         let observed = Observed {
             taints: node
                 .iter()
-                .flat_map(|node| driving(node))
+                .flat_map(|node| no_execute_taints(node))
                 .cloned()
                 .collect(),
             scheduled: scheduled.get(&(key.clone(), pod.uid.clone())).copied(),
             pod,
         };
 
-        Observation::Seen {
+        Observation::Present {
             uid: observed.pod.uid.clone(),
             observed,
         }

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_runs_goes_on_until_the_taint_is_gone() {
+    fn a_toleration_period_runs_until_the_taint_is_removed() {
         let five = r#"{"key":"a","operator":"Exists","tolerationSeconds":5}"#;
         check(five, &["a"], Some(3), leave(3));
         check(five, &["a"], Some(300), leave(300));

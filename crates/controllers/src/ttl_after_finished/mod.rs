@@ -14,7 +14,7 @@ use coracle_client::{
 
 pub use plan::Plan;
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Feeds, Observation, Requeue, Runner};
 use crate::views::Job;
 use coracle_client::Projection;
 
@@ -63,7 +63,7 @@ pub async fn run(context: &Context, workers: usize) {
         world: context.world,
     };
 
-    Shell::new(controller, queue, context)
+    Runner::new(controller, queue, context)
         .run(feeds, workers)
         .await;
 }
@@ -79,11 +79,11 @@ impl Controller for FinishedJobs {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Job>>> {
         match self.jobs.get(key) {
-            Some(job) => Observation::Seen {
+            Some(job) => Observation::Present {
                 uid: job.uid.clone(),
                 observed: job,
             },
-            None => Observation::Gone,
+            None => Observation::Absent,
         }
     }
 

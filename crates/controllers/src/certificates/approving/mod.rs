@@ -11,8 +11,8 @@ use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Resource, Whole
 
 use super::request::RequestError;
 use super::{ACCOUNT, add_condition, follow, resource};
-use crate::frame::{Context, Controller, Observation, Requeue, Shell};
-use plan::Question;
+use crate::framework::{Context, Controller, Observation, Requeue, Runner};
+use plan::AccessCheck;
 
 /// The controller.
 pub struct Approving {
@@ -45,7 +45,7 @@ pub async fn run(context: &Context) {
     let reviews = Resource::builtin("authorization.k8s.io", "v1", "subjectaccessreviews");
 
     let (access, reviews) = (client.resource(&resource()), client.resource(&reviews));
-    Shell::new(
+    Runner::new(
         Approving {
             requests,
             access,
@@ -60,7 +60,7 @@ pub async fn run(context: &Context) {
 
 impl Approving {
     /// Whether the requester is authorized to create this subresource of requests.
-    async fn allows(&self, object: &Value, question: Question) -> Result<bool, ActError> {
+    async fn allows(&self, object: &Value, question: AccessCheck) -> Result<bool, ActError> {
         let mut wanted = Map::new();
         for (name, text) in [
             ("group", "certificates.k8s.io"),
@@ -107,16 +107,16 @@ impl Approving {
 impl Controller for Approving {
     type Key = ObjectKey;
     type Observed = Arc<Cached<Whole>>;
-    type Plan = Result<Vec<Question>, RequestError>;
+    type Plan = Result<Vec<AccessCheck>, RequestError>;
     type Error = ActError;
 
     const NAME: &'static str = "certificatesigningrequest-approving-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
         let Some(request) = self.requests.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        Observation::Seen {
+        Observation::Present {
             uid: request.uid.clone(),
             observed: request,
         }

@@ -10,7 +10,7 @@ const KUBELETS: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 
 /// An access check on the requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct AccessCheck {
     /// The subresource that the requester must be authorized to create.
     pub part: &'static str,
     /// The message of the approval.
@@ -18,12 +18,12 @@ pub struct Question {
 }
 
 /// A node that requests a certificate of its own name.
-const SELF: Question = Question {
+const SELF: AccessCheck = AccessCheck {
     part: "selfnodeclient",
     message: "Auto approving self kubelet client certificate after SubjectAccessReview.",
 };
 /// Any user that requests a certificate of a node.
-const ANY: Question = Question {
+const ANY: AccessCheck = AccessCheck {
     part: "nodeclient",
     message: "Auto approving kubelet client certificate after SubjectAccessReview.",
 };
@@ -33,7 +33,7 @@ const ANY: Question = Question {
 ///
 /// # Errors
 /// The request is malformed.
-pub fn plan(object: &Value) -> Result<Vec<Question>, RequestError> {
+pub fn plan(object: &Value) -> Result<Vec<AccessCheck>, RequestError> {
     let text = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default();
     let is_decided = !text(&["status", "certificate"]).is_empty()
         || has(object, "Approved")
@@ -43,7 +43,7 @@ pub fn plan(object: &Value) -> Result<Vec<Question>, RequestError> {
     }
 
     let request = Request::of(object)?;
-    if request.not_of_kubelet_client(&usages(object)).is_some() {
+    if request.why_not_kubelet_client(&usages(object)).is_some() {
         return Ok(Vec::new());
     }
 
@@ -85,9 +85,9 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_node_may_have_is_asked_about() {
+    fn only_requests_that_nodes_may_make_are_checked() {
         let check =
-            |object: &Value, expected: &[Question]| assert_eq!(plan(object).unwrap(), expected);
+            |object: &Value, expected: &[AccessCheck]| assert_eq!(plan(object).unwrap(), expected);
         check(
             &object("system:node:n", "system:node:n", KUBELETS, "{}"),
             &[SELF, ANY],

@@ -9,7 +9,7 @@ use coracle_api::time::Timestamp;
 use coracle_client::{Access, DeleteOptions, Error, Informer, ObjectKey, Whole};
 
 use super::{ACCOUNT, follow, resource};
-use crate::frame::{Context, Controller, Observation, Requeue, Shell};
+use crate::framework::{Context, Controller, Observation, Requeue, Runner};
 
 /// The controller.
 pub struct Cleaner {
@@ -37,7 +37,7 @@ pub struct ActError(#[source] Error);
 pub async fn run(context: &Context) {
     let (requests, queue, feeds) = follow(context, "csrcleaner");
     let access = context.client(ACCOUNT).resource(&resource());
-    Shell::new(Cleaner { requests, access }, queue, context)
+    Runner::new(Cleaner { requests, access }, queue, context)
         .run(feeds, 1)
         .await;
 }
@@ -53,16 +53,16 @@ impl Controller for Cleaner {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Option<Timestamp>> {
         let Some(request) = self.requests.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        Observation::Seen {
+        Observation::Present {
             uid: request.uid.clone(),
-            observed: plan::goes_at(&request),
+            observed: plan::delete_at(&request),
         }
     }
 
-    fn plan(goes_at: &Option<Timestamp>, now: Timestamp) -> Plan {
-        match goes_at {
+    fn plan(delete_at: &Option<Timestamp>, now: Timestamp) -> Plan {
+        match delete_at {
             None => Plan::Keep,
             Some(at) if *at < now => Plan::Delete,
             // A second later, so that the time has certainly passed.

@@ -63,7 +63,7 @@ pub enum SignError {
 }
 
 /// The certificate to sign.
-pub struct Wanted<'a> {
+pub struct CertificateTemplate<'a> {
     /// The subject and key.
     pub request: &'a Request,
     /// The usages.
@@ -109,7 +109,11 @@ impl Authority {
     ///
     /// # Errors
     /// See [`SignError`].
-    pub fn sign(&self, wanted: &Wanted<'_>, now: Timestamp) -> Result<String, SignError> {
+    pub fn sign(
+        &self,
+        wanted: &CertificateTemplate<'_>,
+        now: Timestamp,
+    ) -> Result<String, SignError> {
         if now >= self.ends_at {
             return Err(SignError::Expired(Time(self.ends_at).text().to_string()));
         }
@@ -138,7 +142,7 @@ impl Authority {
         ])))
     }
 
-    fn extensions(&self, wanted: &Wanted<'_>) -> Result<Vec<u8>, SignError> {
+    fn extensions(&self, wanted: &CertificateTemplate<'_>) -> Result<Vec<u8>, SignError> {
         let (key_usage, purposes) = usage::encode(wanted.usages).map_err(SignError::Usage)?;
         let mut all = Vec::new();
         if let Some(key_usage) = key_usage {

@@ -21,8 +21,8 @@ pub use authority::{Authority, AuthorityError};
 
 use super::request::{Request, RequestError};
 use super::{ACCOUNT, add_condition, follow, resource};
-use crate::frame::{Context, Controller, Observation, Requeue, Shell};
-use authority::{SignError, Wanted};
+use crate::framework::{Context, Controller, Observation, Requeue, Runner};
+use authority::{CertificateTemplate, SignError};
 use plan::{Plan, Signer};
 
 /// The authorities and the longest validity.
@@ -98,7 +98,7 @@ pub async fn run(context: &Context, config: Config) {
         config,
         world: context.world,
     };
-    Shell::new(controller, queue, context).run(feeds, 5).await;
+    Runner::new(controller, queue, context).run(feeds, 5).await;
 }
 
 impl Signing {
@@ -126,7 +126,7 @@ impl Signing {
         serial[8..].copy_from_slice(&(self.world.random)().to_be_bytes());
 
         authority.sign(
-            &Wanted {
+            &CertificateTemplate {
                 request,
                 usages: &usages,
                 not_before,
@@ -149,9 +149,9 @@ impl Controller for Signing {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
         let Some(request) = self.requests.get(key) else {
-            return Observation::Gone;
+            return Observation::Absent;
         };
-        Observation::Seen {
+        Observation::Present {
             uid: request.uid.clone(),
             observed: request,
         }

@@ -75,16 +75,16 @@ pub fn plan(object: &Value) -> Result<Plan, RequestError> {
 
     let (request, usages) = (Request::of(object)?, usages(object));
     let wrong = match signer {
-        Signer::KubeletServing => request.not_of_kubelet_server(&usages),
-        Signer::KubeletClient => request.not_of_kubelet_client(&usages),
-        Signer::ApiServerClient => not_of_client(usages.iter().copied()),
+        Signer::KubeletServing => request.why_not_kubelet_server(&usages),
+        Signer::KubeletClient => request.why_not_kubelet_client(&usages),
+        Signer::ApiServerClient => why_not_client(usages.iter().copied()),
         Signer::LegacyUnknown => None,
     };
 
     Ok(wrong.map_or_else(|| Plan::Sign(signer, Box::new(request)), Plan::Fail))
 }
 
-fn not_of_client<'a>(usages: impl Iterator<Item = &'a str>) -> Option<String> {
+fn why_not_client<'a>(usages: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut is_client = false;
     for usage in usages {
         match usage {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certificates_last_as_long_as_asked_and_allowed() {
+    fn certificates_are_valid_as_long_as_requested_and_allowed() {
         let now = Timestamp::from_unix(1_000_000, 0);
         let check = |asked, most, expected| {
             let (from, until) = validity(asked, most, now);
@@ -139,9 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn clients_ask_for_what_clients_need() {
+    fn client_requests_need_client_usages() {
         let check = |usages: &[&str], expected: Option<&str>| {
-            assert_eq!(not_of_client(usages.iter().copied()).as_deref(), expected);
+            assert_eq!(why_not_client(usages.iter().copied()).as_deref(), expected);
         };
         check(&["client auth"], None);
         check(

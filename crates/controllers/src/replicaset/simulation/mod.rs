@@ -16,7 +16,7 @@ use coracle_testkit::simulation::{
 };
 
 use super::ReplicaSets;
-use crate::frame::{Context, Feeds, Shell};
+use crate::framework::{Context, Feeds, Runner};
 use crate::views::ReplicaSet;
 use planted::{BeginsEarly, CreatesTwice, ExpectsNothing};
 
@@ -53,7 +53,7 @@ async fn run_with<C: crate::Controller<Key = coracle_client::ObjectKey>>(
     let mut feeds = Feeds::new();
     let controller = ReplicaSets::new(context, &queue, &mut feeds);
     let feeds = if is_patient { feeds } else { Feeds::new() };
-    Shell::new(around(controller), queue, context)
+    Runner::new(around(controller), queue, context)
         .run(feeds, WORKERS)
         .await;
 }
@@ -211,12 +211,12 @@ fn as_int(count: usize) -> i64 {
 }
 
 #[test]
-fn whatever_goes_wrong_the_pods_come_to_be_as_many_as_wanted_and_never_more() {
+fn under_all_faults_the_desired_number_of_pods_is_reached_and_never_exceeded() {
     survives(&PRODUCT, 800);
 }
 
 #[test]
-fn the_same_seed_is_the_same_story_to_the_last_request() {
+fn the_same_seed_gives_the_same_trace() {
     for seed in 0..12 {
         let (one, other) = (play(&PRODUCT, seed), play(&PRODUCT, seed));
         if let Some((one, other)) = one

@@ -10,7 +10,7 @@ use crate::pods::PodError;
 use crate::views::ReplicaSet;
 
 type Sets = ReplicaSets<ReplicaSet>;
-use crate::frame::{Controller, Observation, Requeue};
+use crate::framework::{Controller, Observation, Requeue};
 
 /// It does not wait for its own writes to be observed.
 pub(super) struct ExpectsNothing(pub(super) Sets);
@@ -58,7 +58,7 @@ around!(CreatesTwice);
 impl ExpectsNothing {
     fn see(&self, key: &ObjectKey) -> Observation<Observed> {
         if let Some(set) = self.0.sets.get(key) {
-            self.0.unseen.forget(&set.uid);
+            self.0.unobserved.forget(&set.uid);
         }
         self.0.written.forget(key);
         self.0.observe(key)
@@ -104,7 +104,7 @@ impl CreatesTwice {
         if !matches!(done, Err(ActError::Pods(PodError::Create(_)))) {
             return done;
         }
-        self.0.unseen.attempts.forget(&observed.set.uid);
+        self.0.unobserved.creations.forget(&observed.set.uid);
         self.0.carry_out(key, observed, plan).await
     }
 }

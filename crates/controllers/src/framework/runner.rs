@@ -11,25 +11,25 @@ use super::{Context, Controller, Feeds, Observation, Requeue};
 
 /// A key whose caches are behind is observed again after this time, unless an event comes earlier.
 /// Being behind is no failure: it causes no backoff and uses no retry budget.
-const LOOKED_AT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+const BEHIND_RETRY: Duration = Duration::from_millis(100);
 
 /// A key is logged as failing from this number of failures on.
-const WORTH_TELLING: u32 = 4;
+const WARN_AFTER_FAILURES: u32 = 4;
 
 /// A worker that panicked is restarted after this time.
-const REPLACED_AFTER: Duration = Duration::from_secs(1);
+const WORKER_RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// A controller, its queue and its workers.
-pub struct Shell<C: Controller> {
+pub struct Runner<C: Controller> {
     controller: Arc<C>,
     queue: WorkQueue<C::Key>,
     journal: Journal,
     world: World,
 }
 
-impl<C: Controller> Clone for Shell<C> {
-    fn clone(&self) -> Shell<C> {
-        Shell {
+impl<C: Controller> Clone for Runner<C> {
+    fn clone(&self) -> Runner<C> {
+        Runner {
             controller: self.controller.clone(),
             queue: self.queue.clone(),
             journal: self.journal.clone(),
@@ -38,11 +38,11 @@ impl<C: Controller> Clone for Shell<C> {
     }
 }
 
-impl<C: Controller> Shell<C> {
+impl<C: Controller> Runner<C> {
     /// Creates a shell around a controller whose feeds fill `queue`.
-    pub fn new(controller: C, queue: WorkQueue<C::Key>, context: &Context) -> Shell<C> {
+    pub fn new(controller: C, queue: WorkQueue<C::Key>, context: &Context) -> Runner<C> {
         let journal = context.journal.clone();
-        Shell {
+        Runner {
             controller: Arc::new(controller),
             queue,
             journal,
@@ -62,7 +62,7 @@ impl<C: Controller> Shell<C> {
         while let Some(ended) = set.join_next().await {
             let Err(panicked) = ended else { return };
             error!(controller = C::NAME, %panicked, "controller worker panicked; restarting");
-            tokio::time::sleep(REPLACED_AFTER).await;
+            tokio::time::sleep(WORKER_RESTART_DELAY).await;
             set.spawn(self.clone().work());
         }
     }
@@ -77,9 +77,9 @@ impl<C: Controller> Shell<C> {
     /// Reconciles one key.
     pub async fn step(&self, key: &C::Key) {
         let (uid, observed) = match self.controller.observe(key) {
-            Observation::Gone => return self.queue.forget(key),
-            Observation::Behind => return self.queue.add_after(key.clone(), LOOKED_AT_AGAIN_AFTER),
-            Observation::Seen { uid, observed } => (uid, observed),
+            Observation::Absent => return self.queue.forget(key),
+            Observation::Behind => return self.queue.add_after(key.clone(), BEHIND_RETRY),
+            Observation::Present { uid, observed } => (uid, observed),
         };
         let plan = C::plan(&observed, self.world.now());
         let acted = self.controller.act(key, observed, plan).await;
@@ -98,7 +98,7 @@ impl<C: Controller> Shell<C> {
                 // Most keys succeed on the first retry. Lasting failures are logged at powers of
                 // two.
                 let failures = self.queue.failures(key);
-                match failures >= WORTH_TELLING && failures.is_power_of_two() {
+                match failures >= WARN_AFTER_FAILURES && failures.is_power_of_two() {
                     true => {
                         warn!(controller = C::NAME, %key, failures, outcome, "reconcile keeps failing")
                     }

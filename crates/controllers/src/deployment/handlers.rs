@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coracle_api::Map;
 use coracle_client::{Cached, Change, Informer, ObjectKey, WorkQueue};
 
-use crate::frame::{Attempts, Feeds};
+use crate::framework::{Creations, Feeds};
 use crate::views::{BY_CONTROLLER, Deployment, Pod, ReplicaSet, Rollout};
 
 type Queue = WorkQueue<ObjectKey>;
@@ -15,13 +15,13 @@ pub(super) fn follow(
     deployments: &Informer<Deployment>,
     sets: &Informer<ReplicaSet>,
     pods: &Informer<Pod>,
-    attempts: &Arc<Attempts>,
+    creations: &Arc<Creations>,
     queue: &Queue,
 ) {
-    let (attempts, own_queue) = (attempts.clone(), queue.clone());
+    let (creations, own_queue) = (creations.clone(), queue.clone());
     feeds.follow(deployments, move |change| {
         if let Change::Deleted { object, .. } = change {
-            attempts.forget(&object.uid);
+            creations.forget(&object.uid);
         }
         if let Some(deployment) = change.object() {
             own_queue.add(deployment.key.clone());
@@ -35,8 +35,8 @@ pub(super) fn follow(
         queue: queue.clone(),
     };
     let of_sets = listener.clone();
-    feeds.follow(sets, move |change| of_sets.hear_set(change));
-    feeds.follow(pods, move |change| listener.hear_pod(change));
+    feeds.follow(sets, move |change| of_sets.handle_set(change));
+    feeds.follow(pods, move |change| listener.handle_pod(change));
 }
 
 #[derive(Clone)]
@@ -48,7 +48,7 @@ struct Listener {
 }
 
 impl Listener {
-    fn hear_set(&self, change: &Change<ReplicaSet>) {
+    fn handle_set(&self, change: &Change<ReplicaSet>) {
         match change {
             Change::Added { object, .. } if object.is_being_deleted() => self.wake_owner(object),
             Change::Added { object, .. } => self.wake_for(object),
@@ -68,7 +68,7 @@ impl Listener {
     }
 
     /// Only a Deployment that waits for its last old pod to be deleted is woken by pods.
-    fn hear_pod(&self, change: &Change<Pod>) {
+    fn handle_pod(&self, change: &Change<Pod>) {
         let pod = match change {
             Change::Deleted { object, .. } => object,
             Change::Updated { old, new } if old.phase != new.phase => new,

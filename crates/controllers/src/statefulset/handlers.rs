@@ -2,7 +2,7 @@
 
 use coracle_client::{Change, Informer, Metadata, ObjectKey, WorkQueue};
 
-use crate::frame::Feeds;
+use crate::framework::Feeds;
 use crate::views::StatefulSet;
 
 pub(super) fn follow(

@@ -11,15 +11,15 @@ use crate::views::Owned;
 
 /// The graph, its queue and its event recorder. Clones share them.
 #[derive(Clone)]
-pub(super) struct Hearing {
+pub(super) struct GraphFeed {
     graph: Arc<Mutex<Graph>>,
     queue: WorkQueue<Work>,
     recorder: Recorder,
 }
 
-impl Hearing {
-    pub(super) fn new(queue: WorkQueue<Work>, recorder: Recorder) -> Hearing {
-        Hearing {
+impl GraphFeed {
+    pub(super) fn new(queue: WorkQueue<Work>, recorder: Recorder) -> GraphFeed {
+        GraphFeed {
             graph: Arc::default(),
             queue,
             recorder,
@@ -31,7 +31,7 @@ impl Hearing {
     }
 
     /// Handles a change reported by an informer.
-    pub(super) fn hear(&self, of: &Arc<Resource>, change: &Change<Owned>) {
+    pub(super) fn handle(&self, of: &Arc<Resource>, change: &Change<Owned>) {
         let effects = match change {
             Change::Added { object, .. } | Change::Updated { new: object, .. } => {
                 self.graph().observed(of, object)
@@ -53,7 +53,7 @@ impl Hearing {
             self.queue.add(Work::Look(id));
         }
 
-        if let Some(id) = effects.look_again {
+        if let Some(id) = effects.requeue_after {
             self.queue.add_rate_limited(Work::Look(id));
         }
         if let Some(id) = effects.orphan {

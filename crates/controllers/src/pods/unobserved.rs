@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use coracle_api::Text;
 use coracle_client::Expectations;
-use coracle_client::expectations::GIVEN_UP_AFTER;
+use coracle_client::expectations;
 
-use crate::frame::{Attempts, Requeue};
+use crate::framework::{Creations, Requeue};
 
 /// Shared by the handlers and by what acts on pods.
 #[derive(Default)]
-pub struct Unseen {
+pub struct Unobserved {
     /// Creations and deletions that will be observed.
     pub expectations: Expectations,
     /// Creations with unknown outcome.
-    pub attempts: Attempts,
+    pub creations: Creations,
     /// Deletions with unknown outcome, by owner: UID and name of each pod.
     uncertain: Mutex<BTreeMap<Text, BTreeMap<Text, Text>>>,
 }
 
-impl Unseen {
+impl Unobserved {
     /// Forgets a deleted owner.
     pub fn forget(&self, owner: &str) {
         self.expectations.forget(owner);
-        self.attempts.forget(owner);
+        self.creations.forget(owner);
         self.uncertain().remove(owner);
     }
 
@@ -55,8 +55,8 @@ impl Unseen {
 
 /// When to reconcile an owner again, given the time that its plan asks for. If an expectation is
 /// not met, at the latest when it expires.
-pub fn look_again(settled: bool, wake_after: Option<Duration>) -> Requeue {
-    let waits = (!settled).then_some(GIVEN_UP_AFTER + Duration::from_secs(1));
+pub fn requeue_after(settled: bool, wake_after: Option<Duration>) -> Requeue {
+    let waits = (!settled).then_some(expectations::TIMEOUT + Duration::from_secs(1));
     wake_after
         .into_iter()
         .chain(waits)

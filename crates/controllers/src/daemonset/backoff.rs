@@ -18,9 +18,9 @@ type All = BTreeMap<(Text, i64), Losses>;
 
 /// Replaced failed pods.
 #[derive(Default)]
-pub(super) struct Patience(Mutex<All>);
+pub(super) struct FailureBackoff(Mutex<All>);
 
-impl Patience {
+impl FailureBackoff {
     /// Until when failed pods are left, by node.
     pub(super) fn of(&self, uid: &Text, generation: i64) -> BTreeMap<Text, Timestamp> {
         let all = self.lock();
@@ -31,7 +31,7 @@ impl Patience {
     }
 
     /// Notes that a failed pod of a node is replaced now.
-    pub(super) fn lose(&self, uid: &Text, generation: i64, node: &Text, now: Timestamp) {
+    pub(super) fn record_failure(&self, uid: &Text, generation: i64, node: &Text, now: Timestamp) {
         let mut all = self.lock();
         let nodes = all.entry((uid.clone(), generation)).or_default();
         // Old failures are dropped.

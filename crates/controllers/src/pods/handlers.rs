@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use coracle_client::{Cached, Change, Informer, ObjectKey, WorkQueue};
 
-use super::{PodOwner, Unseen};
-use crate::frame::Feeds;
+use super::{PodOwner, Unobserved};
+use crate::framework::Feeds;
 use crate::views::Pod;
 
 /// Wakes an owner when it changes itself.
 pub fn follow_owners<O: PodOwner>(
     feeds: &mut Feeds,
     owners: &Informer<O>,
-    unseen: &Arc<Unseen>,
+    unobserved: &Arc<Unobserved>,
     queue: &WorkQueue<ObjectKey>,
 ) {
-    let (queue, unseen) = (queue.clone(), unseen.clone());
+    let (queue, unobserved) = (queue.clone(), unobserved.clone());
     feeds.follow(owners, move |change| {
         let Some(owner) = change.object() else { return };
         if matches!(change, Change::Deleted { .. }) {
-            unseen.forget(&owner.uid);
+            unobserved.forget(&owner.uid);
         }
         queue.add(owner.key.clone());
     });
@@ -31,31 +31,31 @@ pub fn follow_pods<O: PodOwner>(
     feeds: &mut Feeds,
     owners: &Informer<O>,
     pods: &Informer<Pod>,
-    unseen: &Arc<Unseen>,
+    unobserved: &Arc<Unobserved>,
     wake: impl Fn(&ObjectKey) + Send + 'static,
 ) {
     let listener = Listener {
         owners: owners.clone(),
-        unseen: unseen.clone(),
+        unobserved: unobserved.clone(),
         wake,
     };
-    feeds.follow(pods, move |change| listener.hear(change));
+    feeds.follow(pods, move |change| listener.handle(change));
 }
 
 struct Listener<O: Send + Sync + 'static, W> {
     owners: Informer<O>,
-    unseen: Arc<Unseen>,
+    unobserved: Arc<Unobserved>,
     wake: W,
 }
 
 impl<O: PodOwner, W: Fn(&ObjectKey)> Listener<O, W> {
-    fn hear(&self, change: &Change<Pod>) {
+    fn handle(&self, change: &Change<Pod>) {
         match change {
             // It was already being deleted when first observed: its creation was observed long ago.
             Change::Added { object, .. } if object.is_being_deleted => self.going(object),
             Change::Added { object, .. } => match self.owner(object) {
                 Some(owner) => {
-                    self.unseen.expectations.creation_observed(&owner.uid);
+                    self.unobserved.expectations.creation_observed(&owner.uid);
                     (self.wake)(&owner.key);
                 }
                 // An orphan was not created by this controller: it meets no expectation.
@@ -97,7 +97,7 @@ impl<O: PodOwner, W: Fn(&ObjectKey)> Listener<O, W> {
     /// The deletion was observed, by its timestamp or by its event: both count once.
     fn going(&self, pod: &Arc<Cached<Pod>>) {
         if let Some(owner) = self.owner(pod) {
-            self.unseen
+            self.unobserved
                 .expectations
                 .deletion_observed(&owner.uid, &pod.uid);
             (self.wake)(&owner.key);

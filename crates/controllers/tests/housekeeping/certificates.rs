@@ -110,7 +110,7 @@ async fn a_node_that_may_have_a_certificate_gets_it() {
 }
 
 #[tokio::test]
-async fn what_only_people_approve_waits_for_them_and_nobody_becomes_a_master() {
+async fn requests_for_manual_approval_wait_and_no_user_becomes_a_master() {
     let cluster = Controlled::start().await;
     let requests = of_cluster(
         &cluster,

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use coracle_client::{Change, Informer, ObjectKey, WorkQueue};
 
 use super::BATCH;
-use crate::frame::Feeds;
-use crate::pods::{Unseen, follow_pods};
+use crate::framework::Feeds;
+use crate::pods::{Unobserved, follow_pods};
 use crate::views::{Job, Pod};
 
 pub(super) fn follow(
     feeds: &mut Feeds,
     jobs: &Informer<Job>,
     pods: &Informer<Pod>,
-    unseen: &Arc<Unseen>,
+    unobserved: &Arc<Unobserved>,
     queue: &WorkQueue<ObjectKey>,
 ) {
-    let (woken, forgetting) = (queue.clone(), unseen.clone());
+    let (woken, forgetting) = (queue.clone(), unobserved.clone());
     feeds.follow(jobs, move |change| match change {
         Change::Added { object, .. } => woken.add(object.key.clone()),
         Change::Updated { old, new } => {
@@ -35,7 +35,7 @@ pub(super) fn follow(
     });
 
     let woken = queue.clone();
-    follow_pods(feeds, jobs, pods, unseen, move |key| {
+    follow_pods(feeds, jobs, pods, unobserved, move |key| {
         woken.add_after(key.clone(), BATCH)
     });
 }

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 /// The most requests in flight: enough to keep cores and disk busy. More would only delay those who
 /// process what has been created already.
-const WIDEST: usize = 64;
+const MAX_IN_FLIGHT: usize = 64;
 
 /// Runs futures, each as a task of its own: first one, and two more for each that succeeds, until
 /// one fails. So few are tried if none can succeed, and if all can, none waits for the slowest of a
@@ -16,11 +16,11 @@ const WIDEST: usize = 64;
 /// # Cancellation
 /// All tasks end with the future.
 pub async fn slow_start<T: Send + 'static, E: Send + 'static>(
-    deeds: impl IntoIterator<Item: Future<Output = Result<T, E>> + Send + 'static>,
+    actions: impl IntoIterator<Item: Future<Output = Result<T, E>> + Send + 'static>,
 ) -> Vec<Result<T, E>> {
-    let mut deeds = deeds.into_iter();
+    let mut actions = actions.into_iter();
     let (mut under_way, mut came, mut failed) = (JoinSet::new(), Vec::new(), false);
-    under_way.extend(deeds.next());
+    under_way.extend(actions.next());
 
     while let Some(ended) = under_way.join_next().await {
         let result = ended.unwrap_or_else(|ended| match ended.try_into_panic() {
@@ -32,8 +32,8 @@ pub async fn slow_start<T: Send + 'static, E: Send + 'static>(
         came.push(result);
 
         if !failed {
-            let room = WIDEST - under_way.len();
-            under_way.extend(deeds.by_ref().take(room.min(2)));
+            let room = MAX_IN_FLIGHT - under_way.len();
+            under_way.extend(actions.by_ref().take(room.min(2)));
         }
     }
 
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     /// Actions that take a second each, of which those after the first few fail.
-    fn deeds(
+    fn actions(
         count: usize,
         succeed: usize,
         most: &Arc<AtomicUsize>,
@@ -73,9 +73,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn as_many_are_tried_again_as_have_succeeded_and_no_more_than_a_few_at_once() {
+    async fn each_success_allows_two_more_up_to_the_limit() {
         let (most, began) = (Arc::default(), Instant::now());
-        let came = slow_start(deeds(7, 7, &most)).await;
+        let came = slow_start(actions(7, 7, &most)).await;
         assert_eq!(
             (came.len(), most.load(Ordering::Relaxed)),
             (7, 4),
@@ -85,18 +85,18 @@ mod tests {
         assert_eq!(began.elapsed(), Duration::from_secs(3));
 
         let (most, began) = (Arc::default(), Instant::now());
-        let came = slow_start(deeds(1000, 1000, &most)).await;
+        let came = slow_start(actions(1000, 1000, &most)).await;
         assert!(came.len() == 1000 && came.iter().all(Result::is_ok));
-        assert_eq!(most.load(Ordering::Relaxed), WIDEST);
+        assert_eq!(most.load(Ordering::Relaxed), MAX_IN_FLIGHT);
 
         // 63 while it grows, and then 64 at a time.
         assert_eq!(began.elapsed(), Duration::from_secs(6 + 15));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_a_failure_only_what_is_under_way_is_waited_for() {
+    async fn after_a_failure_only_running_ones_are_awaited() {
         for (succeed, tried) in [(0, 1), (1, 3), (3, 7), (7, 15)] {
-            let came = slow_start(deeds(100, succeed, &Arc::default())).await;
+            let came = slow_start(actions(100, succeed, &Arc::default())).await;
             assert_eq!(came.len(), tried);
             assert_eq!(came.iter().filter(|came| came.is_ok()).count(), succeed);
         }

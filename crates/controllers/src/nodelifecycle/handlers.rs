@@ -8,9 +8,9 @@ use coracle_api::typed::TypedError;
 use coracle_api::{Text, Value};
 use coracle_client::{Cached, Change, Informer, ObjectKey, Projection, Recorder, WorkQueue, World};
 
-use super::zones::{Census, Turn};
+use super::zones::{Census, ZoneChange};
 use super::{Config, NodeLifecycle, Shared};
-use crate::frame::Feeds;
+use crate::framework::Feeds;
 use crate::views::{Node, Pod};
 
 /// The renew time of a node's lease, by the node's own clock.
@@ -34,20 +34,20 @@ impl Projection for Lease {
 /// When the last heartbeat of each node was observed, by this controller's clock: those of nodes
 /// may be wrong.
 #[derive(Default)]
-pub(super) struct Signs(BTreeMap<Text, Timestamp>);
+pub(super) struct Heartbeats(BTreeMap<Text, Timestamp>);
 
-impl Signs {
+impl Heartbeats {
     /// The last heartbeat; for a node without one, now.
-    pub(super) fn heard(&mut self, node: &Text, now: Timestamp) -> Timestamp {
+    pub(super) fn last_heartbeat(&mut self, node: &Text, now: Timestamp) -> Timestamp {
         *self.0.entry(node.clone()).or_insert(now)
     }
 
-    fn hear(&mut self, node: &Text, now: Timestamp) {
+    fn record(&mut self, node: &Text, now: Timestamp) {
         self.0.insert(node.clone(), now);
     }
 }
 
-struct Listener {
+struct Handlers {
     shared: Arc<Shared>,
     nodes: Informer<Node>,
     queue: WorkQueue<ObjectKey>,
@@ -62,7 +62,7 @@ pub(super) fn follow(
     leases: &Informer<Lease>,
     queue: &WorkQueue<ObjectKey>,
 ) {
-    let listener = Arc::new(Listener {
+    let handlers = Arc::new(Handlers {
         shared: controller.shared.clone(),
         nodes: controller.nodes.clone(),
         queue: queue.clone(),
@@ -70,39 +70,42 @@ pub(super) fn follow(
         world: controller.world,
         config: controller.config,
     });
-    let listens = listener.clone();
-    feeds.follow(&controller.nodes, move |change| listens.hear_node(change));
+    let listens = handlers.clone();
+    feeds.follow(&controller.nodes, move |change| listens.handle_node(change));
 
-    let listens = listener.clone();
-    feeds.follow(leases, move |change| listens.hear_lease(change));
-    feeds.follow(&controller.pods, move |change| listener.hear_pod(change));
+    let listens = handlers.clone();
+    feeds.follow(leases, move |change| listens.handle_lease(change));
+    feeds.follow(&controller.pods, move |change| handlers.handle_pod(change));
 }
 
-impl Listener {
-    fn hear_node(&self, change: &Change<Node>) {
+impl Handlers {
+    fn handle_node(&self, change: &Change<Node>) {
         let Some(node) = change.object() else { return };
         let (name, now) = (&node.key.name, self.world.now());
         match change {
             Change::Added { .. } => {
-                self.shared.signs(|signs| signs.hear(name, now));
-                let told = format!("Node {name} event: Registered Node {name} in Controller");
+                self.shared
+                    .heartbeats(|heartbeats| heartbeats.record(name, now));
+                let message = format!("Node {name} event: Registered Node {name} in Controller");
                 self.recorder
-                    .normal(&Node::reference(node), "RegisteredNode", told);
+                    .normal(&Node::reference(node), "RegisteredNode", message);
             }
             Change::Updated { old, new } => {
                 if heartbeat(old) != heartbeat(new) {
-                    self.shared.signs(|signs| signs.hear(name, now));
+                    self.shared
+                        .heartbeats(|heartbeats| heartbeats.record(name, now));
                 }
                 if old.is_ready() && !new.is_ready() {
                     self.shared.to_mark(|to_mark| to_mark.insert(name.clone()));
                 }
             }
             Change::Deleted { .. } => {
-                self.shared.signs(|signs| signs.0.remove(name));
+                self.shared
+                    .heartbeats(|heartbeats| heartbeats.0.remove(name));
                 self.shared.to_mark(|to_mark| to_mark.remove(name));
-                let told = format!("Node {name} event: Removing Node {name} from Controller");
+                let message = format!("Node {name} event: Removing Node {name} from Controller");
                 self.recorder
-                    .normal(&Node::reference(node), "RemovingNode", told);
+                    .normal(&Node::reference(node), "RemovingNode", message);
             }
             Change::Synced => {}
         }
@@ -115,7 +118,7 @@ impl Listener {
         self.queue.add(node.key.clone());
     }
 
-    fn hear_lease(&self, change: &Change<Lease>) {
+    fn handle_lease(&self, change: &Change<Lease>) {
         let renewed = match change {
             Change::Updated { old, new } => old.renewed != new.renewed,
             Change::Added { .. } => true,
@@ -123,12 +126,12 @@ impl Listener {
         };
         if let (true, Some(lease)) = (renewed, change.object()) {
             self.shared
-                .signs(|signs| signs.hear(&lease.key.name, self.world.now()));
+                .heartbeats(|heartbeats| heartbeats.record(&lease.key.name, self.world.now()));
         }
     }
 
     /// A pod on a node that is not ready is not ready either.
-    fn hear_pod(&self, change: &Change<Pod>) {
+    fn handle_pod(&self, change: &Change<Pod>) {
         let Some(pod) = change.object() else { return };
         let moved = match change {
             Change::Updated { old, new } => old.node != new.node,
@@ -165,16 +168,17 @@ impl Listener {
             }) += 1;
         }
 
-        let turn = self
+        let change = self
             .shared
             .zones(|zones| zones.count(&census, &self.config));
-        if turn == Turn::Recovered {
-            nodes
-                .iter()
-                .for_each(|node| self.shared.signs(|signs| signs.hear(&node.key.name, now)));
+        if change == ZoneChange::Recovered {
+            nodes.iter().for_each(|node| {
+                self.shared
+                    .heartbeats(|heartbeats| heartbeats.record(&node.key.name, now))
+            });
         }
 
-        if turn != Turn::None {
+        if change != ZoneChange::None {
             nodes
                 .iter()
                 .for_each(|node| self.queue.add(node.key.clone()));

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 ///
 /// # Cancellation
 /// All tasks end with the future.
-pub async fn side_by_side<T: Send + 'static>(
+pub async fn concurrently<T: Send + 'static>(
     deeds: impl IntoIterator<Item: Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {
     let mut tasks = JoinSet::new();
@@ -43,14 +43,14 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_came_of_each_stands_in_its_place_and_nobody_waits_for_another() {
+    async fn results_are_in_order_and_all_run_concurrently() {
         let began = Instant::now();
         let deed = |number: u64| async move {
             sleep(Duration::from_secs(10 - number)).await;
             number
         };
         assert_eq!(
-            side_by_side((0..10).map(deed)).await,
+            concurrently((0..10).map(deed)).await,
             (0..10).collect::<Vec<_>>()
         );
         assert_eq!(began.elapsed(), Duration::from_secs(10));
@@ -59,6 +59,6 @@ mod tests {
     #[tokio::test]
     #[should_panic(expected = "one of them")]
     async fn a_panic_is_not_lost() {
-        side_by_side::<()>([async { panic!("one of them") }]).await;
+        concurrently::<()>([async { panic!("one of them") }]).await;
     }
 }

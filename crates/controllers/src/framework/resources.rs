@@ -20,23 +20,23 @@ use tracing::debug;
 use crate::views::Owned;
 
 /// Changes that follow one another this quickly are handled as one.
-const TOGETHER: Duration = Duration::from_millis(50);
+const BATCH: Duration = Duration::from_millis(50);
 /// This long after a change, everything is served.
 const SETTLED: Duration = Duration::from_secs(3);
 /// A group whose discovery failed is read again after this time.
-const FAILED: Duration = Duration::from_secs(30);
+const RETRY: Duration = Duration::from_secs(30);
 
 /// The served resources. Clones share them.
 #[derive(Clone)]
 pub struct Resources {
-    told: watch::Receiver<Option<Arc<Served>>>,
+    receiver: watch::Receiver<Option<Arc<Served>>>,
     mapper: Mapper,
 }
 
 impl Resources {
     /// Reads discovery through `client`, and follows changes in a task of `tasks`.
     pub(super) fn follow(client: &Client, informers: &Informers, tasks: &Tasks) -> Resources {
-        let (tell, told) = watch::channel(None);
+        let (sender, receiver) = watch::channel(None);
         let mapper = Mapper::new(client.discovery());
         let of = |group, plural| {
             informers
@@ -49,17 +49,17 @@ impl Resources {
             mapper: mapper.clone(),
             definitions: of("apiextensions.k8s.io", "customresourcedefinitions"),
             services: of("apiregistration.k8s.io", "apiservices"),
-            tell,
+            sender,
         };
         tasks.spawn(follower.run());
 
-        Resources { told, mapper }
+        Resources { receiver, mapper }
     }
 
     /// The resources served now; waits for the first discovery.
     pub async fn now(&mut self) -> Arc<Served> {
         let known = self
-            .told
+            .receiver
             .wait_for(Option::is_some)
             .await
             .map(|known| known.clone());
@@ -71,7 +71,7 @@ impl Resources {
 
     /// Resolves when something has changed since the last call of `now`.
     pub async fn changed(&mut self) {
-        if self.told.changed().await.is_err() {
+        if self.receiver.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
@@ -120,7 +120,7 @@ struct Follower {
     mapper: Mapper,
     definitions: Subscription<Owned>,
     services: Subscription<Owned>,
-    tell: watch::Sender<Option<Arc<Served>>>,
+    sender: watch::Sender<Option<Arc<Served>>>,
 }
 
 impl Follower {
@@ -132,7 +132,7 @@ impl Follower {
             self.mapper.reset();
             let again = match self.mapper.served().await {
                 Ok(served) => {
-                    let failed = (!served.failed.is_empty()).then(|| Instant::now() + FAILED);
+                    let failed = (!served.failed.is_empty()).then(|| Instant::now() + RETRY);
                     self.announce(served);
                     failed
                 }
@@ -148,36 +148,36 @@ impl Follower {
             tokio::select! {
                 biased;
                 () = until(next) => {}
-                () = heard(&mut self.definitions) => settles = Some(self.gather().await),
-                () = heard(&mut self.services) => settles = Some(self.gather().await),
+                () = next_change(&mut self.definitions) => settles = Some(self.batch_changes().await),
+                () = next_change(&mut self.services) => settles = Some(self.batch_changes().await),
             }
         }
     }
 
     /// Waits until changes no longer follow one another; returns when their effects are served.
-    async fn gather(&mut self) -> Instant {
+    async fn batch_changes(&mut self) -> Instant {
         loop {
             tokio::select! {
                 biased;
-                () = heard(&mut self.definitions) => {}
-                () = heard(&mut self.services) => {}
-                () = tokio::time::sleep(TOGETHER) => return Instant::now() + SETTLED,
+                () = next_change(&mut self.definitions) => {}
+                () = next_change(&mut self.services) => {}
+                () = tokio::time::sleep(BATCH) => return Instant::now() + SETTLED,
             }
         }
     }
 
     /// Publishes the resources; groups whose discovery failed keep their previous ones.
     fn announce(&self, served: Arc<Served>) {
-        let known = self.tell.borrow().clone().unwrap_or_default();
-        let served = with_what_was_known(served, &known);
-        if *known != *served || self.tell.borrow().is_none() {
-            self.tell.send_replace(Some(served));
+        let known = self.sender.borrow().clone().unwrap_or_default();
+        let served = keep_previous(served, &known);
+        if *known != *served || self.sender.borrow().is_none() {
+            self.sender.send_replace(Some(served));
         }
     }
 }
 
 /// Keeps the previous resources of versions whose discovery failed.
-fn with_what_was_known(served: Arc<Served>, known: &Served) -> Arc<Served> {
+fn keep_previous(served: Arc<Served>, known: &Served) -> Arc<Served> {
     if served.failed.is_empty() {
         return served;
     }
@@ -216,7 +216,7 @@ fn with_what_was_known(served: Arc<Served>, known: &Served) -> Arc<Served> {
 }
 
 /// Waits for the next change; the end of the initial list is none.
-async fn heard(subscription: &mut Subscription<Owned>) {
+async fn next_change(subscription: &mut Subscription<Owned>) {
     while let Change::Synced = subscription.next().await {}
 }
 
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_group_that_does_not_answer_hides_no_other_and_is_asked_about_again() {
+    async fn a_group_that_does_not_respond_hides_no_other_and_is_retried() {
         let cluster = Cluster::with(Setup {
             world: simulated(1),
             bare: true,
@@ -323,27 +323,27 @@ mod tests {
             resources.changed().await;
         }
 
-        assert!(begun.elapsed() <= FAILED + SETTLED);
+        assert!(begun.elapsed() <= RETRY + SETTLED);
 
         tasks.stop().await;
         cluster.kill().await;
     }
 
     #[test]
-    fn a_version_that_could_not_be_asked_about_stays_as_it_was() {
+    fn a_version_whose_discovery_failed_keeps_its_resources() {
         let known = served(vec![version("g", "v1", &["a"])]);
         let failed = vec![("/apis/g/v1".to_string(), "stale".to_string())];
         let now = Arc::new(Served {
             groups: vec![],
             failed: failed.clone(),
         });
-        assert_eq!(preferred(&with_what_was_known(now, &known)).len(), 1);
+        assert_eq!(preferred(&keep_previous(now, &known)).len(), 1);
 
         // A version that was really removed is removed.
         let now = Arc::new(Served {
             groups: vec![],
             failed: vec![],
         });
-        assert!(preferred(&with_what_was_known(now, &known)).is_empty());
+        assert!(preferred(&keep_previous(now, &known)).is_empty());
     }
 }

@@ -1,16 +1,16 @@
 //! The frame of a controller: one shell around every pair of `plan` and `act`.
 //!
 //! A [`Controller`] observes a key, plans what to do and does it. [`Feeds`] put keys into the queue
-//! on changes; the [`Shell`] takes them out. A failed key is retried with backoff; a key that asks
+//! on changes; the [`Runner`] takes them out. A failed key is retried with backoff; a key that asks
 //! for a later look gets it; all others wait for an event.
 
-mod attempts;
+mod concurrently;
 mod context;
+mod creations;
 mod feeds;
 mod monitors;
 mod resources;
-mod shell;
-mod side_by_side;
+mod runner;
 mod slow_start;
 
 use std::time::Duration;
@@ -20,13 +20,13 @@ use coracle_api::Text;
 use coracle_api::time::Timestamp;
 use coracle_client::QueueKey;
 
-pub use attempts::Attempts;
+pub use concurrently::concurrently;
 pub use context::Context;
+pub use creations::Creations;
 pub use feeds::Feeds;
 pub use monitors::Monitors;
 pub use resources::{Resources, allows, preferred};
-pub use shell::{Shell, chain};
-pub use side_by_side::side_by_side;
+pub use runner::{Runner, chain};
 pub use slow_start::slow_start;
 
 /// One control loop.
@@ -63,11 +63,11 @@ pub trait Controller: Send + Sync + 'static {
 #[derive(Debug)]
 pub enum Observation<O> {
     /// The object does not exist and there is nothing to do.
-    Gone,
+    Absent,
     /// The caches are older than the controller's own writes: observe again a little later.
     Behind,
     /// The object exists.
-    Seen {
+    Present {
         /// The UID of the object, for the journal.
         uid: Text,
         /// The observed state.

@@ -14,24 +14,24 @@ use super::Context;
 use crate::views::Owned;
 
 /// Work starts after this time even if some resources have not been listed in full.
-const PATIENCE: Duration = Duration::from_secs(30);
+const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The watched resources. Monitors of the same resources share the informers.
 pub struct Monitors<H> {
     context: Context,
     which: fn(&Served) -> Vec<&Resource>,
-    hear: H,
+    handle: H,
     watched: BTreeMap<Resource, Informer<Owned>>,
 }
 
 impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H> {
     /// `which` selects among the served resources; `handle` is called for every change of their
     /// objects.
-    pub fn new(context: &Context, which: fn(&Served) -> Vec<&Resource>, hear: H) -> Monitors<H> {
+    pub fn new(context: &Context, which: fn(&Served) -> Vec<&Resource>, handle: H) -> Monitors<H> {
         Monitors {
             context: context.clone(),
             which,
-            hear,
+            handle,
             watched: BTreeMap::new(),
         }
     }
@@ -40,14 +40,14 @@ impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H>
     /// [`SYNC_TIMEOUT`].
     pub async fn begin(&mut self) {
         let served = self.context.resources().now().await;
-        let heard = self.sync(&served);
+        let synced = self.sync(&served);
         let all = async {
-            for heard in heard {
+            for synced in synced {
                 // The sender is dropped if the resource was removed in the meantime.
-                drop(heard.await);
+                drop(synced.await);
             }
         };
-        if tokio::time::timeout(PATIENCE, all).await.is_err() {
+        if tokio::time::timeout(SYNC_TIMEOUT, all).await.is_err() {
             warn!("cannot list all resources in time; starting without them");
         }
     }
@@ -97,19 +97,19 @@ impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H>
 
     fn watch(&mut self, resource: Resource) -> oneshot::Receiver<()> {
         let informer: Informer<Owned> = self.context.informers.of(&resource);
-        let hear = self.hear.clone();
+        let handle = self.handle.clone();
         let of = Arc::new(resource.clone());
-        let (heard, is_heard) = oneshot::channel();
+        let (synced, is_synced) = oneshot::channel();
 
-        let mut heard = Some(heard);
+        let mut synced = Some(synced);
         informer.listen(move |change| match change {
             // The receiver may be gone.
-            Change::Synced => drop(heard.take().map(|heard| heard.send(()))),
-            change => hear(&of, change),
+            Change::Synced => drop(synced.take().map(|synced| synced.send(()))),
+            change => handle(&of, change),
         });
 
         self.watched.insert(resource, informer);
 
-        is_heard
+        is_synced
     }
 }

@@ -47,7 +47,7 @@ async fn delete(cluster: &Controlled, name: &str, propagation: Propagation) {
 }
 
 #[tokio::test]
-async fn what_belongs_to_what_is_gone_goes_and_what_has_another_owner_stays() {
+async fn dependents_of_deleted_objects_are_deleted_unless_they_have_another_owner() {
     let cluster = Controlled::start().await;
     let first = owned(&cluster, "first", &[], false).await;
     let second = owned(&cluster, "second", &[], false).await;
@@ -149,7 +149,7 @@ async fn two_that_own_each_other_do_not_wait_for_ever() {
 }
 
 #[tokio::test]
-async fn orphans_stay_and_belong_to_nobody() {
+async fn orphans_stay_without_owner() {
     let cluster = Controlled::start().await;
     let sets = cluster.of("apps", "replicasets");
     sets.create(&replica_set("web", 2)).await.unwrap();
@@ -181,7 +181,7 @@ async fn orphans_stay_and_belong_to_nobody() {
 }
 
 #[tokio::test]
-async fn an_owner_of_another_namespace_is_none_and_is_told_of() {
+async fn an_owner_of_another_namespace_is_ignored_and_reported() {
     let cluster = Controlled::start().await;
     let owner = cluster
         .of("", "configmaps")
@@ -237,7 +237,7 @@ async fn an_owner_of_another_namespace_is_none_and_is_told_of() {
 }
 
 #[tokio::test]
-async fn whoever_takes_the_last_finalizer_away_takes_the_object_away() {
+async fn removing_the_last_finalizer_deletes_the_object() {
     let cluster = Controlled::start().await;
     let config_maps = cluster.of("", "configmaps");
     let mut held = config_map("held", "v");

@@ -227,7 +227,7 @@ async fn roles_gather_the_rules_of_those_that_they_select() {
 }
 
 #[tokio::test]
-async fn a_quota_says_what_is_used_and_gets_back_what_goes() {
+async fn a_quota_reports_its_usage_and_releases_what_is_deleted() {
     let cluster = Controlled::start().await;
     let quotas = cluster.of("", "resourcequotas");
     let kept = cluster.of("", "configmaps");

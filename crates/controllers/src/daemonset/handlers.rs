@@ -2,8 +2,8 @@
 
 use coracle_client::{Change, Informer, ObjectKey, WorkQueue};
 
-use super::fit::Demands;
-use crate::frame::Feeds;
+use super::fit::Constraints;
+use crate::framework::Feeds;
 use crate::views::{DaemonSet, Node};
 
 pub(super) fn follow(
@@ -13,11 +13,11 @@ pub(super) fn follow(
     queue: &WorkQueue<ObjectKey>,
 ) {
     let (all, woken) = (sets.clone(), queue.clone());
-    feeds.follow(nodes, move |change| hear_node(&all, change, &woken));
+    feeds.follow(nodes, move |change| handle_node(&all, change, &woken));
 }
 
 /// Wakes a DaemonSet only if the change alters whether it fits the node; nodes change all the time.
-fn hear_node(sets: &Informer<DaemonSet>, change: &Change<Node>, woken: &WorkQueue<ObjectKey>) {
+fn handle_node(sets: &Informer<DaemonSet>, change: &Change<Node>, woken: &WorkQueue<ObjectKey>) {
     let (before, after) = match change {
         Change::Added { object, .. } | Change::Deleted { object, .. } => (None, object),
         Change::Updated { old, new } if old.labels != new.labels || old.taints != new.taints => {
@@ -27,8 +27,8 @@ fn hear_node(sets: &Informer<DaemonSet>, change: &Change<Node>, woken: &WorkQueu
     };
 
     for set in sets.list() {
-        let demands = Demands::of(&set);
-        if before.is_none_or(|before| demands.fit(before) != demands.fit(after)) {
+        let constraints = Constraints::of(&set);
+        if before.is_none_or(|before| constraints.fit(before) != constraints.fit(after)) {
             woken.add(set.key.clone());
         }
     }

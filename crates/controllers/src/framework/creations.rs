@@ -16,11 +16,11 @@ const NAMES: u32 = 8;
 
 /// The creations of one controller whose outcome is unknown, by the UID of the owner.
 #[derive(Default)]
-pub struct Attempts {
+pub struct Creations {
     unknown: Mutex<BTreeMap<Text, BTreeSet<Text>>>,
 }
 
-impl Attempts {
+impl Creations {
     /// Creates an object. One without a name gets one generated from its `generateName`.
     pub async fn create(
         &self,

@@ -20,7 +20,7 @@ impl Feeds {
     pub fn follow<T: Projection>(
         &mut self,
         informer: &Informer<T>,
-        mut hear: impl FnMut(&Change<T>) + Send + 'static,
+        mut handle: impl FnMut(&Change<T>) + Send + 'static,
     ) {
         let (caught_up, is_caught_up) = oneshot::channel();
         let mut caught_up = Some(caught_up);
@@ -28,7 +28,7 @@ impl Feeds {
         informer.listen(move |change| match change {
             // The receiver may be gone.
             Change::Synced => drop(caught_up.take().map(|caught_up| caught_up.send(()))),
-            change => hear(change),
+            change => handle(change),
         });
     }
 
