@@ -160,7 +160,7 @@ fn the_error_says_what_where_and_what_to_do() {
 }
 
 #[test]
-fn a_damaged_batch_in_the_last_segment_is_told_from_a_torn_one() {
+fn a_damaged_batch_in_the_last_segment_is_distinguished_from_a_torn_one() {
     let disk = SimulatedDisk::default();
     let mut machine = start(&disk).unwrap();
     machine.put("a", "1").unwrap();
