@@ -62,7 +62,7 @@ fn a_pod_starts_becomes_ready_and_is_cleaned_up() {
             "Killing: Stopping container c",
         ] {
             assert!(
-                events.iter().any(|said| said == event),
+                events.iter().any(|event_text| event_text == event),
                 "{event}: {events:#?}"
             );
         }
@@ -251,7 +251,7 @@ fn network_not_ready_is_reported_only_if_it_persists() {
                 .events()
                 .await
                 .into_iter()
-                .filter(|said| said.starts_with("NetworkNotReady"))
+                .filter(|event_text| event_text.starts_with("NetworkNotReady"))
                 .count()
         };
 
@@ -314,7 +314,7 @@ fn a_failing_pull_is_reported_and_backs_off() {
 
         eventually("all events are recorded", async || {
             let events = world.events().await;
-            let of = |event: &str| events.iter().any(|said| said == event);
+            let of = |event: &str| events.iter().any(|event_text| event_text == event);
             let waiting = format!("BackOff: Back-off pulling image {image:?}");
             (of(&waiting)
                 && of("Failed: Error: ErrImagePull")
@@ -349,14 +349,14 @@ fn a_missing_pull_secret_is_reported_even_without_a_pull() {
             .await;
 
         world.until("p", "ready", is_ready).await;
-        let told = "FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (one, other); \
+        let expected = "FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (one, other); \
             attempting to pull the image may not succeed.";
         eventually("the event is recorded", async || {
             world
                 .events()
                 .await
                 .iter()
-                .any(|said| said == told)
+                .any(|event_text| event_text == expected)
                 .then_some(())
         })
         .await;
@@ -377,14 +377,14 @@ fn a_pod_with_a_user_namespace_is_not_run_in_the_hosts() {
             .create("p", &format!("{SERVE}  hostUsers: false\n"))
             .await;
 
-        let told = "FailedCreatePodSandBox: Failed to create pod sandbox: RuntimeClass handler \"\" does not \
+        let expected = "FailedCreatePodSandBox: Failed to create pod sandbox: RuntimeClass handler \"\" does not \
             support user namespaces";
         eventually("the event is recorded", async || {
             world
                 .events()
                 .await
                 .iter()
-                .any(|said| said == told)
+                .any(|event_text| event_text == expected)
                 .then_some(())
         })
         .await;
@@ -532,14 +532,14 @@ fn a_pod_that_does_not_fit_fails_and_can_be_deleted() {
 
 #[test]
 fn rejected_pods_use_no_resources() {
-    on_a_machine("room", async |machine| {
+    on_a_machine("rejected", async |machine| {
         let mut world = World::new(machine).await;
         world.kill_kubelet().await;
         world.max_pods = 1;
         world.start_kubelet();
         eventually("the node takes one pod", async || {
-            let room = world.node().await.status?.allocatable?.remove("pods")?;
-            (room.0 == "1").then_some(())
+            let pods = world.node().await.status?.allocatable?.remove("pods")?;
+            (pods.0 == "1").then_some(())
         })
         .await;
 

@@ -162,7 +162,7 @@ mod tests {
             operations in prop::collection::vec((0_u8..8, any::<prop::sample::Index>()), 0..400),
         ) {
             let range = IpNet::new("192.168.7.0".parse().unwrap(), prefix).unwrap().trunc();
-            let room = (1_usize << (32 - prefix)) - 3;
+            let capacity = (1_usize << (32 - prefix)) - 3;
             let mut pool = Pool::new(range).unwrap();
             let mut held: Vec<IpAddr> = Vec::new();
 
@@ -174,7 +174,7 @@ mod tests {
                             prop_assert!(!held.contains(&address));
                             held.push(address);
                         }
-                        None => prop_assert_eq!(held.len(), room),
+                        None => prop_assert_eq!(held.len(), capacity),
                     },
                     5..7 if !held.is_empty() => pool.release(held.swap_remove(which.index(held.len()))),
                     _ => {

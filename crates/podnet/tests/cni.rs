@@ -192,7 +192,7 @@ fn a_plugins_error_is_reported_and_undone() {
             let error = network.attach(&pod(1, &namespace)).await.unwrap_err();
             assert!(error.to_string().contains(expected), "{error}");
         };
-        fails("told", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"code": 11, "msg": "later", "details": "full"}' && exit 1; exit 0"#, "later; full").await;
+        fails("failing", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"code": 11, "msg": "later", "details": "full"}' && exit 1; exit 0"#, "later; full").await;
 
         assert!(
             !setup
@@ -353,12 +353,12 @@ fn an_uninstalled_plugin_is_skipped_once_the_configuration_is_fixed() {
             fs::remove_file(setup.path("log")).unwrap();
             let error = network.detach(&pod(1, &one)).await.unwrap_err().to_string();
 
-            let told = [
+            let expected = [
                 "failed to find plugin \"goes\"",
                 "network \"test\"",
                 "install it, or fix",
             ];
-            assert!(told.iter().all(|part| error.contains(part)), "{error}");
+            assert!(expected.iter().all(|part| error.contains(part)), "{error}");
 
             assert!(
                 !setup.path("log").exists(),

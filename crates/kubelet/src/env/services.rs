@@ -75,15 +75,16 @@ pub(super) fn service_variables<'a>(
     namespace: &str,
     links: bool,
 ) -> BTreeMap<String, String> {
-    let mut seen: BTreeMap<&str, &ServiceLink> = BTreeMap::new();
+    let mut by_name: BTreeMap<&str, &ServiceLink> = BTreeMap::new();
     for service in services.into_iter().filter(|service| service.has_address()) {
         if service.is_the_api_server() {
-            seen.entry(&service.name).or_insert(service);
+            by_name.entry(&service.name).or_insert(service);
         } else if links && service.namespace == namespace {
-            seen.insert(&service.name, service);
+            by_name.insert(&service.name, service);
         }
     }
-    seen.values()
+    by_name
+        .values()
         .flat_map(|service| variables(service))
         .collect()
 }
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_api_server_always_has_variables() {
-        let told = service_variables(&all(), "shop", false);
+        let variables = service_variables(&all(), "shop", false);
         let expected = [
             ("KUBERNETES_PORT", "tcp://10.0.0.1:443"),
             ("KUBERNETES_PORT_443_TCP", "tcp://10.0.0.1:443"),
@@ -181,18 +182,18 @@ mod tests {
             ("KUBERNETES_SERVICE_PORT_HTTPS", "443"),
         ];
 
-        let told: Vec<_> = told
+        let variables: Vec<_> = variables
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
-        assert_eq!(told, expected);
+        assert_eq!(variables, expected);
     }
 
     #[test]
     fn services_of_the_namespace_have_variables_if_links_are_enabled() {
-        let told = service_variables(&all(), "shop", true);
+        let variables = service_variables(&all(), "shop", true);
         let check = |name: &str, value: Option<&str>| {
-            assert_eq!(told.get(name).map(String::as_str), value, "{name}")
+            assert_eq!(variables.get(name).map(String::as_str), value, "{name}")
         };
         check("WEB_SHOP_SERVICE_HOST", Some("10.0.0.9"));
         check("WEB_SHOP_SERVICE_PORT", Some("80"));

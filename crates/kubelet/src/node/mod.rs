@@ -29,8 +29,8 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(10);
 /// Interval of status updates without a change.
 const REPORT_INTERVAL: Duration = Duration::from_secs(300);
 /// Retry delays of registration.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(7);
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const MAX_RETRY: Duration = Duration::from_secs(7);
 
 /// Maintains one node's object.
 pub(crate) struct Node {
@@ -62,11 +62,11 @@ impl Node {
 
     /// Registers the node; retries until it succeeds.
     pub(crate) async fn register(&self) {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = FIRST_RETRY;
         while let Err(error) = self.try_register().await {
             tracing::info!(%error, "cannot register node; retrying");
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_RETRY);
         }
         self.record_event("Starting", "Starting kubelet.".to_owned());
     }
@@ -115,40 +115,40 @@ impl Node {
     pub(crate) async fn restore_pod_cidrs(&self, object: &Informer<Whole>) -> Option<String> {
         let there = object.get(&ObjectKey::cluster(&self.host.node_name))?;
         let ranges = Some(pod_cidr::of(&there.object)).filter(|ranges| !ranges.is_empty())?;
-        let told = tokio::time::timeout(STATUS_INTERVAL, pod_cidr::send(&self.host, &ranges)).await;
+        let sent = tokio::time::timeout(STATUS_INTERVAL, pod_cidr::send(&self.host, &ranges)).await;
         self.check_runtime().await;
-        told.is_ok().then_some(ranges)
+        sent.is_ok().then_some(ranges)
     }
 
     /// Maintains lease and status until dropped; `known` are the pod CIDRs that the runtime already
     /// has.
     pub(crate) async fn run(self, object: Informer<Whole>, known: Option<String>) {
         let lease = lease::Lease::new(&self.host);
-        let (told, mut ranges) = watch::channel(());
+        let (sent, mut ranges) = watch::channel(());
         tokio::join!(
             lease.keep(),
             self.keep_status(&mut ranges),
-            pod_cidr::follow(&self.host, &object, known, &told)
+            pod_cidr::follow(&self.host, &object, known, &sent)
         );
     }
 
     /// Checks the runtime periodically, and at once when it has received pod CIDRs.
     async fn keep_status(&self, ranges: &mut watch::Receiver<()>) {
-        let mut told: Option<(NodeStatus, Instant)> = None;
+        let mut reported: Option<(NodeStatus, Instant)> = None;
         loop {
             let observed = self.check_runtime().await;
-            let before = told
+            let before = reported
                 .as_ref()
                 .map(|(status, _)| status.clone())
                 .unwrap_or_default();
             let now = describe::status(&self.status_inputs(&observed), &before);
 
-            let stale = told
+            let stale = reported
                 .as_ref()
                 .is_none_or(|(_, at)| at.elapsed() >= REPORT_INTERVAL);
             if stale || !describe::equal_except_heartbeat(&before, &now) {
                 match self.update_status(&observed).await {
-                    Ok(status) => told = Some((status, Instant::now())),
+                    Ok(status) => reported = Some((status, Instant::now())),
                     Err(error) => tracing::info!(%error, "cannot update node status"),
                 }
             }

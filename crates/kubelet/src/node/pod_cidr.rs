@@ -10,16 +10,16 @@ use tokio::sync::watch;
 use crate::host::Host;
 
 /// Retry delays, the first and the longest.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LAST_PAUSE: Duration = Duration::from_secs(15);
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const MAX_RETRY: Duration = Duration::from_secs(15);
 
 /// Sends the node's pod CIDRs to the runtime when they differ from `known`, and notifies through
-/// `told`.
+/// `sent`.
 pub(super) async fn follow(
     host: &Host,
     object: &Informer<Whole>,
     known: Option<String>,
-    told: &watch::Sender<()>,
+    sent: &watch::Sender<()>,
 ) {
     let mut changes = object.subscribe();
     let mut known = known.unwrap_or_default();
@@ -36,7 +36,7 @@ pub(super) async fn follow(
 
         send(host, &ranges).await;
         known = ranges;
-        told.send_replace(());
+        sent.send_replace(());
     }
 }
 
@@ -48,15 +48,15 @@ pub(super) async fn send(host: &Host, ranges: &str) {
         }),
     };
 
-    let (mut pause, mut told) = (FIRST_PAUSE, String::new());
+    let (mut pause, mut logged) = (FIRST_RETRY, String::new());
     while let Err(error) = host.runtime.update_runtime_config(config.clone()).await {
         let text = error.to_string();
-        if text != told {
+        if text != logged {
             tracing::warn!(%error, pod_cidrs = ranges, "container runtime rejected pod CIDRs; retrying");
         }
-        told = text;
+        logged = text;
         tokio::time::sleep(pause).await;
-        pause = LAST_PAUSE.min(pause * 2);
+        pause = MAX_RETRY.min(pause * 2);
     }
 
     tracing::info!(

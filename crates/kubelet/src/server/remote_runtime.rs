@@ -17,10 +17,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::net::TcpStream;
 
 /// Buffer size of a forwarded port.
-const UNDER_WAY: usize = 64 << 10;
+const BUFFER: usize = 64 << 10;
 
 /// Size limit of an error message.
-const LONGEST_ERROR: usize = 64 << 10;
+const MAX_ERROR: usize = 64 << 10;
 
 /// Why a streaming URL cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ pub(super) async fn command(address: &str, options: Options, streams: Streams) {
     let work = async |mut theirs: ClientStreams| {
         let (to_stdin, to_sizes) = (theirs.stdin.take(), theirs.sizes.take());
         let (out, err) = (theirs.stdout.take(), theirs.stderr.take());
-        let told = theirs.ended();
+        let outcome = theirs.ended();
 
         let input = copy(stdin, to_stdin);
         let resized = async {
@@ -74,7 +74,7 @@ pub(super) async fn command(address: &str, options: Options, streams: Streams) {
             }
         };
 
-        let process = async { tokio::join!(copy(out, stdout), copy(err, stderr), told).2 };
+        let process = async { tokio::join!(copy(out, stdout), copy(err, stderr), outcome).2 };
         let beside = async {
             tokio::join!(input, resized);
             std::future::pending::<()>().await;
@@ -114,7 +114,7 @@ pub(super) async fn port(
     port: u16,
 ) -> Result<(DuplexStream, impl Future<Output = ()> + Send + use<>), RemoteError> {
     let io = connect(address, "portforward.k8s.io").await?;
-    let (inside, outside) = tokio::io::duplex(UNDER_WAY);
+    let (inside, outside) = tokio::io::duplex(BUFFER);
     let carried = async move {
         let (connection, driver) = spdy::open(TokioIo::new(io), Side::Client);
         if let Err(error) = drive_to_the_end(driver, copy_port(connection, port, outside)).await {
@@ -153,22 +153,22 @@ async fn copy_port(
 
     let sender = &data.sender;
     let outward = async {
-        let mut piece = BytesMut::with_capacity(UNDER_WAY);
+        let mut piece = BytesMut::with_capacity(BUFFER);
         while from.read_buf(&mut piece).await? > 0 {
             sender.send(piece.split().freeze()).await?;
-            piece.reserve(UNDER_WAY);
+            piece.reserve(BUFFER);
         }
         Ok::<_, RemoteError>(sender.finish().await?)
     };
 
-    let told = error.receiver.collect(LONGEST_ERROR);
-    let (inward, _outward, told) = tokio::join!(inward, outward, told);
+    let error_text = error.receiver.collect(MAX_ERROR);
+    let (inward, _outward, error_text) = tokio::join!(inward, outward, error_text);
     inward?;
 
-    match told {
-        told if told.is_empty() => Ok(()),
-        told => Err(RemoteError::Io(io::Error::other(
-            String::from_utf8_lossy(&told).into_owned(),
+    match error_text {
+        error_text if error_text.is_empty() => Ok(()),
+        error_text => Err(RemoteError::Io(io::Error::other(
+            String::from_utf8_lossy(&error_text).into_owned(),
         ))),
     }
 }

@@ -107,9 +107,9 @@ mod tests {
             ..Pod::default()
         };
 
-        let told = host_name(&pod, "cluster.local")
+        let name = host_name(&pod, "cluster.local")
             .and_then(|(name, domain)| kernel_name(&pod, &name, &domain));
-        assert_eq!(told.as_deref().map_err(|error| error.0.as_str()), expected);
+        assert_eq!(name.as_deref().map_err(|error| error.0.as_str()), expected);
     }
 
     #[test]

@@ -244,7 +244,7 @@ impl Case {
             (By::Outside, _) if !self.external_local => (&self.cluster, true),
             (By::Outside, Sender::Pod) => (&self.cluster, false),
             (By::Outside, Sender::Node) => (&self.cluster, true),
-            (By::Outside, Sender::Stranger) => (&self.local, false),
+            (By::Outside, Sender::External) => (&self.local, false),
         };
 
         if any_of.is_empty() {

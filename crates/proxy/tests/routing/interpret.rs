@@ -170,8 +170,8 @@ fn follow(
             match packet.sender {
                 Sender::Pod => follow(rules, &pick(Pool::Cluster, *cluster), at, packet, marked),
                 Sender::Node => follow(rules, &pick(Pool::Cluster, *cluster), at, packet, true),
-                Sender::Stranger if *local == 0 => None,
-                Sender::Stranger => follow(rules, &pick(Pool::Local, *local), at, packet, marked),
+                Sender::External if *local == 0 => None,
+                Sender::External => follow(rules, &pick(Pool::Local, *local), at, packet, marked),
             }
         }
         (Chain::RememberedOutside { of }, Body::Outside(how)) => {
@@ -188,8 +188,8 @@ fn follow(
                 (Outside::Local { .. }, Sender::Node) => {
                     follow(rules, &to(Pool::Cluster), at, packet, true)
                 }
-                (Outside::Local { any: false }, Sender::Stranger) => None,
-                (Outside::Local { any: true }, Sender::Stranger) => {
+                (Outside::Local { any: false }, Sender::External) => None,
+                (Outside::Local { any: true }, Sender::External) => {
                     follow(rules, &to(Pool::Local), at, packet, marked)
                 }
             }

@@ -22,7 +22,7 @@ use proptest::sample::{select, subsequence};
 pub(crate) enum Sender {
     Pod,
     Node,
-    Stranger,
+    External,
 }
 
 #[derive(Clone, Debug)]
@@ -230,9 +230,9 @@ fn packet() -> impl Strategy<Value = Packet> {
         (Sender::Pod, "10.70.0.1"),
         (Sender::Pod, "10.70.0.2"),
         (Sender::Node, NODE),
-        (Sender::Stranger, "192.0.2.9"),
-        (Sender::Stranger, "203.0.113.200"),
-        (Sender::Stranger, "203.0.113.5"),
+        (Sender::External, "192.0.2.9"),
+        (Sender::External, "203.0.113.200"),
+        (Sender::External, "203.0.113.5"),
     ];
 
     let targets = vec![

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::LogOptions;
 use super::file::LogFile;
-use super::line::Show;
+use super::line::LinePrinter;
 
 /// The output in the last `lines` lines of a log, limited to the last `bytes` bytes. Memory use
 /// does not depend on the length of the log.
@@ -16,12 +16,12 @@ pub(crate) async fn tail_of(path: &Path, lines: u64, bytes: usize) -> io::Result
     };
     let mut file = LogFile::open(path, options.tail_lines).await?;
 
-    let mut show = Show::new(options);
+    let mut printer = LinePrinter::new(options);
     let mut end = Vec::new();
     let mut add = |line: &[u8]| {
-        show.line(line, &mut end);
+        printer.line(line, &mut end);
         end.drain(..end.len().saturating_sub(bytes));
-        !show.is_done()
+        !printer.is_done()
     };
 
     while file.read().await? {

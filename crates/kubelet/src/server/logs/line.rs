@@ -30,7 +30,7 @@ struct DockerLine {
 
 /// Prints lines according to the options.
 #[derive(Debug)]
-pub(super) struct Show {
+pub(super) struct LinePrinter {
     options: LogOptions,
     /// Bytes left to print; none: no limit.
     bytes_left: Option<u64>,
@@ -40,11 +40,11 @@ pub(super) struct Show {
     begins_line: bool,
 }
 
-impl Show {
-    pub(super) fn new(options: LogOptions) -> Show {
+impl LinePrinter {
+    pub(super) fn new(options: LogOptions) -> LinePrinter {
         let bytes_left = options.limit_bytes;
         let lines_left = options.tail_lines.filter(|_| !options.follow);
-        Show {
+        LinePrinter {
             options,
             bytes_left,
             lines_left,
@@ -83,13 +83,13 @@ impl Show {
                 }
             }
         };
-        self.show(&line, out);
+        self.print(&line, out);
 
         self.lines_left = self.lines_left.map(|left| left.saturating_sub(1));
         self.begins_line = line.content.last().is_none_or(|last| *last == b'\n');
     }
 
-    fn show(&mut self, line: &Line<'_>, out: &mut Vec<u8>) {
+    fn print(&mut self, line: &Line<'_>, out: &mut Vec<u8>) {
         let wanted = match self.options.stream {
             LogStream::All => true,
             LogStream::Stdout => line.stream == "stdout",
@@ -110,8 +110,8 @@ impl Show {
         out.extend_from_slice(line.content);
 
         if let Some(left) = &mut self.bytes_left {
-            let room = usize::try_from(*left).unwrap_or(usize::MAX);
-            out.truncate(before.saturating_add(room));
+            let available = usize::try_from(*left).unwrap_or(usize::MAX);
+            out.truncate(before.saturating_add(available));
             *left -= (out.len() - before) as u64;
         }
     }
@@ -163,10 +163,10 @@ mod tests {
 
     fn check(options: LogOptions, expected: &str) {
         let asked = format!("{options:?}");
-        let mut show = Show::new(options);
+        let mut printer = LinePrinter::new(options);
         let mut out = Vec::new();
         LOG.split_inclusive('\n')
-            .for_each(|line| show.line(line.as_bytes(), &mut out));
+            .for_each(|line| printer.line(line.as_bytes(), &mut out));
         assert_eq!(String::from_utf8(out).unwrap(), expected, "{asked}");
     }
 
@@ -246,12 +246,12 @@ mod tests {
     #[test]
     fn docker_lines_are_read() {
         let mut out = Vec::new();
-        let mut show = Show::new(LogOptions {
+        let mut printer = LinePrinter::new(LogOptions {
             timestamps: true,
             ..LogOptions::default()
         });
 
-        show.line(
+        printer.line(
             br#"{"log":"hi\n","stream":"stdout","time":"2016-10-20T18:39:20.57606443Z"}"#,
             &mut out,
         );

@@ -22,7 +22,7 @@ pub(crate) use end::tail_of;
 use file::LogFile;
 use follow::{Follow, LogChange};
 pub(super) use instance::instance;
-use line::Show;
+use line::LinePrinter;
 pub use options::LogOptions;
 
 /// Output is sent in chunks of this size.
@@ -32,7 +32,7 @@ const CHUNK: usize = 32 << 10;
 pub(super) struct Log {
     path: PathBuf,
     file: LogFile,
-    show: Show,
+    printer: LinePrinter,
     follow: Option<Follow>,
     /// The log was rotated: the next file is read after this one.
     replaced: bool,
@@ -58,7 +58,7 @@ impl Log {
         Ok(Log {
             path,
             file,
-            show: Show::new(options),
+            printer: LinePrinter::new(options),
             follow,
             replaced: false,
             ended,
@@ -73,13 +73,13 @@ impl Log {
         let mut out = Vec::new();
         loop {
             while let Some(line) = self.file.line() {
-                self.show.line(&line, &mut out);
+                self.printer.line(&line, &mut out);
                 if out.len() >= CHUNK {
                     return Ok(Some(out.into()));
                 }
             }
 
-            if self.show.is_done() {
+            if self.printer.is_done() {
                 return Ok((!out.is_empty()).then(|| out.into()));
             }
             if self.file.read().await? {
@@ -118,7 +118,7 @@ impl Log {
         let rest = self.file.rest();
         let mut out = Vec::new();
         if !rest.is_empty() {
-            self.show.line(&rest, &mut out);
+            self.printer.line(&rest, &mut out);
         }
         (!out.is_empty()).then(|| out.into())
     }
