@@ -77,18 +77,18 @@ async fn a_job_is_created_on_schedule_and_deleted_after_its_ttl() {
     })
     .await;
 
-    eventually("it is told to go", async || {
+    eventually("it is being deleted", async || {
         let job = jobs.find(job.meta().name()).await.unwrap();
         job.is_none_or(|job| job.meta().is_being_deleted())
             .then_some(())
     })
     .await;
 
-    eventually("its beginning is told", async || {
-        let told = format!("Created job {}", job.meta().name());
+    eventually("its creation has an event", async || {
+        let message = format!("Created job {}", job.meta().name());
         let events = cluster.list("events").await;
         let said =
-            |event: &Value| event.get("message").and_then(Value::as_str) == Some(told.as_str());
+            |event: &Value| event.get("message").and_then(Value::as_str) == Some(message.as_str());
         events.iter().any(said).then_some(())
     })
     .await;

@@ -140,7 +140,7 @@ async fn a_pod_behind_a_service_is_an_endpoint_as_long_as_it_is_there() {
         .await
         .unwrap();
 
-    eventually("the old form goes with the Service", async || {
+    eventually("the Endpoints are deleted with the Service", async || {
         let left = cluster.list("endpoints").await;
         left.iter()
             .all(|endpoints| endpoints.meta().name() != "web")

@@ -76,7 +76,7 @@ async fn a_node_that_falls_silent_is_unknown_and_loses_its_pods() {
     nodes.create(&node("alive", READY)).await.unwrap();
     let alive = async {
         for beat in 0.. {
-            let heard = format!(
+            let heartbeat = format!(
                 r#"{{"status":{{"conditions":[{{"type":"Ready","status":"True","lastHeartbeatTime":"2026-03-01T11:{:02}:{:02}Z"}}]}}}}"#,
                 beat / 60,
                 beat % 60
@@ -85,7 +85,7 @@ async fn a_node_that_falls_silent_is_unknown_and_loses_its_pods() {
             nodes
                 .clone()
                 .subresource("status")
-                .patch("alive", &merge(&heard))
+                .patch("alive", &merge(&heartbeat))
                 .await
                 .unwrap();
 
@@ -156,7 +156,7 @@ async fn pods_leave_a_node_whose_taint_they_do_not_tolerate() {
         .await
         .unwrap();
 
-    eventually("its first taint is gone", async || {
+    eventually("its first taint is removed", async || {
         taints(&cluster, "n1").await.is_empty().then_some(())
     })
     .await;

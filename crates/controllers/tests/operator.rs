@@ -48,15 +48,17 @@ async fn pods_are_counted_listed_and_the_list_goes_before_the_object() {
         pods.create(&labelled).await.unwrap();
     }
 
-    let mut wish = config_map("web", "unused");
-    wish.meta_mut()
+    let mut request = config_map("web", "unused");
+    request
+        .meta_mut()
         .set_label("example.com/pod-count", Some("true"));
-    wish.as_object_mut()
+    request
+        .as_object_mut()
         .unwrap()
         .object_mut("data")
         .insert("selector", "app=web");
 
-    maps.create(&wish).await.unwrap();
+    maps.create(&request).await.unwrap();
 
     let counted = async |count: &str| {
         eventually(&format!("{count} are counted"), async || {
@@ -100,7 +102,7 @@ async fn pods_are_counted_listed_and_the_list_goes_before_the_object() {
     counted("2").await;
 
     // When the state is reported, nothing is written any more.
-    eventually("it comes to rest", async || {
+    eventually("it makes no more writes", async || {
         let before = cluster.store.revision();
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
         (cluster.store.revision() == before).then_some(())

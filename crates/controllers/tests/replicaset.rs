@@ -84,13 +84,13 @@ async fn the_desired_pods_are_created_counted_and_reported() {
     status(&cluster, "web", "readyReplicas", 3).await;
     status(&cluster, "web", "availableReplicas", 3).await;
 
-    let told = eventually("three events", async || {
+    let events = eventually("three events", async || {
         let events = cluster.list("events").await;
         (events.len() == 3).then_some(events)
     })
     .await;
 
-    for event in told {
+    for event in events {
         assert_eq!(
             event.get("reason").unwrap().as_str(),
             Some("SuccessfulCreate")
@@ -144,7 +144,7 @@ async fn what_no_longer_matches_is_released_and_what_matches_is_adopted() {
         .await
         .unwrap();
 
-    eventually("the pod is nobody's", async || {
+    eventually("the pod is released", async || {
         let released = pods.get(name).await.unwrap();
         controller_of(released.meta()).is_none().then_some(())
     })

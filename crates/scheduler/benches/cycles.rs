@@ -114,11 +114,11 @@ fn main() {
     let hard = json!({"topologySpreadConstraints": [{
         "maxSkew": 5, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "web"}}}]});
-    let company = json!({"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
+    let anti_affinity = json!({"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
         "weight": 10, "podAffinityTerm": {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}}]}}});
     for nodes in [100, 1000, 5000] {
         measure("plain", nodes, &json!({}));
         measure("spread", nodes, &hard);
-        measure("anti-affinity", nodes, &company);
+        measure("anti-affinity", nodes, &anti_affinity);
     }
 }

@@ -31,9 +31,9 @@ impl Scheduled {
         let (client, journal, tasks) = (client(&cluster), Journal::new(), Tasks::new());
         let (stop, stopped) = watch::channel(false);
 
-        let told = journal.clone();
+        let recorded = journal.clone();
         tasks.spawn(async move {
-            coracle_scheduler::run(&Config::default(), &client, "host", told, stopped)
+            coracle_scheduler::run(&Config::default(), &client, "host", recorded, stopped)
                 .await
                 .unwrap()
         });
@@ -481,7 +481,7 @@ async fn a_victim_keeps_its_grace_period_while_the_pod_is_nominated() {
     });
     assert_eq!(promised.await, "n1");
 
-    let victim = eventually("the victim was told to go", async || {
+    let victim = eventually("the victim is being deleted", async || {
         let pod = cluster.of("", "pods").get("victim").await.unwrap();
         pod.meta().is_being_deleted().then_some(pod)
     })

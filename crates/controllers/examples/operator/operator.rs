@@ -268,7 +268,7 @@ impl Controller for PodCounter {
             Plan::ReportInvalid => {
                 let about = ObjectReference::of(&object.object);
                 self.recorder
-                    .warning(&about, "BadSelector", "the selector makes no sense");
+                    .warning(&about, "BadSelector", "invalid selector");
             }
             Plan::CleanUp => self.clean_up(object).await?,
             Plan::Nothing => {}

@@ -122,7 +122,7 @@ impl Controller for CronJobs {
         }
 
         let jobs = self.jobs.by_index(BY_CONTROLLER, &cron.uid);
-        let jobs = jobs.expect("the index was made with the controller");
+        let jobs = jobs.expect("the index is created with the controller");
 
         Observation::Present {
             uid: cron.uid.clone(),

@@ -51,7 +51,7 @@ fn begun(plan: &Plan) -> String {
         .unwrap_or_default()
 }
 
-fn told(plan: &Plan) -> Vec<&str> {
+fn reasons(plan: &Plan) -> Vec<&str> {
     plan.events.iter().map(|event| event.reason).collect()
 }
 
@@ -125,7 +125,7 @@ fn what_runs_is_left_forbids_or_is_replaced() {
         let instead = plan.create.as_ref().map_or(0, |job| job.instead_of.len());
 
         assert_eq!(
-            (begun(&plan).as_str(), instead, told(&plan)),
+            (begun(&plan).as_str(), instead, reasons(&plan)),
             (expected, replaced, telling.to_vec()),
             "{policy}"
         );
@@ -157,14 +157,14 @@ fn finished_jobs_leave_the_active_list_and_the_oldest_are_deleted() {
         .collect();
     assert_eq!(forgotten, ["a"]);
 
-    assert_eq!(told(&plan), ["SawCompletedJob", "UnexpectedJob"]);
+    assert_eq!(reasons(&plan), ["SawCompletedJob", "UnexpectedJob"]);
     assert_eq!(
         plan.events[0].message,
         "Saw completed job: b, condition: Complete"
     );
 
     assert_eq!(plan.status.items("active").len(), 1);
-    assert_eq!(plan.missing.len(), 1, "the server is asked about it");
+    assert_eq!(plan.missing.len(), 1, "it is requested from the server");
     assert_eq!(
         plan.status.text("lastSuccessfulTime"),
         "2026-01-01T10:02:30Z"
@@ -175,7 +175,7 @@ fn finished_jobs_leave_the_active_list_and_the_oldest_are_deleted() {
 fn invalid_schedules_are_reported() {
     let check = |spec: &str, now: &str, expected: &[&str], message: &str| {
         let plan = plan(&observed(spec, "", &[]), at(now));
-        assert_eq!(told(&plan), expected, "{spec}");
+        assert_eq!(reasons(&plan), expected, "{spec}");
         assert_eq!(plan.events[0].message, message);
     };
 

@@ -230,11 +230,7 @@ fn before_anything_else_the_template_gets_a_revision() {
     let mut orphan = revision_of(&set, 1);
     orphan.meta_mut().members().remove("ownerReferences");
     let adopts = plan(&observed(&set, &["n1"], vec![], vec![orphan]), noon());
-    assert_eq!(
-        adopts.step,
-        Step::Revise,
-        "a revision that nobody controls becomes the set's own"
-    );
+    assert_eq!(adopts.step, Step::Revise, "an orphaned revision is adopted");
 
     assert_eq!(adopts.history.adopt.len(), 1);
 }

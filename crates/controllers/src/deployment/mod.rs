@@ -144,14 +144,14 @@ impl Controller for Deployments {
         let found = |value: &str| {
             self.sets
                 .by_index(BY_CONTROLLER, value)
-                .expect("the index was made with the controller")
+                .expect("the index is created with the controller")
         };
         let mut sets = found(&deployment.uid);
         sets.extend(found(&orphans_of(&key.namespace)));
 
         let running = sets.iter().map(|set| {
             let pods = self.pods.by_index(BY_CONTROLLER, &set.uid);
-            let pods = pods.expect("the index was made with the controller");
+            let pods = pods.expect("the index is created with the controller");
             let running = pods
                 .iter()
                 .filter(|pod| pod.is_active() || pod.is_terminating())

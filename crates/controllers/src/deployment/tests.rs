@@ -366,14 +366,14 @@ fn old_replica_sets_are_forgotten_beyond_the_limit() {
 fn a_rollback_is_to_a_revision_that_there_is() {
     let (a, b) = (deployment(2, "a", ""), deployment(2, "b", ""));
     let sets = vec![set_of(&a, 1, 0, 0), set_of(&b, 2, 2, 2)];
-    let wish = |to: &str| {
+    let rollback_to = |to: &str| {
         let mut web = b.clone();
         web.meta_mut().set_annotation(revision::ROLLBACK, Some(to));
         plan(&observed(web, sets.clone()), at(NOON)).step
     };
 
     for to in ["0", "1"] {
-        let Step::Rollback(Rollback::To(1, back)) = wish(to) else {
+        let Step::Rollback(Rollback::To(1, back)) = rollback_to(to) else {
             panic!("{to}")
         };
         let same =
@@ -381,9 +381,9 @@ fn a_rollback_is_to_a_revision_that_there_is() {
         assert!(same, "{to}");
     }
 
-    assert_eq!(wish("2"), Step::Rollback(Rollback::Unchanged(2)));
-    assert_eq!(wish("7"), Step::Rollback(Rollback::NotFound));
-    assert_eq!(wish("x"), Step::Nothing);
+    assert_eq!(rollback_to("2"), Step::Rollback(Rollback::Unchanged(2)));
+    assert_eq!(rollback_to("7"), Step::Rollback(Rollback::NotFound));
+    assert_eq!(rollback_to("x"), Step::Nothing);
 }
 
 #[test]
@@ -421,20 +421,20 @@ fn orphans_are_adopted_and_strangers_released() {
 /// Simulates rollouts of all small sizes, with pods that become ready at different times.
 #[test]
 fn rollouts_end_and_keep_their_bounds() {
-    let mut dice = 1_u64;
+    let mut seed = 1_u64;
     for replicas in 0..=6 {
         for surge in 0..=3 {
             for unavailable in 0..=3 {
                 let strategy = format!(
                     r#","strategy":{{"type":"RollingUpdate","rollingUpdate":{{"maxSurge":{surge},"maxUnavailable":{unavailable}}}}}"#
                 );
-                play(replicas, &strategy, &mut dice);
+                simulate(replicas, &strategy, &mut seed);
             }
         }
     }
 }
 
-fn play(replicas: i64, strategy: &str, dice: &mut u64) {
+fn simulate(replicas: i64, strategy: &str, seed: &mut u64) {
     let old = deployment(replicas, "a", strategy);
     let new = deployment(replicas, "b", strategy);
     let view = cached(new.clone());
@@ -480,11 +480,11 @@ fn play(replicas: i64, strategy: &str, dice: &mut u64) {
                 // Some pods become ready.
                 let now = Cached::<ReplicaSet>::of(set.clone()).unwrap();
 
-                *dice = dice
+                *seed = seed
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(1_442_695_040_888_963_407);
 
-                let more = i64::try_from(*dice >> 62).unwrap();
+                let more = i64::try_from(*seed >> 62).unwrap();
                 resize(
                     set,
                     size(&now),

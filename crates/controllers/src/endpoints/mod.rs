@@ -302,8 +302,9 @@ impl Controller for Endpoints {
                 if let Some(service) = &observed.service {
                     let about = ObjectReference::of(&service.object.object);
                     let reason = format!("FailedTo{verb}Endpoint");
-                    let told = format!("Failed to {} endpoint {key}: {error}", verb.to_lowercase());
-                    self.recorder.warning(&about, &reason, told);
+                    let message =
+                        format!("Failed to {} endpoint {key}: {error}", verb.to_lowercase());
+                    self.recorder.warning(&about, &reason, message);
                 }
                 return Err(ActError::Write(error));
             }

@@ -188,7 +188,7 @@ mod tests {
     }
 
     /// `ready|not ready:port` of each subset.
-    fn told(service: &Service, pods: &[Arc<Cached<Pod>>], capacity: usize) -> Vec<String> {
+    fn rendered(service: &Service, pods: &[Arc<Cached<Pod>>], capacity: usize) -> Vec<String> {
         let list = |subset: &Value, name: &str| {
             let items = subset
                 .get(name)
@@ -238,7 +238,7 @@ mod tests {
         ];
 
         let check = |spec: &str, expected: &[&str]| {
-            assert_eq!(told(&service(spec), &pods, 10), expected, "{spec}")
+            assert_eq!(rendered(&service(spec), &pods, 10), expected, "{spec}")
         };
         check(NAMED, &["3|2:1", "1|:2"]);
         check(
@@ -260,9 +260,9 @@ mod tests {
         let mixed: Vec<_> = (1..=4)
             .map(|ip| pod(ip, if ip < 3 { "True" } else { "False" }, 1, ""))
             .collect();
-        assert_eq!(told(&service(NAMED), &pods, 3), ["1,2,3|:1"]);
-        assert_eq!(told(&service(NAMED), &mixed, 3), ["1,2|3:1"]);
-        assert_eq!(told(&service(NAMED), &mixed, 1), ["1|:1"]);
+        assert_eq!(rendered(&service(NAMED), &pods, 3), ["1,2,3|:1"]);
+        assert_eq!(rendered(&service(NAMED), &mixed, 3), ["1,2|3:1"]);
+        assert_eq!(rendered(&service(NAMED), &mixed, 1), ["1|:1"]);
         assert!(subsets(&service(NAMED), &mixed, 3).1);
         assert!(!subsets(&service(NAMED), &mixed, 4).1);
     }

@@ -294,9 +294,9 @@ impl Observed {
         match topology::assign(&mut endpoints, &existing, &self.zones) {
             Ok(allocated) => {
                 if !self.is_hinted && hints.allocated.is_empty() {
-                    let told =
+                    let message =
                         format!("Topology Aware Hints has been enabled, addressType: {family}");
-                    hints.enabled = Some(told);
+                    hints.enabled = Some(message);
                 }
                 hints.allocated.insert(family, allocated);
             }
@@ -440,12 +440,12 @@ impl Controller for EndpointSlices {
     ) -> Result<Requeue, ActError> {
         if let Err(error) = self.slices.write(key, &plan.changes).await {
             let about = ObjectReference::of(&observed.service.object.object);
-            let told = format!(
+            let message = format!(
                 "Error updating Endpoint Slices for Service {key}: {}",
                 chain(&error)
             );
             self.recorder
-                .warning(&about, "FailedToUpdateEndpointSlices", told);
+                .warning(&about, "FailedToUpdateEndpointSlices", message);
             return Err(error.into());
         }
 

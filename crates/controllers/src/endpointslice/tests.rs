@@ -57,8 +57,8 @@ fn only(service: &Service, pod: &Arc<Cached<Pod>>, family: &'static str) -> Stri
 #[test]
 fn an_endpoint_says_how_its_pod_is() {
     let check = |spec: &str, pod: Arc<Cached<Pod>>, conditions: &str| {
-        let told = only(&service(&format!("{TO_NAME}{spec}")), &pod, "IPv4");
-        assert!(told.contains(conditions), "{told}");
+        let rendered = only(&service(&format!("{TO_NAME}{spec}")), &pod, "IPv4");
+        assert!(rendered.contains(conditions), "{rendered}");
     };
 
     let going = ", deletionTimestamp: '2026-03-01T12:00:00Z'";
@@ -112,13 +112,13 @@ fn an_endpoint_says_where_its_pod_is_and_what_it_is_called() {
 
     let near = |kind: &str| service(&format!("{TO_NAME}, trafficDistribution: {kind}"));
     let check = |kind: &str, ready: &str, expected: &str| {
-        let told = only(&near(kind), &pod("a", ready, "", ""), "IPv4");
+        let rendered = only(&near(kind), &pod("a", ready, "", ""), "IPv4");
         assert_eq!(
-            told.contains("hints"),
+            rendered.contains("hints"),
             !expected.is_empty(),
-            "{kind} {ready} {told}"
+            "{kind} {ready} {rendered}"
         );
-        assert!(told.contains(expected), "{kind} {ready} {told}");
+        assert!(rendered.contains(expected), "{kind} {ready} {rendered}");
     };
 
     check(
@@ -158,8 +158,8 @@ fn ports_are_found_by_name_in_each_pod() {
             .into_iter()
             .flat_map(|group| group.ports)
             .collect();
-        let told = String::from_utf8(json::to_vec(&Value::Array(ports))).unwrap();
-        assert_eq!(told, expected);
+        let rendered = String::from_utf8(json::to_vec(&Value::Array(ports))).unwrap();
+        assert_eq!(rendered, expected);
     };
     check(TO_NAME, r#"[{"name":"w","port":8080,"protocol":"TCP"}]"#);
 
@@ -246,7 +246,7 @@ fn slice(name: &str, port: i64, letters: &str) -> Arc<Cached<Slice>> {
 }
 
 /// `name port:letters` of each written slice, and the names of deleted ones.
-fn told(changes: &Changes) -> Vec<String> {
+fn rendered(changes: &Changes) -> Vec<String> {
     let show = |what: &str, slice: &Value| {
         let items = |name: &str| {
             slice
@@ -291,7 +291,7 @@ fn told(changes: &Changes) -> Vec<String> {
 fn slices_change_as_little_as_possible() {
     let check = |existing: &[Arc<Cached<Slice>>], groups: Vec<Group>, expected: &[&str]| {
         assert_eq!(
-            told(&fill(existing, &groups, &["IPv4"], &template(), true)),
+            rendered(&fill(existing, &groups, &["IPv4"], &template(), true)),
             expected
         );
     };
@@ -350,7 +350,7 @@ fn slices_of_others_and_of_families_that_are_not_wanted_go() {
         &template(),
         true,
     );
-    assert_eq!(told(&changes), ["create  :", "delete one"]);
+    assert_eq!(rendered(&changes), ["create  :", "delete one"]);
 
     let mut strange = Cached::clone(&slice("one", 1, "a"));
     Arc::make_mut(&mut strange.object.0)
@@ -364,7 +364,7 @@ fn slices_of_others_and_of_families_that_are_not_wanted_go() {
         &template(),
         true,
     );
-    assert_eq!(told(&changes), ["update one 1:a"]);
+    assert_eq!(rendered(&changes), ["update one 1:a"]);
 
     assert_eq!(
         changes.update[0]

@@ -427,9 +427,9 @@ mod tests {
             let mut wanted = endpoints(wanted);
             let existing = endpoints(existing);
             let mut all: Vec<&mut Value> = wanted.iter_mut().collect();
-            let told = assign(&mut all, &[&existing], &zones(nodes));
-            let told = told.map_or_else(|why| why, |_| shown(&wanted));
-            assert_eq!(told, expected, "{nodes:?} {existing:?}");
+            let result = assign(&mut all, &[&existing], &zones(nodes));
+            let result = result.map_or_else(|why| why, |_| shown(&wanted));
+            assert_eq!(result, expected, "{nodes:?} {existing:?}");
         };
 
         let equal = ["a=1", "b=1"];

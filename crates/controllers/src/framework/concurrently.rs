@@ -11,17 +11,17 @@ use tokio::task::JoinSet;
 /// # Cancellation
 /// All tasks end with the future.
 pub async fn concurrently<T: Send + 'static>(
-    deeds: impl IntoIterator<Item: Future<Output = T> + Send + 'static>,
+    futures: impl IntoIterator<Item: Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {
     let mut tasks = JoinSet::new();
-    for (place, deed) in deeds.into_iter().enumerate() {
-        tasks.spawn(async move { (place, deed.await) });
+    for (index, future) in futures.into_iter().enumerate() {
+        tasks.spawn(async move { (index, future.await) });
     }
 
     let mut done: Vec<Option<T>> = (0..tasks.len()).map(|_| None).collect();
     while let Some(ended) = tasks.join_next().await {
         match ended {
-            Ok((place, came)) => done[place] = Some(came),
+            Ok((index, came)) => done[index] = Some(came),
             Err(ended) => match ended.try_into_panic() {
                 Ok(panicked) => panic::resume_unwind(panicked),
                 Err(ended) => unreachable!("the task was cancelled: {ended}"),
@@ -45,12 +45,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn results_are_in_order_and_all_run_concurrently() {
         let began = Instant::now();
-        let deed = |number: u64| async move {
+        let future = |number: u64| async move {
             sleep(Duration::from_secs(10 - number)).await;
             number
         };
         assert_eq!(
-            concurrently((0..10).map(deed)).await,
+            concurrently((0..10).map(future)).await,
             (0..10).collect::<Vec<_>>()
         );
         assert_eq!(began.elapsed(), Duration::from_secs(10));

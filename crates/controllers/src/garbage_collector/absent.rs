@@ -65,7 +65,7 @@ mod tests {
         assert!(absent.has(&one(0)));
 
         absent.add(&one(AT_MOST));
-        assert!(absent.has(&one(0)), "it was asked about");
+        assert!(absent.has(&one(0)), "it was requested");
         assert!(!absent.has(&one(1)));
         assert_eq!((absent.used.len(), absent.order.len()), (AT_MOST, AT_MOST));
     }

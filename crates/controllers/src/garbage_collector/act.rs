@@ -189,7 +189,7 @@ impl GarbageCollector {
         &self,
         objects: &Access,
         identity: &Identity,
-        judged: &Value,
+        checked: &Value,
         propagation: Propagation,
         version: Option<String>,
     ) -> Result<(), ActError> {
@@ -214,7 +214,7 @@ impl GarbageCollector {
 
             let owners = |object: &Value| Owned::of(object.meta()).owners;
             if live.is_some_and(|live| {
-                live.meta().uid() == identity.uid && owners(&live) == owners(judged)
+                live.meta().uid() == identity.uid && owners(&live) == owners(checked)
             }) {
                 deleted = objects.delete(&identity.name, &options(None)).await;
             }

@@ -111,7 +111,7 @@ pub enum Verdict {
     Keep,
     /// Keep it without these owner references.
     Unlink(Vec<Text>),
-    /// It goes.
+    /// Delete it.
     Delete {
         /// The propagation policy.
         propagation: Propagation,

@@ -122,7 +122,7 @@ fn with_an_owner_go_its_dependents() {
 
     assert!(
         graph.absent.has(&said("parent")),
-        "so that nobody asks for it"
+        "so that it is not requested"
     );
 
     assert_eq!(graph.deleted(&object("parent", &[])), Effects::default());
@@ -219,7 +219,7 @@ fn an_owner_of_another_namespace_is_reported_in_either_order() {
         child
     };
 
-    let told = |effects: &Effects| {
+    let check_reported = |effects: &Effects| {
         let (dependent, named) = &effects.misplaced[0];
         assert_eq!(
             (dependent.name.as_str(), dependent.namespace.as_str()),
@@ -236,14 +236,14 @@ fn an_owner_of_another_namespace_is_reported_in_either_order() {
 
     let mut graph = Graph::default();
     see(&mut graph, object("parent", &[]));
-    told(&see(&mut graph, elsewhere()));
+    check_reported(&see(&mut graph, elsewhere()));
     let mut graph = Graph::default();
     assert!(
         see(&mut graph, elsewhere()).misplaced.is_empty(),
-        "nobody knows yet"
+        "not known yet"
     );
 
-    told(&see(&mut graph, object("parent", &[])));
+    check_reported(&see(&mut graph, object("parent", &[])));
 
     // The parent exists, whatever the wrong reference claims.
     let wrong = Identity {

@@ -134,7 +134,7 @@ fn found<T: Projection, S>(all: &Informer<T>, set: &Cached<S>) -> Vec<Arc<Cached
     let own = [set.uid.to_string(), orphans_of(&set.key.namespace)];
     let of = |value: &String| {
         all.by_index(BY_CONTROLLER, value)
-            .expect("the index was made with the informer")
+            .expect("the index is created with the informer")
     };
     own.iter().flat_map(of).collect()
 }

@@ -173,7 +173,7 @@ impl Controller for Jobs {
             .flat_map(|value| {
                 self.pods
                     .by_index(BY_CONTROLLER, value)
-                    .expect("the index was made with the controller")
+                    .expect("the index is created with the controller")
             })
             .collect();
 

@@ -265,7 +265,7 @@ fn what_is_not_settled_finished_foreign_or_going_is_left() {
     assert_eq!(
         tracked(&seen, &work).untrack.len(),
         1,
-        "nothing is held for a Job that goes"
+        "no pod is tracked for a deleted Job"
     );
 }
 
@@ -538,22 +538,22 @@ fn a_pod_is_recorded_untracked_and_counted_once() {
     );
     let first = work(&seen, 60);
 
-    let told = tracked(&seen, &first);
+    let result = tracked(&seen, &first);
     assert_eq!(
         (
-            uncounted(&told.status, "succeeded"),
-            uncounted(&told.status, "failed")
+            uncounted(&result.status, "succeeded"),
+            uncounted(&result.status, "failed")
         ),
         (vec!["a".to_string()], vec!["b".to_string()])
     );
 
     assert_eq!(
-        told.status.get("succeeded"),
+        result.status.get("succeeded"),
         None,
         "nothing is counted while it is held"
     );
 
-    let names: Vec<&str> = told
+    let names: Vec<&str> = result
         .untrack
         .iter()
         .map(|pod| pod.key.name.as_str())
@@ -565,7 +565,7 @@ fn a_pod_is_recorded_untracked_and_counted_once() {
     object
         .as_object_mut()
         .unwrap()
-        .insert("status", told.status.clone());
+        .insert("status", result.status.clone());
 
     seen = observed(object.clone(), &["a Succeeded", "b Failed", "c Running"]);
     let again = work(&seen, 60);
@@ -645,16 +645,16 @@ fn a_job_that_fails_takes_its_pods_along() {
     let work = work(&seen, 0);
     assert_eq!(action(&work), "end a");
 
-    let told = tracked(&seen, &work);
+    let result = tracked(&seen, &work);
     assert_eq!(
-        uncounted(&told.status, "failed"),
+        uncounted(&result.status, "failed"),
         ["a"],
         "what runs has failed with it"
     );
 
-    assert_eq!(told.status.int("terminating"), 1);
+    assert_eq!(result.status.int("terminating"), 1);
     assert_eq!(
-        told.status.items("conditions")[0]
+        result.status.items("conditions")[0]
             .get("type")
             .unwrap()
             .as_str(),
@@ -673,22 +673,22 @@ fn a_job_that_fails_takes_its_pods_along() {
 #[test]
 fn suspension_is_reported_and_the_deadline_restarts() {
     let seen = observed(job(r#""completions":1,"suspend":true"#, ""), &[]);
-    let told = tracked(&seen, &work(&seen, 0));
-    assert_eq!(told.news, Some(("Suspended", "Job suspended")));
-    assert_eq!(told.status.get("startTime"), None);
+    let result = tracked(&seen, &work(&seen, 0));
+    assert_eq!(result.news, Some(("Suspended", "Job suspended")));
+    assert_eq!(result.status.get("startTime"), None);
 
     let mut object = job(r#""completions":1"#, "");
     object
         .as_object_mut()
         .unwrap()
-        .insert("status", told.status);
+        .insert("status", result.status);
 
     let seen = observed(object, &[]);
-    let told = tracked(&seen, &work(&seen, 0));
-    assert_eq!(told.news, Some(("Resumed", "Job resumed")));
-    assert_eq!(told.status.text("startTime"), "2026-01-01T12:00:00Z");
+    let result = tracked(&seen, &work(&seen, 0));
+    assert_eq!(result.news, Some(("Resumed", "Job resumed")));
+    assert_eq!(result.status.text("startTime"), "2026-01-01T12:00:00Z");
 
-    let conditions = told.status.items("conditions");
+    let conditions = result.status.items("conditions");
     assert_eq!(
         conditions[0].get("reason").unwrap().as_str(),
         Some("JobResumed")

@@ -181,14 +181,14 @@ impl Namespaces {
         let Some(conditions) = conditions(before, outcome, self.world.now()) else {
             return;
         };
-        let mut told = namespace.clone();
-        status(&mut told).insert("conditions", conditions);
+        let mut updated = namespace.clone();
+        status(&mut updated).insert("conditions", conditions);
 
         if let Err(error) = self
             .access
             .clone()
             .subresource("status")
-            .update(&told)
+            .update(&updated)
             .await
         {
             debug!(namespace = namespace.meta().name(), %error, "cannot update namespace conditions");

@@ -262,9 +262,9 @@ impl Controller for NodeRanges {
         }
 
         let Some(taken) = self.take() else {
-            let told = format!("Node {} status is now: CIDRNotAvailable", key.name);
+            let message = format!("Node {} status is now: CIDRNotAvailable", key.name);
             self.recorder
-                .normal(&Node::reference(&node), "CIDRNotAvailable", told);
+                .normal(&Node::reference(&node), "CIDRNotAvailable", message);
             return Err(ActError::Exhausted);
         };
 
@@ -296,15 +296,15 @@ mod tests {
                 ..Config::default()
             };
 
-            let told = config
+            let message = config
                 .ranges()
                 .err()
                 .map(|error| error.to_string())
                 .unwrap_or_default();
 
             assert!(
-                told.starts_with(expected) && told.is_empty() == expected.is_empty(),
-                "{cidrs:?}: {told}"
+                message.starts_with(expected) && message.is_empty() == expected.is_empty(),
+                "{cidrs:?}: {message}"
             );
         };
         check(&[], "--allocate-node-cidrs requires --cluster-cidr");

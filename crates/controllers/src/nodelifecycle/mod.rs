@@ -168,7 +168,7 @@ impl Controller for NodeLifecycle {
         let pods = || {
             self.pods
                 .by_index(BY_NODE, &key.name)
-                .expect("the index was made with the controller")
+                .expect("the index is created with the controller")
         };
 
         let observed = Observed {

@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(
             known.take("b", NOON),
             Ok(()),
-            "a zone alone that is down goes on"
+            "a single zone that is down is still tainted"
         );
 
         assert_eq!(

@@ -33,7 +33,7 @@ pub enum Plan {
     LookAfter(Duration),
     /// Look its node up on the server, and delete the pod if there is none.
     Orphan,
-    /// It goes.
+    /// Delete it.
     Remove,
 }
 

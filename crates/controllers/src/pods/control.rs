@@ -398,7 +398,7 @@ mod tests {
 
         assert!(
             tried.is_settled(),
-            "nobody will tell of a deletion that was over before"
+            "no event follows a deletion that was over before"
         );
 
         tried.cluster.stop().await;
@@ -429,7 +429,7 @@ mod tests {
             .await;
         assert!(matches!(done.failure, Some(PodError::Delete(_))));
 
-        assert!(done.kept.is_empty(), "nobody can say that it stays");
+        assert!(done.kept.is_empty(), "its deletion is uncertain");
         assert!(
             tried
                 .unobserved

@@ -32,13 +32,13 @@ fn order(
     neighbours: &BTreeMap<Text, usize>,
     now: Timestamp,
 ) -> Ordering {
-    let crowd = |pod: &Pod| neighbours.get(&pod.node).copied().unwrap_or_default();
+    let on_same_node = |pod: &Pod| neighbours.get(&pod.node).copied().unwrap_or_default();
     let unplaced_first = one.node.is_empty().cmp(&other.node.is_empty()).reverse();
     unplaced_first
         .then_with(|| phase(one).cmp(&phase(other)))
         .then_with(|| one.is_ready().cmp(&other.is_ready()))
         .then_with(|| one.deletion_cost.cmp(&other.deletion_cost))
-        .then_with(|| crowd(other).cmp(&crowd(one)))
+        .then_with(|| on_same_node(other).cmp(&on_same_node(one)))
         .then_with(|| by_age(one, other, one.ready_since(), other.ready_since(), now))
         .then_with(|| other.restarts.cmp(&one.restarts))
         .then_with(|| other.sidecar_restarts.cmp(&one.sidecar_restarts))

@@ -121,7 +121,7 @@ impl Controller for PvcProtection {
             return Observation::Absent;
         };
         let users = self.pods.by_index(BY_CLAIM, &key.to_string());
-        let users = users.expect("the index was made with the controller");
+        let users = users.expect("the index is created with the controller");
         Observation::Present {
             uid: claim.uid.clone(),
             observed: Observed { claim, users },

@@ -132,7 +132,7 @@ impl<S: Set> ReplicaSets<S> {
     fn pods_found(&self, value: &str) -> Vec<Arc<Cached<Pod>>> {
         self.pods
             .by_index(BY_CONTROLLER, value)
-            .expect("the index was made with the controller")
+            .expect("the index is created with the controller")
     }
 
     /// How many active pods each node has of all sets with the same owner.
@@ -141,7 +141,7 @@ impl<S: Set> ReplicaSets<S> {
             None => vec![uid.clone()],
             Some(owner) => {
                 let sets = self.sets.by_index(BY_CONTROLLER, &owner.uid);
-                let sets = sets.expect("the index was made with the controller");
+                let sets = sets.expect("the index is created with the controller");
                 sets.iter().map(|set| set.uid.clone()).collect()
             }
         };

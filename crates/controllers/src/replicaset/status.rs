@@ -98,10 +98,10 @@ fn set_failure(status: &mut Map, failure: Option<&Failure>, now: Timestamp) {
     let is_failure =
         |condition: &Value| condition.get("type").and_then(Value::as_str) == Some(REPLICA_FAILURE);
 
-    let told = conditions.iter().any(is_failure);
+    let reported = conditions.iter().any(is_failure);
     match failure {
         None => conditions.retain(|condition| !is_failure(condition)),
-        Some(failure) if !told => {
+        Some(failure) if !reported => {
             let mut condition = Map::new();
             condition.insert("type", REPLICA_FAILURE);
             condition.insert("status", "True");

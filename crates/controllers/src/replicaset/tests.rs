@@ -84,9 +84,9 @@ fn pods_whose_deletion_was_requested_do_not_count() {
         (vec!["a"], &Pods::Keep)
     );
 
-    let told = status(&seen, &planned.claims.claimed, None, noon());
+    let reported = status(&seen, &planned.claims.claimed, None, noon());
     assert_eq!(
-        (told.int("replicas"), told.int("availableReplicas")),
+        (reported.int("replicas"), reported.int("availableReplicas")),
         (1, 1)
     );
 }
@@ -258,7 +258,7 @@ fn the_least_useful_pods_are_deleted_first() {
     check(with("nodeName: n1", "nodeName: ''"), "it has no node");
 
     check(with("Running", "Pending"), "it does not run yet");
-    check(with("Running", "Unknown"), "nobody knows whether it runs");
+    check(with("Running", "Unknown"), "its phase is unknown");
 
     check(with("'True'", "'False'"), "it is not ready");
     check(
@@ -336,17 +336,18 @@ fn the_status_counts_and_tells_of_failures_once() {
 
     assert!(failed.get("readyReplicas").is_none(), "zero is not written");
 
-    let mut told = Value::clone(&seen.set.object.object);
-    told.as_object_mut()
+    let mut reported = Value::clone(&seen.set.object.object);
+    reported
+        .as_object_mut()
         .unwrap()
         .insert("status", failed.clone());
-    seen.set = Arc::new(Cached::of(told).unwrap());
+    seen.set = Arc::new(Cached::of(reported).unwrap());
 
     let later = noon() + coracle_api::time::Duration::from(Duration::from_secs(60));
     assert_eq!(
         status(&seen, &[], Some(&failure), later),
         failed,
-        "what is told already is not told anew"
+        "an equal failure condition is kept"
     );
 
     assert!(

@@ -59,17 +59,19 @@ pub async fn run(context: &Context, workers: usize) {
     let mut feeds = Feeds::new();
     let controller = ResourceQuotas::new(context, &queue, &mut feeds);
 
-    let heard = Replenished {
+    let replenished = Replenished {
         quotas: controller.quotas.clone(),
         queue: queue.clone(),
     };
-    let pods = heard.clone();
+    let pods = replenished.clone();
     feeds.follow(
         &context.informers.of(&Resource::builtin("", "v1", "pods")),
         move |change| pods.handle_pod(change),
     );
 
-    let mut monitors = Monitors::new(context, watched, move |of, change| heard.handle(of, change));
+    let mut monitors = Monitors::new(context, watched, move |of, change| {
+        replenished.handle(of, change)
+    });
     monitors.begin().await;
     let work = Runner::new(controller, queue, context).run(feeds, workers);
     tokio::join!(work, monitors.follow());

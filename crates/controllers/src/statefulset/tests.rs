@@ -96,13 +96,13 @@ fn observed(set: &Value, pods: Vec<Value>, revisions: Vec<Value>) -> Observed {
 
 /// The steps as text.
 fn actions(plan: &Plan) -> String {
-    let deed = |step: &Step| match step {
+    let action = |step: &Step| match step {
         Step::Create { ordinal, .. } => format!("+{ordinal}"),
         Step::Delete(pod) => format!("-{}", &pod.key.name["db-".len()..]),
         Step::Claims(_, ordinal) => format!("claims{ordinal}"),
         Step::Identify(pod) => format!("name-{}", pod.key.name),
     };
-    plan.steps.iter().map(deed).collect::<Vec<_>>().join(" ")
+    plan.steps.iter().map(action).collect::<Vec<_>>().join(" ")
 }
 
 /// Plans for a set whose pods all have the current template: `up up down` are `db-0`, `db-1`,

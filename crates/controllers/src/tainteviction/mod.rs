@@ -136,9 +136,9 @@ impl TaintEviction {
     }
 
     async fn evict(&self, key: &ObjectKey, pod: &Arc<Cached<Pod>>) -> Result<(), ActError> {
-        let told = format!("Marking for deletion Pod {key}");
+        let message = format!("Marking for deletion Pod {key}");
         self.recorder
-            .normal(&Pod::reference(pod), "TaintManagerEviction", told);
+            .normal(&Pod::reference(pod), "TaintManagerEviction", message);
         let pods = self.access.clone().namespace(&key.namespace);
 
         let why = Patch::Strategic(disruption(pod, self.world.now()));
@@ -229,9 +229,9 @@ impl Controller for TaintEviction {
             Plan::Cancel => {
                 self.remember(pod, None);
                 if !pod.is_being_deleted {
-                    let told = format!("Cancelling deletion of Pod {key}");
+                    let message = format!("Cancelling deletion of Pod {key}");
                     self.recorder
-                        .normal(&Pod::reference(pod), "TaintManagerEviction", told);
+                        .normal(&Pod::reference(pod), "TaintManagerEviction", message);
                 }
                 Ok(Requeue::OnEvent)
             }

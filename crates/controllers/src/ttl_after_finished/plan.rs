@@ -13,7 +13,7 @@ pub enum Plan {
     Keep,
     /// Keep it for this long.
     Wait(Duration),
-    /// It goes.
+    /// Delete it.
     Delete,
 }
 

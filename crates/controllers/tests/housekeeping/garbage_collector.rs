@@ -192,7 +192,7 @@ async fn an_owner_of_another_namespace_is_ignored_and_reported() {
         .await
         .unwrap();
 
-    let told = eventually("it was told of once the owner was known", async || {
+    let event = eventually("it was reported once the owner was known", async || {
         // The reference may be observed before the owner, so it is created until the other order
         // occurred as well.
         if cluster
@@ -218,7 +218,7 @@ async fn an_owner_of_another_namespace_is_ignored_and_reported() {
     );
 
     assert_eq!(
-        told.get("message").unwrap().as_str(),
+        event.get("message").unwrap().as_str(),
         Some(expected.as_str())
     );
 

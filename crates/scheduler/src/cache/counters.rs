@@ -205,7 +205,7 @@ fn carried(pod: &Pod) -> impl Iterator<Item = ExistingTerm> {
         ),
     ];
 
-    let wishes = [
+    let preferences = [
         (ExistingTermKind::PreferredAffinity, &affinity.preferred),
         (
             ExistingTermKind::PreferredAntiAffinity,
@@ -221,11 +221,11 @@ fn carried(pod: &Pod) -> impl Iterator<Item = ExistingTerm> {
         })
     });
 
-    demands.chain(wishes.into_iter().flat_map(|(kind, terms)| {
-        terms.iter().map(move |wish| ExistingTerm {
+    demands.chain(preferences.into_iter().flat_map(|(kind, terms)| {
+        terms.iter().map(move |preference| ExistingTerm {
             kind,
-            weight: wish.weight,
-            term: wish.term.clone(),
+            weight: preference.weight,
+            term: preference.term.clone(),
         })
     }))
 }

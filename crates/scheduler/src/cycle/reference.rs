@@ -250,7 +250,7 @@ impl Reference<'_> {
             pod.node_affinity
                 .preferred
                 .as_ref()
-                .map_or(0, |wishes| wishes.score(&view))
+                .map_or(0, |preferences| preferences.score(&view))
         };
 
         let most = nodes.iter().map(|node| liked(node)).max().unwrap_or(0);
@@ -441,12 +441,12 @@ impl Reference<'_> {
                 pod.affinity
                     .preferred
                     .iter()
-                    .for_each(|wish| pull(&wish.term, other, wish.weight));
+                    .for_each(|preference| pull(&preference.term, other, preference.weight));
 
                 pod.affinity
                     .preferred_anti
                     .iter()
-                    .for_each(|wish| pull(&wish.term, other, -wish.weight));
+                    .for_each(|preference| pull(&preference.term, other, -preference.weight));
 
                 other
                     .affinity
@@ -458,13 +458,13 @@ impl Reference<'_> {
                     .affinity
                     .preferred
                     .iter()
-                    .for_each(|wish| pull(&wish.term, pod, wish.weight));
+                    .for_each(|preference| pull(&preference.term, pod, preference.weight));
 
                 other
                     .affinity
                     .preferred_anti
                     .iter()
-                    .for_each(|wish| pull(&wish.term, pod, -wish.weight));
+                    .for_each(|preference| pull(&preference.term, pod, -preference.weight));
             }
 
             sum

@@ -296,7 +296,7 @@ impl Writer {
     /// Sets the condition on a victim and deletes it. Returns whether that succeeded; a pod that no
     /// longer exists counts as deleted.
     pub(super) async fn evict(&self, victim: &Pod, for_whom: &Pod, node: &str) -> bool {
-        let told = match self.mark_and_delete(victim, for_whom).await {
+        let deleted = match self.mark_and_delete(victim, for_whom).await {
             Ok(()) => true,
             Err(error) if error.is_not_found() => return true,
             Err(error) => {
@@ -316,7 +316,7 @@ impl Writer {
         };
         self.recorder_of(for_whom).record(&event, message);
 
-        told
+        deleted
     }
 
     async fn mark_and_delete(&self, victim: &Pod, for_whom: &Pod) -> Result<(), Error> {

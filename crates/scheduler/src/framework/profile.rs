@@ -9,7 +9,7 @@ use super::extension_points::{
 use crate::events::Event;
 use crate::pod::Pod;
 
-/// The extension extension_points that a plugin implements.
+/// The extension points that a plugin implements.
 #[derive(Clone, Default)]
 pub struct Extensions {
     pub pre_enqueue: Option<Arc<dyn PreEnqueue>>,

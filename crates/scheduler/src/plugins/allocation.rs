@@ -103,13 +103,13 @@ impl<'c> Allocation<'c> {
         });
 
         // A resource that only some nodes have counts only for pods that request it.
-        let judged = |counted: &Counted<'_>| {
+        let counts = |counted: &Counted<'_>| {
             counted.wanted != 0 || !matches!(counted.which, Which::Scalar(name) if is_scalar(name))
         };
         Allocation {
             kind: &strategy.kind,
             sums,
-            counted: counted.filter(judged).collect(),
+            counted: counted.filter(counts).collect(),
         }
     }
 

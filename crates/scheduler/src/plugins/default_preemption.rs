@@ -215,7 +215,7 @@ fn victims_on<'c>(
     }
 }
 
-/// PodClass key, the most important first: the highest priority, then the longest running.
+/// Sort key, the most important first: the highest priority, then the longest running.
 fn importance(pod: &Arc<Pod>) -> (Reverse<i32>, bool, Option<Timestamp>) {
     (
         Reverse(pod.priority),

@@ -253,15 +253,20 @@ impl PreScore for InterPodAffinity {
             return Ok(None);
         }
 
-        let mut pulls = AffinityScore {
+        let mut scores = AffinityScore {
             cache,
             by_key: BTreeMap::new(),
         };
 
-        let own = affinity.preferred.iter().map(|wish| (wish, 1));
-        for (wish, sign) in own.chain(affinity.preferred_anti.iter().map(|wish| (wish, -1))) {
-            let counts = cache.counts(&PodClass::Peers(vec![wish.term.peers.clone()]));
-            pulls.add(&wish.term, &counts, wish.weight * sign);
+        let own = affinity.preferred.iter().map(|preference| (preference, 1));
+        for (preference, sign) in own.chain(
+            affinity
+                .preferred_anti
+                .iter()
+                .map(|preference| (preference, -1)),
+        ) {
+            let counts = cache.counts(&PodClass::Peers(vec![preference.term.peers.clone()]));
+            scores.add(&preference.term, &counts, preference.weight * sign);
         }
 
         cache.for_each_existing_term(|carried, counts| {
@@ -273,11 +278,11 @@ impl PreScore for InterPodAffinity {
             };
 
             if weight != 0 && carried.term.peers.include(pod, cache.related()) {
-                pulls.add(&carried.term, counts, weight);
+                scores.add(&carried.term, counts, weight);
             }
         });
 
-        Ok((!pulls.by_key.is_empty()).then(|| Box::new(pulls) as Box<dyn Score + 'c>))
+        Ok((!scores.by_key.is_empty()).then(|| Box::new(scores) as Box<dyn Score + 'c>))
     }
 }
 

@@ -260,12 +260,12 @@ fn preemption_says_whether_it_could_help() {
 #[test]
 fn no_pod_is_evicted_in_vain() {
     let check = |node_parts: Json, parts: Json, existing: Vec<Arc<Pod>>, could_help: bool| {
-        let told = outcome(
+        let text = outcome(
             &cluster([node("n", node_parts)], existing),
             &pod("p", parts.clone()),
         );
         let expected = if could_help { NO_VICTIMS } else { NO_HELP };
-        assert!(told.ends_with(expected), "{parts}: {told}");
+        assert!(text.ends_with(expected), "{parts}: {text}");
     };
 
     let spec = |spec: Json| json!({"metadata": {"labels": {"app": "web"}}, "spec": spec});
@@ -308,24 +308,24 @@ fn no_pod_is_evicted_in_vain() {
     check(zoned(), with, vec![web_on("a", "n")], true);
     check(json!({}), without, vec![], false);
 
-    let company = |which: &str, app: &str| {
+    let affinity = |which: &str, app: &str| {
         let term = json!({"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}});
         spec(
             json!({"affinity": {which: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}),
         )
     };
-    check(zoned(), company("podAffinity", "other"), vec![], false);
+    check(zoned(), affinity("podAffinity", "other"), vec![], false);
 
     check(
         zoned(),
-        company("podAntiAffinity", "web"),
+        affinity("podAntiAffinity", "web"),
         vec![web_on("a", "n")],
         true,
     );
 
-    let mut hermit = company("podAntiAffinity", "web");
-    hermit["spec"]["nodeName"] = json!("n");
-    check(zoned(), spec(json!({})), vec![pod("hermit", hermit)], true);
+    let mut alone = affinity("podAntiAffinity", "web");
+    alone["spec"]["nodeName"] = json!("n");
+    check(zoned(), spec(json!({})), vec![pod("alone", alone)], true);
 }
 
 #[test]
@@ -573,9 +573,9 @@ fn affinity_wants_the_same_place() {
 
 #[test]
 fn anti_affinity_holds_both_ways() {
-    let mut hermit = affine("podAntiAffinity", "web", "zone");
-    hermit["spec"]["nodeName"] = json!("n0");
-    let cache = cluster(zones(2), [pod("a", hermit)]);
+    let mut alone = affine("podAntiAffinity", "web", "zone");
+    alone["spec"]["nodeName"] = json!("n0");
+    let cache = cluster(zones(2), [pod("a", alone)]);
     let message = outcome(
         &cache,
         &pod("p", json!({"metadata": {"labels": {"app": "web"}}})),
@@ -619,13 +619,13 @@ fn affinity_is_about_the_pods_namespace_unless_it_says_otherwise() {
     );
     let mut cache = cluster(zones(4), [other]);
 
-    let mut wish = affine("podAntiAffinity", "web", "zone");
-    assert_eq!(feasible(&cache, &pod("p", wish.clone())).len(), 4);
+    let mut preference = affine("podAntiAffinity", "web", "zone");
+    assert_eq!(feasible(&cache, &pod("p", preference.clone())).len(), 4);
 
-    let term = &mut wish["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    let term = &mut preference["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         [0];
     term["namespaceSelector"] = json!({"matchLabels": {"team": "x"}});
-    let selecting = pod("p", wish);
+    let selecting = pod("p", preference);
     assert_eq!(feasible(&cache, &selecting).len(), 4);
 
     let namespace = tree(&json!({"metadata": {"name": "other", "labels": {"team": "x"}}}));
@@ -635,7 +635,7 @@ fn affinity_is_about_the_pods_namespace_unless_it_says_otherwise() {
 
 #[test]
 fn preferred_affinity_is_weighted() {
-    let wish = |kind: &str| {
+    let preference = |kind: &str| {
         json!({"spec": {"affinity": {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 50, "podAffinityTerm": {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}}]}}}})
     };
@@ -652,9 +652,9 @@ fn preferred_affinity_is_weighted() {
     };
 
     // The emptier node in the preferred zone.
-    assert_eq!(best(&pod("p", wish("podAffinity"))), ["n1"]);
+    assert_eq!(best(&pod("p", preference("podAffinity"))), ["n1"]);
 
-    assert_eq!(best(&pod("p", wish("podAntiAffinity"))), ["n2", "n3"]);
+    assert_eq!(best(&pod("p", preference("podAntiAffinity"))), ["n2", "n3"]);
 }
 
 #[test]

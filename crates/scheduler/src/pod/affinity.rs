@@ -98,8 +98,12 @@ fn preferred(
         .iter()
         .filter_map(Value::as_object);
 
-    let weighted =
-        terms.filter_map(|wish| Some((wish.int("weight"), wish.below("podAffinityTerm")?)));
+    let weighted = terms.filter_map(|preference| {
+        Some((
+            preference.int("weight"),
+            preference.below("podAffinityTerm")?,
+        ))
+    });
 
     weighted
         .map(|(weight, term)| {

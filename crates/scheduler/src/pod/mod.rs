@@ -249,13 +249,13 @@ impl NodeAffinity {
         let selects = spec
             .below("nodeSelector")
             .is_some_and(|labels| !labels.is_empty());
-        let wishes = affinity
+        let preferences = affinity
             .map(|affinity| affinity.items("preferredDuringSchedulingIgnoredDuringExecution"));
 
         let Some(object) = object else {
             return Ok(NodeAffinity::default());
         };
-        let preferred = match wishes {
+        let preferred = match preferences {
             None | Some([]) => None,
             Some(_) => {
                 Some(PreferredTerms::from_pod_spec(object).map_err(|errors| errors.to_string())?)
