@@ -78,19 +78,6 @@ pub enum StartError {
     Folders(#[from] std::io::Error),
 }
 
-/// Runs a node until the future is dropped. Containers keep running.
-///
-/// # Errors
-/// Only during start.
-pub async fn run(
-    config: Config,
-    client: Client,
-    runtime: Arc<dyn Runtime>,
-    images: Arc<dyn Images>,
-) -> Result<(), StartError> {
-    Kubelet::new(config, client, runtime, images).run().await
-}
-
 /// The kubelet of one node.
 pub struct Kubelet {
     config: Config,

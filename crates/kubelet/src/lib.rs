@@ -5,11 +5,11 @@
 //! identified by its UID everywhere ([`pod::PodId`]); names are for users and paths.
 //!
 //! Data flow: the pods of this node come from the API server and static pod manifests (`sync_loop`)
-//! into the [`pod_manager`]; a worker per pod (`pod_workers`) syncs each with the runtime ([`observed`]
-//! state, [`actions`] to take) and reports through the `status_manager`. Containers get their
-//! [`volumes`], [`env`]ironment, [`probes`] and [`hooks`]; [`references`] caches the ConfigMaps and
-//! Secrets that pods use, [`downward`] implements the downward API. Orphaned pods, and all pods on
-//! node [`shutdown`], are terminated by what their container annotations hold.
+//! into the [`pod_manager`]; a worker per pod (`pod_workers`) syncs each with the runtime
+//! ([`observed`] state, [`actions`] to take) and reports through the `status_manager`. Containers
+//! get their [`volumes`], [`env`]ironment, [`probes`] and [`hooks`]; [`references`] caches the
+//! ConfigMaps and Secrets that pods use, [`downward`] implements the downward API. Orphaned pods,
+//! and all pods on node [`shutdown`], are terminated by what their container annotations hold.
 
 pub mod actions;
 pub mod admit;
@@ -50,5 +50,5 @@ mod terminate;
 pub mod volumes;
 
 pub use config::Config;
-pub use kubelet::{Kubelet, StartError, run};
+pub use kubelet::{Kubelet, StartError};
 pub use logs::rotation::LogRotation;

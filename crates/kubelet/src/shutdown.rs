@@ -15,8 +15,8 @@ use crate::terminate::{Terminator, pods};
 /// Default grace period.
 const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
-/// Terminates all pods at the same time, each within its own grace period and `max_grace`; returns how
-/// many ran. If one cannot be terminated, the error is returned after all others were.
+/// Terminates all pods at the same time, each within its own grace period and `max_grace`; returns
+/// how many ran. If one cannot be terminated, the error is returned after all others were.
 ///
 /// # Errors
 /// If the runtime cannot list or terminate pods.

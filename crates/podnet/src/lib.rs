@@ -123,8 +123,6 @@ pub enum Error {
     Thread(#[source] std::io::Error),
     #[error("the CNI plugins returned no IP address")]
     NoAddress,
-    #[error("sandbox {0} is not connected")]
-    NotConnected(String),
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]

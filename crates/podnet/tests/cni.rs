@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use coracle_podnet::{CniConfig, CniNetwork, Error, Pod, PodNetwork, PortMapping, Protocol};
+use coracle_podnet::{CniConfig, CniNetwork, Pod, PodNetwork, PortMapping, Protocol};
 use namespaces::Namespace;
 use serde_json::json;
 
@@ -57,13 +57,6 @@ fn debians_plugins_connect_pods() {
         connect(&other, listener.local_addr().unwrap());
         assert_eq!(second.addresses.len(), 2);
 
-        network.check(&pod(1, &one)).await.unwrap();
-        one.run("ip", "addr del 10.90.0.2/24 dev eth0");
-        assert!(matches!(
-            network.check(&pod(1, &one)).await,
-            Err(Error::Plugin(_))
-        ));
-
         // The configuration was replaced meanwhile: that of the connect is used.
         setup.configure(&json!({"name": "other", "type": "none"}));
         network.detach(&pod(1, &one)).await.unwrap();
@@ -92,10 +85,6 @@ fn debians_plugins_connect_pods() {
         );
 
         assert!(!node.run("ip", "-o link show master cni0").contains("10.90"));
-        assert!(matches!(
-            network.check(&pod(1, &one)).await,
-            Err(Error::NotConnected(_))
-        ));
     });
 }
 

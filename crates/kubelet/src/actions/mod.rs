@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use crate::observed::{Observed, ObservedContainer, State};
-use crate::probes::ProbeKind;
 use crate::pod::{Kind, PodView};
+use crate::probes::ProbeKind;
 use crate::spec::labels::hash_of;
 use restart::{must_start, restarts_when_killed};
 

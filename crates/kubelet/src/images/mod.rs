@@ -1,7 +1,8 @@
 //! The image manager: finds or pulls the images of containers.
 //!
-//! [`ImageManager::ensure`] follows the container's pull policy. Pulls are serial, as upstream's default;
-//! a failed pull backs off. Credentials come from the pod's image pull secrets ([`keyring`]).
+//! [`ImageManager::ensure`] follows the container's pull policy. Pulls are serial, as upstream's
+//! default; a failed pull backs off. Credentials come from the pod's image pull secrets
+//! ([`keyring`]).
 
 mod keyring;
 

@@ -1,8 +1,8 @@
 //! Static pods: pods from manifest files instead of the API server.
 //!
-//! The directory is read on changes (`watch.rs`) and periodically. An invalid manifest (`validation.rs`)
-//! is logged and skipped. Name and UID derive from the manifest, the node and the file: after a
-//! restart the same file yields the same pod.
+//! The directory is read on changes (`watch.rs`) and periodically. An invalid manifest
+//! (`validation.rs`) is logged and skipped. Name and UID derive from the manifest, the node and the
+//! file: after a restart the same file yields the same pod.
 
 mod sys;
 mod validation;

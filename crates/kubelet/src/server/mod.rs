@@ -4,8 +4,8 @@
 //! A [`connection`] receives requests; each is authenticated and authorized ([`access`]), routed by
 //! its path ([`route`]), and answered from the [`PodManager`] and the runtime: pods, [`logs`],
 //! [`stats`], or, after an upgrade to SPDY or WebSocket, exec and attach ([`command`]) and port
-//! forwarding ([`port_forward`]). Status codes and texts are upstream's. [`healthz`] is served separately
-//! on plain HTTP.
+//! forwarding ([`port_forward`]). Status codes and texts are upstream's. [`healthz`] is served
+//! separately on plain HTTP.
 
 pub mod access;
 mod answer;

@@ -3,12 +3,12 @@
 //! [`VolumeManager::mount`] finds the type of each volume in [`PLUGINS`] and sets it up (`plugin`):
 //! a directory (`empty_dir`), a path of the host (`host_path`), or files that are replaced all at
 //! once (`atomic`) with the contents of a `config_map`, `secret`, `downward_api` or `projected`
-//! volume; `ownership` applies the pod's `fsGroup`. [`VolumeManager::bind`] computes the mounts of a
-//! container (`binding`), including subpaths (`subpath`).
+//! volume; `ownership` applies the pod's `fsGroup`. [`VolumeManager::bind`] computes the mounts of
+//! a container (`binding`), including subpaths (`subpath`).
 //!
-//! There is no state in memory: the disk and the mount table (`mount_table`) are authoritative. So an
-//! interrupted setup is continued, and orphaned volumes are removed (`removal`). Work on the disk
-//! runs on blocking threads.
+//! There is no state in memory: the disk and the mount table (`mount_table`) are authoritative. So
+//! an interrupted setup is continued, and orphaned volumes are removed (`removal`). Work on the
+//! disk runs on blocking threads.
 
 mod atomic;
 mod binding;

@@ -15,7 +15,6 @@ pub(super) struct NetworkList {
     pub(super) plugins: Vec<Plugin>,
     /// The original text, stored for the disconnect.
     pub(super) text: Vec<u8>,
-    disable_check: bool,
 }
 
 /// One plugin and its settings.
@@ -139,9 +138,6 @@ impl NetworkList {
             version: version.unwrap_or_else(|| "0.2.0".to_owned()),
             plugins,
             text: text.to_vec(),
-            disable_check: whole
-                .get("disableCheck")
-                .is_some_and(|value| *value == json!(true)),
         })
     }
 
@@ -152,12 +148,6 @@ impl NetworkList {
         } else {
             Ok(())
         }
-    }
-
-    /// CHECK exists since version 0.4.0.
-    pub(super) fn can_check(&self) -> bool {
-        let old = ["0.1.0", "0.2.0", "0.3.0", "0.3.1"];
-        !self.disable_check && !old.contains(&self.version.as_str())
     }
 
     /// The input of a plugin: its settings, the network, its capabilities, and the result of the

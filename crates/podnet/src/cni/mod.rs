@@ -59,27 +59,6 @@ impl CniNetwork {
         }
     }
 
-    /// Runs CHECK: whether a pod's network is still intact.
-    pub async fn check(&self, pod: &Pod) -> Result<(), Error> {
-        let lock = self.lock_of(&pod.sandbox);
-        let _alone = lock.lock().await;
-        let Some(cached) = Cached::find(&self.config.cache, &pod.sandbox, INTERFACE)? else {
-            return Err(Error::NotConnected(pod.sandbox.clone()));
-        };
-
-        let list = NetworkList::read(&cached.config)?;
-        if !list.can_check() {
-            return Ok(());
-        }
-
-        for plugin in &list.plugins {
-            self.run("CHECK", pod, &list, plugin, Some(&cached.result))
-                .await?;
-        }
-
-        Ok(())
-    }
-
     async fn add(&self, pod: &Pod, list: &NetworkList) -> Result<Value, Error> {
         let mut result = None;
         for plugin in &list.plugins {
