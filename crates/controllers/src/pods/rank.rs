@@ -11,7 +11,7 @@ use coracle_client::Cached;
 use crate::views::{Phase, Pod};
 
 /// The `count` pods to delete first; `neighbours` is the number of pods of the same set on a node.
-pub fn rank_for_deletion(
+pub fn select_for_deletion(
     pods: &[Arc<Cached<Pod>>],
     neighbours: &BTreeMap<Text, usize>,
     count: usize,

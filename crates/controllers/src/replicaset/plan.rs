@@ -82,7 +82,7 @@ fn number(observed: &Observed, claimed: &[Arc<Cached<Pod>>], now: Timestamp) -> 
         Ordering::Equal => Pods::Keep,
         Ordering::Greater => {
             let surplus = (claimed.len() - wanted).min(BURST);
-            Pods::Delete(rank::rank_for_deletion(
+            Pods::Delete(rank::select_for_deletion(
                 claimed,
                 &observed.neighbours,
                 surplus,

@@ -11,7 +11,7 @@ use coracle_testkit::objects::object;
 
 use super::plan::{BURST, Observed, Plan, Pods, plan};
 use super::status::{Failure, status};
-use crate::pods::rank::rank_for_deletion;
+use crate::pods::rank::select_for_deletion;
 use crate::views::{Pod, ReplicaSet};
 
 /// The time of all tests: 2026-03-01T12:00:00Z.
@@ -244,7 +244,7 @@ fn the_least_useful_pods_are_deleted_first() {
 
     let check = |first: Arc<Cached<Pod>>, why: &str| {
         let neighbours = [(Text::const_new("n1"), 2), (Text::const_new("n2"), 5)].into();
-        let gone = rank_for_deletion(&[runs("b", ""), first], &neighbours, 1, noon());
+        let gone = select_for_deletion(&[runs("b", ""), first], &neighbours, 1, noon());
         assert_eq!(names(&gone), ["z"], "{why}");
     };
 
@@ -289,7 +289,7 @@ fn the_least_useful_pods_are_deleted_first() {
     );
 
     let neighbours = BTreeMap::new();
-    let gone = rank_for_deletion(&[runs("z", ""), runs("b", "")], &neighbours, 1, noon());
+    let gone = select_for_deletion(&[runs("z", ""), runs("b", "")], &neighbours, 1, noon());
     assert_eq!(
         names(&gone),
         ["b"],

@@ -204,7 +204,7 @@ struct Replenished {
 impl Replenished {
     fn handle(&self, of: &Arc<Resource>, change: &Change<Owned>) {
         let counter = Counter::of(&of.group, &of.plural);
-        let counts_more = counter.kind() != coracle_api::quota::Kind::Pieces;
+        let counts_more = counter.kind() != coracle_api::quota::Kind::Objects;
         match change {
             Change::Deleted { object, .. } => self.wake(counter, &object.key.namespace),
             // If only the number counts, updates do not matter.

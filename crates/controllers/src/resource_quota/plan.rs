@@ -40,7 +40,7 @@ pub fn limits_resource(quota: &Value, counter: Counter<'_>) -> bool {
 pub fn only_counts(quota: &Value, counter: Counter<'_>) -> bool {
     let is_set = |path: &[&str]| quota.at(path).is_some_and(|value| !value.is_null());
     let scoped = is_set(&["spec", "scopes"]) || is_set(&["spec", "scopeSelector"]);
-    counter.kind() == coracle_api::quota::Kind::Pieces && !scoped
+    counter.kind() == coracle_api::quota::Kind::Objects && !scoped
 }
 
 /// The usage of what a quota limits: at least zero for everything that can be counted.
