@@ -107,8 +107,8 @@ async fn rotate_if_large(
     }
 
     let (log, max_files) = (path.clone(), rotation.max_files);
-    let made_room = tokio::task::spawn_blocking(move || prune(&log, max_files)).await;
-    made_room
+    let pruned = tokio::task::spawn_blocking(move || prune(&log, max_files)).await;
+    pruned
         .map_err(|error| failed(error.into()))?
         .map_err(failed)?;
 

@@ -53,9 +53,9 @@ pub(super) struct ContainerFiles {
 
 /// The contents of a hosts file.
 enum Hosts {
-    /// This.
+    /// A generated text.
     Text(String),
-    /// What the host's says, and what the pod adds.
+    /// The host's file with the pod's aliases.
     OfHost(Box<Pod>),
 }
 
@@ -72,14 +72,14 @@ impl ContainerFiles {
         let message = container
             .termination_message_path
             .as_deref()
-            .filter(|place| !place.is_empty());
+            .filter(|path_inside| !path_inside.is_empty());
 
         // Each instance has its own file.
         let file = format!("{:08x}", (host.world.random)() >> 32);
-        let message = message.map(|place| {
+        let message = message.map(|path_inside| {
             (
                 host.layout.container(pod.uid(), &container.name).join(file),
-                place.to_owned(),
+                path_inside.to_owned(),
             )
         });
 
@@ -106,9 +106,9 @@ impl ContainerFiles {
             mounts.push(mount(path, HOSTS));
         }
 
-        if let Some((path, place)) = &self.message {
+        if let Some((path, path_inside)) = &self.message {
             create_message_file(path).map_err(|error| error.to_string())?;
-            mounts.push(mount(path, place));
+            mounts.push(mount(path, path_inside));
         }
 
         let restarts = attempts(&self.logs).map_err(|error| {

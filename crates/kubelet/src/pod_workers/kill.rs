@@ -48,34 +48,34 @@ impl Grace {
 
 /// Termination order: sidecars stop after the main containers, the last of them first.
 pub(super) struct TerminationOrder {
-    finished: watch::Sender<BTreeMap<usize, usize>>,
+    remaining: watch::Sender<BTreeMap<usize, usize>>,
 }
 
 impl TerminationOrder {
     fn new(order: impl Iterator<Item = usize>) -> TerminationOrder {
-        let mut finished = BTreeMap::new();
-        order.for_each(|position| *finished.entry(position).or_default() += 1);
+        let mut remaining = BTreeMap::new();
+        order.for_each(|position| *remaining.entry(position).or_default() += 1);
         TerminationOrder {
-            finished: watch::channel(finished).0,
+            remaining: watch::channel(remaining).0,
         }
     }
 
     /// Waits until all earlier containers have stopped, or the timeout.
-    async fn wait(&self, position: usize, patience: Duration) {
-        let mut finished = self.finished.subscribe();
-        let free = |finished: &BTreeMap<usize, usize>| {
-            finished.range(..position).all(|(_, count)| *count == 0)
+    async fn wait(&self, position: usize, max_wait: Duration) {
+        let mut remaining = self.remaining.subscribe();
+        let free = |remaining: &BTreeMap<usize, usize>| {
+            remaining.range(..position).all(|(_, count)| *count == 0)
         };
         // On a timeout it is this container's turn as well.
-        timeout(patience, finished.wait_for(free))
+        timeout(max_wait, remaining.wait_for(free))
             .await
             .map(drop)
             .unwrap_or_default();
     }
 
     fn finished(&self, position: usize) {
-        self.finished.send_modify(|finished| {
-            if let Some(count) = finished.get_mut(&position) {
+        self.remaining.send_modify(|remaining| {
+            if let Some(count) = remaining.get_mut(&position) {
                 *count -= 1;
             }
         });
@@ -213,7 +213,7 @@ impl PodWorker {
         let about = pod.container_reference(kind, &container.name);
         host.events.normal(&about, "Killing", message);
         let until = Instant::now() + grace.0;
-        let finished = || until.saturating_duration_since(Instant::now());
+        let time_left = || until.saturating_duration_since(Instant::now());
         let hook = container
             .lifecycle
             .as_ref()
@@ -221,7 +221,7 @@ impl PodWorker {
 
         if hook && !grace.0.is_zero() {
             let restarts = timeout(
-                finished(),
+                time_left(),
                 self.shared
                     .hooks
                     .run_pre_stop(pod, container, id, addresses),
@@ -236,12 +236,12 @@ impl PodWorker {
 
         let position = position_of(pod, &container.name);
         if let Some(order) = order {
-            order.wait(position, finished()).await;
+            order.wait(position, time_left()).await;
         }
 
         let stopped = host
             .runtime
-            .stop_container(id, finished().max(MIN_GRACE))
+            .stop_container(id, time_left().max(MIN_GRACE))
             .await;
 
         if let Some(order) = order {

@@ -79,22 +79,22 @@ impl PodWorker {
                 .await
             {
                 Ok(()) => drop(self.waiting.remove(name)),
-                Err(not) => {
+                Err(failure) => {
                     self.shared.host.note(
                         pod.uid(),
                         "start",
                         format!(
                             "{name} waits: {}: {}",
-                            not.waiting.reason, not.waiting.message
+                            failure.waiting.reason, failure.waiting.message
                         ),
                     );
 
-                    due = [due, not.due.or_else(|| Some(self.retry_at()))]
+                    due = [due, failure.due.or_else(|| Some(self.retry_at()))]
                         .into_iter()
                         .flatten()
                         .min();
 
-                    self.waiting.insert(name.clone(), not.waiting);
+                    self.waiting.insert(name.clone(), failure.waiting);
 
                     if kind == Kind::Init {
                         break;
@@ -159,11 +159,11 @@ impl PodWorker {
         let config = config.map_err(|text| failed("CreateContainerConfigError", text))?;
         let log = Path::new(&sandbox.config.log_directory).join(&config.log_path);
 
-        let made = host
+        let created = host
             .runtime
             .create_container(&sandbox.id, config, sandbox.config.clone())
             .await;
-        let id = made.map_err(|error| failed("CreateContainerError", error.to_string()))?;
+        let id = created.map_err(|error| failed("CreateContainerError", error.to_string()))?;
 
         host.events.normal(&about, "Created", "Container created");
         let started = host.runtime.start_container(&id).await;
@@ -302,7 +302,7 @@ impl PodWorker {
         })
         .await?;
 
-        let made = container::ContainerInputs {
+        let inputs = container::ContainerInputs {
             // From the runtime, or else from the logs.
             restarts: observed
                 .newest(&container.name)
@@ -315,7 +315,7 @@ impl PodWorker {
             memory: shared.memory,
         };
 
-        container::config(pod, container, made).map_err(|error| error.to_string())
+        container::config(pod, container, inputs).map_err(|error| error.to_string())
     }
 
     /// Creates the link by which log collectors find the log of a container.

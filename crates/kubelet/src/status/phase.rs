@@ -40,7 +40,7 @@ pub(super) fn of(inputs: &StatusInputs<'_>, status: &PodStatus) -> &'static str 
 
     // A restarting sidecar does not take a running pod back to Pending.
     let initializing =
-        count.init_pending > 0 || (count.sidecars_pending > 0 && !main_has_begun(inputs));
+        count.init_pending > 0 || (count.sidecars_pending > 0 && !main_has_started(inputs));
     if initializing || count.waiting > 0 {
         return "Pending";
     }
@@ -69,14 +69,14 @@ fn count(inputs: &StatusInputs<'_>, status: &PodStatus) -> Count {
     let mut count = Count::default();
     for (kind, container) in inputs.pod.lasting_containers() {
         let found = of_name(status, &container.name);
-        let phase_of = found.map_or(ContainerPhase::Unknown, phase_of);
+        let phase = found.map_or(ContainerPhase::Unknown, phase_of);
         match kind {
-            Kind::Init => count_init(inputs, &mut count, container, &phase_of),
+            Kind::Init => count_init(inputs, &mut count, container, &phase),
             Kind::Sidecar => {
                 let started = found.and_then(|found| found.started).unwrap_or_default();
-                count_sidecar(&mut count, &phase_of, started);
+                count_sidecar(&mut count, &phase, started);
             }
-            _ => count_main(inputs, &mut count, container, &phase_of, found),
+            _ => count_main(inputs, &mut count, container, &phase, found),
         }
     }
 
@@ -87,9 +87,9 @@ fn count_init(
     inputs: &StatusInputs<'_>,
     count: &mut Count,
     container: &Container,
-    phase_of: &ContainerPhase,
+    phase: &ContainerPhase,
 ) {
-    match phase_of {
+    match phase {
         ContainerPhase::Stopped(0) => {}
         ContainerPhase::Stopped(code) if !restarts_after(inputs.pod, container, *code) => {
             count.init_failed += 1
@@ -101,8 +101,8 @@ fn count_init(
     }
 }
 
-fn count_sidecar(count: &mut Count, phase_of: &ContainerPhase, started: bool) {
-    match phase_of {
+fn count_sidecar(count: &mut Count, phase: &ContainerPhase, started: bool) {
+    match phase {
         ContainerPhase::Running => {
             count.running += 1;
             count.sidecars_pending += usize::from(!started);
@@ -124,10 +124,10 @@ fn count_main(
     inputs: &StatusInputs<'_>,
     count: &mut Count,
     container: &Container,
-    phase_of: &ContainerPhase,
+    phase: &ContainerPhase,
     found: Option<&ContainerStatus>,
 ) {
-    match phase_of {
+    match phase {
         ContainerPhase::Running => count.running += 1,
         ContainerPhase::Stopped(code) => {
             count.stopped += 1;
@@ -165,7 +165,7 @@ fn of_name<'a>(status: &'a PodStatus, name: &str) -> Option<&'a ContainerStatus>
 }
 
 /// Whether a main container has started in the current sandbox.
-fn main_has_begun(inputs: &StatusInputs<'_>) -> bool {
+fn main_has_started(inputs: &StatusInputs<'_>) -> bool {
     let Some(sandbox) = inputs.observed.ready_sandbox() else {
         return false;
     };
