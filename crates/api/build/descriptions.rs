@@ -35,7 +35,7 @@ impl Own {
             .filter(|line| !line.is_empty() && !line.starts_with('#'));
         let pair = |line: &str| match line.split_once(' ') {
             Some((name, text)) => (name.to_string(), text.trim().to_string()),
-            None => panic!("descriptions.txt: {line:?} says nothing"),
+            None => panic!("descriptions.txt: {line:?} has no description"),
         };
         Own(lines.map(pair).collect())
     }

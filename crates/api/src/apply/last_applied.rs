@@ -35,8 +35,8 @@ pub(super) fn unchanged_fields(
 
     validate(live, of, Duplicates::Refused).ok()?;
     let config = json::parse(text.as_bytes()).ok()?;
-    let says = |name: &str, wanted: &str| config.get(name).and_then(Value::as_str) == Some(wanted);
-    if !says("apiVersion", api_version) || !says("kind", kind) {
+    let has = |name: &str, wanted: &str| config.get(name).and_then(Value::as_str) == Some(wanted);
+    if !has("apiVersion", api_version) || !has("kind", kind) {
         return None;
     }
 

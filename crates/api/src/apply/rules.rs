@@ -36,7 +36,7 @@ pub fn check_manager(name: &str, path: &Path<'_>) -> FieldErrors {
 /// be forced.
 pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -> FieldErrors {
     let root = Path::Root;
-    let complaint = |kind, field: &str, detail: &str| FieldError {
+    let error = |kind, field: &str, detail: &str| FieldError {
         kind,
         field: field.to_owned(),
         bad_value: None,
@@ -45,7 +45,7 @@ pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -
 
     let mut errors = FieldErrors::default();
     if is_apply && manager.is_empty() {
-        errors.push(complaint(
+        errors.push(error(
             FieldErrorKind::Required,
             "fieldManager",
             "is required for apply patch",
@@ -53,7 +53,7 @@ pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -
     }
 
     if !is_apply && force.is_some() {
-        errors.push(complaint(
+        errors.push(error(
             FieldErrorKind::Forbidden,
             "force",
             "may not be specified for non-apply patch",

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use super::model::{Presence, Span};
 use super::{
-    Extra, Field, FieldRef, Item, ItemId, Kind, Page, NameIndex, Resource, Shape, Struct, Type, TypeId,
+    Extra, Field, FieldRef, Item, ItemId, Kind, NameIndex, Page, Resource, Shape, Struct, Type,
+    TypeId,
 };
 use crate::{Text, Value};
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::model::*;
 use super::resource::*;
-use super::{Page, NameIndex};
+use super::{NameIndex, Page};
 use crate::Text;
 
 /// Every type and kind of v1.36.

@@ -10,8 +10,8 @@ mod builder;
 mod builtin;
 mod describe;
 mod model;
-mod node;
 mod name_index;
+mod node;
 mod resource;
 
 pub use all::Catalog;
@@ -23,8 +23,8 @@ pub use model::{
     Extra, Field, Item, ItemId, Kind, ListType, MapType, Patch, Presence, RawKind, Shape, Span,
     Type, TypeId, Union, Wire,
 };
-pub use node::{FieldRef, Node, Struct};
 pub(crate) use name_index::NameIndex;
+pub use node::{FieldRef, Node, Struct};
 pub use resource::{
     Column, Compared, Described, Gate, Group, Resource, Selectable, Stage, Storage, Subresource,
 };

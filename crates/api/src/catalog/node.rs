@@ -2,7 +2,7 @@
 
 use super::{Extra, Field, Page, RawKind, Shape, Type, TypeId, Union, WireTo};
 use crate::catalog::model::Span;
-use crate::value::Sought;
+use crate::value::SearchKey;
 
 /// The shape of one value, with the page it points into.
 #[derive(Clone, Copy, Debug)]
@@ -105,9 +105,9 @@ impl<'p> Struct<'p> {
 
     /// Index of a field in [`Struct::fields`].
     pub(crate) fn position(self, name: &str) -> Option<usize> {
-        let sought = Sought::new(name);
+        let key = SearchKey::new(name);
         self.fields()
-            .binary_search_by(|field| sought.seen_from(&field.name))
+            .binary_search_by(|field| key.compare(&field.name))
             .ok()
     }
 

@@ -211,7 +211,7 @@ fn the_user_has_the_organizations_as_groups_and_one_uid_at_most() {
     assert_eq!(
         user(&[team, uid(b"7"), uid(b"7")]),
         Ok(None),
-        "nobody is named"
+        "no user is named"
     );
 }
 

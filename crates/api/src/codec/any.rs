@@ -27,9 +27,7 @@ pub enum AnyError {
     Yaml(#[from] yaml::Error),
     #[error("{0}")]
     Protobuf(#[from] protobuf::ProtobufError),
-    #[error(
-        "the value is encrypted ({provider}); only an API server with the key can decrypt it"
-    )]
+    #[error("the value is encrypted ({provider}); only an API server with the key can decrypt it")]
     Encrypted { provider: String },
     #[error("no object found")]
     Empty,
@@ -174,7 +172,9 @@ fn kind_of(value: &Value) -> Option<(&str, &str)> {
 /// Why an object cannot be written in a form.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
-    #[error("cannot encode as protobuf: no kind {kind:?} is registered for version {api_version:?}")]
+    #[error(
+        "cannot encode as protobuf: no kind {kind:?} is registered for version {api_version:?}"
+    )]
     UnknownKind { api_version: Text, kind: Text },
     #[error("{0}")]
     Protobuf(#[from] protobuf::ProtobufError),

@@ -86,8 +86,7 @@ pub fn strategic_merge(data: &[u8]) {
 
     let patch = merge::between(&first, &second);
     merge::apply(Value::Object(first.clone()), Value::Object(patch));
-    let patch =
-        merge::three_way(&first, &second, &third, &[]).expect("nothing was asked of the patch");
+    let patch = merge::three_way(&first, &second, &third, &[]).expect("there are no preconditions");
     merge::apply(Value::Object(third), Value::Object(patch));
 }
 

@@ -153,7 +153,7 @@ impl Instructions {
     fn shown(&self, changed: &Value, old: &Value, scope: &Scope<'_>) -> String {
         match self {
             Instructions::Strategic(patch) => GoValue(&Value::Object(patch.clone())).to_string(),
-            _ => patch::shown(changed, old, scope.of.node()),
+            _ => patch::patched_text(changed, old, scope.of.node()),
         }
     }
 }

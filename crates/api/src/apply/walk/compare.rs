@@ -122,11 +122,7 @@ fn values(old: Option<&Value>, new: Option<&Value>, of: Type<'_>) -> Result<Chan
     Ok(found)
 }
 
-fn as_case(
-    case: Case<'_>,
-    old: Option<&Value>,
-    new: Option<&Value>,
-) -> Result<Change, TypeErrors> {
+fn as_case(case: Case<'_>, old: Option<&Value>, new: Option<&Value>) -> Result<Change, TypeErrors> {
     let below = match case {
         Case::Scalar(scalar) => {
             if [old, new]

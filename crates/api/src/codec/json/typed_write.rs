@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use super::write::{write, write_string};
 use crate::catalog::{Node, Shape, Span, Struct, WireTo};
-use crate::value::Sought;
+use crate::value::SearchKey;
 use crate::{Map, Value};
 
 /// Appends `value` as compact JSON, the members of structs in upstream's order.
@@ -93,9 +93,9 @@ const ABSENT: u32 = u32::MAX;
 fn find(map: &Map, of: Struct<'_>, places: &mut [u32]) {
     let mut fields = of.fields().iter().enumerate().peekable();
     for (member, name) in map.keys().enumerate() {
-        let sought = Sought::new(name);
+        let key = SearchKey::new(name);
         while let Some((place, field)) = fields.peek() {
-            let seen = sought.seen_from(&field.name);
+            let seen = key.compare(&field.name);
             if seen == Ordering::Equal {
                 places[*place] = u32::try_from(member).unwrap_or(ABSENT);
             }

@@ -52,10 +52,7 @@ pub(super) fn resolve<'a>(scalar: &'a Scalar<'_>) -> Result<Resolved<'a>, Error>
 fn tagged(text: &str, wanted: Tag) -> Result<Resolved<'_>, Error> {
     let found = plain(text);
     match (wanted, found) {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "the number is asked for as a float"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "the tag requests a float")]
         (Tag::Float, Resolved::Int(number)) => Ok(Resolved::Float(number as f64)),
         (wanted, found) if found.tag() == wanted => Ok(found),
         (wanted, found) => Err(Error::Tag {

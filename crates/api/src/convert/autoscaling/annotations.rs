@@ -145,12 +145,12 @@ fn read_behavior(text: &str) -> Option<Value> {
         .ok()
         .filter(|value| !value.is_null())?;
     let behavior = read(value, *RULES)?;
-    let says = |direction: &str| {
+    let has = |direction: &str| {
         behavior
             .get(direction)
             .is_some_and(|rules| !rules.is_null())
     };
-    (says("scaleUp") || says("scaleDown")).then_some(behavior)
+    (has("scaleUp") || has("scaleDown")).then_some(behavior)
 }
 
 fn read(mut value: Value, node: Node<'static>) -> Option<Value> {

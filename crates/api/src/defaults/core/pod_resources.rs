@@ -15,8 +15,8 @@ pub(super) fn fill_in(spec: &mut Map) {
         return;
     };
 
-    let says = |list: &str| resources.below(list).is_some_and(|list| !list.is_empty());
-    if !says("limits") && !says("requests") {
+    let has_any = |list: &str| resources.below(list).is_some_and(|list| !list.is_empty());
+    if !has_any("limits") && !has_any("requests") {
         return;
     }
 

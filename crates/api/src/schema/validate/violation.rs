@@ -1,4 +1,4 @@
-//! Complaints, worded as upstream's validator words them and turned into field errors as its API
+//! Violations, formatted as upstream's validator does and turned into field errors as its API
 //! server does.
 
 use super::Walk;
@@ -11,71 +11,70 @@ pub(super) fn quoted(text: &str) -> String {
     Quoted(text).to_string()
 }
 
-/// What a walk found.
+/// The result of a walk.
 pub(super) struct Outcome {
     failures: usize,
-    /// What was checked, by upstream's count.
+    /// The number of checks that passed, as upstream counts.
     matches: usize,
-    /// None: nobody wants the words.
-    complaints: Option<Vec<Complaint>>,
-    /// How many bytes these words have.
+    /// `None`: messages are not needed.
+    violations: Option<Vec<Violation>>,
+    /// Size of the messages.
     bytes: usize,
-    /// Whether anybody will look at the count.
+    /// Whether the count is needed.
     counted: bool,
 }
 
-pub(super) struct Complaint {
-    /// The validator's own words. Equal ones are one complaint.
+pub(super) struct Violation {
+    /// The validator's message. Equal ones are one violation.
     message: String,
     error: FieldError,
 }
 
-/// A place in an outcome to go back to.
+/// A position in an outcome to return to.
 pub(super) struct Mark {
     failures: usize,
-    complaints: usize,
+    violations: usize,
     bytes: usize,
 }
 
-/// Beyond so many bytes nothing is worded. More than is ever shown, for what is the same twice is
-/// shown once.
+/// Maximum size of the messages. More than is ever shown, because duplicates are removed.
 const MOST_BYTES: usize = 2 * 1024 * 1024;
 
-impl Complaint {
+impl Violation {
     fn bytes(&self) -> usize {
         let error = &self.error;
         let shown = error.bad_value.as_ref().map_or(0, String::len);
-        self.message.len() + error.field.len() + error.detail.len() + shown + size_of::<Complaint>()
+        self.message.len() + error.field.len() + error.detail.len() + shown + size_of::<Violation>()
     }
 }
 
 impl Outcome {
-    pub(super) fn loud() -> Outcome {
+    pub(super) fn with_messages() -> Outcome {
         Outcome {
             failures: 0,
             matches: 0,
-            complaints: Some(Vec::new()),
+            violations: Some(Vec::new()),
             bytes: 0,
             counted: false,
         }
     }
 
-    /// An empty one without words, for a part of the same walk.
-    pub(super) fn in_silence(&self) -> Outcome {
+    /// An empty one without messages, for a part of the same walk.
+    pub(super) fn without_messages(&self) -> Outcome {
         Outcome {
             failures: 0,
             matches: 0,
-            complaints: None,
+            violations: None,
             bytes: 0,
             counted: self.counted,
         }
     }
 
-    /// Complaints of one of several alternatives.
+    /// The outcome of one of several alternatives.
     pub(super) fn alternative() -> Outcome {
         Outcome {
             counted: true,
-            ..Outcome::loud()
+            ..Outcome::with_messages()
         }
     }
 
@@ -83,8 +82,8 @@ impl Outcome {
         self.failures == 0
     }
 
-    pub(super) fn is_loud(&self) -> bool {
-        self.complaints.is_some()
+    pub(super) fn has_messages(&self) -> bool {
+        self.violations.is_some()
     }
 
     pub(super) fn counts(&self) -> bool {
@@ -99,31 +98,31 @@ impl Outcome {
         self.matches += checks;
     }
 
-    pub(super) fn fail(&mut self, complaint: impl FnOnce() -> Complaint) {
+    pub(super) fn fail(&mut self, violation: impl FnOnce() -> Violation) {
         self.failures += 1;
-        if let Some(complaints) = &mut self.complaints
+        if let Some(violations) = &mut self.violations
             && self.bytes < MOST_BYTES
         {
-            let complaint = complaint();
-            self.bytes += complaint.bytes();
-            complaints.push(complaint);
+            let violation = violation();
+            self.bytes += violation.bytes();
+            violations.push(violation);
         }
     }
 
     pub(super) fn merge(&mut self, other: Outcome) {
         self.failures += other.failures;
         self.matches += other.matches;
-        if let (Some(complaints), Some(others)) = (&mut self.complaints, other.complaints) {
+        if let (Some(violations), Some(others)) = (&mut self.violations, other.violations) {
             self.bytes += other.bytes;
-            complaints.extend(others);
+            violations.extend(others);
         }
     }
 
     pub(super) fn mark(&self) -> Mark {
-        let complaints = self.complaints.as_ref().map_or(0, Vec::len);
+        let violations = self.violations.as_ref().map_or(0, Vec::len);
         Mark {
             failures: self.failures,
-            complaints,
+            violations,
             bytes: self.bytes,
         }
     }
@@ -132,33 +131,33 @@ impl Outcome {
         self.failures > mark.failures
     }
 
-    pub(super) fn forget(&mut self, mark: &Mark) {
+    pub(super) fn reset_to(&mut self, mark: &Mark) {
         self.failures = mark.failures;
-        if let Some(complaints) = &mut self.complaints {
-            complaints.truncate(mark.complaints);
+        if let Some(violations) = &mut self.violations {
+            violations.truncate(mark.violations);
             self.bytes = mark.bytes;
         }
     }
 
     /// The errors, each once, in the order they were found.
     pub(super) fn into_errors(self) -> FieldErrors {
-        let complaints = self.complaints.unwrap_or_default();
-        let mut seen = std::collections::HashSet::with_capacity(complaints.len());
-        let new = complaints
+        let violations = self.violations.unwrap_or_default();
+        let mut seen = std::collections::HashSet::with_capacity(violations.len());
+        let new = violations
             .into_iter()
-            .filter(|complaint| seen.insert(complaint.message.clone()));
-        new.map(|complaint| complaint.error).collect()
+            .filter(|violation| seen.insert(violation.message.clone()));
+        new.map(|violation| violation.error).collect()
     }
 }
 
 impl Walk<'_> {
-    pub(super) fn wrong_type(&self, wanted: &str, found: &'static str, at: &Path<'_>) -> Complaint {
+    pub(super) fn wrong_type(&self, wanted: &str, found: &'static str, at: &Path<'_>) -> Violation {
         let message = format!(
             "{} in body must be of type {wanted}: {}",
             at.with_dots(),
             Quoted(found)
         );
-        self.said(
+        self.message(
             FieldErrorKind::TypeInvalid,
             Some(quoted(found)),
             message,
@@ -166,34 +165,34 @@ impl Walk<'_> {
         )
     }
 
-    pub(super) fn wrong_format(&self, wanted: &str, text: &str, at: &Path<'_>) -> Complaint {
+    pub(super) fn wrong_format(&self, wanted: &str, text: &str, at: &Path<'_>) -> Violation {
         let message = format!(
             "{} in body must be of type {wanted}: {}",
             at.with_dots(),
             Quoted(text)
         );
-        self.said(FieldErrorKind::TypeInvalid, Some(quoted(text)), message, at)
+        self.message(FieldErrorKind::TypeInvalid, Some(quoted(text)), message, at)
     }
 
-    /// The value breaks a rule: `spec.x in body should …`.
-    pub(super) fn invalid(&self, shown: String, wanted: &str, at: &Path<'_>) -> Complaint {
+    /// The value violates a constraint: `spec.x in body should …`.
+    pub(super) fn invalid(&self, shown: String, wanted: &str, at: &Path<'_>) -> Violation {
         let message = format!("{} in body {wanted}", at.with_dots());
-        self.said(FieldErrorKind::Invalid, Some(shown), message, at)
+        self.message(FieldErrorKind::Invalid, Some(shown), message, at)
     }
 
-    /// As [`Walk::invalid`], in words that do not begin with the place.
+    /// As [`Walk::invalid`], with a message that does not begin with the path.
     pub(super) fn invalid_in_words(
         &self,
         shown: String,
         message: String,
         at: &Path<'_>,
-    ) -> Complaint {
-        self.said(FieldErrorKind::Invalid, Some(shown), message, at)
+    ) -> Violation {
+        self.message(FieldErrorKind::Invalid, Some(shown), message, at)
     }
 
-    /// Upstream does not say in which field, but in words.
-    pub(super) fn invalid_somewhere(&self, message: String) -> Complaint {
-        self.said(
+    /// Upstream reports no field here, but mentions it in the message.
+    pub(super) fn invalid_somewhere(&self, message: String) -> Violation {
+        self.message(
             FieldErrorKind::Invalid,
             Some(quoted("")),
             message,
@@ -201,17 +200,17 @@ impl Walk<'_> {
         )
     }
 
-    pub(super) fn forbidden_property(&self, name: &str, at: &Path<'_>) -> Complaint {
+    pub(super) fn forbidden_property(&self, name: &str, at: &Path<'_>) -> Violation {
         let message = format!("{}.{name} in body is a forbidden property", at.with_dots());
-        self.said(FieldErrorKind::Invalid, Some(quoted(name)), message, at)
+        self.message(FieldErrorKind::Invalid, Some(quoted(name)), message, at)
     }
 
-    pub(super) fn required(&self, at: &Path<'_>) -> Complaint {
+    pub(super) fn required(&self, at: &Path<'_>) -> Violation {
         let message = format!("{} in body is required", at.with_dots());
-        self.worded(FieldErrorKind::Required, None, message, String::new(), at)
+        self.violation_with(FieldErrorKind::Required, None, message, String::new(), at)
     }
 
-    pub(super) fn too_long(&self, most: i64, at: &Path<'_>) -> Complaint {
+    pub(super) fn too_long(&self, most: i64, at: &Path<'_>) -> Violation {
         let message = format!(
             "{} in body should be at most {most} chars long",
             at.with_dots()
@@ -221,10 +220,10 @@ impl Walk<'_> {
             0.. => format!("may not be more than {most} bytes"),
             _ => "value is too long".to_owned(),
         };
-        self.worded(FieldErrorKind::TooLong, None, message, detail, at)
+        self.violation_with(FieldErrorKind::TooLong, None, message, detail, at)
     }
 
-    pub(super) fn too_many(&self, count: i64, most: i64, of: &str, at: &Path<'_>) -> Complaint {
+    pub(super) fn too_many(&self, count: i64, most: i64, of: &str, at: &Path<'_>) -> Violation {
         let message = format!("{} in body should have at most {most} {of}", at.with_dots());
         let detail = match most {
             1 => "must have at most 1 item".to_owned(),
@@ -232,7 +231,7 @@ impl Walk<'_> {
             _ => "has too many items".to_owned(),
         };
 
-        self.worded(
+        self.violation_with(
             FieldErrorKind::TooMany,
             Some(count.to_string()),
             message,
@@ -246,7 +245,7 @@ impl Walk<'_> {
         value: &Value,
         allowed: &[Value],
         at: &Path<'_>,
-    ) -> Complaint {
+    ) -> Violation {
         let names = allowed.iter().map(|value| match value {
             Value::String(text) => quoted(text),
             other => quoted(&as_json(other)),
@@ -254,7 +253,7 @@ impl Walk<'_> {
         let detail = format!("supported values: {}", names.collect::<Vec<_>>().join(", "));
 
         let message = format!("{} in body should be one of {detail}", at.with_dots());
-        self.worded(
+        self.violation_with(
             FieldErrorKind::NotSupported,
             Some(shown(value)),
             message,
@@ -263,26 +262,26 @@ impl Walk<'_> {
         )
     }
 
-    fn said(
+    fn message(
         &self,
         kind: FieldErrorKind,
         shown: Option<String>,
         message: String,
         at: &Path<'_>,
-    ) -> Complaint {
+    ) -> Violation {
         let detail = message.clone();
-        self.worded(kind, shown, message, detail, at)
+        self.violation_with(kind, shown, message, detail, at)
     }
 
-    fn worded(
+    fn violation_with(
         &self,
         kind: FieldErrorKind,
         bad_value: Option<String>,
         message: String,
         detail: String,
         at: &Path<'_>,
-    ) -> Complaint {
-        Complaint {
+    ) -> Violation {
+        Violation {
             message,
             error: FieldError {
                 kind,

@@ -1,14 +1,14 @@
-//! A patched document as text, for whoever is told that it is no object of its kind.
+//! A patched document as text, for error messages about it.
 //!
-//! Upstream's patches open a text only where they change it. What was opened is written anew,
-//! members by name; all the rest stands as it was written, in the order of its type.
+//! Upstream's patches parse a text only where they change it. Parsed parts are encoded again,
+//! members sorted by name; the rest keeps its text, in the order of its type.
 
 use crate::Value;
 use crate::catalog::Node;
 use crate::codec::json::{self, parse_literal, write_string, write_typed};
 
-/// The text of `patched`, which a patch made of `before`, an object of the given type.
-pub fn shown(patched: &Value, before: &Value, node: Node<'_>) -> String {
+/// The text of `patched`, the result of a patch of `before`, an object of the given type.
+pub fn patched_text(patched: &Value, before: &Value, node: Node<'_>) -> String {
     let literal = parse_literal(&json::to_vec(before)).unwrap_or_default();
     let mut out = Vec::new();
     write(
@@ -24,7 +24,7 @@ pub fn shown(patched: &Value, before: &Value, node: Node<'_>) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// What stood at a place: as patches see it, and with its type.
+/// The value before the patch, and its type.
 #[derive(Clone, Copy)]
 struct Before<'a> {
     literal: &'a Value,
@@ -57,7 +57,7 @@ impl<'a> Before<'a> {
         })
     }
 
-    /// The element that this one was: operations move others to and fro, but hardly ever on both
+    /// The element that this one was before: operations shift elements, but hardly ever on both
     /// sides of it.
     fn same_element(self, element: &Value, place: usize, of: usize) -> Option<Before<'a>> {
         let from_the_end = (self.literal.as_array()?.len() + place).checked_sub(of);
@@ -91,8 +91,7 @@ fn write(value: &Value, before: Option<Before<'_>>, out: &mut Vec<u8>) {
             }
             out.push(b']');
         }
-        // Upstream's encoder escapes these in texts that it carries, too; outside of strings they
-        // do not occur.
+        // Upstream's encoder escapes these in raw texts, too; outside of strings they do not occur.
         (Value::Raw(raw), _) => {
             let text = raw
                 .as_str()
@@ -118,7 +117,7 @@ mod tests {
     use crate::patch::{json as json_patch, merge};
 
     #[test]
-    fn what_a_patch_did_not_open_keeps_its_order() {
+    fn parts_that_a_patch_does_not_change_keep_their_order() {
         let node = BUILTIN
             .root(BUILTIN.kind_of("v1", "ConfigMap").unwrap())
             .node();
@@ -131,7 +130,7 @@ mod tests {
         let literal = || parse_literal(&json::to_vec(&before)).unwrap();
         let check_merge = |patch: &str, expected: &str| {
             let patched = merge::apply(literal(), parse_literal(patch.as_bytes()).unwrap());
-            assert_eq!(shown(&patched, &before, node), expected);
+            assert_eq!(patched_text(&patched, &before, node), expected);
         };
 
         let metadata = r#"{"name":"x","uid":"u","labels":{"a":"b"},"finalizers":["a","b"]}"#;
@@ -150,7 +149,7 @@ mod tests {
             .unwrap()
             .patch;
         assert_eq!(
-            shown(&patch.apply(literal()).unwrap(), &before, node),
+            patched_text(&patch.apply(literal()).unwrap(), &before, node),
             format!(
                 r#"{{"apiVersion":"v1","data":{{"a":"\u003c","k":5}},"kind":"ConfigMap","metadata":{metadata}}}"#
             )
