@@ -51,7 +51,7 @@ fn merge(into: &mut serde_json::Value, parts: serde_json::Value) {
 }
 
 /// One container that requests this much CPU.
-pub(crate) fn requesting(cpu: &str) -> serde_json::Value {
+pub(crate) fn cpus(cpu: &str) -> serde_json::Value {
     json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]})
 }
 

@@ -3,10 +3,10 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::testing::{cluster, node, pod, requesting};
+use crate::testing::{cluster, cpus, node, pod};
 
 fn on(name: &str, node: &str) -> Arc<Pod> {
-    let mut spec = requesting("1");
+    let mut spec = cpus("1");
     spec["nodeName"] = json!(node);
     pod(name, json!({ "spec": spec }))
 }

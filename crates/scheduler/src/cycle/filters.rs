@@ -40,7 +40,7 @@ impl<'c> Filters<'c> {
         let filters = Filters {
             list: Vec::with_capacity(profile.filters.len()),
         };
-        let mut opening = PreFiltered {
+        let mut pre_filtered = PreFiltered {
             filters,
             only: None,
             named_by: BTreeSet::new(),
@@ -50,13 +50,15 @@ impl<'c> Filters<'c> {
         for filter in &profile.filters {
             match filter.inner.pre_filter(cycle) {
                 Ok(PreFilterResult::Skip) => {}
-                Ok(PreFilterResult::All(ask)) => opening.filters.list.push((filter.plugin, ask)),
+                Ok(PreFilterResult::All(ask)) => {
+                    pre_filtered.filters.list.push((filter.plugin, ask))
+                }
                 Ok(PreFilterResult::Only(names, ask)) => {
-                    opening.filters.list.push((filter.plugin, ask));
-                    opening.narrow(filter.plugin, names)?;
+                    pre_filtered.filters.list.push((filter.plugin, ask));
+                    pre_filtered.narrow(filter.plugin, names)?;
                 }
                 Err(refusal @ Refusal::NotNow(_)) => {
-                    opening.refused = Some((filter.plugin, refusal))
+                    pre_filtered.refused = Some((filter.plugin, refusal))
                 }
                 Err(Refusal::Failed(error)) => {
                     let error = format!("running PreFilter plugin \"{}\": {error}", filter.plugin);
@@ -66,7 +68,7 @@ impl<'c> Filters<'c> {
             }
         }
 
-        Ok(opening)
+        Ok(pre_filtered)
     }
 
     /// No filters: a plugin rejected the pod itself.

@@ -88,26 +88,26 @@ pub fn schedule(
     }
 
     let mut diagnosis = Diagnosis::new(cycle.cache.order().len());
-    let opening = match Filters::pre_filter(profile, cycle) {
-        Ok(opening) => opening,
+    let pre_filtered = match Filters::pre_filter(profile, cycle) {
+        Ok(pre_filtered) => pre_filtered,
         Err(closed) => return Err(rejected_unfit(profile, cycle, closed, diagnosis, rng)),
     };
-    diagnosis.rejectors.clone_from(&opening.named_by);
+    diagnosis.rejectors.clone_from(&pre_filtered.named_by);
 
-    if let Some((plugin, refusal)) = opening.refused {
+    if let Some((plugin, refusal)) = pre_filtered.refused {
         diagnosis.rejectors.insert(plugin);
         put_refusal(&mut diagnosis, refusal);
-        return Err(unfit(profile, cycle, &opening.filters, diagnosis, rng));
+        return Err(unfit(profile, cycle, &pre_filtered.filters, diagnosis, rng));
     }
 
-    let feasible = match nominated_node(cycle, &opening.filters) {
+    let feasible = match nominated_node(cycle, &pre_filtered.filters) {
         Some(node) => vec![node],
-        None => find_feasible(profile, cycle, &opening, &mut diagnosis, search),
+        None => find_feasible(profile, cycle, &pre_filtered, &mut diagnosis, search),
     };
     let evaluated = feasible.len() + diagnosis.rejected.len();
 
     let node = match feasible.as_slice() {
-        [] => return Err(unfit(profile, cycle, &opening.filters, diagnosis, rng)),
+        [] => return Err(unfit(profile, cycle, &pre_filtered.filters, diagnosis, rng)),
         // A single node needs no score.
         [node] => node,
         several => best(profile, cycle, several, rng).map_err(Unschedulable::Failed)?,
@@ -136,13 +136,13 @@ fn nominated_node<'c>(cycle: Cycle<'c>, filters: &Filters<'c>) -> Option<&'c Nod
 fn find_feasible<'c>(
     profile: &Profile,
     cycle: Cycle<'c>,
-    opening: &PreFiltered<'c>,
+    pre_filtered: &PreFiltered<'c>,
     diagnosis: &mut Diagnosis,
     search: &mut Search,
 ) -> Vec<&'c NodeInfo> {
     let all = cycle.cache.order();
-    let named: Option<Vec<Slot>> = opening.only.as_ref().map(|names| {
-        let plugins: Vec<_> = opening.named_by.iter().copied().collect();
+    let named: Option<Vec<Slot>> = pre_filtered.only.as_ref().map(|names| {
+        let plugins: Vec<_> = pre_filtered.named_by.iter().copied().collect();
         let reason = format!("node(s) didn't satisfy plugin(s) [{}]", plugins.join(" "));
         diagnosis.others = Verdict::Never(vec![Reason::from(reason)]);
         names
@@ -167,7 +167,7 @@ fn find_feasible<'c>(
 
         let slot = nodes[(search.next + turn) % nodes.len()];
         let node = cycle.cache.node(slot);
-        match opening.filters.check_with_nominated(cycle, node) {
+        match pre_filtered.filters.check_with_nominated(cycle, node) {
             None => feasible.push(node),
             Some((plugin, verdict)) => diagnosis.reject(slot, plugin, verdict),
         }
@@ -261,17 +261,22 @@ pub(crate) fn evaluate_all(
     profile: &Profile,
     cycle: Cycle<'_>,
 ) -> Result<Vec<(String, i64)>, String> {
-    let Ok(opening) = Filters::pre_filter(profile, cycle) else {
+    let Ok(pre_filtered) = Filters::pre_filter(profile, cycle) else {
         return Ok(Vec::new());
     };
     let allowed = |node: &&NodeInfo| {
-        opening
+        pre_filtered
             .only
             .as_ref()
             .is_none_or(|only| only.contains(&node.node.name))
     };
 
-    let fits = |node: &&NodeInfo| opening.filters.check_with_nominated(cycle, node).is_none();
+    let fits = |node: &&NodeInfo| {
+        pre_filtered
+            .filters
+            .check_with_nominated(cycle, node)
+            .is_none()
+    };
     let nodes: Vec<_> = cycle.cache.nodes().filter(allowed).filter(fits).collect();
     let totals = score(profile, cycle, &nodes)?;
 

@@ -51,7 +51,7 @@ impl Reference<'_> {
         let memory: i64 = pods.iter().map(|other| other.requests.used.memory).sum();
 
         let wanted = &pod.requests.fit;
-        let preemption = i64::try_from(pods.len()).unwrap() < node.allowed_pods
+        let fits = i64::try_from(pods.len()).unwrap() < node.allowed_pods
             && (wanted.milli_cpu == 0 || cpu + wanted.milli_cpu <= node.allocatable.milli_cpu)
             && (wanted.memory == 0 || memory + wanted.memory <= node.allocatable.memory);
         let ports = pod.host_ports.iter().all(|port| {
@@ -62,11 +62,7 @@ impl Reference<'_> {
             })
         });
 
-        welcome
-            && preemption
-            && ports
-            && self.spreads(pod, node)
-            && self.satisfies_required_affinity(pod, node)
+        welcome && fits && ports && self.spreads(pod, node) && self.has_affinity(pod, node)
     }
 
     fn spread_count(&self, pod: &Pod, constraint: &SpreadConstraint, node: &Node) -> i64 {
@@ -147,7 +143,7 @@ impl Reference<'_> {
             .is_some_and(|place| other.labels.get(key) == Some(place))
     }
 
-    fn satisfies_required_affinity(&self, pod: &Pod, node: &Node) -> bool {
+    fn has_affinity(&self, pod: &Pod, node: &Node) -> bool {
         let near = &pod.affinity.required;
         let all = |other: &Pod| near.iter().all(|term| self.about(term, other));
         let friends: Vec<_> = self.placed().filter(|(other, _)| all(other)).collect();
@@ -196,7 +192,7 @@ impl Reference<'_> {
             (1, self.least_allocated(pod, &nodes)),
             (1, self.balanced(pod, &nodes)),
             (2, self.spread_scores(pod, &nodes)),
-            (2, self.affinity_score_totals(pod, &nodes)),
+            (2, self.pod_affinity_scores(pod, &nodes)),
         ];
 
         let total = |index: usize| {
@@ -250,7 +246,7 @@ impl Reference<'_> {
             pod.node_affinity
                 .preferred
                 .as_ref()
-                .map_or(0, |preferences| preferences.score(&view))
+                .map_or(0, |terms| terms.score(&view))
         };
 
         let most = nodes.iter().map(|node| liked(node)).max().unwrap_or(0);
@@ -427,7 +423,7 @@ impl Reference<'_> {
         rounded.iter().map(normal).collect()
     }
 
-    fn affinity_score_totals(&self, pod: &Pod, nodes: &[&Arc<Node>]) -> Vec<i64> {
+    fn pod_affinity_scores(&self, pod: &Pod, nodes: &[&Arc<Node>]) -> Vec<i64> {
         let raw = |node: &Node| {
             let mut sum = 0;
             for (other, place) in self.placed() {
@@ -441,12 +437,12 @@ impl Reference<'_> {
                 pod.affinity
                     .preferred
                     .iter()
-                    .for_each(|preference| pull(&preference.term, other, preference.weight));
+                    .for_each(|soft| pull(&soft.term, other, soft.weight));
 
                 pod.affinity
                     .preferred_anti
                     .iter()
-                    .for_each(|preference| pull(&preference.term, other, -preference.weight));
+                    .for_each(|soft| pull(&soft.term, other, -soft.weight));
 
                 other
                     .affinity
@@ -458,13 +454,13 @@ impl Reference<'_> {
                     .affinity
                     .preferred
                     .iter()
-                    .for_each(|preference| pull(&preference.term, pod, preference.weight));
+                    .for_each(|soft| pull(&soft.term, pod, soft.weight));
 
                 other
                     .affinity
                     .preferred_anti
                     .iter()
-                    .for_each(|preference| pull(&preference.term, pod, -preference.weight));
+                    .for_each(|soft| pull(&soft.term, pod, -soft.weight));
             }
 
             sum

@@ -11,11 +11,11 @@ use crate::framework::{
 };
 use crate::pod::Pod;
 use crate::testing::{
-    cluster, default_profile, node, outcome, placed, placed_by, pod, registry, requesting, tree,
+    cluster, cpus, default_profile, node, outcome, placed, placed_by, pod, registry, tree,
 };
 
 fn running(name: &str, on: &str, priority: i64, cpu: &str) -> Arc<Pod> {
-    let mut spec = requesting(cpu);
+    let mut spec = cpus(cpu);
     spec["nodeName"] = json!(on);
     spec["priority"] = json!(priority);
     pod(
@@ -25,7 +25,7 @@ fn running(name: &str, on: &str, priority: i64, cpu: &str) -> Arc<Pod> {
 }
 
 fn important(cpu: &str) -> Arc<Pod> {
-    let mut spec = requesting(cpu);
+    let mut spec = cpus(cpu);
     spec["priority"] = json!(1000);
     pod("p", json!({ "spec": spec }))
 }
@@ -64,7 +64,7 @@ fn reasons_are_counted_and_sorted_as_texts() {
     let nodes = ["a", "b"].map(|name| node(name, json!({})));
     let cache = cluster(nodes.into_iter().chain([node("c", taint)]), []);
     assert_eq!(
-        outcome(&cache, &pod("p", json!({"spec": requesting("1000")}))),
+        outcome(&cache, &pod("p", json!({"spec": cpus("1000")}))),
         "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. \
          no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
     );
@@ -161,7 +161,7 @@ fn the_least_important_pods_are_preempted() {
     );
 
     // No pod is evicted for one of equal priority, or one that never preempts.
-    let mut spec = requesting("1");
+    let mut spec = cpus("1");
     spec["priority"] = json!(3);
     assert!(preemption(&cache, &pod("p", json!({ "spec": spec.clone() }))).is_none());
 
@@ -233,7 +233,7 @@ fn nominated_pods_count_for_equal_and_higher_priority_only() {
 
     let profile = default_profile();
     let fits = |priority: i64| {
-        let mut spec = requesting("3");
+        let mut spec = cpus("3");
         spec["priority"] = json!(priority);
         let other = pod("other", json!({ "spec": spec }));
         let cycle = Cycle {
@@ -345,7 +345,7 @@ fn a_single_node_that_will_do_is_not_scored() {
 
     let small = json!({"status": {"allocatable": {"cpu": "1"}}});
     let one = cluster([node("a", json!({})), node("b", small)], []);
-    let pod = pod("p", json!({ "spec": requesting("2") }));
+    let pod = pod("p", json!({ "spec": cpus("2") }));
     assert_eq!(placed_by(&profile, &one, &pod).unwrap().node, "a");
 
     let two = cluster(["a", "b"].map(|name| node(name, json!({}))), []);

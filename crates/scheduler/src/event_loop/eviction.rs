@@ -24,7 +24,7 @@ pub(super) struct Eviction {
 pub(super) struct Outcome {
     queued: QueuedPod,
     rejectors: Vec<&'static str>,
-    all_told: bool,
+    all_deleted: bool,
 }
 
 impl EventLoop {
@@ -42,12 +42,12 @@ impl EventLoop {
                 lesser,
             } = eviction;
 
-            let all_told = evict(&writer, &queued.pod, &preemption, &lesser).await;
+            let all_deleted = evict(&writer, &queued.pod, &preemption, &lesser).await;
             if result_sender
                 .send(TaskResult::Evicted(Box::new(Outcome {
                     queued,
                     rejectors,
-                    all_told,
+                    all_deleted,
                 })))
                 .await
                 .is_err()
@@ -65,7 +65,7 @@ impl EventLoop {
             return;
         };
         self.queue.nominations.refresh(&pod);
-        if !outcome.all_told {
+        if !outcome.all_deleted {
             // The victims may stay: a retry is better than waiting for them.
             self.queue
                 .handle_event_for(&Event::Anything, now, |other| other.uid == uid);
@@ -77,9 +77,9 @@ async fn evict(writer: &Writer, pod: &Pod, preemption: &Preemption, lesser: &[Ar
     for other in lesser {
         writer.clear_nomination(other).await;
     }
-    let mut all_told = true;
+    let mut all_deleted = true;
     for victim in preemption.victims.iter().filter(|victim| !victim.deleting) {
-        all_told &= writer.evict(victim, pod, &preemption.node).await;
+        all_deleted &= writer.evict(victim, pod, &preemption.node).await;
     }
-    all_told
+    all_deleted
 }

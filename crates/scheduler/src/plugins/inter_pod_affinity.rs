@@ -101,10 +101,9 @@ impl PreFilter for InterPodAffinity {
                 .collect(),
             existing: existing_anti_affinity_counts(cache, pod),
         };
-        let requesting =
-            !(state.near.is_empty() && state.far.is_empty() && state.existing.is_empty());
+        let needs = !(state.near.is_empty() && state.far.is_empty() && state.existing.is_empty());
 
-        Ok(if requesting {
+        Ok(if needs {
             PreFilterResult::All(Box::new(state))
         } else {
             PreFilterResult::Skip

@@ -13,7 +13,7 @@ use crate::events::Event;
 use crate::node::Node;
 use crate::pod::Pod;
 use crate::testing::{
-    cluster, default_profile, node, outcome, placed_by, pod, profile, requesting, scores, tree,
+    cluster, cpus, default_profile, node, outcome, placed_by, pod, profile, scores, tree,
 };
 
 const NO_VICTIMS: &str = "no new claims to deallocate, preemption: 0/1 nodes are available: \
@@ -203,12 +203,12 @@ fn host_ports_are_given_out_once() {
 
 #[test]
 fn resources_are_counted_by_requests_and_every_shortage_is_named() {
-    check(json!({}), requesting("4"), vec![], "n");
-    check(json!({}), requesting("4001m"), vec![], "Insufficient cpu");
+    check(json!({}), cpus("4"), vec![], "n");
+    check(json!({}), cpus("4001m"), vec![], "Insufficient cpu");
     check(
         json!({}),
-        requesting("3"),
-        vec![on_n("o", requesting("2"))],
+        cpus("3"),
+        vec![on_n("o", cpus("2"))],
         "Insufficient cpu",
     );
 
@@ -216,7 +216,7 @@ fn resources_are_counted_by_requests_and_every_shortage_is_named() {
     let small = (0..20)
         .map(|index| on_n(&format!("o{index}"), json!({})))
         .collect();
-    check(json!({}), requesting("4"), small, "n");
+    check(json!({}), cpus("4"), small, "n");
 
     let both = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": "9", "memory": "9Gi", "example.com/gpu": "1"}}}]});
     check(
@@ -243,8 +243,8 @@ fn resources_are_counted_by_requests_and_every_shortage_is_named() {
 
 #[test]
 fn preemption_says_whether_it_could_help() {
-    let cache = cluster([node("n", json!({}))], [on_n("o", requesting("2"))]);
-    let message = |cpu: &str| outcome(&cache, &pod("p", json!({"spec": requesting(cpu)})));
+    let cache = cluster([node("n", json!({}))], [on_n("o", cpus("2"))]);
+    let message = |cpu: &str| outcome(&cache, &pod("p", json!({"spec": cpus(cpu)})));
     assert_eq!(
         message("3"),
         format!("0/1 nodes are available: 1 Insufficient cpu. {NO_VICTIMS}")
@@ -291,16 +291,11 @@ fn no_pod_is_evicted_in_vain() {
 
     let full = json!({"status": {"allocatable": {"pods": "1"}}});
     check(full, spec(json!({})), vec![on_n("o", json!({}))], true);
+    check(json!({}), spec(cpus("3")), vec![on_n("o", cpus("2"))], true);
     check(
         json!({}),
-        spec(requesting("3")),
-        vec![on_n("o", requesting("2"))],
-        true,
-    );
-    check(
-        json!({}),
-        spec(requesting("5")),
-        vec![on_n("o", requesting("2"))],
+        spec(cpus("5")),
+        vec![on_n("o", cpus("2"))],
         false,
     );
 
@@ -376,7 +371,7 @@ fn pods_with_claims_wait_and_say_so() {
     );
 
     // The claim is reported even if no node fits anyway, so that users do not repair nodes first.
-    let mut spec = requesting("1000");
+    let mut spec = cpus("1000");
     spec["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
     assert_eq!(outcome(&cache, &pod("p", json!({ "spec": spec }))), text);
 }
@@ -532,8 +527,8 @@ fn pods_of_one_controller_spread_over_hosts_by_default() {
     );
 
     let set = tree(&json!({"spec": {"selector": {"matchLabels": {"app": "web"}}}}));
-    cache.change_related(|around| {
-        around.set_group(
+    cache.change_related(|related| {
+        related.set_group(
             crate::related::Group::ReplicaSet,
             "default",
             "rs",
@@ -619,17 +614,17 @@ fn affinity_is_about_the_pods_namespace_unless_it_says_otherwise() {
     );
     let mut cache = cluster(zones(4), [other]);
 
-    let mut preference = affine("podAntiAffinity", "web", "zone");
-    assert_eq!(feasible(&cache, &pod("p", preference.clone())).len(), 4);
+    let mut apart = affine("podAntiAffinity", "web", "zone");
+    assert_eq!(feasible(&cache, &pod("p", apart.clone())).len(), 4);
 
-    let term = &mut preference["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    let term = &mut apart["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         [0];
     term["namespaceSelector"] = json!({"matchLabels": {"team": "x"}});
-    let selecting = pod("p", preference);
+    let selecting = pod("p", apart);
     assert_eq!(feasible(&cache, &selecting).len(), 4);
 
     let namespace = tree(&json!({"metadata": {"name": "other", "labels": {"team": "x"}}}));
-    cache.change_related(|around| around.set_namespace("other", Some(&namespace)));
+    cache.change_related(|related| related.set_namespace("other", Some(&namespace)));
     assert_eq!(feasible(&cache, &selecting), ["n2", "n3"]);
 }
 
@@ -737,7 +732,7 @@ profiles:
 #[test]
 fn what_wakes_a_refused_pod() {
     let profile = default_profile();
-    let queueing_hints = |plugin: &'static str, spec: Json, event: &Event| {
+    let wakes = |plugin: &'static str, spec: Json, event: &Event| {
         profile.may_help(&[plugin], &pod("p", json!({ "spec": spec })), event)
     };
     let plain = node("n", json!({}));
@@ -789,28 +784,18 @@ fn what_wakes_a_refused_pod() {
         ("NodeName", json!({}), to(&plain, &labelled), false),
         ("NodePorts", port(80), gone(port(80)), true),
         ("NodePorts", port(80), gone(port(81)), false),
+        ("NodeResourcesFit", cpus("8"), to(&plain, &larger), true),
+        ("NodeResourcesFit", cpus("32"), to(&plain, &larger), false),
         (
             "NodeResourcesFit",
-            requesting("8"),
-            to(&plain, &larger),
-            true,
-        ),
-        (
-            "NodeResourcesFit",
-            requesting("32"),
-            to(&plain, &larger),
-            false,
-        ),
-        (
-            "NodeResourcesFit",
-            requesting("8"),
+            cpus("8"),
             Event::NodeAdded(plain.clone()),
             false,
         ),
-        ("NodeResourcesFit", requesting("1"), gone(json!({})), true),
+        ("NodeResourcesFit", cpus("1"), gone(json!({})), true),
         (
             "NodeResourcesFit",
-            requesting("1"),
+            cpus("1"),
             Event::PodRemoved(pod("o", json!({}))),
             false,
         ),
@@ -819,40 +804,27 @@ fn what_wakes_a_refused_pod() {
     ];
 
     for (plugin, spec, event, expected) in table {
-        assert_eq!(
-            queueing_hints(plugin, spec, &event),
-            expected,
-            "{plugin}: {event:?}"
-        );
+        assert_eq!(wakes(plugin, spec, &event), expected, "{plugin}: {event:?}");
     }
 }
 
 #[test]
 fn matching_pods_that_are_added_or_removed_wake() {
     let profile = default_profile();
-    let queueing_hints = |parts: Json, event: &Event| {
+    let wakes = |parts: Json, event: &Event| {
         profile.may_help(&["InterPodAffinity"], &pod("p", parts), event)
     };
     let (near, far) = (
         || affine("podAffinity", "web", "zone"),
         || affine("podAntiAffinity", "web", "zone"),
     );
-    assert!(queueing_hints(near(), &Event::PodAdded(web_on("a", "n0"))));
+    assert!(wakes(near(), &Event::PodAdded(web_on("a", "n0"))));
 
-    assert!(!queueing_hints(far(), &Event::PodAdded(web_on("a", "n0"))));
-    assert!(queueing_hints(far(), &Event::PodRemoved(web_on("a", "n0"))));
-    assert!(!queueing_hints(
-        near(),
-        &Event::PodRemoved(web_on("a", "n0"))
-    ));
-    assert!(queueing_hints(
-        near(),
-        &Event::NodeAdded(zones(1).remove(0))
-    ));
-    assert!(!queueing_hints(
-        near(),
-        &Event::NodeAdded(node("bare", json!({})))
-    ));
+    assert!(!wakes(far(), &Event::PodAdded(web_on("a", "n0"))));
+    assert!(wakes(far(), &Event::PodRemoved(web_on("a", "n0"))));
+    assert!(!wakes(near(), &Event::PodRemoved(web_on("a", "n0"))));
+    assert!(wakes(near(), &Event::NodeAdded(zones(1).remove(0))));
+    assert!(!wakes(near(), &Event::NodeAdded(node("bare", json!({})))));
 
     let spreads = |event: &Event| {
         profile.may_help(

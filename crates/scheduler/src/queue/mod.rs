@@ -172,7 +172,9 @@ impl Queue {
         let sequence =
             active.or_else(|| self.backing_off.first().map(|(_, _, sequence)| *sequence))?;
         let uid = self.tickets[&sequence].clone();
-        let mut queued = self.take(&uid).expect("a sequence number belongs to a waiting pod");
+        let mut queued = self
+            .take(&uid)
+            .expect("a sequence number belongs to a waiting pod");
         queued.attempts += 1;
         queued.rejectors.clear();
         queued.gate = None;
@@ -296,7 +298,9 @@ impl Queue {
         let ready: Vec<Sequence> = ready.chain(after_errors).collect();
         for sequence in ready {
             let uid = self.tickets[&sequence].clone();
-            let queued = self.take(&uid).expect("a sequence number belongs to a waiting pod");
+            let queued = self
+                .take(&uid)
+                .expect("a sequence number belongs to a waiting pod");
             self.activate(queued);
         }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::testing::{default_profile, node, pod, requesting};
+use crate::testing::{cpus, default_profile, node, pod};
 
 fn queue() -> Queue {
     let backoff = Backoff {
@@ -54,7 +54,7 @@ fn the_most_important_is_first_and_among_equals_the_oldest() {
 #[test]
 fn a_refused_pod_waits_for_an_event_that_helps() {
     let mut queue = queue();
-    queue.set(pod("a", json!({"spec": requesting("1")})), at(0.0));
+    queue.set(pod("a", json!({"spec": cpus("1")})), at(0.0));
     refuse(&mut queue, 0.0);
     assert_eq!(queue.lengths().parked, 1);
     assert_eq!(pop(&mut queue, 100.0), None);
@@ -105,7 +105,7 @@ fn back_off_doubles_up_to_its_limit_and_ends_at_a_full_second() {
 #[test]
 fn a_pod_that_backs_off_is_taken_when_no_other_is_active() {
     let mut queue = queue();
-    queue.set(pod("a", json!({"spec": requesting("1")})), at(0.0));
+    queue.set(pod("a", json!({"spec": cpus("1")})), at(0.0));
     refuse(&mut queue, 0.0);
     queue.handle_event(&gone("x"), at(0.1));
     assert_eq!(queue.lengths().backing_off, 1);
@@ -129,7 +129,7 @@ fn the_first_node_is_what_pods_wait_for_while_there_is_none() {
 #[test]
 fn an_event_during_a_cycle_is_not_lost() {
     let mut queue = queue();
-    queue.set(pod("a", json!({"spec": requesting("1")})), at(0.0));
+    queue.set(pod("a", json!({"spec": cpus("1")})), at(0.0));
 
     let queued = queue.pop(at(0.0)).unwrap();
     queue.handle_event(&gone("b"), at(0.0));
@@ -163,9 +163,9 @@ fn a_pod_that_is_gone_when_its_cycle_fails_does_not_come_back() {
 #[test]
 fn a_pod_that_changed_during_its_cycle_waits_in_its_new_form() {
     let mut queue = queue();
-    queue.set(pod("a", json!({"spec": requesting("8")})), at(0.0));
+    queue.set(pod("a", json!({"spec": cpus("8")})), at(0.0));
     let queued = queue.pop(at(0.0)).unwrap();
-    queue.set(pod("a", json!({"spec": requesting("1")})), at(0.0));
+    queue.set(pod("a", json!({"spec": cpus("1")})), at(0.0));
     let latest = queue
         .fail(queued, vec!["NodeResourcesFit"], at(0.0))
         .unwrap();
